@@ -13,7 +13,7 @@ pub(crate) fn action(tokens: &[Token]) -> Expansion {
     let mut expansion = Expansion::default();
     let Some((krate, action)) = tokens.split_first() else { return expansion };
     let krate = krate.group(Delimiter::Bracket).unwrap_or_default();
-    let mut emitter = Emitter { expansion: &mut expansion, krate };
+    let mut emitter = ActionEmitter { expansion: &mut expansion, krate };
     match Action::read(action) {
         Ok(read) => emitter.action(&read, hash(action)),
         Err(fault) => {
@@ -51,7 +51,7 @@ const SHAPE: &str = "an action is a closure, optionally after a list of captures
 
 impl<'t> Action<'t> {
     fn read(tokens: &'t [Token]) -> Result<Self, Fault> {
-        let (Options { name, access }, tokens) = Options::read(tokens)?;
+        let (ActionOptions { name, access }, tokens) = ActionOptions::read(tokens)?;
         let (captures, closure) = match tokens {
             [first, rest @ ..] => match first.group(Delimiter::Bracket) {
                 Some(captures) => (captures, rest),
@@ -100,12 +100,12 @@ impl<'t> Action<'t> {
 
 /// The options before the closure: `name = "..",` and `who = ..,`.
 #[derive(Default)]
-struct Options<'t> {
+struct ActionOptions<'t> {
     name: Option<&'t Token>,
     access: Option<Access<'t>>,
 }
 
-impl<'t> Options<'t> {
+impl<'t> ActionOptions<'t> {
     fn read(mut tokens: &'t [Token]) -> Result<(Self, &'t [Token]), Fault> {
         let mut options = Self::default();
         while let [word, equals, rest @ ..] = tokens
@@ -191,12 +191,12 @@ fn hash(tokens: &[Token]) -> u64 {
     of(0xcbf2_9ce4_8422_2325, tokens)
 }
 
-struct Emitter<'t, 'e> {
+struct ActionEmitter<'t, 'e> {
     expansion: &'e mut Expansion,
     krate: &'t [Token],
 }
 
-impl Emitter<'_, '_> {
+impl ActionEmitter<'_, '_> {
     fn action(&mut self, action: &Action<'_>, hash: u64) {
         self.code("{ static __ACTION: ");
         self.private("Declaration = ");

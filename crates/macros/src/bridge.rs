@@ -6,7 +6,7 @@ use proc_macro::{
     Delimiter as CompilerDelimiter, Group as CompilerGroup, Ident, Span, TokenStream, TokenTree,
 };
 
-use crate::expansion::{Expansion, Place, place};
+use crate::expansion::{Expansion, Placeholder, placeholder};
 use crate::fault::Fault;
 use crate::token::{Delimiter, Gap, Group, Kind, Token};
 
@@ -88,14 +88,14 @@ impl Source {
                 group.set_span(span);
                 TokenTree::Group(group).into()
             }
-            TokenTree::Ident(identifier) => match place(&identifier.to_string()) {
-                Some(Place::Run(run)) => {
+            TokenTree::Ident(identifier) => match placeholder(&identifier.to_string()) {
+                Some(Placeholder::Run(run)) => {
                     runs[run].iter().map(|token| self.originals[token.origin].clone()).collect()
                 }
-                Some(Place::Word { run, word }) => {
+                Some(Placeholder::Word { run, word }) => {
                     TokenTree::Ident(Ident::new(word, span_of_run(run))).into()
                 }
-                Some(Place::Owned(place)) => {
+                Some(Placeholder::Owned(place)) => {
                     let (origin, code) = &owned[place];
                     let code = code.parse().expect("emitters produce valid tokens");
                     at(code, self.span(*origin))
@@ -120,9 +120,9 @@ fn only_run(code: TokenStream) -> Option<usize> {
     trees.next_if(|tree| matches!(tree, TokenTree::Punct(mark) if mark.as_char() == '&'));
     let run = match trees.next()? {
         TokenTree::Group(group) => only_run(group.stream())?,
-        TokenTree::Ident(identifier) => match place(&identifier.to_string())? {
-            Place::Run(run) => run,
-            Place::Word { .. } | Place::Owned(_) => return None,
+        TokenTree::Ident(identifier) => match placeholder(&identifier.to_string())? {
+            Placeholder::Run(run) => run,
+            Placeholder::Word { .. } | Placeholder::Owned(_) => return None,
         },
         _ => return None,
     };

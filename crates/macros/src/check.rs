@@ -23,7 +23,7 @@ use siblings::Siblings;
 /// Reports the errors in `nodes`.
 pub(crate) fn check(nodes: &[Node], faults: &mut Vec<Fault>) {
     let mut checker = Checker { faults, seen: UniqueItems::default(), loops: 0, controls: None };
-    checker.nodes(nodes, &Place::root(place::Kind::Whole), &mut Siblings::default());
+    checker.nodes(nodes, &Place::root(place::ContentKind::Whole), &mut Siblings::default());
 }
 
 struct Checker<'f> {

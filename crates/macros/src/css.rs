@@ -21,7 +21,7 @@ use crate::fault::Fault;
 
 pub(crate) use sheet::{Site, css, css_file};
 
-use lex::{Kind, Piece, lex};
+use lex::{Piece, PieceKind, lex};
 use parse::{Mistake, parse};
 use text::Text;
 
@@ -57,7 +57,7 @@ fn split_at_depth<'p>(
     pieces.split(move |piece| {
         if piece.opens() {
             depth += 1;
-        } else if piece.kind == Kind::Close {
+        } else if piece.kind == PieceKind::Close {
             depth = depth.saturating_sub(1);
         }
         depth == 0 && piece.is(sign)

@@ -9,7 +9,7 @@ use crate::context::method;
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::parse::parse;
-use crate::place::{Kind, Place};
+use crate::place::{ContentKind, Place};
 use crate::polyglot::{is_xml_attribute, namespaces};
 use crate::token::{Delimiter, Token};
 use crate::tree::{Attribute, Branch, Element, Node, Value};
@@ -39,8 +39,8 @@ fn faulty_page(krate: &[Token], faults: Vec<Fault>) -> Expansion {
 }
 
 fn page(krate: &[Token], nodes: &[Node]) -> Expansion {
-    let kind = Kind::of(nodes);
-    let mut emitter = Emitter::default();
+    let kind = ContentKind::of(nodes);
+    let mut emitter = PageEmitter::default();
     emitter.expansion.run(krate);
     emitter.code(&format!(
         "::__private::html::page::<__run0 ::__private::html::{}, _>(\
@@ -58,7 +58,7 @@ fn page(krate: &[Token], nodes: &[Node]) -> Expansion {
 }
 
 #[derive(Default)]
-struct Emitter {
+struct PageEmitter {
     expansion: Expansion,
     /// Constant markup that is not yet emitted, because more may follow.
     constant: String,
@@ -66,7 +66,7 @@ struct Emitter {
     constant_in_xml: String,
 }
 
-impl Emitter {
+impl PageEmitter {
     fn nodes(&mut self, nodes: &[Node], place: &Place<'_>) {
         for node in nodes {
             self.node(node, place);

@@ -17,7 +17,7 @@ pub(crate) fn page(arguments: &[Token], item: &[Token]) -> Expansion {
     if let Some(path) = path.filter(|_| faults.is_empty()) {
         check_parameters(path, &function, &mut faults);
     }
-    let mut emitter = Emitter { expansion: Expansion::default(), krate };
+    let mut emitter = RouteEmitter { expansion: Expansion::default(), krate };
     emitter.endpoint(&function, path.filter(|_| faults.is_empty()).map(|path| (methods, path)));
     Expansion { faults, ..emitter.expansion }
 }
@@ -137,12 +137,12 @@ pub(crate) fn reject_path(token: &Token, path: &str) -> Option<Fault> {
     Some(Fault::new(token, message))
 }
 
-struct Emitter<'t> {
+struct RouteEmitter<'t> {
     expansion: Expansion,
     krate: Option<&'t [Token]>,
 }
 
-impl Emitter<'_> {
+impl RouteEmitter<'_> {
     /// Emits the function. Without a path, which means that there were faults, its body is
     /// unreachable.
     fn endpoint(&mut self, function: &Function<'_>, place: Option<(Vec<&'static str>, &Token)>) {

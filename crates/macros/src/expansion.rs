@@ -20,7 +20,7 @@ pub(crate) struct Expansion {
 
 /// The meaning of a placeholder.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
+pub(crate) enum Placeholder<'a> {
     /// The tokens of a run.
     Run(usize),
     /// A generated identifier that takes the span of a run's first token.
@@ -66,13 +66,13 @@ impl Expansion {
 }
 
 /// Parses an identifier of the code as a placeholder.
-pub(crate) fn place(identifier: &str) -> Option<Place<'_>> {
+pub(crate) fn placeholder(identifier: &str) -> Option<Placeholder<'_>> {
     if let Some(run) = identifier.strip_prefix(RUN) {
-        return Some(Place::Run(run.parse().ok()?));
+        return Some(Placeholder::Run(run.parse().ok()?));
     }
     if let Some(owned) = identifier.strip_prefix(OWNED) {
-        return Some(Place::Owned(owned.parse().ok()?));
+        return Some(Placeholder::Owned(owned.parse().ok()?));
     }
     let (run, word) = identifier.strip_prefix(WORD)?.split_once('_')?;
-    Some(Place::Word { run: run.parse().ok()?, word })
+    Some(Placeholder::Word { run: run.parse().ok()?, word })
 }

@@ -5,7 +5,7 @@ use crate::context::method;
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::parse::parse;
-use crate::place::{Kind, Place};
+use crate::place::{ContentKind, Place};
 use crate::token::{Delimiter, Token};
 use crate::tree::{Attribute, Branch, Element, Node, Value};
 
@@ -45,7 +45,7 @@ impl TreeEmitter {
         self.code(
             "#[allow(unused_mut)] let mut builder = __run0 ::__private::html::tree::Builder::new();",
         );
-        self.nodes(nodes, &Place::root(Kind::of(nodes)));
+        self.nodes(nodes, &Place::root(ContentKind::of(nodes)));
         self.code("builder.finish() }");
     }
 

@@ -48,12 +48,14 @@ impl Hole {
 
 impl<'p> Place<'p> {
     /// The place of the roots of markup of a kind.
-    pub(crate) const fn root(kind: Kind) -> Self {
+    pub(crate) const fn root(kind: ContentKind) -> Self {
         let hole = match kind {
-            Kind::Flow => Hole::Flow,
-            Kind::Phrasing => Hole::Phrasing,
-            Kind::Parts => Hole::Parts,
-            Kind::ScriptSupporting | Kind::Whole | Kind::Document => Hole::Anything,
+            ContentKind::Flow => Hole::Flow,
+            ContentKind::Phrasing => Hole::Phrasing,
+            ContentKind::Parts => Hole::Parts,
+            ContentKind::ScriptSupporting | ContentKind::Whole | ContentKind::Document => {
+                Hole::Anything
+            }
         };
         Place { parent: None, content: Content::ANYTHING, foreign: None, outer: None, hole }
     }
@@ -177,7 +179,7 @@ pub(crate) fn foreign_root(element: &Element) -> Option<&'static Foreign> {
 
 /// The content kind of markup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ContentKind {
     Flow,
     Phrasing,
     Parts,
@@ -189,7 +191,7 @@ pub(crate) enum Kind {
     Document,
 }
 
-impl Kind {
+impl ContentKind {
     /// The kind of markup with these roots.
     pub(crate) fn of(roots: &[Node]) -> Self {
         let mut fits = Fits { flow: true, phrasing: true, parts: true, elements: 0, holes: 0 };
@@ -313,62 +315,65 @@ mod tests {
     use crate::sample::Sample;
 
     #[track_caller]
-    fn check(source: &str, expected: Kind) {
-        assert_eq!(Kind::of(&parse(&Sample::new(source).tokens, &mut Vec::new())), expected);
+    fn check(source: &str, expected: ContentKind) {
+        assert_eq!(ContentKind::of(&parse(&Sample::new(source).tokens, &mut Vec::new())), expected);
     }
 
     #[test]
     fn kind_is_that_of_the_widest_root() {
-        check("text", Kind::Phrasing);
-        check("<b>a</b> {x}", Kind::Phrasing);
-        check("<b>a</b><p>b</p>", Kind::Flow);
-        check("{if a { <b>a</b> } else { <p>b</p> }}", Kind::Flow);
-        check("{match a { _ => { <b>a</b> } }}{for a in b { c }}", Kind::Phrasing);
-        check("<my-map><p>a</p></my-map><svg></svg>", Kind::Phrasing);
+        check("text", ContentKind::Phrasing);
+        check("<b>a</b> {x}", ContentKind::Phrasing);
+        check("<b>a</b><p>b</p>", ContentKind::Flow);
+        check("{if a { <b>a</b> } else { <p>b</p> }}", ContentKind::Flow);
+        check("{match a { _ => { <b>a</b> } }}{for a in b { c }}", ContentKind::Phrasing);
+        check("<my-map><p>a</p></my-map><svg></svg>", ContentKind::Phrasing);
     }
 
     #[test]
     fn transparent_elements_have_the_kind_of_their_content() {
-        check("<a href=\"/\">b</a>", Kind::Phrasing);
-        check("<a href=\"/\"><h2>b</h2>{c}</a>", Kind::Flow);
-        check("<ins><del><i>a</i></del></ins>", Kind::Phrasing);
+        check("<a href=\"/\">b</a>", ContentKind::Phrasing);
+        check("<a href=\"/\"><h2>b</h2>{c}</a>", ContentKind::Flow);
+        check("<ins><del><i>a</i></del></ins>", ContentKind::Phrasing);
     }
 
     #[test]
     fn holes_without_elements_are_flow() {
-        check("{a} {b}", Kind::Flow);
-        check("{for a in b { {a} }}", Kind::Flow);
-        check("<a href=\"/\">{b}</a>", Kind::Phrasing);
+        check("{a} {b}", ContentKind::Flow);
+        check("{for a in b { {a} }}", ContentKind::Flow);
+        check("<a href=\"/\">{b}</a>", ContentKind::Phrasing);
     }
 
     #[test]
     fn content_of_certain_parents_is_parts() {
-        check("<li>a</li>{b}", Kind::Parts);
-        check("<title>a</title><meta charset=\"utf-8\"><script src=\"a\"></script>", Kind::Parts);
-        check("{for a in b { <tr></tr> }}", Kind::Parts);
-        check("<head></head><body></body>", Kind::Parts);
+        check("<li>a</li>{b}", ContentKind::Parts);
+        check(
+            "<title>a</title><meta charset=\"utf-8\"><script src=\"a\"></script>",
+            ContentKind::Parts,
+        );
+        check("{for a in b { <tr></tr> }}", ContentKind::Parts);
+        check("<head></head><body></body>", ContentKind::Parts);
     }
 
     #[test]
     fn scripts_are_allowed_everywhere() {
-        check("<script src=\"a\"></script>", Kind::ScriptSupporting);
-        check("<link rel=\"stylesheet\" href=\"a\">", Kind::ScriptSupporting);
-        check("<script src=\"a\"></script>{b}", Kind::Phrasing);
-        check("<link rel=\"icon\" href=\"a\">", Kind::Parts);
-        check("", Kind::ScriptSupporting);
+        check("<script src=\"a\"></script>", ContentKind::ScriptSupporting);
+        check("<link rel=\"stylesheet\" href=\"a\">", ContentKind::ScriptSupporting);
+        check("<script src=\"a\"></script>{b}", ContentKind::Phrasing);
+        check("<link rel=\"icon\" href=\"a\">", ContentKind::Parts);
+        check("", ContentKind::ScriptSupporting);
     }
 
     #[test]
     fn single_html_element_is_a_document() {
-        check("<html></html>", Kind::Document);
-        check("<!DOCTYPE html>\n<html><body>{a}</body></html>", Kind::Document);
+        check("<html></html>", ContentKind::Document);
+        check("<!DOCTYPE html>\n<html><body>{a}</body></html>", ContentKind::Document);
     }
 
     #[test]
     fn unclassified_content_is_a_whole_page() {
-        check("<!DOCTYPE html>{a}", Kind::Whole);
-        check("<html></html><p>a</p>", Kind::Whole);
-        check("<title>a</title><main>b</main>", Kind::Whole);
-        check("<li>a</li> text", Kind::Whole);
+        check("<!DOCTYPE html>{a}", ContentKind::Whole);
+        check("<html></html><p>a</p>", ContentKind::Whole);
+        check("<title>a</title><main>b</main>", ContentKind::Whole);
+        check("<li>a</li> text", ContentKind::Whole);
     }
 }

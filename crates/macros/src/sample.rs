@@ -1,6 +1,6 @@
 //! A lexer for tests, which cannot call the compiler's.
 
-use crate::expansion::{Expansion, Place, place};
+use crate::expansion::{Expansion, Placeholder, placeholder};
 use crate::fault::Fault;
 use crate::token::{Delimiter, Gap, Group, Kind, Token};
 
@@ -36,8 +36,8 @@ impl Sample {
             let (before, after) = rest.split_at(start);
             let end = after.find(|letter| !is_word(letter)).unwrap_or(after.len());
             spelled.push_str(before);
-            match place(&after[..end]) {
-                Some(Place::Run(run)) => {
+            match placeholder(&after[..end]) {
+                Some(Placeholder::Run(run)) => {
                     let tokens = expansion.runs[run].iter();
                     let spell = |token: &Token| {
                         let space = if token.gap == Gap::None { "" } else { " " };
@@ -45,8 +45,8 @@ impl Sample {
                     };
                     spelled.push_str(tokens.map(spell).collect::<String>().trim());
                 }
-                Some(Place::Word { word, .. }) => spelled.push_str(word),
-                Some(Place::Owned(owned)) => spelled.push_str(&expansion.owned[owned].1),
+                Some(Placeholder::Word { word, .. }) => spelled.push_str(word),
+                Some(Placeholder::Owned(owned)) => spelled.push_str(&expansion.owned[owned].1),
                 None => spelled.push_str(&after[..end]),
             }
             rest = &after[end..];

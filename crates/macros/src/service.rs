@@ -12,23 +12,23 @@ use crate::token::Token;
 /// Expands `#[service(arguments)]` on `item`.
 pub(crate) fn service(arguments: &[Token], item: &[Token]) -> Expansion {
     let mut faults = Vec::new();
-    let options = Options::read(arguments, &mut faults);
+    let options = ServiceOptions::read(arguments, &mut faults);
     let Some(function) = Function::read(item, Role::Service, &mut faults) else {
         return Expansion { faults, ..Expansion::default() };
     };
-    let context = Context::of(&function, &mut faults);
-    if options.is_once && !matches!(context, Context::Call) {
+    let context = ContextArgument::of(&function, &mut faults);
+    if options.is_once && !matches!(context, ContextArgument::Call) {
         let message = "`once` needs an argument `call: &mut Call`: only transactions are retried";
         faults.push(Fault::new(function.name, message));
     }
-    let mut emitter = Emitter { expansion: Expansion::default(), krate: options.krate };
+    let mut emitter = ServiceEmitter { expansion: Expansion::default(), krate: options.krate };
     emitter.service(&function, faults.is_empty().then_some((&options, context)));
     Expansion { faults, ..emitter.expansion }
 }
 
 /// The options of the attribute.
 #[derive(Default)]
-struct Options<'t> {
+struct ServiceOptions<'t> {
     path: Option<&'t Token>,
     is_safe: bool,
     is_once: bool,
@@ -39,7 +39,7 @@ struct Options<'t> {
 const OPTIONS: &str =
     "a service takes `\"/path\"`, `safe`, `once`, `who = \"user\"` and `crate = path`";
 
-impl<'t> Options<'t> {
+impl<'t> ServiceOptions<'t> {
     fn read(arguments: &'t [Token], faults: &mut Vec<Fault>) -> Self {
         let mut options = Self::default();
         for part in split_commas(arguments) {
@@ -85,7 +85,7 @@ fn reject_braces(token: &Token, path: &str) -> Option<Fault> {
 
 /// The context argument of a service, which precedes its own arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Context {
+enum ContextArgument {
     Nothing,
     /// `&mut Call`: the service is a transaction.
     Call,
@@ -93,7 +93,7 @@ enum Context {
     Caller,
 }
 
-impl Context {
+impl ContextArgument {
     fn of(function: &Function<'_>, faults: &mut Vec<Fault>) -> Self {
         let mut context = Self::Nothing;
         for (place, Argument { kind, .. }) in function.arguments.iter().enumerate() {
@@ -126,15 +126,19 @@ impl Context {
     }
 }
 
-struct Emitter<'t> {
+struct ServiceEmitter<'t> {
     expansion: Expansion,
     krate: Option<&'t [Token]>,
 }
 
-impl Emitter<'_> {
+impl ServiceEmitter<'_> {
     /// Emits the function. Without options, which means that there were faults, its body is
     /// unreachable.
-    fn service(&mut self, function: &Function<'_>, valid: Option<(&Options<'_>, Context)>) {
+    fn service(
+        &mut self,
+        function: &Function<'_>,
+        valid: Option<(&ServiceOptions<'_>, ContextArgument)>,
+    ) {
         self.expansion.run(&function.shared_attributes);
         self.expansion.run(function.visibility);
         // A function rather than a value: elsewhere a local binding may have the service's name.
@@ -143,7 +147,7 @@ impl Emitter<'_> {
         self.code("() ->");
         self.private("Service<(");
         let own = match valid {
-            Some((_, Context::Nothing)) | None => &function.arguments[..],
+            Some((_, ContextArgument::Nothing)) | None => &function.arguments[..],
             Some(_) => &function.arguments[1..],
         };
         for Argument { kind, .. } in own {
@@ -175,8 +179,8 @@ impl Emitter<'_> {
     fn signature(
         &mut self,
         function: &Function<'_>,
-        options: &Options<'_>,
-        context: Context,
+        options: &ServiceOptions<'_>,
+        context: ContextArgument,
         own: &[Argument<'_>],
     ) {
         // `async` selects where the function runs, even without an await. Arguments are always
@@ -219,7 +223,7 @@ impl Emitter<'_> {
             self.code("None");
         }
         let (is_safe, is_once) = (options.is_safe, options.is_once);
-        let knows_caller = context != Context::Nothing;
+        let knows_caller = context != ContextArgument::Nothing;
         self.code(&format!(
             ", is_safe: {is_safe}, is_once: {is_once}, knows_caller: {knows_caller} }}, "
         ));
@@ -228,13 +232,13 @@ impl Emitter<'_> {
     fn run(
         &mut self,
         function: &Function<'_>,
-        context: Context,
+        context: ContextArgument,
         own: &[Argument<'_>],
         may_fail: bool,
     ) {
         self.code("|signature| signature.");
         self.code(match context {
-            Context::Call => "changing",
+            ContextArgument::Call => "changing",
             _ if function.is_async => "awaiting",
             _ => "answering",
         });
@@ -255,7 +259,7 @@ impl Emitter<'_> {
         }
         self.expansion.run(std::slice::from_ref(function.name));
         self.code("(");
-        if context != Context::Nothing {
+        if context != ContextArgument::Nothing {
             self.code("__context, ");
         }
         self.names(own);

@@ -16,7 +16,7 @@ pub(crate) fn table(item: &[Token]) -> Expansion {
     let row = read_struct(item, &mut faults);
     match row.filter(|_| faults.is_empty()) {
         Some(row) => {
-            let mut emitter = Emitter::new(row.krate);
+            let mut emitter = TableEmitter::new(row.krate);
             emitter.table(&row);
             emitter.expansion
         }
@@ -30,7 +30,7 @@ pub(crate) fn word(item: &[Token]) -> Expansion {
     let words = read_enum(item, &mut faults);
     match words.filter(|_| faults.is_empty()) {
         Some(words) => {
-            let mut emitter = Emitter::new(words.krate);
+            let mut emitter = TableEmitter::new(words.krate);
             emitter.word(&words);
             emitter.expansion
         }
@@ -390,12 +390,12 @@ fn snake_case(name: &str) -> String {
     small
 }
 
-struct Emitter<'t> {
+struct TableEmitter<'t> {
     expansion: Expansion,
     krate: Option<&'t [Token]>,
 }
 
-impl<'t> Emitter<'t> {
+impl<'t> TableEmitter<'t> {
     fn new(krate: Option<&'t [Token]>) -> Self {
         Self { expansion: Expansion::default(), krate }
     }

@@ -36,7 +36,7 @@ impl fmt::Display for Finding {
 /// Reports all violations in the nodes. Their future parent is unknown, so any root is allowed.
 pub(super) fn check(nodes: &[Node], report: &mut dyn FnMut(Finding)) {
     let content = Content::ANYTHING;
-    let root = Level {
+    let root = CheckLevel {
         nodes: nodes.iter(),
         element: None,
         known: None,
@@ -61,7 +61,7 @@ pub(super) fn check(nodes: &[Node], report: &mut dyn FnMut(Finding)) {
     }
 }
 
-struct Level<'t> {
+struct CheckLevel<'t> {
     nodes: slice::Iter<'t, Node>,
     /// The parent element.
     element: Option<&'t Element>,
@@ -76,11 +76,11 @@ struct Level<'t> {
 
 /// Checks an element in its place and returns the level of its children.
 fn check_element<'t>(
-    levels: &mut [Level<'t>],
+    levels: &mut [CheckLevel<'t>],
     element: &'t Element,
     report: &mut dyn FnMut(Finding),
-) -> Level<'t> {
-    let inside = Level {
+) -> CheckLevel<'t> {
+    let inside = CheckLevel {
         nodes: element.children().iter(),
         element: Some(element),
         known: None,
@@ -93,14 +93,14 @@ fn check_element<'t>(
         |what| report(Finding { source_location: element.source_location(), message: what });
     if levels.last().is_some_and(|place| place.is_foreign) {
         let comes_back = ["foreignObject", "annotation-xml", "desc", "title"].contains(&name);
-        return Level { is_foreign: !comes_back, ..inside };
+        return CheckLevel { is_foreign: !comes_back, ..inside };
     }
     let is_foreign = [SVG.root, MATHML.root].contains(&name);
     let Some(known) = vocabulary::element(name) else {
         if !is_foreign && !vocabulary::is_custom(name) && !name.contains(':') {
             fault(unknown(name));
         }
-        return Level { is_foreign, ..inside };
+        return CheckLevel { is_foreign, ..inside };
     };
     if let Some(instead) = known.deprecated {
         fault(format!("`<{name}>` is no longer part of HTML: {instead}"));
@@ -126,9 +126,9 @@ fn check_element<'t>(
     }
     if is_foreign || known.void || is_raw_text(name) {
         // Their content has been checked above.
-        return Level { is_foreign: true, ..inside };
+        return CheckLevel { is_foreign: true, ..inside };
     }
-    Level { known: Some(known), content: known.content.inside(&outer.content), ..inside }
+    CheckLevel { known: Some(known), content: known.content.inside(&outer.content), ..inside }
 }
 
 fn unknown(name: &str) -> String {
@@ -140,7 +140,7 @@ fn unknown(name: &str) -> String {
 
 /// The reason why an element is not allowed in its place.
 fn misplaced(
-    levels: &[Level<'_>],
+    levels: &[CheckLevel<'_>],
     element: &Element,
     known: &'static vocabulary::Element,
 ) -> Option<String> {
@@ -188,7 +188,7 @@ fn misplaced(
     (is_whole && !is_within).then(|| format!("`<{name}>` stands within {}", tags(known.within)))
 }
 
-fn check_text(place: &Level<'_>, text: &str, report: &mut dyn FnMut(Finding)) {
+fn check_text(place: &CheckLevel<'_>, text: &str, report: &mut dyn FnMut(Finding)) {
     let (Some(element), Some(known)) = (place.element, place.known) else { return };
     if !place.content.text && !text.trim().is_empty() {
         let takes = takes(&place.content);

@@ -23,14 +23,14 @@ pub struct Element(Arc<Inner>);
 #[derive(Clone)]
 struct Inner {
     name: Cow<'static, str>,
-    attributes: Vec<Attribute>,
+    attributes: Vec<ElementAttribute>,
     children: Vec<Node>,
     source_location: &'static Location<'static>,
 }
 
 /// A name and its value, unescaped. A URL has already passed the filter.
 #[derive(Clone, PartialEq, Eq)]
-struct Attribute {
+struct ElementAttribute {
     name: Cow<'static, str>,
     value: Cow<'static, str>,
 }
@@ -121,7 +121,7 @@ impl Element {
         let attributes = &mut self.inner().attributes;
         match attributes.iter_mut().find(|attribute| attribute.name.eq_ignore_ascii_case(&name)) {
             Some(attribute) => attribute.value = value,
-            None => attributes.push(Attribute { name, value }),
+            None => attributes.push(ElementAttribute { name, value }),
         }
     }
 

@@ -41,12 +41,12 @@ pub struct Feed {
 impl Feed {
     /// A writer of Atom (RFC 4287): `application/atom+xml`.
     pub fn atom(self) -> FeedWriter {
-        FeedWriter { feed: self, kind: Kind::Atom, articles: Vec::new() }
+        FeedWriter { feed: self, kind: Format::Atom, articles: Vec::new() }
     }
 
     /// A writer of RSS 2.0: `application/rss+xml`.
     pub fn rss(self) -> FeedWriter {
-        FeedWriter { feed: self, kind: Kind::Rss, articles: Vec::new() }
+        FeedWriter { feed: self, kind: Format::Rss, articles: Vec::new() }
     }
 }
 
@@ -54,13 +54,13 @@ impl Feed {
 #[derive(Clone, Debug)]
 pub struct FeedWriter {
     feed: Feed,
-    kind: Kind,
+    kind: Format,
     /// The articles so far. They are kept because a feed begins with the time of its latest entry.
     articles: Vec<Article>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum Format {
     Atom,
     Rss,
 }
@@ -96,8 +96,8 @@ impl TreeWriter for FeedWriter {
     fn end(&mut self, to: &mut Writer<'_>) {
         to.constant("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
         match self.kind {
-            Kind::Atom => self.write_atom(to),
-            Kind::Rss => self.write_rss(to),
+            Format::Atom => self.write_atom(to),
+            Format::Rss => self.write_rss(to),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use bine_vocabulary::{self as vocabulary, Words};
 
-use super::lex::{Kind, Piece};
+use super::lex::{Piece, PieceKind};
 use super::parse::Mistake;
 use super::selector::{self, SelectorContext};
 use super::tree::{AtRule, Declaration, Item, Rule};
@@ -10,12 +10,12 @@ use super::{did_you_mean, prelude, value};
 
 /// Reports the errors in a sheet. `is_scoped`: its names are local to the sheet.
 pub(crate) fn sheet(items: &[Item<'_>], is_scoped: bool, mistakes: &mut Vec<Mistake>) {
-    Checker { is_scoped, mistakes }.items(items, Place::Sheet);
+    Checker { is_scoped, mistakes }.items(items, StatementContext::Sheet);
 }
 
 /// Reports the errors in the value of a `style` attribute.
 pub(crate) fn attribute(items: &[Item<'_>], mistakes: &mut Vec<Mistake>) {
-    Checker { is_scoped: false, mistakes }.items(items, Place::Attribute);
+    Checker { is_scoped: false, mistakes }.items(items, StatementContext::Attribute);
 }
 
 struct Checker<'m> {
@@ -25,7 +25,7 @@ struct Checker<'m> {
 
 /// The context of a statement.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum StatementContext<'a> {
     Sheet,
     Rule,
     Attribute,
@@ -75,7 +75,7 @@ impl AtRuleContent {
 }
 
 impl Checker<'_> {
-    fn items(&mut self, items: &[Item<'_>], place: Place<'_>) {
+    fn items(&mut self, items: &[Item<'_>], place: StatementContext<'_>) {
         let declarations = || {
             items.iter().filter_map(|item| match item {
                 Item::Declaration(declaration) => Some(declaration),
@@ -97,25 +97,32 @@ impl Checker<'_> {
         }
     }
 
-    fn declaration(&mut self, declaration: &Declaration<'_>, names: &[&str], place: Place<'_>) {
+    fn declaration(
+        &mut self,
+        declaration: &Declaration<'_>,
+        names: &[&str],
+        place: StatementContext<'_>,
+    ) {
         let name = declaration.name.text;
         match place {
-            Place::Sheet => {
+            StatementContext::Sheet => {
                 let message =
                     format!("a declaration stands in a rule: `selector {{ {name}: .. }}`");
                 self.mistake(&declaration.name, message);
             }
-            Place::Keyframes => {
+            StatementContext::Keyframes => {
                 let message = format!("a declaration stands in a step: `50% {{ {name}: .. }}`");
                 self.mistake(&declaration.name, message);
             }
-            Place::Rule | Place::Attribute | Place::Step => {
+            StatementContext::Rule | StatementContext::Attribute | StatementContext::Step => {
                 value::property(declaration, names, self.mistakes);
             }
-            Place::Descriptors { known, properties: true, .. } if !known.contains(name) => {
+            StatementContext::Descriptors { known, properties: true, .. }
+                if !known.contains(name) =>
+            {
                 value::property(declaration, names, self.mistakes);
             }
-            Place::Descriptors { of, known, .. } => {
+            StatementContext::Descriptors { of, known, .. } => {
                 value::descriptor(of, known, declaration, self.mistakes);
             }
         }
@@ -139,25 +146,25 @@ impl Checker<'_> {
         }
     }
 
-    fn rule(&mut self, rule: &Rule<'_>, place: Place<'_>) {
+    fn rule(&mut self, rule: &Rule<'_>, place: StatementContext<'_>) {
         let first = rule.prelude.first();
         let at = first.map_or(rule.at, |first| first.at);
         match place {
-            Place::Sheet | Place::Rule => {
-                let is_relative = matches!(place, Place::Rule);
+            StatementContext::Sheet | StatementContext::Rule => {
+                let is_relative = matches!(place, StatementContext::Rule);
                 let context = SelectorContext { is_relative, is_scoped: self.is_scoped };
                 selector::list(rule.prelude, context, rule.at, self.mistakes);
-                self.items(&rule.block, Place::Rule);
+                self.items(&rule.block, StatementContext::Rule);
             }
-            Place::Keyframes => {
+            StatementContext::Keyframes => {
                 self.steps(rule);
-                self.items(&rule.block, Place::Step);
+                self.items(&rule.block, StatementContext::Step);
             }
-            Place::Attribute => {
+            StatementContext::Attribute => {
                 let message = "a `style` attribute takes declarations alone, `name: value;`";
                 self.mistakes.push((at, message.to_owned()));
             }
-            Place::Step | Place::Descriptors { .. } => {
+            StatementContext::Step | StatementContext::Descriptors { .. } => {
                 let message = "no rule is allowed here, only `name: value;`".to_owned();
                 self.mistakes.push((at, message));
             }
@@ -167,9 +174,9 @@ impl Checker<'_> {
     fn steps(&mut self, rule: &Rule<'_>) {
         for step in super::split_at_depth(rule.prelude, ",") {
             let is_step = match step {
-                [step] => step.kind == Kind::Percentage || step.is("from") || step.is("to"),
+                [step] => step.kind == PieceKind::Percentage || step.is("from") || step.is("to"),
                 // A step of a named timeline range: `entry 25%`.
-                [range, step] => range.is_word() && step.kind == Kind::Percentage,
+                [range, step] => range.is_word() && step.kind == PieceKind::Percentage,
                 _ => false,
             };
             if !is_step {
@@ -180,12 +187,15 @@ impl Checker<'_> {
         }
     }
 
-    fn at_rule(&mut self, rule: &AtRule<'_>, place: Place<'_>) {
+    fn at_rule(&mut self, rule: &AtRule<'_>, place: StatementContext<'_>) {
         let name = rule.name.name().to_ascii_lowercase();
         if name.starts_with('-') {
             return;
         }
-        if matches!(place, Place::Attribute | Place::Keyframes | Place::Step) {
+        if matches!(
+            place,
+            StatementContext::Attribute | StatementContext::Keyframes | StatementContext::Step
+        ) {
             let message = format!("`@{name}` may not stand here");
             return self.mistake(&rule.name, message);
         }
@@ -217,10 +227,10 @@ impl Checker<'_> {
                 // Rules nested in `@scope` and similar rules have the context of that rule.
                 self.items(block, place);
             }
-            AtRuleContent::Keyframes => self.items(block, Place::Keyframes),
+            AtRuleContent::Keyframes => self.items(block, StatementContext::Keyframes),
             AtRuleContent::Descriptors { properties } => {
                 let known = known.descriptors;
-                self.items(block, Place::Descriptors { of: rule, known, properties });
+                self.items(block, StatementContext::Descriptors { of: rule, known, properties });
             }
             AtRuleContent::Anything | AtRuleContent::Nowhere(_) => {}
         }

@@ -5,7 +5,7 @@ use crate::token::Gap;
 /// A token of a style sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece<'t> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: PieceKind,
     /// The source text.
     pub(crate) text: &'t str,
     /// The byte offset.
@@ -18,7 +18,7 @@ pub(crate) struct Piece<'t> {
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PieceKind {
     Word,
     /// A word and the opening parenthesis after it.
     Function,
@@ -46,18 +46,18 @@ pub(crate) enum Kind {
 impl<'t> Piece<'t> {
     /// Whether this is the given sign, bracket or word, without regard to case.
     pub(crate) fn is(&self, text: &str) -> bool {
-        matches!(self.kind, Kind::Mark | Kind::Open | Kind::Close | Kind::Word)
+        matches!(self.kind, PieceKind::Mark | PieceKind::Open | PieceKind::Close | PieceKind::Word)
             && self.text.eq_ignore_ascii_case(text)
     }
 
     /// Whether it is a word.
     pub(crate) fn is_word(&self) -> bool {
-        self.kind == Kind::Word
+        self.kind == PieceKind::Word
     }
 
     /// Whether it opens a bracket.
     pub(crate) fn opens(&self) -> bool {
-        matches!(self.kind, Kind::Open | Kind::Function)
+        matches!(self.kind, PieceKind::Open | PieceKind::Function)
     }
 
     /// The name of a function, an at-rule or a hash, without the sign that marks it.
@@ -118,35 +118,35 @@ fn space(text: &str) -> Space {
 }
 
 /// The kind and length of the first token.
-fn piece(rest: &str, first: char) -> (Kind, usize) {
+fn piece(rest: &str, first: char) -> (PieceKind, usize) {
     if let Some(length) = number(rest) {
         return match &rest[length..] {
-            unit if unit.starts_with('%') => (Kind::Percentage, length + 1),
+            unit if unit.starts_with('%') => (PieceKind::Percentage, length + 1),
             unit => match word(unit) {
-                0 => (Kind::Number, length),
-                unit => (Kind::Dimension(length), length + unit),
+                0 => (PieceKind::Number, length),
+                unit => (PieceKind::Dimension(length), length + unit),
             },
         };
     }
     let length = word(rest);
     if length > 0 {
         return match &rest[length..] {
-            inside if !inside.starts_with('(') => (Kind::Word, length),
+            inside if !inside.starts_with('(') => (PieceKind::Word, length),
             inside => match address(&inside[1..]) {
                 Some(end) if rest[..length].eq_ignore_ascii_case("url") => {
-                    (Kind::Address, length + 1 + end)
+                    (PieceKind::Address, length + 1 + end)
                 }
-                _ => (Kind::Function, length + 1),
+                _ => (PieceKind::Function, length + 1),
             },
         };
     }
     match first {
         '"' | '\'' => string(rest, first),
-        '@' if word(&rest[1..]) > 0 => (Kind::At, 1 + word(&rest[1..])),
-        '#' if name(&rest[1..]) > 0 => (Kind::Hash, 1 + name(&rest[1..])),
-        '(' | '[' | '{' => (Kind::Open, 1),
-        ')' | ']' | '}' => (Kind::Close, 1),
-        other => (Kind::Mark, other.len_utf8()),
+        '@' if word(&rest[1..]) > 0 => (PieceKind::At, 1 + word(&rest[1..])),
+        '#' if name(&rest[1..]) > 0 => (PieceKind::Hash, 1 + name(&rest[1..])),
+        '(' | '[' | '{' => (PieceKind::Open, 1),
+        ')' | ']' | '}' => (PieceKind::Close, 1),
+        other => (PieceKind::Mark, other.len_utf8()),
     }
 }
 
@@ -216,18 +216,18 @@ fn after_escape(text: &str) -> &str {
 }
 
 /// Lexes a string. One without a closing quote extends to the end of its line.
-fn string(text: &str, quote: char) -> (Kind, usize) {
+fn string(text: &str, quote: char) -> (PieceKind, usize) {
     let mut escaped = false;
     for (at, letter) in text.char_indices().skip(1) {
         match letter {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
-            '\n' => return (Kind::OpenString, at),
-            _ if letter == quote => return (Kind::String, at + 1),
+            '\n' => return (PieceKind::OpenString, at),
+            _ if letter == quote => return (PieceKind::String, at + 1),
             _ => {}
         }
     }
-    (Kind::OpenString, text.len())
+    (PieceKind::OpenString, text.len())
 }
 
 /// The length of an unquoted URL with its closing parenthesis.

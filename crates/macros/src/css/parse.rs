@@ -5,7 +5,7 @@
 
 use crate::token::Gap;
 
-use super::lex::{Kind, Piece};
+use super::lex::{Piece, PieceKind};
 use super::tree::{AtRule, Declaration, Item, Rule};
 
 /// An error message and the byte offset that it refers to.
@@ -31,7 +31,7 @@ fn too_deep<'p>(pieces: &'p [Piece<'p>]) -> Option<&'p Piece<'p>> {
     pieces.iter().find(|piece| {
         if piece.opens() {
             depth += 1;
-        } else if piece.kind == Kind::Close {
+        } else if piece.kind == PieceKind::Close {
             depth = depth.saturating_sub(1);
         }
         depth > MAX_DEPTH
@@ -58,7 +58,7 @@ impl<'p> Parser<'p, '_> {
                 }
                 self.at += 1;
                 self.mistake(piece, "`}` closes nothing: no block is open here");
-            } else if piece.kind == Kind::At {
+            } else if piece.kind == PieceKind::At {
                 items.push(Item::At(self.at_rule(piece)));
             } else {
                 self.statement(&mut items);
@@ -183,15 +183,15 @@ impl<'p> Parser<'p, '_> {
                 return at;
             }
             match piece.kind {
-                Kind::Open | Kind::Function => open.push(match piece.text {
+                PieceKind::Open | PieceKind::Function => open.push(match piece.text {
                     "[" => "]",
                     "{" => "}",
                     _ => ")",
                 }),
-                Kind::Close if open.last() == Some(&piece.text) => {
+                PieceKind::Close if open.last() == Some(&piece.text) => {
                     open.pop();
                 }
-                Kind::Close => {
+                PieceKind::Close => {
                     let message = match open.last() {
                         Some(missing) => format!("`{missing}` is missing before this"),
                         None => format!("`{}` closes nothing", piece.text),
@@ -201,7 +201,7 @@ impl<'p> Parser<'p, '_> {
                         return at;
                     }
                 }
-                Kind::OpenString => {
+                PieceKind::OpenString => {
                     self.mistake(piece, "this string has no closing quote on its line");
                 }
                 _ => {}
@@ -240,7 +240,7 @@ fn next_declaration(value: &[Piece<'_>]) -> Option<usize> {
     for (at, piece) in value.iter().enumerate() {
         if piece.opens() {
             depth += 1;
-        } else if piece.kind == Kind::Close {
+        } else if piece.kind == PieceKind::Close {
             depth = depth.saturating_sub(1);
         } else if depth == 0
             && piece.is_word()

@@ -2,7 +2,7 @@
 
 use bine_vocabulary as vocabulary;
 
-use super::lex::{Kind, Piece};
+use super::lex::{Piece, PieceKind};
 use super::parse::Mistake;
 use super::selector::inside;
 use super::tree::AtRule;
@@ -26,8 +26,9 @@ pub(crate) fn check(rule: &AtRule<'_>, mistakes: &mut Vec<Mistake>) {
             mistakes.push((rule.name.at, format!("`@{name}` needs {what}")));
         }
     };
-    let names =
-        prelude.first().is_some_and(|first| matches!(first.kind, Kind::Word | Kind::String));
+    let names = prelude
+        .first()
+        .is_some_and(|first| matches!(first.kind, PieceKind::Word | PieceKind::String));
     match &*name {
         "keyframes" | "counter-style" | "font-feature-values" => needs("a name", names),
         "property" | "font-palette-values" | "position-try" => {
@@ -92,24 +93,24 @@ fn condition(
     features: vocabulary::Words,
     mistakes: &mut Vec<Mistake>,
 ) {
-    if pieces.first().is_some_and(|first| first.kind == Kind::Open || first.is("not")) {
+    if pieces.first().is_some_and(|first| first.kind == PieceKind::Open || first.is("not")) {
         return conditions("", pieces, features, mistakes);
     }
     for piece in pieces {
-        if let Kind::Dimension(unit) = piece.kind {
+        if let PieceKind::Dimension(unit) = piece.kind {
             value::unit_of(piece, unit, mistakes);
         }
     }
     // The feature is the first word, as in `(width >= 40rem)` and `(40rem <= width)`. Words inside
     // a function belong to a value.
     let Some(feature) =
-        pieces.iter().find(|piece| matches!(piece.kind, Kind::Word | Kind::Function))
+        pieces.iter().find(|piece| matches!(piece.kind, PieceKind::Word | PieceKind::Function))
     else {
         return;
     };
     let name = feature.text.to_ascii_lowercase();
     let measured = ["min-", "max-"].iter().find_map(|prefix| name.strip_prefix(prefix));
-    if feature.kind == Kind::Function
+    if feature.kind == PieceKind::Function
         || name.starts_with('-')
         || features.contains(measured.unwrap_or(&name))
     {

@@ -5,7 +5,7 @@ use bine_vocabulary::{self as vocabulary, MATHML, SVG};
 use crate::token::Gap;
 
 use super::did_you_mean;
-use super::lex::{Kind, Piece};
+use super::lex::{Piece, PieceKind};
 use super::parse::Mistake;
 
 /// Pseudo-classes and pseudo-elements with selectors as arguments.
@@ -55,7 +55,7 @@ fn complex(pieces: &[Piece<'_>], context: SelectorContext, mistakes: &mut Vec<Mi
     let mut combined = !context.is_relative;
     let mut rest = pieces;
     while let [piece, after @ ..] = rest {
-        let is_combinator = piece.kind == Kind::Mark && [">", "+", "~"].contains(&piece.text);
+        let is_combinator = piece.kind == PieceKind::Mark && [">", "+", "~"].contains(&piece.text);
         if is_combinator && (combined || after.is_empty()) {
             let side = if after.is_empty() { "behind" } else { "before" };
             let message =
@@ -76,16 +76,16 @@ fn simple<'p>(
     let (piece, after) = pieces.split_first().expect("callers pass a nonempty selector");
     let adjacent = after.first().filter(|next| next.gap == Gap::None && !next.comment);
     match piece.kind {
-        Kind::Word => {
+        PieceKind::Word => {
             let is_namespace = adjacent.is_some_and(|next| next.is("|"));
             if !is_namespace {
                 element(piece, mistakes);
             }
             after
         }
-        Kind::Hash => after,
-        Kind::Open if piece.text == "[" => attribute(piece, after, mistakes),
-        Kind::Mark if [".", ":"].contains(&piece.text) => match adjacent {
+        PieceKind::Hash => after,
+        PieceKind::Open if piece.text == "[" => attribute(piece, after, mistakes),
+        PieceKind::Mark if [".", ":"].contains(&piece.text) => match adjacent {
             Some(name) if piece.text == ":" => pseudo(name, &after[1..], context, mistakes),
             Some(name) if name.is_word() => &after[1..],
             _ => {
@@ -94,12 +94,12 @@ fn simple<'p>(
                 after
             }
         },
-        Kind::Mark if piece.text == "|" => match after {
+        PieceKind::Mark if piece.text == "|" => match after {
             [name, rest @ ..] if name.is_word() || name.is("*") => rest,
             _ => after,
         },
-        Kind::Mark if ["*", "&"].contains(&piece.text) => after,
-        Kind::Number | Kind::Dimension(_) if piece.text.starts_with('.') => {
+        PieceKind::Mark if ["*", "&"].contains(&piece.text) => after,
+        PieceKind::Number | PieceKind::Dimension(_) if piece.text.starts_with('.') => {
             let message = "a class does not begin with a digit".to_owned();
             mistakes.push((piece.at, message));
             after
@@ -147,8 +147,8 @@ fn attribute<'p>(
                 [] => true,
                 [equals, value, flags @ ..] => {
                     equals.is("=")
-                        && matches!(value.kind, Kind::Word | Kind::String)
-                        && matches!(flags, [] | [Piece { kind: Kind::Word, .. }])
+                        && matches!(value.kind, PieceKind::Word | PieceKind::String)
+                        && matches!(flags, [] | [Piece { kind: PieceKind::Word, .. }])
                 }
                 _ => false,
             };
@@ -171,12 +171,12 @@ fn pseudo<'p>(
         [name, after @ ..] if is_element => (name, after),
         _ => (first, after),
     };
-    if !matches!(name.kind, Kind::Word | Kind::Function) {
+    if !matches!(name.kind, PieceKind::Word | PieceKind::Function) {
         mistakes.push((name.at, "the name of a state such as `hover` is expected here".to_owned()));
         return after;
     }
     known_pseudo(name, is_element, context, mistakes);
-    if name.kind == Kind::Word {
+    if name.kind == PieceKind::Word {
         return after;
     }
     let (arguments, rest) = inside(after);
@@ -212,7 +212,7 @@ fn known_pseudo(
         if !context.is_scoped {
             let message = "every class of this sheet is global: `:global(..)` belongs to a sheet with a `mod` at its head";
             mistakes.push((name.at, message.to_owned()));
-        } else if name.kind == Kind::Word {
+        } else if name.kind == PieceKind::Word {
             mistakes.push((name.at, "`:global(..)` takes a selector".to_owned()));
         }
         return;
@@ -223,9 +223,11 @@ fn known_pseudo(
     let stands_alone = known.contains(&&*word);
     let (colons, kind) = if is_element { ("::", "pseudo-element") } else { (":", "pseudo-class") };
     let message = match name.kind {
-        Kind::Word if stands_alone => return,
-        Kind::Function if takes => return,
-        Kind::Word if takes => format!("`{colons}{word}` takes an argument: `{colons}{word}(..)`"),
+        PieceKind::Word if stands_alone => return,
+        PieceKind::Function if takes => return,
+        PieceKind::Word if takes => {
+            format!("`{colons}{word}` takes an argument: `{colons}{word}(..)`")
+        }
         _ if stands_alone => format!("`{colons}{word}` takes no argument"),
         _ => {
             let names = known.iter().map(|known| known.trim_end_matches("()"));
@@ -273,7 +275,7 @@ pub(crate) fn inside<'p>(pieces: &'p [Piece<'p>]) -> (&'p [Piece<'p>], &'p [Piec
     for (at, piece) in pieces.iter().enumerate() {
         if piece.opens() {
             depth += 1;
-        } else if piece.kind == Kind::Close {
+        } else if piece.kind == PieceKind::Close {
             if depth == 0 {
                 return (&pieces[..at], &pieces[at + 1..]);
             }

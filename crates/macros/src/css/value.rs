@@ -7,7 +7,7 @@
 use bine_vocabulary::{self as vocabulary, Property, nearest};
 
 use super::did_you_mean;
-use super::lex::{Kind, Piece};
+use super::lex::{Piece, PieceKind};
 use super::parse::Mistake;
 use super::tree::{AtRule, Declaration};
 
@@ -123,7 +123,7 @@ fn pieces(value: &[Piece<'_>], property: Option<&Property>, mistakes: &mut Vec<M
     for piece in value {
         let mut mistake = |message: String| mistakes.push((piece.at, message));
         match piece.kind {
-            Kind::Function => {
+            PieceKind::Function => {
                 let name = piece.name();
                 if !is_function(name) {
                     let meant = did_you_mean("", name, vocabulary::functions().iter().copied());
@@ -131,25 +131,27 @@ fn pieces(value: &[Piece<'_>], property: Option<&Property>, mistakes: &mut Vec<M
                 }
                 open.push(name);
             }
-            Kind::Open => open.push(""),
-            Kind::Close => {
+            PieceKind::Open => open.push(""),
+            PieceKind::Close => {
                 open.pop();
             }
-            Kind::Dimension(unit) => unit_of(piece, unit, mistakes),
+            PieceKind::Dimension(unit) => unit_of(piece, unit, mistakes),
             // Only `element(#id)` takes an id.
-            Kind::Hash if !open.contains(&"element") && !is_hex(piece.name()) => {
+            PieceKind::Hash if !open.contains(&"element") && !is_hex(piece.name()) => {
                 mistake(format!(
                     "`{}` is no color: it has 3, 4, 6 or 8 hexadecimal digits behind its `#`",
                     piece.text
                 ));
             }
-            Kind::At => mistake(format!("`{}` begins an at-rule and is not a value", piece.text)),
-            Kind::Word if open.is_empty() => {
+            PieceKind::At => {
+                mistake(format!("`{}` begins an at-rule and is not a value", piece.text))
+            }
+            PieceKind::Word if open.is_empty() => {
                 if let Some(property) = property.filter(|property| !property.accepts(piece.text)) {
                     mistake(not_a_word(piece.text, property));
                 }
             }
-            Kind::Number if open.is_empty() && !is_zero(piece.text) => {
+            PieceKind::Number if open.is_empty() && !is_zero(piece.text) => {
                 if let Some(property) = property.filter(|property| !property.numbers) {
                     let name = property.name;
                     mistake(format!(
@@ -158,7 +160,7 @@ fn pieces(value: &[Piece<'_>], property: Option<&Property>, mistakes: &mut Vec<M
                     ));
                 }
             }
-            Kind::Mark if open.is_empty() && ![",", "/"].contains(&piece.text) => {
+            PieceKind::Mark if open.is_empty() && ![",", "/"].contains(&piece.text) => {
                 mistake(format!("`{}` is not allowed in a value", piece.text));
             }
             _ => {}
@@ -176,7 +178,7 @@ fn pieces(value: &[Piece<'_>], property: Option<&Property>, mistakes: &mut Vec<M
 
 /// Each function in a value, with the tokens after its parenthesis.
 fn functions<'p>(value: &'p [Piece<'p>]) -> impl Iterator<Item = (&'p str, &'p [Piece<'p>])> {
-    let functions = value.iter().enumerate().filter(|(_, piece)| piece.kind == Kind::Function);
+    let functions = value.iter().enumerate().filter(|(_, piece)| piece.kind == PieceKind::Function);
     functions.map(|(at, piece)| (piece.name(), &value[at + 1..]))
 }
 

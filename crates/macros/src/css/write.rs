@@ -5,7 +5,7 @@
 
 use crate::token::Gap;
 
-use super::lex::{Kind, Piece};
+use super::lex::{Piece, PieceKind};
 use super::selector::inside;
 use super::tree::{AtRule, Declaration, Item, Rule};
 
@@ -78,7 +78,7 @@ fn is_class(dot: &Piece<'_>, name: &Piece<'_>) -> bool {
 }
 
 fn is_global(piece: &Piece<'_>) -> bool {
-    piece.kind == Kind::Function && piece.name().eq_ignore_ascii_case("global")
+    piece.kind == PieceKind::Function && piece.name().eq_ignore_ascii_case("global")
 }
 
 struct Writer<'n> {
@@ -215,13 +215,13 @@ impl Writer<'_> {
             self.text.push_str("/**/");
         } else if piece.gap != Gap::None {
             let is_loose = |piece: &Piece<'_>| {
-                piece.kind == Kind::Mark && [",", ">", "~"].contains(&piece.text)
+                piece.kind == PieceKind::Mark && [",", ">", "~"].contains(&piece.text)
             };
             let touches = is_loose(before)
                 || is_loose(piece)
                 || before.is(":")
                 || before.opens()
-                || piece.kind == Kind::Close
+                || piece.kind == PieceKind::Close
                 || piece.is("!");
             if !touches {
                 self.text.push(' ');
