@@ -144,7 +144,7 @@ fn pieces(value: &[Piece<'_>], property: Option<&Property>, mistakes: &mut Vec<M
                 ));
             }
             PieceKind::At => {
-                mistake(format!("`{}` begins an at-rule and is not a value", piece.text))
+                mistake(format!("`{}` begins an at-rule and is not a value", piece.text));
             }
             PieceKind::Word if open.is_empty() => {
                 if let Some(property) = property.filter(|property| !property.accepts(piece.text)) {
