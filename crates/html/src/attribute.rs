@@ -255,8 +255,8 @@ impl<F: Fn() -> A, A: UrlValue> IntoUrl<FunctionKind> for F {
             wrap it in `raw(..)` if every byte of it is yours"
 )]
 pub trait CodeValue {
-    /// Writes the attribute, or nothing. `opening` is everything before the value, as in `
-    /// onclick="`.
+    /// Writes the attribute, or nothing. `opening` is everything before the value, as in
+    /// ` onclick="`.
     fn write_code(&self, opening: &'static str, writer: &mut Writer<'_>);
 }
 

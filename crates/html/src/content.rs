@@ -1,9 +1,9 @@
 //! Content kinds of markup as types, and the places where each kind is allowed.
 //!
 //! HTML allows phrasing content in `<p>`, flow content in `<div>`, and only list items in `<ul>`
-//! (HTML 3.2.5.2). Types carry this rule across functions: a component returns `impl
-//! Html<Phrasing>`, `impl Html<Flow>` or `impl Html<Parts>`, and a hole accepts the kinds that its
-//! parent element allows.
+//! (HTML 3.2.5.2). Types carry this rule across functions: a component returns
+//! `impl Html<Phrasing>`, `impl Html<Flow>` or `impl Html<Parts>`, and a hole accepts the kinds
+//! that its parent element allows.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

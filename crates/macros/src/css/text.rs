@@ -111,8 +111,8 @@ struct Joiner<'t, 'f> {
 impl Joiner<'_, '_> {
     fn join(&mut self, tokens: &[Token]) {
         for token in tokens {
-            // `2em` is not a token of Rust, which expects an exponent after `e`, so users write `2
-            // em`.
+            // `2em` is not a token of Rust, which expects an exponent after `e`. Users write
+            // `2 em`.
             let is_unit = token.gap == Gap::Space && (token.is("em") || token.is("ex"));
             if !(is_unit && ends_with_number(&self.text.text)) {
                 self.gap(token.gap);
