@@ -93,8 +93,8 @@ pub use arguments::{
     State, Upload,
 };
 pub use bine_html::{
-    AddressValue, Attribute, AttributeValue, Class, CodeValue, Flow, Frozen, Html, Page, Parts,
-    Phrasing, Raw, Render, Show, Tree, Writer, raw, tree,
+    Attribute, AttributeValue, Class, CodeValue, Flow, Frozen, Html, Page, Parts, Phrasing, Raw,
+    Render, Show, Tree, UrlValue, Writer, raw, tree,
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::{page, service};

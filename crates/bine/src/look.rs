@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use bine_html::{Flow, Html, Page, Piece, Stands, Writer};
+use bine_html::{FitsIn, Flow, Fragment, Html, Page, Writer};
 use bine_http::{FieldLines, Status};
 
 use crate::error::Error;
@@ -62,8 +62,8 @@ impl Page for Content<'_> {
     }
 }
 
-impl Piece for Content<'_> {}
-impl Stands<Flow> for Content<'_> {}
+impl Fragment for Content<'_> {}
+impl FitsIn<Flow> for Content<'_> {}
 #[diagnostic::do_not_recommend]
 impl Html<Flow> for Content<'_> {}
 

@@ -322,7 +322,7 @@ impl<'r, 'o> Replying<'r, 'o> {
     /// know of when it was written.
     fn send_frozen(&mut self, frozen: &Frozen, top: &Top) -> Finished {
         let Exchange { method, keep_alive, .. } = self.asked.exchange;
-        let (before, behind) = frozen.around_head_end().unwrap_or((frozen.bytes(), &[]));
+        let (before, behind) = frozen.split_at_head_end().unwrap_or((frozen.bytes(), &[]));
         let links = self.look.links.as_ref().filter(|_| !behind.is_empty());
         let parts = [before, links.map_or("", |links| links.markup()).as_bytes(), behind];
         let mut place = [0; 64];

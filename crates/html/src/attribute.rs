@@ -23,7 +23,7 @@ use crate::writer::Writer;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an attribute's value",
     note = "an attribute takes text, numbers, `bool`, and `Option` of these; \
-            what can be displayed: `format_args!(\"{{}}\", value)`"
+            for types with `Display`: `format_args!(\"{{}}\", value)`"
 )]
 pub trait AttributeValue {
     /// Writes the attribute, or nothing. A custom type delegates to its text or number:
@@ -189,8 +189,8 @@ attributes_as_numbers!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f
 /// A value of an attribute that holds a URL, as `href` and `src`: any [`AttributeValue`], and
 /// `raw(..)`, which is not checked.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be an address",
-    note = "an address is text, or `Option` of it; put together: `format_args!(\"/forum/{{}}\", name)`"
+    message = "`{Self}` is not a URL",
+    note = "a URL is text, or `Option` of text; to compose one: `format_args!(\"/forum/{{}}\", name)`"
 )]
 pub trait UrlValue {
     /// Writes the attribute, or nothing.
@@ -215,9 +215,9 @@ impl<T: AsRef<str>> UrlValue for Raw<T> {
 /// service's name. The compiler infers `Kind`, which separates the two implementations.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be an address",
-    label = "no text, and not the name of a service",
-    note = "an address is text, or `Option` of it; put together: `format_args!(\"/forum/{{}}\", name)`"
+    message = "`{Self}` is not a URL",
+    label = "not text and not the name of a service",
+    note = "a URL is text, or `Option` of text; to compose one: `format_args!(\"/forum/{{}}\", name)`"
 )]
 pub trait IntoUrl<Kind> {
     fn write(&self, attribute: Attribute, writer: &mut Writer<'_>);
@@ -251,8 +251,8 @@ impl<F: Fn() -> A, A: UrlValue> IntoUrl<FunctionKind> for F {
 #[diagnostic::on_unimplemented(
     message = "text cannot be made safe in an event handler, in `style` or in `srcdoc`",
     label = "this would run as code or style",
-    note = "give it to a `data-*` attribute and read it from there, or choose among constant values; \
-            wrap it in `raw(..)` if every byte of it is yours"
+    note = "put it into a `data-*` attribute and read it there, or choose among constants; \
+            wrap it in `raw(..)` if it is trusted"
 )]
 pub trait CodeValue {
     /// Writes the attribute, or nothing. `opening` is everything before the value, as in

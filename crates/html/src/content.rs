@@ -70,10 +70,10 @@ impl RootContent for Document {
 /// `Box<dyn Html<Flow>>` have the kind of their items.
 #[diagnostic::on_unimplemented(
     message = "this is not `Html<{Content}>`",
-    label = "`{Self}` is something else",
-    note = "what stands outermost decides: text and `<b>`, `<a>`, `<img>` are `Html<Phrasing>` and `Html<Flow>`; `<p>`, `<div>`, \
+    label = "`{Self}` is not markup of this kind",
+    note = "the outermost elements decide: text and `<b>`, `<a>`, `<img>` are `Html<Phrasing>` and `Html<Flow>`; `<p>`, `<div>`, \
             `<ul>`, and holes alone, are `Html<Flow>`; `<li>`, `<tr>`, `<option>`, `<title>` are `Html<Parts>`",
-    note = "text is made `Html<Flow>` by `html!({{text}})`; in a hole it stands by itself"
+    note = "convert text to `Html<Flow>` with `html!({{text}})`; a hole accepts it directly"
 )]
 pub trait Html<Content: ContentKind>: FitsIn<Content::Widest> {}
 

@@ -139,42 +139,42 @@ impl<P: Page> Fill for Option<P> {
 
 /// The bound of a page in a place for flow content.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot stand here: only flow content may",
+    message = "`{Self}` is not allowed here: only flow content is",
     label = "not known to be flow content",
-    note = "a component says what it contains: it returns `impl Html<Flow>`, or `impl Html<Phrasing>` if it is text and \
-            the like of `<b>` and `<a>`; `impl Page` is a whole page, `impl Html<Parts>` has its place in certain elements"
+    note = "a component declares its content: it returns `impl Html<Flow>`, or `impl Html<Phrasing>` if it is text and \
+            elements such as `<b>` and `<a>`; `impl Page` is a whole page, `impl Html<Parts>` is allowed in certain elements"
 )]
 pub trait InFlow: Fill {}
 
 /// The bound of a page in a place for phrasing content.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot stand here: only phrasing content may (text, `<b>`, `<a>`, `<img>` ..)",
+    message = "`{Self}` is not allowed here: only phrasing content is (text, `<b>`, `<a>`, `<img>` ..)",
     label = "not known to be phrasing content",
-    note = "a component says what it contains: it returns `impl Html<Phrasing>` if it is text and the like of `<b>` and \
+    note = "a component declares its content: it returns `impl Html<Phrasing>` if it is text and elements such as `<b>` and \
             `<a>`; `impl Html<Flow>` and `impl Page` may be more than that"
 )]
 pub trait InPhrasing: Fill {}
 
 /// The bound of a page in a place for certain elements only.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot stand here: only what is made for this place may (`<li>` in `<ul>`, `<tr>` in `<table>` ..)",
-    label = "not known to be made for this place",
-    note = "a component says what it contains: it returns `impl Html<Parts>` if it is the like of `<li>` and `<tr>`"
+    message = "`{Self}` is not allowed here: only certain elements are (`<li>` in `<ul>`, `<tr>` in `<table>` ..)",
+    label = "not known to be allowed in this element",
+    note = "a component declares its content: it returns `impl Html<Parts>` if it is an element such as `<li>` and `<tr>`"
 )]
 pub trait InParts: Fill {}
 
 /// The bound of a page in a place for text only. No type implements it.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot stand here: only text may",
-    label = "no markup may stand here"
+    message = "`{Self}` is not allowed here: only text is",
+    label = "no markup is allowed here"
 )]
 pub trait InText: Fill {}
 
 /// The bound of a page in a place for any content.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot stand here: it is a whole page",
+    message = "`{Self}` is not allowed here: it is a whole page",
     label = "not known to be a part of a page",
-    note = "a component says what it contains: it returns `impl Html<Flow>`, `impl Html<Phrasing>` or `impl Html<Parts>`"
+    note = "a component declares its content: it returns `impl Html<Flow>`, `impl Html<Phrasing>` or `impl Html<Parts>`"
 )]
 pub trait InAnything: Fill {}
 
@@ -311,47 +311,47 @@ impl<T: Show<Content>, Content: ContentKind> Value<Optional<Content>> for Option
 
 /// A value in a place for flow content.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot stand in a hole",
+    message = "`{Self}` is not a value for a hole",
     label = "not text, no number and no markup",
-    note = "a hole takes text, numbers, components, and `Option` of these; several: `{{for one in many {{ {{one}} }}}}`; \
-            a `bool` chooses: `{{if flag {{ yes }}}}`",
-    note = "what can be displayed: `format_args!(\"{{}}\", value)`; a type of your own: implement `Show` for it, or `Render` \
+    note = "a hole takes text, numbers, components, and `Option` of these; for several values: `{{for one in many {{ {{one}} }}}}`; \
+            for a `bool`: `{{if flag {{ yes }}}}`",
+    note = "for types with `Display`: `format_args!(\"{{}}\", value)`; for your own type, implement `Show` for it, or `Render` \
             if it is text"
 )]
 pub trait FlowValue<Kind>: Value<Kind> {}
 
 /// A value in a place for phrasing content.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot stand in this hole",
+    message = "`{Self}` is not a value for this hole",
     label = "not text, no number and no phrasing content",
-    note = "a hole takes text, numbers, components, and `Option` of these; several: `{{for one in many {{ {{one}} }}}}`; \
-            a `bool` chooses: `{{if flag {{ yes }}}}`",
-    note = "what can be displayed: `format_args!(\"{{}}\", value)`; a type of your own: implement `Show<Phrasing>` for it \
+    note = "a hole takes text, numbers, components, and `Option` of these; for several values: `{{for one in many {{ {{one}} }}}}`; \
+            for a `bool`: `{{if flag {{ yes }}}}`",
+    note = "for types with `Display`: `format_args!(\"{{}}\", value)`; for your own type, implement `Show<Phrasing>` for it \
             (`Show` alone may be more than phrasing content), or `Render` if it is text"
 )]
 pub trait PhrasingValue<Kind>: Value<Kind> {}
 
 /// A value in a place for certain elements only.
 #[diagnostic::on_unimplemented(
-    message = "no text may stand here: only what is made for this place may (`<li>` in `<ul>`, `<tr>` in `<table>` ..)",
-    label = "`{Self}` is not made for this place",
-    note = "put it into its element, as in `<li>{{text}}</li>`; a component that is the like of `<li>` returns `impl Html<Parts>`"
+    message = "no text is allowed here: only certain elements are (`<li>` in `<ul>`, `<tr>` in `<table>` ..)",
+    label = "`{Self}` is not allowed in this element",
+    note = "put it into its element, as in `<li>{{text}}</li>`; a component that is an element such as `<li>` returns `impl Html<Parts>`"
 )]
 pub trait PartsValue<Kind>: Value<Kind> {}
 
 /// A value in a place for elements of several kinds, but no text.
 #[diagnostic::on_unimplemented(
-    message = "no text may stand here: only what is made for this place may (`<dt>` in `<dl>`, `<option>` in `<select>` ..)",
-    label = "`{Self}` is not made for this place",
+    message = "no text is allowed here: only certain elements are (`<dt>` in `<dl>`, `<option>` in `<select>` ..)",
+    label = "`{Self}` is not allowed in this element",
     note = "put it into its element, as in `<dd>{{text}}</dd>`"
 )]
 pub trait PiecesValue<Kind>: Value<Kind> {}
 
 /// A value in a place for any content.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot stand in a hole",
+    message = "`{Self}` is not a value for a hole",
     label = "not text, no number and no markup",
-    note = "what can be displayed: `format_args!(\"{{}}\", value)`; a type of your own: implement `Show` for it, or `Render` \
+    note = "for types with `Display`: `format_args!(\"{{}}\", value)`; for your own type, implement `Show` for it, or `Render` \
             if it is text"
 )]
 pub trait AnyValue<Kind>: Value<Kind> {}
@@ -400,8 +400,8 @@ impl_for_run_time_kinds!(Tree Element Node Frozen);
 /// A value in a hole of `<script>` and `<style>`, where a browser decodes no character references.
 #[diagnostic::on_unimplemented(
     message = "text cannot be escaped inside `<script>` and `<style>`",
-    label = "wrap this in `raw(..)` if every byte of it is yours",
-    note = "what a script needs to know is safe in a `data-*` attribute, where it can read it"
+    label = "wrap this in `raw(..)` if it is trusted",
+    note = "pass data to a script in a `data-*` attribute"
 )]
 pub trait RawText {
     /// The script or the style sheet.

@@ -15,9 +15,9 @@ use crate::writer::Writer;
 ///
 /// `bool` does not implement it on purpose: a `bool` in text is almost always a forgotten `if`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot stand here: only text may",
+    message = "`{Self}` is not allowed here: only text is",
     label = "not text and no number",
-    note = "what can be displayed: `format_args!(\"{{}}\", value)`; or implement `Render` for a type of your own"
+    note = "for types with `Display`: `format_args!(\"{{}}\", value)`; or implement `Render` for a type of your own"
 )]
 pub trait Render {
     /// Writes the value to a text position of the page, escaped.

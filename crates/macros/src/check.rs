@@ -105,7 +105,7 @@ impl Checker<'_> {
             let takes = takes(&place.content);
             self.fault(
                 origin,
-                format!("no text may stand in `<{}>`: it takes {takes}", parent.name),
+                format!("no text is allowed in `<{}>`: it takes {takes}", parent.name),
             );
         }
     }
@@ -115,7 +115,7 @@ impl Checker<'_> {
         if let (Some(parent), Some(first), Hole::Nothing) =
             (place.parent, expression.first(), place.hole())
         {
-            self.fault(first.origin, format!("nothing may stand in `<{}>`", parent.name));
+            self.fault(first.origin, format!("nothing is allowed in `<{}>`", parent.name));
         }
     }
 
@@ -202,11 +202,11 @@ impl Checker<'_> {
         let name = &element.name;
         let is_custom = vocabulary::is_custom(name);
         if let Some(parent) = place.parent {
-            if is_custom && !place.content.categories.meets(CUSTOM) {
+            if is_custom && !place.content.categories.intersects(CUSTOM) {
                 let takes = takes(&place.content);
                 return self.fault(
                     element.origin,
-                    format!("`<{name}>` may not stand in `<{}>`: it takes {takes}", parent.name),
+                    format!("`<{name}>` is not allowed in `<{}>`: it takes {takes}", parent.name),
                 );
             }
             self.check_order(None, element.origin, parent, siblings);
@@ -215,7 +215,7 @@ impl Checker<'_> {
             return;
         }
         if let Some(known) = vocabulary::element(&name.to_ascii_lowercase()) {
-            let message = format!("`<{name}>` is written in small letters: `<{}>`", known.name);
+            let message = format!("`<{name}>` must be lowercase: `<{}>`", known.name);
             return self.fault(element.origin, message);
         }
         let current = vocabulary::elements().iter().filter(|known| known.deprecated.is_none());
@@ -224,7 +224,7 @@ impl Checker<'_> {
         self.fault(
             element.origin,
             format!(
-                "HTML has no element `<{name}>`{meant}; one of your own has a dash in its name"
+                "HTML has no element `<{name}>`{meant}; a custom element has a dash in its name"
             ),
         );
     }
@@ -241,9 +241,9 @@ impl Checker<'_> {
         let categories = categories_of(element, known);
         if let Some(parent) = place.parent {
             let stands = if known.parents.is_empty() {
-                place.content.admits(known, categories)
+                place.content.allows(known, categories)
             } else {
-                known.parents.contains(parent.name) && place.content.admits(known, categories)
+                known.parents.contains(parent.name) && place.content.allows(known, categories)
             };
             if !stands {
                 let is_somewhere_else = known.parents.contains(parent.name);
@@ -251,18 +251,18 @@ impl Checker<'_> {
                     let this = if is_somewhere_else { "this " } else { "" };
                     (this, format!("it takes {}", takes(&place.content)))
                 } else {
-                    ("", format!("`<{name}>` stands in {}", tags(known.parents)))
+                    ("", format!("`<{name}>` belongs in {}", tags(known.parents)))
                 };
                 self.fault(
                     element.origin,
-                    format!("`<{name}>` may not stand in {this}`<{}>`: {why}", parent.name),
+                    format!("`<{name}>` is not allowed in {this}`<{}>`: {why}", parent.name),
                 );
                 return false;
             }
             if place.content.once.contains(name) && siblings.has(name) {
                 self.fault(
                     element.origin,
-                    format!("`<{name}>` stands in `<{}>` but once", parent.name),
+                    format!("`<{name}>` belongs in `<{}>` only once", parent.name),
                 );
                 return true;
             }
@@ -281,11 +281,11 @@ impl Checker<'_> {
         place: &Place<'_>,
     ) {
         let name = known.name;
-        if let Some(outer) = place.ancestors().find(|outer| !known.may_stand_within(outer.name)) {
+        if let Some(outer) = place.ancestors().find(|outer| !known.allows_ancestor(outer.name)) {
             return self.fault(
                 element.origin,
                 format!(
-                    "`<{name}>` may not stand within `<{}>`: around it there are only {}",
+                    "`<{name}>` is not allowed inside `<{}>`: its ancestors may only be {}",
                     outer.name,
                     tags(known.around)
                 ),
@@ -293,27 +293,27 @@ impl Checker<'_> {
         }
         // Elements in the tab order count as interactive (HTML 4.5.1, 4.10.6).
         let (acts, by) = match element.attribute("tabindex") {
-            Some(_) if !categories.meets(Categories::INTERACTIVE) => {
+            Some(_) if !categories.intersects(Categories::INTERACTIVE) => {
                 (categories.or(Categories::INTERACTIVE), " with `tabindex`")
             }
             _ => (categories, ""),
         };
-        let excluding = place.ancestors().find(|outer| outer.excluded.names(known, acts));
+        let excluding = place.ancestors().find(|outer| outer.excluded.contains(known, acts));
         if let Some(outer) = excluding {
             let (by, what) = if outer.excluded.elements.contains(name) {
                 ("", String::new())
             } else {
                 let excluded = outer.excluded.categories.and(acts);
-                (by, format!(", which takes nothing that is {excluded}"))
+                (by, format!(", which allows no content that is {excluded}"))
             };
             return self.fault(
                 element.origin,
-                format!("`<{name}>`{by} may not stand within `<{}>`{what}", outer.name),
+                format!("`<{name}>`{by} is not allowed inside `<{}>`{what}", outer.name),
             );
         }
         let is_within = place.ancestors().any(|outer| known.within.contains(outer.name));
         if !known.within.is_empty() && !is_within && place.is_complete() {
-            self.fault(element.origin, format!("`<{name}>` stands within {}", tags(known.within)));
+            self.fault(element.origin, format!("`<{name}>` belongs inside {}", tags(known.within)));
         }
     }
 
@@ -324,14 +324,14 @@ impl Checker<'_> {
         }
         let Some(known) = element.attribute(name) else {
             if let Some(known) = element.attribute(&name.to_ascii_lowercase()) {
-                let message = format!("`{name}` is written in small letters: `{}`", known.name);
+                let message = format!("`{name}` must be lowercase: `{}`", known.name);
                 return self.fault(attribute.origin, message);
             }
             let meant = did_you_mean(name, element.attribute_names(), |name| format!("`{name}`"));
             return self.fault(
                 attribute.origin,
                 format!(
-                    "`<{}>` has no attribute `{name}`{meant}; one of your own is `data-{name}`, and one in quotes is not looked up",
+                    "`<{}>` has no attribute `{name}`{meant}; a custom attribute is `data-{name}`, and a quoted name is not checked",
                     element.name
                 ),
             );
@@ -352,13 +352,13 @@ impl Checker<'_> {
         let name = &attribute.name;
         match &attribute.value {
             Value::Hole(_) => {}
-            Value::Bare if kind.may_be_bare() || kind.accepts("") => {}
+            Value::Bare if kind.allows_no_value() || kind.accepts("") => {}
             Value::Bare => {
                 self.fault(attribute.origin, format!("`{name}` needs a value: {kind}"));
             }
             Value::Text(_) if kind == Kind::Boolean => self.fault(
                 attribute.value_origin,
-                format!("`{name}` has no value: being there says it. Write `{name}`, or `{name}={{condition}}`"),
+                format!("`{name}` takes no value: write `{name}`, or `{name}={{condition}}`"),
             ),
             Value::Text(text) if kind.accepts(text) => {}
             Value::Text(text) => {
@@ -367,7 +367,8 @@ impl Checker<'_> {
                 } else {
                     nearest(text, kind.words())
                 };
-                let meant = among.map_or_else(String::new, |word| format!("; did you mean `{word}`?"));
+                let meant =
+                    among.map_or_else(String::new, |word| format!("; did you mean `{word}`?"));
                 let message = format!("`{name}` takes {kind}, not `{text}`{meant}");
                 self.fault(attribute.value_origin, message);
             }
@@ -379,12 +380,12 @@ impl Checker<'_> {
         if self.loops > 0 {
             self.fault(
                 attribute.value_origin,
-                format!("each turn of the loop would have the id `{id}`"),
+                format!("each iteration of the loop would have the id `{id}`"),
             );
         } else if self.seen.ids.contains(id) {
             self.fault(
                 attribute.value_origin,
-                format!("the id `{id}` is on another element already"),
+                format!("the id `{id}` is already used by another element"),
             );
         } else {
             self.seen.ids.push(id.clone());

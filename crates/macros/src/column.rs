@@ -37,13 +37,14 @@ pub(crate) fn check_default(value: &[Token], kind: &[Token]) -> Option<Fault> {
     if let [only] = value
         && only.is("None")
     {
-        let why = "a column that may hold nothing needs no default for that; any other has a value";
+        let why = "an optional column needs no default `None`, and other columns need a value";
         return Some(Fault::new(only, why));
     }
     let kind = without_option(kind);
     let why = match known(kind)? {
         Known::Bytes => {
-            "bytes have no default: an optional column has nothing in the rows before it".to_owned()
+            "bytes have no default: make the column optional, so that existing rows have no value"
+                .to_owned()
         }
         Known::Number => {
             let (sign, number) = match value {
@@ -97,20 +98,20 @@ pub(crate) fn check_limit(word: &Token, value: &[Token], kind: &[Token]) -> Opti
     let dots =
         value.windows(3).position(|mark| mark[0].is(".") && mark[1].is(".") && mark[2].is("="));
     let Some(dots) = dots.filter(|dots| *dots > 0 && dots + 3 < value.len()) else {
-        let why = format!("`{option}` says from where to where, both included: `{example}`");
+        let why = format!("`{option}` is an inclusive range: `{example}`");
         return Some(Fault::new(first, why));
     };
     if let ([from], [until]) = (&value[..dots], &value[dots + 3..])
         && let (Ok(least), Ok(most)) = (from.text.parse::<u64>(), until.text.parse::<u64>())
         && least > most
     {
-        return Some(Fault::new(first, format!("nothing lies from {least} to {most}")));
+        return Some(Fault::new(first, format!("the range is empty: from {least} to {most}")));
     }
     let why = match known(without_option(kind))? {
         Known::Text | Known::Bytes if is_length => return None,
         Known::Number if !is_length => return None,
-        Known::Text | Known::Bytes => "how long text or bytes may be is said by `length`",
-        Known::Number => "between what a number may lie is said by `range`",
+        Known::Text | Known::Bytes => "use `length` for text and bytes",
+        Known::Number => "use `range` for numbers",
         Known::Bool => "a `bool` has no limits",
     };
     Some(Fault::new(word, why))

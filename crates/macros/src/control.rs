@@ -62,7 +62,7 @@ fn conditional(
     faults: &mut Vec<Fault>,
 ) -> Result<Node, Fault> {
     let wrong = |token| {
-        Fault::new(token, "a choice is written `{if condition { markup } else { markup }}`")
+        Fault::new(token, "a conditional is written `{if condition { markup } else { markup }}`")
     };
     let (mut branches, mut otherwise) = (Vec::new(), Vec::new());
     let (mut word, mut rest) = (word, rest);
@@ -122,7 +122,7 @@ fn choice(word: &Token, rest: &[Token], raw: bool, faults: &mut Vec<Fault>) -> R
         }
         let body = rest.get(arrow + 2).ok_or_else(|| wrong(&rest[arrow]))?;
         let markup = body.group(Delimiter::Brace).ok_or_else(|| {
-            Fault::new(body, "the markup of an arm stands in braces: `pattern => { markup }`")
+            Fault::new(body, "put the markup of an arm in braces: `pattern => { markup }`")
         })?;
         arms.push(Branch { head: head.to_vec(), body: parse_body(markup, raw, faults) });
         rest = &rest[arrow + 3..];
@@ -147,12 +147,12 @@ pub(crate) fn reject_suspension(tokens: &[Token], faults: &mut Vec<Fault>) {
         if token.is("await") && follows(".") {
             faults.push(Fault::new(
                 token,
-                "a page cannot wait: bind it to a name before html!: `let x = ...await;`",
+                "a page cannot await: assign the value before html!: `let x = ...await;`",
             ));
         } else if token.is("?") {
             faults.push(Fault::new(
                 token,
-                "a page cannot fail: bind it to a name before html!: `let x = ...?;`",
+                "a page cannot return an error: assign the value before html!: `let x = ...?;`",
             ));
         } else if let Kind::Group(group) = &token.kind {
             let own_block = group.delimiter == Delimiter::Brace

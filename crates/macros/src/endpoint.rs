@@ -130,7 +130,7 @@ pub(crate) fn reject_path(token: &Token, path: &str) -> Option<Fault> {
         .chars()
         .find(|&letter| "?#".contains(letter) || letter.is_whitespace() || letter.is_control())?;
     let message = match wrong {
-        '?' => "a path has no query: an argument of the function takes it".into(),
+        '?' => "a path has no query: use an argument of the function".into(),
         '#' => "a path has no fragment: it never reaches a server".into(),
         _ => format!("a path has no {wrong:?}"),
     };
@@ -304,7 +304,7 @@ mod tests {
         check_fault("(\"hello\") fn a() {}", "\"hello\": a path starts with `/`");
         check_fault(
             "(\"/a?b\") fn a() {}",
-            "\"/a?b\": a path has no query: an argument of the function takes it",
+            "\"/a?b\": a path has no query: use an argument of the function",
         );
         check_fault(
             "(\"/a#b\") fn a() {}",
@@ -349,21 +349,20 @@ mod tests {
     fn rejects_methods_with_self() {
         check_fault(
             "(\"/\") fn a(&self) {}",
-            "self: a page is no method: it takes everything from the request",
+            "self: a page cannot take `self`: its arguments come from the request",
         );
     }
 
     #[test]
     fn rejects_generic_functions() {
-        let message = "a page cannot be generic: nobody calls it with types";
+        let message = "a page cannot be generic";
         check_fault("(\"/\") fn a<T>(x: T) {}", &format!("<: {message}"));
         check_fault("(\"/\") fn a(x: impl Page) {}", &format!("impl: {message}"));
     }
 
     #[test]
     fn rejects_patterns_without_a_name() {
-        let message =
-            "an argument of a page is a name, or a name in its wrapper: `name` or `Query(name)`";
+        let message = "an argument of a page is a name or a wrapped name: `name` or `Query(name)`";
         check_fault(
             "(\"/\") fn a((b, c): D, _: E) {}",
             &format!("(b, c): {message}\n_: {message}"),

@@ -112,7 +112,7 @@ impl Role {
     }
 
     fn not_generic(self) -> String {
-        format!("a {} cannot be generic: nobody calls it with types", self.word())
+        format!("a {} cannot be generic", self.word())
     }
 
     fn read(self, argument: &[Token]) -> Result<Argument<'_>, Fault> {
@@ -126,7 +126,7 @@ impl Role {
         let unsupported = |token| {
             let message = match self {
                 Self::Page => {
-                    "an argument of a page is a name, or a name in its wrapper: `name` or `Query(name)`"
+                    "an argument of a page is a name or a wrapped name: `name` or `Query(name)`"
                 }
                 Self::Service => "an argument of a service has a name and a type: `name: Text`",
             };
@@ -137,8 +137,8 @@ impl Role {
             colon.map_or((argument, &[][..]), |colon| (&argument[..colon], &argument[colon + 1..]));
         if let Some(receiver) = pattern.iter().find(|token| token.is("self")) {
             let message = match self {
-                Self::Page => "a page is no method: it takes everything from the request",
-                Self::Service => "a service is no method: it takes everything from the call",
+                Self::Page => "a page cannot take `self`: its arguments come from the request",
+                Self::Service => "a service cannot take `self`: its arguments come from the call",
             };
             return Err(Fault::new(receiver, message));
         }

@@ -100,7 +100,7 @@ impl<'t> Scope<'t, '_> {
                 if self.is_raw()
                     && ["</script", "</style", "<!--"].iter().any(|end| lower.contains(end))
                 {
-                    self.fault(token, "this text would end or hide the element it stands in");
+                    self.fault(token, "this text would end or hide its element");
                 }
                 self.text(&value, token);
             }
@@ -122,7 +122,7 @@ impl<'t> Scope<'t, '_> {
             Some(next) if next.is_word() => self.opening_tag(angle),
             Some(next) if next.is(">") => {
                 self.at += 2;
-                self.fault(next, "several roots need no fragment: write them in a row");
+                self.fault(next, "several roots need no fragment: write them one after another");
             }
             _ => {
                 self.at += 1;
@@ -141,14 +141,14 @@ impl<'t> Scope<'t, '_> {
         if !is_doctype {
             self.fault(
                 angle,
-                "only `<!DOCTYPE html>` is written so; comments are Rust's, `//` and `/* */`",
+                "only `<!DOCTYPE html>` starts with `<!`; write comments as in Rust, `//` and `/* */`",
             );
             self.skip_past_angle();
             return;
         }
         self.at += 3;
         if self.previous != Previous::Start {
-            self.fault(angle, "`<!DOCTYPE html>` comes before everything else");
+            self.fault(angle, "`<!DOCTYPE html>` must come first");
         }
         self.previous = Previous::Other;
         self.push(Node::Doctype);
@@ -191,7 +191,7 @@ impl<'t> Scope<'t, '_> {
                 let attribute = self.attribute(token);
                 let known = |other: &Attribute| other.name.eq_ignore_ascii_case(&attribute.name);
                 if element.attributes.iter().any(known) {
-                    self.fault(token, format!("`{}` is given twice", attribute.name));
+                    self.fault(token, format!("`{}` is set twice", attribute.name));
                 } else {
                     element.attributes.push(attribute);
                 }

@@ -426,13 +426,10 @@ mod tests {
             "() struct A;",
             "struct: a service is a function: `async fn name(..)` or `fn name(..)`",
         );
-        check_fault(
-            "() fn a<T>(x: T) {}",
-            "<: a service cannot be generic: nobody calls it with types",
-        );
+        check_fault("() fn a<T>(x: T) {}", "<: a service cannot be generic");
         check_fault(
             "() fn a(&self) {}",
-            "self: a service is no method: it takes everything from the call",
+            "self: a service cannot take `self`: its arguments come from the call",
         );
         check_fault(
             "() fn a(Query(x): Query<u8>) {}",

@@ -95,9 +95,9 @@ fn read_struct<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Row<'t>
         }
         [word, name, angle, first, ..] if word.is("struct") && angle.is("<") => {
             let why = if first.text.starts_with('\'') {
-                "a row owns its values and has no lifetimes: text is a `String`"
+                "a row owns its values and has no lifetimes: use `String` for text"
             } else {
-                "a table has rows of one type, without parameters"
+                "a row type has no type parameters"
             };
             return reject(faults, name, why);
         }
@@ -151,7 +151,7 @@ fn read_struct<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Row<'t>
     for (place, index) in row.indexes.iter().enumerate() {
         let is_known = row.indexes[..place].iter().any(|other| other.columns == index.columns);
         if is_known && !index.columns.is_empty() {
-            let why = "there is an index of the same columns already; `unique` is one too";
+            let why = "an index of the same columns already exists; `unique` creates one too";
             faults.push(Fault::new(index.word, why));
         }
     }
@@ -178,10 +178,13 @@ fn read_id(kind: &[Token], attributes: &[&[Token]], row: &Token, faults: &mut Ve
     };
     if is_wrong {
         let own = spelled(row);
-        faults.push(Fault::new(&kind[0], format!("the id of a row is its own: `id: Id<{own}>`")));
+        faults.push(Fault::new(
+            &kind[0],
+            format!("the id of a row has the row's own type: `id: Id<{own}>`"),
+        ));
     }
     for Setting { word, .. } in settings(attributes) {
-        let why = "nothing is said of an id: no two rows have the same, and they are found by it";
+        let why = "an id takes no options: it is always unique and indexed";
         faults.push(Fault::new(word, why));
     }
 }
@@ -253,7 +256,7 @@ fn read_column<'t>(
                 None => faults.push(needs_value("was = \"name\"")),
             },
             other if TABLE_SETTINGS.contains(&other) => {
-                let why = format!("`{other}` is said of a table, above its struct");
+                let why = format!("`{other}` is an option of a table: put it on the struct");
                 faults.push(Fault::new(word, why));
             }
             _ => faults.push(unknown(word, "column", &COLUMN_SETTINGS)),
@@ -267,7 +270,7 @@ fn unknown(word: &Token, what: &str, known: &[&str]) -> Fault {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => format!("there are `{}`", known.join("`, `")),
     };
-    Fault::new(word, format!("`{}` says nothing of a {what}: {meant}", word.text))
+    Fault::new(word, format!("`{}` is not an option of a {what}: {meant}", word.text))
 }
 
 fn read_table_setting<'t>(setting: &Setting<'t>, row: &mut Row<'t>, faults: &mut Vec<Fault>) {
@@ -289,7 +292,7 @@ fn read_table_setting<'t>(setting: &Setting<'t>, row: &mut Row<'t>, faults: &mut
         ("name" | "dropped", ..) => format!("`{key}` has a value in quotes: `{key} = \"name\"`"),
         ("crate", ..) => "`crate` has a path: `crate = path`".to_owned(),
         _ if COLUMN_SETTINGS.contains(&key) => {
-            format!("`{key}` is said of a column, above its field")
+            format!("`{key}` is an option of a column: put it on the field")
         }
         _ => return faults.push(unknown(word, "table", &TABLE_SETTINGS)),
     };
@@ -305,7 +308,7 @@ fn read_index(list: &[Token], row: &Row<'_>, faults: &mut Vec<Fault>) -> Vec<usi
         if let Some(found) = known().position(|known| name.is(known)) {
             columns.push(found);
         } else if name.is("id") {
-            faults.push(Fault::new(name, "rows are found by their id without an index"));
+            faults.push(Fault::new(name, "ids need no index"));
         } else {
             let meant = match nearest(&name.text, known()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
@@ -328,7 +331,7 @@ fn text(value: &[Token]) -> Option<String> {
 }
 
 fn read_enum<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Words<'t>> {
-    const WANTED: &str = "words are an enum of names alone: `enum State { Open, Shut }`";
+    const WANTED: &str = "words are an enum without fields: `enum State { Open, Shut }`";
     let (attributes, rest) = split_attributes(item);
     let (_, rest) = split_visibility(rest);
     let (name, variants) = match rest {
@@ -350,17 +353,17 @@ fn read_enum<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Words<'t>
                     let own = spelled(variant);
                     let kept = small(variant);
                     let like = spelled(like);
-                    let why = format!("`{own}` is kept as `{kept}`, and so is `{like}`");
+                    let why = format!("`{own}` is stored as `{kept}`, and so is `{like}`");
                     faults.push(Fault::new(variant, why));
                 }
                 words.variants.push(variant);
             }
             [variant, next, ..] if next.is("=") => {
-                let why = "a word has no number: the store keeps it by its place among the others";
+                let why = "a word has no number: the store uses its position";
                 faults.push(Fault::new(variant, why));
             }
             [variant, ..] => {
-                let why = "a word stands alone: what belongs to it is a column of its own";
+                let why = "a word has no fields: store its data in another column";
                 faults.push(Fault::new(variant, why));
             }
             [] => {}
@@ -372,7 +375,7 @@ fn read_enum<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Words<'t>
     for Setting { word, value, .. } in settings(&attributes) {
         match value {
             [_, ..] if word.is("crate") => words.krate = Some(value),
-            _ => return reject(faults, word, "of words only `crate = path` is said"),
+            _ => return reject(faults, word, "words take only the option `crate = path`"),
         }
     }
     Some(words)

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use bine_html::{MADE_FOR, RegionHash};
+use bine_html::{RegionHash, VIEWER_MARK};
 use bine_http::query::{self, Pairs};
 use bine_http::{Event, Exchange, Limits, Method, RequestParser, Status};
 use bine_pipeline::{
@@ -512,7 +512,7 @@ fn have(text: &str) -> Option<(Vec<Option<RegionHash>>, Option<u64>)> {
     for one in text.split(',').filter(|one| !one.is_empty()) {
         let (number, hash) = one.split_once('.')?;
         let number: usize = number.parse().ok().filter(|number| *number < MOST_REGIONS)?;
-        if number == MADE_FOR as usize {
+        if number == VIEWER_MARK as usize {
             made_for = Some(u64::from_str_radix(hash, 16).ok()?);
             continue;
         }

@@ -84,7 +84,7 @@ fn write_with_actions<P: Page>(
 fn marking(writer: Writer<'_>, made_for: Option<u64>) -> Writer<'_> {
     let writer = writer.marking_regions(region_key());
     match made_for {
-        Some(login) => writer.made_for(login),
+        Some(login) => writer.viewer(login),
         None => writer,
     }
 }
@@ -98,7 +98,7 @@ fn write_content<'w, P: Page>(
 ) {
     let mut writer = writer.with_head(look.head());
     if look.shows_causes() {
-        writer.inspect_by(tell_once);
+        writer.inspect_with(tell_once);
     }
     let mut writer = writer_for(kind.is_xml, writer);
     if above.is_bare {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::slice;
 
-use bine_html::tree::{Below, Element, Node, RawMarkup, Refused, Tree, TreeWriter};
+use bine_html::tree::{Element, Node, RawMarkup, Subtree, Tree, TreeError, TreeWriter};
 use bine_html::{Writer, raw};
 use html5ever::tendril::{StrTendril, TendrilSink as _};
 use html5ever::tree_builder::{
@@ -22,7 +22,7 @@ pub(super) fn read(markup: &str, runs_scripts: bool) -> Tree {
 
 /// What of a tree is read: words with one space between, those of scripts left out.
 pub(super) fn text(of: &Tree) -> String {
-    let text = of.to_string_by(Words);
+    let text = of.to_string_with(Words);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -42,12 +42,12 @@ const INLINE: [&str; 32] = [
 struct Words;
 
 impl TreeWriter for Words {
-    fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Below {
+    fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Subtree {
         if ["script", "style", "template"].contains(&element.name()) {
-            return Below::Skip;
+            return Subtree::Skip;
         }
         self.close(element, to);
-        Below::Visit
+        Subtree::Visit
     }
 
     fn close(&mut self, element: &Element, to: &mut Writer<'_>) {
@@ -331,7 +331,7 @@ fn element(name: &QualName, attributes: Vec<Attribute>) -> Element {
     let mut element = made.expect("`unknown` is a name");
     for attribute in attributes {
         let (name, value) = (attribute.name.local.to_string(), attribute.value.to_string());
-        if let Err(Refused::Code(_)) = element.set_attribute(name.clone(), &*value) {
+        if let Err(TreeError::Code(_)) = element.set_attribute(name.clone(), &*value) {
             // It is only looked at.
             let _ = element.set_code(name, raw(value));
         }

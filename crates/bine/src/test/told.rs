@@ -132,7 +132,7 @@ pub(super) fn listed(found: &[&Element]) -> String {
 
 /// Where the test is: the last words of every message.
 pub(super) fn page(tree: &Tree, url: &str, how: &str) -> String {
-    let text = tree.to_string_by(PlainText::default());
+    let text = tree.to_string_with(PlainText::default());
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let read = lines.iter().take(MOST_LINES).map(|line| format!("    {}", cut(line)));
     match lines.len() {

@@ -114,7 +114,7 @@ fn check_element<'t>(
     let value_of = |name: &str| element.attribute(name).map_or(Value::Absent, Value::Is);
     let parent = levels.last().and_then(|level| level.known).map(|parent| parent.name);
     let rules = known.rules.iter().chain(vocabulary::global_rules());
-    for rule in rules.filter(|rule| rule.is_broken(value_of, parent)) {
+    for rule in rules.filter(|rule| rule.is_violated(value_of, parent)) {
         fault(format!("`<{name}>` {rule}"));
     }
     if let Some(what) = misplaced(levels, element, known) {
@@ -128,7 +128,7 @@ fn check_element<'t>(
         // Their content has been checked above.
         return CheckLevel { is_foreign: true, ..inside };
     }
-    CheckLevel { known: Some(known), content: known.content.inside(&outer.content), ..inside }
+    CheckLevel { known: Some(known), content: known.content.inherit_from(&outer.content), ..inside }
 }
 
 fn unknown(name: &str) -> String {
@@ -155,44 +155,44 @@ fn misplaced(
     let place = levels.last()?;
     if let Some(parent) = place.known {
         let parent_name = parent.name;
-        if known.parents.is_empty() && !place.content.admits(known, categories) {
+        if known.parents.is_empty() && !place.content.allows(known, categories) {
             let takes = takes(&place.content);
             return Some(format!(
-                "`<{name}>` may not stand in `<{parent_name}>`: it takes {takes}"
+                "`<{name}>` is not allowed in `<{parent_name}>`: it takes {takes}"
             ));
         }
         if !known.parents.is_empty() && !known.parents.contains(parent_name) {
             let parents = tags(known.parents);
             return Some(format!(
-                "`<{name}>` may not stand in `<{parent_name}>`: `<{name}>` stands in {parents}"
+                "`<{name}>` is not allowed in `<{parent_name}>`: `<{name}>` belongs in {parents}"
             ));
         }
         if place.once.contains(&name) {
-            return Some(format!("`<{name}>` stands in `<{parent_name}>` but once"));
+            return Some(format!("`<{name}>` belongs in `<{parent_name}>` only once"));
         }
     }
     let ancestors = || levels.iter().rev().take(MAX_DEPTH).filter_map(|level| level.known);
-    if let Some(outer) = ancestors().find(|outer| outer.excluded.names(known, categories)) {
+    if let Some(outer) = ancestors().find(|outer| outer.excluded.contains(known, categories)) {
         let kinds = outer.excluded.categories.and(categories);
         let why = if outer.excluded.elements.contains(name) {
             String::new()
         } else {
-            format!(", which takes nothing that is {kinds}")
+            format!(", which allows no content that is {kinds}")
         };
-        return Some(format!("`<{name}>` may not stand within `<{}>`{why}", outer.name));
+        return Some(format!("`<{name}>` is not allowed inside `<{}>`{why}", outer.name));
     }
     let is_whole =
         levels.get(1).and_then(|level| level.known).is_some_and(|root| root.name == "html");
     let is_within =
         known.within.is_empty() || ancestors().any(|outer| known.within.contains(outer.name));
-    (is_whole && !is_within).then(|| format!("`<{name}>` stands within {}", tags(known.within)))
+    (is_whole && !is_within).then(|| format!("`<{name}>` belongs inside {}", tags(known.within)))
 }
 
 fn check_text(place: &CheckLevel<'_>, text: &str, report: &mut dyn FnMut(Finding)) {
     let (Some(element), Some(known)) = (place.element, place.known) else { return };
     if !place.content.text && !text.trim().is_empty() {
         let takes = takes(&place.content);
-        let what = format!("no text may stand in `<{}>`: it takes {takes}", known.name);
+        let what = format!("no text is allowed in `<{}>`: it takes {takes}", known.name);
         report(Finding { source_location: element.source_location(), message: what });
     }
 }
@@ -254,30 +254,30 @@ mod tests {
     fn reports_misplaced_elements_like_the_compiler() {
         check(
             element("p", [element("div", [])]),
-            &["`<div>` may not stand in `<p>`: it takes phrasing content"],
+            &["`<div>` is not allowed in `<p>`: it takes phrasing content"],
         );
         check(
             element("p", [element("a", [element("div", [])])]),
-            &["`<div>` may not stand in `<a>`: it takes phrasing content"],
+            &["`<div>` is not allowed in `<a>`: it takes phrasing content"],
         );
         check(
             element("p", [element("li", [])]),
             &[
-                "`<li>` may not stand in `<p>`: `<li>` stands in `<menu>`, `<ol>`, `<template>`, `<ul>`",
+                "`<li>` is not allowed in `<p>`: `<li>` belongs in `<menu>`, `<ol>`, `<template>`, `<ul>`",
             ],
         );
         check(
             element("a", [element("b", [element("a", [])])]),
-            &["`<a>` may not stand within `<a>`"],
+            &["`<a>` is not allowed inside `<a>`"],
         );
         check(
             element("ul", ["x".into()]),
-            &["no text may stand in `<ul>`: it takes script-supporting content and `<li>`"],
+            &["no text is allowed in `<ul>`: it takes script-supporting content and `<li>`"],
         );
         let caption = || element("caption", []);
         check(
             element("table", [caption(), caption()]),
-            &["`<caption>` stands in `<table>` but once"],
+            &["`<caption>` belongs in `<table>` only once"],
         );
         check(element("img", []), &["`<img>` needs `alt`", "`<img>` needs `src`"]);
         check(element("hr", ["x".into()]), &["`<hr>` is void: its children are not written"]);
@@ -289,6 +289,6 @@ mod tests {
     fn finding_has_the_source_location_of_its_element() {
         let (wrong, line) = (Element::new("li").unwrap(), line!());
         let found = Tree::from(element("p", [wrong.into()])).findings();
-        assert!(found[0].to_string().starts_with(&format!("{}:{line}: `<li>` may not", file!())));
+        assert!(found[0].to_string().starts_with(&format!("{}:{line}: `<li>` is not", file!())));
     }
 }

@@ -91,7 +91,7 @@ fn grow_element(
             Rule::Only(..) => continue,
         };
         let value_of = |name: &str| element.attribute(name).map_or(Value::Absent, Value::Is);
-        if rule.is_broken(value_of, Some(into.name())) {
+        if rule.is_violated(value_of, Some(into.name())) {
             element.set_attribute(name, "x").unwrap();
         }
     }
@@ -103,7 +103,7 @@ fn grow_element(
     }
     if !known.void {
         around.names.push(known);
-        grow(tape, around, known.content.inside(&content), &mut element);
+        grow(tape, around, known.content.inherit_from(&content), &mut element);
         around.names.pop();
     }
     into.push(element);
@@ -122,7 +122,7 @@ fn may_stand(
         categories = categories.or(sometimes.categories);
     }
     let stands = if element.parents.is_empty() {
-        content.admits(element, categories)
+        content.allows(element, categories)
     } else {
         element.parents.contains(parent.name)
     };
@@ -133,10 +133,10 @@ fn may_stand(
     stands
         && !is_moved
         && (element.within.is_empty() || around.names.iter().any(is_within))
-        && !categories.meets(Categories::METADATA)
+        && !categories.intersects(Categories::METADATA)
         && element.deprecated.is_none()
         && !CHANGED_BY_PARSERS.contains(&element.name)
-        && !around.names.iter().any(|outer| outer.excluded.names(element, categories))
+        && !around.names.iter().any(|outer| outer.excluded.contains(element, categories))
 }
 
 fn page(tape: &[u16], texts: &[String]) -> Tree {

@@ -6,8 +6,7 @@ use super::Checker;
 use crate::place::{Place, value_of};
 use crate::tree::{Element, Value};
 
-const WORDS: &str =
-    ", what the picture says to whoever cannot see it; `alt=\"\"` if it says nothing";
+const WORDS: &str = ", a text alternative for the image; `alt=\"\"` if it is decorative";
 
 impl Checker<'_> {
     /// Reports missing attributes, and attributes that others exclude.

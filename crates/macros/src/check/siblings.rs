@@ -82,7 +82,7 @@ impl Checker<'_> {
         self.fault(
             origin,
             format!(
-                "{what} comes too late in `<{}>`: first {}",
+                "{what} is out of order in `<{}>`: the order is {}",
                 parent.name,
                 order.join(", then ")
             ),
@@ -109,9 +109,7 @@ impl Checker<'_> {
         };
         let is_divided = |group| group == Group::Divided;
         let wrong = match (before, siblings.group) {
-            (Group::Start, Group::Description) => {
-                "`<dd>` describes a `<dt>` before it, and there is none"
-            }
+            (Group::Start, Group::Description) => "`<dd>` needs a `<dt>` before it",
             (Group::Unknown | Group::Start, _) => return,
             (before, now) if is_divided(before) != is_divided(now) => {
                 "in `<dl>`, put either every group in a `<div>` or no group"
@@ -163,7 +161,7 @@ impl Checker<'_> {
     ) {
         if known.name == "main" && element.attribute("hidden").is_none() {
             if self.seen.main {
-                let message = "a page has one `<main>`; any other is `hidden`";
+                let message = "a page has one `<main>`; others must be `hidden`";
                 self.fault(element.origin, message.into());
             }
             self.seen.main = true;
@@ -176,7 +174,7 @@ impl Checker<'_> {
             if *controls > 1 {
                 let name = known.name;
                 let message =
-                    format!("a `<label>` is for one control, and this `<{name}>` is another");
+                    format!("a `<label>` labels only one control, and this `<{name}>` is another");
                 self.fault(element.origin, message);
             }
         }

@@ -42,11 +42,11 @@ fn accepts_valid_markup() {
 fn suggests_the_nearest_name() {
     check(
         "<secton></secton>",
-        "secton: HTML has no element `<secton>`; did you mean `<section>`?; one of your own has a dash in its name",
+        "secton: HTML has no element `<secton>`; did you mean `<section>`?; a custom element has a dash in its name",
     );
     check(
         "<a herf=\"/\">t</a>",
-        "herf: `<a>` has no attribute `herf`; did you mean `href`?; one of your own is `data-herf`, and one in quotes is not looked up",
+        "herf: `<a>` has no attribute `herf`; did you mean `href`?; a custom attribute is `data-herf`, and a quoted name is not checked",
     );
     check("<svg><pth /></svg>", "pth: `<svg>` has no element `<pth>`; did you mean `<path>`?");
 }
@@ -63,7 +63,7 @@ fn lists_the_values_that_an_attribute_takes() {
     );
     check(
         "<input disabled=\"yes\">",
-        "\"yes\": `disabled` has no value: being there says it. Write `disabled`, or `disabled={condition}`",
+        "\"yes\": `disabled` takes no value: write `disabled`, or `disabled={condition}`",
     );
 }
 
@@ -71,16 +71,16 @@ fn lists_the_values_that_an_attribute_takes() {
 fn lists_the_content_that_a_parent_allows() {
     check(
         "<p><li>t</li></p>",
-        "li: `<li>` may not stand in `<p>`: `<li>` stands in `<menu>`, `<ol>`, `<template>`, `<ul>`",
+        "li: `<li>` is not allowed in `<p>`: `<li>` belongs in `<menu>`, `<ol>`, `<template>`, `<ul>`",
     );
     check(
         "<span><div>t</div></span>",
-        "div: `<div>` may not stand in `<span>`: it takes phrasing content",
+        "div: `<div>` is not allowed in `<span>`: it takes phrasing content",
     );
-    check("<a href=\"/\"><b><a href=\"/\">t</a></b></a>", "a: `<a>` may not stand within `<a>`");
+    check("<a href=\"/\"><b><a href=\"/\">t</a></b></a>", "a: `<a>` is not allowed inside `<a>`");
     check(
         "<ul>text</ul>",
-        "text: no text may stand in `<ul>`: it takes script-supporting content and `<li>`",
+        "text: no text is allowed in `<ul>`: it takes script-supporting content and `<li>`",
     );
 }
 
@@ -88,12 +88,15 @@ fn lists_the_content_that_a_parent_allows() {
 fn reports_missing_and_duplicate_attributes() {
     check(
         "<img src=\"a\">",
-        "img: `<img>` needs `alt`, what the picture says to whoever cannot see it; `alt=\"\"` if it says nothing",
+        "img: `<img>` needs `alt`, a text alternative for the image; `alt=\"\"` if it is decorative",
     );
-    check("<b id=\"x\">1</b><i id=\"x\">2</i>", "\"x\": the id `x` is on another element already");
+    check(
+        "<b id=\"x\">1</b><i id=\"x\">2</i>",
+        "\"x\": the id `x` is already used by another element",
+    );
     check(
         "<p>{for a in b { <b id=\"x\">1</b> }}</p>",
-        "\"x\": each turn of the loop would have the id `x`",
+        "\"x\": each iteration of the loop would have the id `x`",
     );
 }
 
@@ -108,17 +111,17 @@ fn suggests_a_replacement_for_an_obsolete_element() {
 
 #[test]
 fn rejects_uppercase_names() {
-    check("<BR>", "BR: `<BR>` is written in small letters: `<br>`");
-    check("<p Class=\"a\">t</p>", "Class: `Class` is written in small letters: `class`");
+    check("<BR>", "BR: `<BR>` must be lowercase: `<br>`");
+    check("<p Class=\"a\">t</p>", "Class: `Class` must be lowercase: `class`");
 }
 
 #[test]
 fn reports_every_mistake_at_its_token() {
     check(
         "<ul><p clas=\"a\">t</p><li>u<dvi></dvi></li></ul>",
-        "clas: `<p>` has no attribute `clas`; did you mean `class`?; one of your own is `data-clas`, and one in quotes is not looked up
-         p: `<p>` may not stand in `<ul>`: it takes script-supporting content and `<li>`
-         dvi: HTML has no element `<dvi>`; did you mean `<div>`?; one of your own has a dash in its name",
+        "clas: `<p>` has no attribute `clas`; did you mean `class`?; a custom attribute is `data-clas`, and a quoted name is not checked
+         p: `<p>` is not allowed in `<ul>`: it takes script-supporting content and `<li>`
+         dvi: HTML has no element `<dvi>`; did you mean `<div>`?; a custom element has a dash in its name",
     );
 }
 
@@ -126,7 +129,7 @@ fn reports_every_mistake_at_its_token() {
 fn rejects_a_second_caption() {
     check(
         "<table><caption>a</caption><caption>b</caption><tbody></tbody></table>",
-        "caption: `<caption>` stands in `<table>` but once",
+        "caption: `<caption>` belongs in `<table>` only once",
     );
 }
 
@@ -137,7 +140,7 @@ fn allows_a_caption_in_each_table_of_a_loop() {
     check("{for a in b { <table><caption>{a}</caption></table> }}", "");
     check(
         "<table>{for a in b { <caption>{a}</caption> }}</table>",
-        "caption: `<caption>` stands in `<table>` but once",
+        "caption: `<caption>` belongs in `<table>` only once",
     );
 }
 
@@ -147,19 +150,19 @@ fn checks_the_order_of_children() {
     check("<table>{if a { <thead></thead> }}<caption>c</caption></table>", "");
     check(
         "<fieldset><p>p</p><legend>l</legend></fieldset>",
-        "legend: `<legend>` comes too late in `<fieldset>`: first `<legend>`, then the rest",
+        "legend: `<legend>` is out of order in `<fieldset>`: the order is `<legend>`, then the rest",
     );
     check(
         "<fieldset>text<legend>l</legend></fieldset>",
-        "legend: `<legend>` comes too late in `<fieldset>`: first `<legend>`, then the rest",
+        "legend: `<legend>` is out of order in `<fieldset>`: the order is `<legend>`, then the rest",
     );
     check(
         "<figure><img src=\"a\" alt=\"\"><figcaption>c</figcaption><my-map></my-map></figure>",
-        "my: this comes too late in `<figure>`: first `<figcaption>`, then the rest, then `<figcaption>`",
+        "my: this is out of order in `<figure>`: the order is `<figcaption>`, then the rest, then `<figcaption>`",
     );
     check(
         "<table>{for a in b { <tr><td>{a}</td></tr> }}<thead></thead></table>",
-        "thead: `<thead>` comes too late in `<table>`: first `<caption>`, then `<colgroup>`, then `<thead>`, then `<tbody>`, then `<tr>`, then `<tfoot>`",
+        "thead: `<thead>` is out of order in `<table>`: the order is `<caption>`, then `<colgroup>`, then `<thead>`, then `<tbody>`, then `<tr>`, then `<tfoot>`",
     );
 }
 
@@ -178,7 +181,7 @@ fn reports_missing_children_only_if_all_are_known() {
 fn checks_terms_and_descriptions() {
     check("<dl>{for a in b { <dt>{a}</dt><dd>d</dd> }}<dt>t</dt>{rest}</dl>", "");
     check("<dl>{first}<dd>d</dd></dl>", "");
-    check("<dl><dd>d</dd></dl>", "dd: `<dd>` describes a `<dt>` before it, and there is none");
+    check("<dl><dd>d</dd></dl>", "dd: `<dd>` needs a `<dt>` before it");
     check("<dl><dt>a</dt><dd>d</dd><dt>t</dt></dl>", "dt: `<dt>` needs a `<dd>` after it");
     check(
         "<dl><dt>a</dt><dd>d</dd><div><dt>a</dt><dd>d</dd></div></dl>",
@@ -190,11 +193,11 @@ fn checks_terms_and_descriptions() {
     );
     check(
         "<dl><div><p>p</p></div></dl>",
-        "p: `<p>` may not stand in `<div>`: it takes script-supporting content and `<dd>`, `<dt>`",
+        "p: `<p>` is not allowed in `<div>`: it takes script-supporting content and `<dd>`, `<dt>`",
     );
     check(
         "<section><div><dt>t</dt></div></section>",
-        "dt: `<dt>` may not stand in this `<div>`: it takes flow content",
+        "dt: `<dt>` is not allowed in this `<div>`: it takes flow content",
     );
 }
 
@@ -208,12 +211,12 @@ fn checks_unique_controls_and_main() {
     check("{if a { <main>a</main> } else { <main>b</main> }}", "");
     check(
         "<label><input><output></output></label>",
-        "output: a `<label>` is for one control, and this `<output>` is another",
+        "output: a `<label>` labels only one control, and this `<output>` is another",
     );
-    check("<main>a</main><main>b</main>", "main: a page has one `<main>`; any other is `hidden`");
+    check("<main>a</main><main>b</main>", "main: a page has one `<main>`; others must be `hidden`");
     check(
         "<section><main>a</main></section>",
-        "main: `<main>` may not stand within `<section>`: around it there are only `<body>`, `<div>`, `<form>`, `<html>`",
+        "main: `<main>` is not allowed inside `<section>`: its ancestors may only be `<body>`, `<div>`, `<form>`, `<html>`",
     );
 }
 
@@ -222,7 +225,7 @@ fn rejects_tabindex_inside_interactive_content() {
     check("<a href=\"/\"><b>b</b></a><p tabindex=\"0\">p</p>", "");
     check(
         "<button><b tabindex=\"0\">b</b></button>",
-        "b: `<b>` with `tabindex` may not stand within `<button>`, which takes nothing that is interactive",
+        "b: `<b>` with `tabindex` is not allowed inside `<button>`, which allows no content that is interactive",
     );
 }
 
@@ -258,16 +261,16 @@ fn checks_style_attributes_as_css() {
     check("<p \"style\"=\"colr: red\">t</p><p style={raw(style)}>t</p>", "");
     check(
         "<p style=\"colr: red; margin: 3xp\">t</p>",
-        "\"colr: red; margin: 3xp\": CSS has no property `colr`; did you mean `color`?; one of your own begins with `--`
+        "\"colr: red; margin: 3xp\": CSS has no property `colr`; did you mean `color`?; a custom property begins with `--`
          \"colr: red; margin: 3xp\": CSS has no unit `xp`; did you mean `px`?",
     );
     check(
         "<svg><path style=\"fill none\" /></svg>",
-        "\"fill none\": a `:` is missing behind `fill`",
+        "\"fill none\": a `:` is missing after `fill`",
     );
     check(
         "<p style=\"p { color: red }\">t</p>",
-        "\"p { color: red }\": a `style` attribute takes declarations alone, `name: value;`",
+        "\"p { color: red }\": a `style` attribute takes only declarations, `name: value;`",
     );
 }
 
@@ -276,7 +279,7 @@ fn checks_region_content_against_the_parent() {
     check("<ul><Live>{for a in b { <li>{a}</li> }}</Live></ul><Live><p>t</p></Live>", "");
     check(
         "<ul><Live><p>t</p></Live></ul>",
-        "p: `<p>` may not stand in `<ul>`: it takes script-supporting content and `<li>`",
+        "p: `<p>` is not allowed in `<ul>`: it takes script-supporting content and `<li>`",
     );
     check(
         "<Live id=\"a\">t</Live>",

@@ -107,11 +107,11 @@ impl Checker<'_> {
         match place {
             StatementContext::Sheet => {
                 let message =
-                    format!("a declaration stands in a rule: `selector {{ {name}: .. }}`");
+                    format!("a declaration belongs in a rule: `selector {{ {name}: .. }}`");
                 self.mistake(&declaration.name, message);
             }
             StatementContext::Keyframes => {
-                let message = format!("a declaration stands in a step: `50% {{ {name}: .. }}`");
+                let message = format!("a declaration belongs in a step: `50% {{ {name}: .. }}`");
                 self.mistake(&declaration.name, message);
             }
             StatementContext::Rule | StatementContext::Attribute | StatementContext::Step => {
@@ -141,7 +141,7 @@ impl Checker<'_> {
         };
         if before.iter().any(|other| same(&other)) {
             let message =
-                format!("this block says the same of `{}` already", declaration.name.text);
+                format!("this block sets the same value for `{}` already", declaration.name.text);
             self.mistake(&declaration.name, message);
         }
     }
@@ -161,7 +161,7 @@ impl Checker<'_> {
                 self.items(&rule.block, StatementContext::Step);
             }
             StatementContext::Attribute => {
-                let message = "a `style` attribute takes declarations alone, `name: value;`";
+                let message = "a `style` attribute takes only declarations, `name: value;`";
                 self.mistakes.push((at, message.to_owned()));
             }
             StatementContext::Step | StatementContext::Descriptors { .. } => {
@@ -181,7 +181,8 @@ impl Checker<'_> {
             };
             if !is_step {
                 let at = step.first().map_or(rule.at, |first| first.at);
-                let message = "a step of an animation is `from`, `to` or a share such as `50%`";
+                let message =
+                    "a step of an animation is `from`, `to` or a percentage such as `50%`";
                 self.mistakes.push((at, message.to_owned()));
             }
         }
@@ -196,7 +197,7 @@ impl Checker<'_> {
             place,
             StatementContext::Attribute | StatementContext::Keyframes | StatementContext::Step
         ) {
-            let message = format!("`@{name}` may not stand here");
+            let message = format!("`@{name}` is not allowed here");
             return self.mistake(&rule.name, message);
         }
         let Some(known) = vocabulary::at_rule(&name) else {
@@ -208,7 +209,7 @@ impl Checker<'_> {
         let holds = AtRuleContent::of(&name);
         if let AtRuleContent::Nowhere(instead) = holds {
             let message =
-                format!("`@{name}` may not stand in a sheet that is joined with others: {instead}");
+                format!("`@{name}` is not allowed, because all sheets are joined: {instead}");
             return self.mistake(&rule.name, message);
         }
         let is_statement =

@@ -133,12 +133,12 @@ impl<'p> Parser<'p, '_> {
         let value = match rest {
             [colon, value @ ..] if colon.is(":") => value,
             [next, ..] => {
-                let message = format!("a `:` is missing behind `{}`", name.text);
+                let message = format!("a `:` is missing after `{}`", name.text);
                 return self.mistake(next, message);
             }
             [] => {
                 let message =
-                    format!("a declaration is `name: value;`: what is `{}` to be?", name.text);
+                    format!("a declaration is `name: value;`: give a value to `{}`", name.text);
                 return self.mistake(name, message);
             }
         };

@@ -74,7 +74,7 @@ fn conditions(
             if !known.clone().any(|known| piece.is(known)) {
                 let meant = did_you_mean("", piece.text, known.by_ref().copied());
                 let message = format!(
-                    "`@{rule}` asks for nothing called `{}`{meant}; what it measures stands in parentheses",
+                    "`@{rule}` has no condition `{}`{meant}; put media features in parentheses",
                     piece.text
                 );
                 mistakes.push((piece.at, message));
@@ -118,5 +118,5 @@ fn condition(
     }
     let meant = did_you_mean("", measured.unwrap_or(&name), features);
     let rule = if rule.is_empty() { "a condition".to_owned() } else { format!("`@{rule}`") };
-    mistakes.push((feature.at, format!("{rule} knows no feature `{name}`{meant}")));
+    mistakes.push((feature.at, format!("{rule} has no feature `{name}`{meant}")));
 }

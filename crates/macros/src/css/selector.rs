@@ -57,9 +57,8 @@ fn complex(pieces: &[Piece<'_>], context: SelectorContext, mistakes: &mut Vec<Mi
     while let [piece, after @ ..] = rest {
         let is_combinator = piece.kind == PieceKind::Mark && [">", "+", "~"].contains(&piece.text);
         if is_combinator && (combined || after.is_empty()) {
-            let side = if after.is_empty() { "behind" } else { "before" };
-            let message =
-                format!("`{}` stands between two selectors: {side} it is none", piece.text);
+            let side = if after.is_empty() { "after" } else { "before" };
+            let message = format!("`{}` needs a selector {side} it", piece.text);
             mistakes.push((piece.at, message));
         }
         combined = is_combinator;
@@ -90,7 +89,7 @@ fn simple<'p>(
             Some(name) if name.is_word() => &after[1..],
             _ => {
                 let what = if piece.is(".") { "a class" } else { "a state such as `hover`" };
-                mistakes.push((piece.at, format!("the name of {what} is missing behind this")));
+                mistakes.push((piece.at, format!("the name of {what} is missing after this")));
                 after
             }
         },
@@ -153,7 +152,7 @@ fn attribute<'p>(
                 _ => false,
             };
     if !is_valid {
-        let message = "an attribute is selected by `[name]` or `[name=\"value\"]`".to_owned();
+        let message = "select an attribute with `[name]` or `[name=\"value\"]`".to_owned();
         mistakes.push((inside.first().unwrap_or(bracket).at, message));
     }
     rest
@@ -185,7 +184,8 @@ fn pseudo<'p>(
         let of = arguments.iter().position(|piece| piece.is("of"));
         let (nth, selectors) = arguments.split_at(of.unwrap_or(arguments.len()));
         if !is_nth(nth) {
-            let message = "a place is `odd`, `even`, a number, or as `2n + 1`".to_owned();
+            let message =
+                "a position is `odd`, `even`, a number, or `An+B` as in `2n + 1`".to_owned();
             mistakes.push((arguments.first().unwrap_or(name).at, message));
         }
         if let [of, selectors @ ..] = selectors {
@@ -210,7 +210,7 @@ fn known_pseudo(
     }
     if word == "global" && !is_element {
         if !context.is_scoped {
-            let message = "every class of this sheet is global: `:global(..)` belongs to a sheet with a `mod` at its head";
+            let message = "every class of this sheet is global: `:global(..)` needs a sheet that starts with `mod`";
             mistakes.push((name.at, message.to_owned()));
         } else if name.kind == PieceKind::Word {
             mistakes.push((name.at, "`:global(..)` takes a selector".to_owned()));

@@ -40,7 +40,7 @@ pub(crate) fn css_file(tokens: &[Token], site: &Site<'_>) -> Expansion {
         _ => None,
     };
     let Some(path) = path else {
-        let message = "the name of a file is expected: `css_file!(\"style.css\")`";
+        let message = "expected the name of a file: `css_file!(\"style.css\")`";
         faults.push(
             tokens.first().map_or_else(
                 || Fault::at(Fault::WHOLE, message),
@@ -207,7 +207,7 @@ fn classes<'t>(names: &Names<'t>, mistakes: &mut Vec<(usize, String)>) -> Vec<Cl
             || ["_", "self", "Self", "super", "crate"].contains(&&*constant)
         {
             let message = format!(
-                "`{name}` can be no name in Rust; a class that is not this sheet's own is written `:global(.{name})`"
+                "`{name}` is not a valid Rust name; write a class of another sheet as `:global(.{name})`"
             );
             mistakes.push((at, message));
             continue;

@@ -101,8 +101,8 @@ fn accepts_valid_sheets() {
 fn suggests_the_nearest_css_name() {
     check(
         ".a { colr: red; back-ground: red }",
-        "colr: CSS has no property `colr`; did you mean `color`?; one of your own begins with `--`
-         back: CSS has no property `back-ground`; did you mean `background`?; one of your own begins with `--`",
+        "colr: CSS has no property `colr`; did you mean `color`?; a custom property begins with `--`
+         back: CSS has no property `back-ground`; did you mean `background`?; a custom property begins with `--`",
     );
     check(
         "secton { }",
@@ -117,7 +117,7 @@ fn suggests_the_nearest_css_name() {
     check("a { width: clac(1px) }", "clac: CSS has no function `clac()`; did you mean `calc`?");
     check(
         "@media (min-widht: 1px) { }",
-        "min: `@media` knows no feature `min-widht`; did you mean `width`?",
+        "min: `@media` has no feature `min-widht`; did you mean `width`?",
     );
     check(
         "@font-face { font-famly: a }",
@@ -141,7 +141,7 @@ fn lists_the_values_that_a_property_takes() {
     );
     check(
         "a { color: #ff }",
-        "#: `#ff` is no color: it has 3, 4, 6 or 8 hexadecimal digits behind its `#`",
+        "#: `#ff` is not a color: it needs 3, 4, 6 or 8 hexadecimal digits after `#`",
     );
     check("a { width: 12xp }", "12xp: CSS has no unit `xp`; did you mean `px`?");
     check(
@@ -159,12 +159,12 @@ fn lists_the_values_that_a_property_takes() {
 fn reports_missing_punctuation_in_place() {
     check("a { color: red\n margin: 0 }", "margin: a `;` is missing before `margin`");
     check("a { color: red\n .b { top: 0 } }", ".: a `;` is missing before `.`");
-    check("a { color red }", "red: a `:` is missing behind `color`");
+    check("a { color red }", "red: a `:` is missing after `color`");
     check("a { color: ; }", "color: `color` has no value");
-    check("a { color }", "color: a declaration is `name: value;`: what is `color` to be?");
+    check("a { color }", "color: a declaration is `name: value;`: give a value to `color`");
     check("{ top: 0 }", "{ top: 0 }: a rule begins with a selector: this block has none");
     check("a, { }", "{ }: a selector is missing between commas");
-    check("a > { }", ">: `>` stands between two selectors: behind it is none");
+    check("a > { }", ">: `>` needs a selector after it");
     check("@keyframes { }", "@: `@keyframes` needs a name");
     check("@property x { }", "@: `@property` needs a name that begins with `--`");
     check("@media print;", "@: `@media` needs a block, `{ .. }`");
@@ -176,28 +176,34 @@ fn reports_missing_punctuation_in_place() {
 
 #[test]
 fn rejects_misplaced_statements() {
-    check("color: red;", "color: a declaration stands in a rule: `selector { color: .. }`");
+    check("color: red;", "color: a declaration belongs in a rule: `selector { color: .. }`");
     check("@font-face { a { } }", "a: no rule is allowed here, only `name: value;`");
     check(
         "@keyframes x { top: 0; 5px { } }",
-        "top: a declaration stands in a step: `50% { top: .. }`\n5px: a step of an animation is `from`, `to` or a share such as `50%`",
+        "top: a declaration belongs in a step: `50% { top: .. }`\n5px: a step of an animation is `from`, `to` or a percentage such as `50%`",
     );
     check(
         "@import \"a.css\";",
-        "@: `@import` may not stand in a sheet that is joined with others: name the other file in a `css_file!`",
+        "@: `@import` is not allowed, because all sheets are joined: name the other file in a `css_file!`",
     );
-    check("a:nth-child(2m) { }", "2m: a place is `odd`, `even`, a number, or as `2n + 1`");
-    check("a[href=] { }", "href: an attribute is selected by `[name]` or `[name=\"value\"]`");
-    check(". a { }", ".: the name of a class is missing behind this");
+    check(
+        "a:nth-child(2m) { }",
+        "2m: a position is `odd`, `even`, a number, or `An+B` as in `2n + 1`",
+    );
+    check("a[href=] { }", "href: select an attribute with `[name]` or `[name=\"value\"]`");
+    check(". a { }", ".: the name of a class is missing after this");
     check(
         "@media prnt { }",
-        "prnt: `@media` asks for nothing called `prnt`; did you mean `print`?; what it measures stands in parentheses",
+        "prnt: `@media` has no condition `prnt`; did you mean `print`?; put media features in parentheses",
     );
 }
 
 #[test]
 fn reports_duplicates_and_older_spellings() {
-    check("a { top: 0; top: 1px; top: 0 }", "top: this block says the same of `top` already");
+    check(
+        "a { top: 0; top: 1px; top: 0 }",
+        "top: this block sets the same value for `top` already",
+    );
     check(
         "a { word-wrap: normal }",
         "word: `word-wrap` is an older spelling: write `overflow-wrap`, or both",
@@ -208,7 +214,7 @@ fn reports_duplicates_and_older_spellings() {
 fn reports_mistakes_in_file_order() {
     check_file(
         "a {\n  colr: red;\n  top: 1xp\n}\n\nb:hovr { }\n",
-        "a.css:2:3: CSS has no property `colr`; did you mean `color`?; one of your own begins with `--`
+        "a.css:2:3: CSS has no property `colr`; did you mean `color`?; a custom property begins with `--`
          a.css:3:8: CSS has no unit `xp`; did you mean `px`?
          a.css:6:3: CSS has no pseudo-class `:hovr`; did you mean `:hover`?",
     );
@@ -241,11 +247,11 @@ fn restores_css_from_rust_tokens() {
 fn reports_lines_in_multiline_strings() {
     check(
         "\"a { tpo: 0 }\"",
-        "\"a { tpo: 0 }\": CSS has no property `tpo`; did you mean `top`?; one of your own begins with `--`",
+        "\"a { tpo: 0 }\": CSS has no property `tpo`; did you mean `top`?; a custom property begins with `--`",
     );
     check(
         "\"a {\n tpo: 0 }\"",
-        "\"a {\n tpo: 0 }\": in line 2 of this text, column 2: CSS has no property `tpo`; did you mean `top`?; one of your own begins with `--`",
+        "\"a {\n tpo: 0 }\": in line 2 of this text, column 2: CSS has no property `tpo`; did you mean `top`?; a custom property begins with `--`",
     );
 }
 
@@ -288,12 +294,12 @@ fn rejects_classes_without_a_rust_name() {
     check("mod a; .b-c { } .b_c { }", "b_c: `.b_c` and `.b-c` would both be `b_c` in Rust");
     check(
         "mod a; .self { }",
-        "self: `self` can be no name in Rust; a class that is not this sheet's own is written `:global(.self)`",
+        "self: `self` is not a valid Rust name; write a class of another sheet as `:global(.self)`",
     );
     check(".self { } .b-c { } .b_c { }", "");
     check(
         ":global(.a) { }",
-        "global: every class of this sheet is global: `:global(..)` belongs to a sheet with a `mod` at its head",
+        "global: every class of this sheet is global: `:global(..)` needs a sheet that starts with `mod`",
     );
 }
 
@@ -322,7 +328,7 @@ fn reports_an_unreadable_file() {
     let (expansion, sample) = of_file("[bine] a", "");
     assert_eq!(
         sample.report(&expansion.faults),
-        "a: the name of a file is expected: `css_file!(\"style.css\")`"
+        "a: expected the name of a file: `css_file!(\"style.css\")`"
     );
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn property(
             let names = vocabulary::properties().iter().map(|known| known.name);
             let meant = did_you_mean("", &name, names.filter(|name| !name.starts_with('-')));
             let message =
-                format!("CSS has no property `{name}`{meant}; one of your own begins with `--`");
+                format!("CSS has no property `{name}`{meant}; a custom property begins with `--`");
             mistakes.push((declaration.name.at, message));
         }
         Some(Property { alias_of: Some(newer), .. })
@@ -139,7 +139,7 @@ fn pieces(value: &[Piece<'_>], property: Option<&Property>, mistakes: &mut Vec<M
             // Only `element(#id)` takes an id.
             PieceKind::Hash if !open.contains(&"element") && !is_hex(piece.name()) => {
                 mistake(format!(
-                    "`{}` is no color: it has 3, 4, 6 or 8 hexadecimal digits behind its `#`",
+                    "`{}` is not a color: it needs 3, 4, 6 or 8 hexadecimal digits after `#`",
                     piece.text
                 ));
             }
@@ -155,7 +155,7 @@ fn pieces(value: &[Piece<'_>], property: Option<&Property>, mistakes: &mut Vec<M
                 if let Some(property) = property.filter(|property| !property.numbers) {
                     let name = property.name;
                     mistake(format!(
-                        "`{}` needs a unit: `{name}` takes no plain number",
+                        "`{}` needs a unit: `{name}` takes no number without a unit",
                         piece.text
                     ));
                 }

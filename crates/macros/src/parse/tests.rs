@@ -57,7 +57,7 @@ fn rejects_empty_holes() {
 
 #[test]
 fn rejects_duplicate_attributes() {
-    check("<p class=\"a\" id=\"b\" Class={c}></p>", "Class: `Class` is given twice");
+    check("<p class=\"a\" id=\"b\" Class={c}></p>", "Class: `Class` is set twice");
 }
 
 #[test]
@@ -93,10 +93,10 @@ fn reports_a_malformed_tag_once() {
 fn rejects_await_and_question_mark_in_holes() {
     check(
         "<p title={load()?}>{name(id.await)}</p>{if find().await { x }}{for x in list? { x }}",
-        "?: a page cannot fail: bind it to a name before html!: `let x = ...?;`
-         await: a page cannot wait: bind it to a name before html!: `let x = ...await;`
-         await: a page cannot wait: bind it to a name before html!: `let x = ...await;`
-         ?: a page cannot fail: bind it to a name before html!: `let x = ...?;`",
+        "?: a page cannot return an error: assign the value before html!: `let x = ...?;`
+         await: a page cannot await: assign the value before html!: `let x = ...await;`
+         await: a page cannot await: assign the value before html!: `let x = ...await;`
+         ?: a page cannot return an error: assign the value before html!: `let x = ...?;`",
     );
 }
 
@@ -109,15 +109,15 @@ fn allows_await_and_question_mark_in_closures() {
 #[test]
 fn reports_the_syntax_of_control_flow() {
     check("{for x { y }}", "for: a loop is written `{for pattern in iterator { markup }}`");
-    check("{if x}", "if: a choice is written `{if condition { markup } else { markup }}`");
+    check("{if x}", "if: a conditional is written `{if condition { markup } else { markup }}`");
     check(
         "{if x { y } else z}",
-        "else: a choice is written `{if condition { markup } else { markup }}`",
+        "else: a conditional is written `{if condition { markup } else { markup }}`",
     );
     check("{match x}", "match: a match is written `{match value { pattern => { markup } .. }}`");
     check(
         "{match x { 1 => \"one\", _ => {} }}",
-        "\"one\": the markup of an arm stands in braces: `pattern => { markup }`",
+        "\"one\": put the markup of an arm in braces: `pattern => { markup }`",
     );
     check(
         "{while x { y }}",
@@ -128,12 +128,12 @@ fn reports_the_syntax_of_control_flow() {
 #[test]
 fn rejects_angles_that_open_no_tag() {
     check("a < b", "<: `<` opens a tag; as text it is written \"<\"");
-    check("<>a", ">: several roots need no fragment: write them in a row");
+    check("<>a", ">: several roots need no fragment: write them one after another");
     check(
         "<!-- a -->",
-        "<: only `<!DOCTYPE html>` is written so; comments are Rust's, `//` and `/* */`",
+        "<: only `<!DOCTYPE html>` starts with `<!`; write comments as in Rust, `//` and `/* */`",
     );
-    check("<p></p><!DOCTYPE html>", "<: `<!DOCTYPE html>` comes before everything else");
+    check("<p></p><!DOCTYPE html>", "<: `<!DOCTYPE html>` must come first");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn rejects_elements_in_scripts() {
     );
     check(
         "<script>\"x = '</script>'\"</script>",
-        "\"x = '</script>'\": this text would end or hide the element it stands in",
+        "\"x = '</script>'\": this text would end or hide its element",
     );
 }
 
@@ -152,7 +152,7 @@ fn rejects_elements_in_scripts() {
 fn reports_every_mistake() {
     check(
         "<p id=\"a\" id=\"b\">{}<b>x</p></br>",
-        "id: `id` is given twice
+        "id: `id` is set twice
          {}: an empty hole: put an expression between the braces (a comment needs none)
          p: `</p>` closes `<p>` while `<b>` from line 1 is still open
          br: `<br>` is void: it has neither children nor a closing tag",

@@ -191,7 +191,7 @@ fn in_development_a_tree_that_is_wrong_is_told_once_with_its_place() {
         }
         program.stop().errors
     };
-    let place = format!("{}:{LINE_OF_MISPLACED}: `<p>` may not stand in `<ul>`", file!());
+    let place = format!("{}:{LINE_OF_MISPLACED}: `<p>` is not allowed in `<ul>`", file!());
     assert_eq!(told("7").matches(&place).count(), 1);
     assert_eq!(told("6").matches("may not stand").count(), 0);
 }

@@ -1,6 +1,6 @@
 //! Decides what becomes of a tree in each way of writing it.
 
-use bine::tree::{Contents, Expand, Feed, Node, PlainText, Xhtml};
+use bine::tree::{Expand, Feed, Node, PlainText, TableOfContents, Xhtml};
 use bine::{Tree, raw, tree};
 
 #[test]
@@ -20,11 +20,11 @@ fn a_tree_reads_as_plain_text() {
         </html>
     };
     assert_eq!(
-        page.to_string_by(PlainText::default()),
+        page.to_string_with(PlainText::default()),
         "Hops\n\nGreen, climbing & bitter.\nNext line.\n\n- one\n- \n- two\n  3. three\n  4. four\n\n  as it\n  stands\n\n\
          a vine\n\n1\t2\n3\t4\n"
     );
-    assert_eq!(Tree::new().to_string_by(PlainText::default()), "");
+    assert_eq!(Tree::new().to_string_with(PlainText::default()), "");
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn headings_with_ids_become_lists_in_lists() {
         <h2>"without an id"</h2>
         <h2 id="d">Second</h2><h1 id="e">"Of a higher level"</h1><h6 id="f">Deepest</h6>
     };
-    let contents = page.to_string_by(Contents::default());
+    let contents = page.to_string_with(TableOfContents::default());
     let expected = tree! {
         <ol>
             <li><a href="#a">First & more</a>
@@ -46,7 +46,7 @@ fn headings_with_ids_become_lists_in_lists() {
         </ol>
     };
     assert_eq!(contents, expected.to_string());
-    assert_eq!(tree!(<p>none</p>).to_string_by(Contents::default()), "");
+    assert_eq!(tree!(<p>none</p>).to_string_with(TableOfContents::default()), "");
 }
 
 /// A page of a site with news; the last four lack something.
@@ -80,14 +80,14 @@ fn feed() -> Feed {
         author: "A. Hop".into(),
         description: "".into(),
         page: "https://a.example/news/".into(),
-        address: "https://a.example/news.xml".into(),
+        url: "https://a.example/news.xml".into(),
     }
 }
 
 #[test]
 fn articles_become_a_feed_in_atom() {
     assert_eq!(
-        news().to_string_by(feed().atom()),
+        news().to_string_with(feed().atom()),
         r#"<?xml version="1.0" encoding="utf-8"?>
 <feed xmlns="http://www.w3.org/2005/Atom" xml:base="https://a.example/news/">
 <id>https://a.example/news.xml</id>
@@ -125,7 +125,7 @@ fn articles_become_a_feed_in_atom() {
 
 #[test]
 fn articles_become_a_feed_in_rss() {
-    let rss = news().to_string_by(Feed { description: "What grows".into(), ..feed() }.rss());
+    let rss = news().to_string_with(Feed { description: "What grows".into(), ..feed() }.rss());
     let head = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<rss version=\"2.0\"><channel>\n<title>News &amp; more</title>\n\
                 <link>https://a.example/news/</link>\n<description>What grows</description>\n<item>\n\
                 <title>One &amp; only</title>\n<link>https://a.example/news/#one</link>\n\
@@ -147,9 +147,9 @@ impl Expand for Stars {
 
 #[test]
 fn a_node_of_an_own_kind_is_written_in_every_way() {
-    let page = tree!(<p>"rated "{Node::own(Stars(3))}</p>);
+    let page = tree!(<p>"rated "{Node::custom(Stars(3))}</p>);
     assert_eq!(page.to_string(), "<p>rated <b title=\"3\">***</b></p>");
-    assert_eq!(page.to_string_by(PlainText::default()), "rated ***\n");
-    assert_eq!(page.to_string_by(Xhtml::default()), page.to_string());
+    assert_eq!(page.to_string_with(PlainText::default()), "rated ***\n");
+    assert_eq!(page.to_string_with(Xhtml::default()), page.to_string());
     assert_eq!(page.find("b").unwrap(), None);
 }

@@ -15,10 +15,10 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<p>a <ins><p>b</p></ins></p>",
-                "`<p>` may not stand in `<ins>`: it takes phrasing content",
+                "`<p>` is not allowed in `<ins>`: it takes phrasing content",
             ),
-            ("<ul><ins><li>t</li></ins></ul>", "`<ins>` may not stand in `<ul>`"),
-            ("<table><ins><tr></tr></ins></table>", "`<ins>` may not stand in `<table>`"),
+            ("<ul><ins><li>t</li></ins></ul>", "`<ins>` is not allowed in `<ul>`"),
+            ("<table><ins><tr></tr></ins></table>", "`<ins>` is not allowed in `<table>`"),
             (
                 r#"<ins datetime="yesterday">t</ins>"#,
                 "`datetime` takes a date, `2026-11-21`; a date and time with its zone",
@@ -36,8 +36,8 @@ pub(super) const PAGES: &[Page] = &[
             r#"<table><thead><tr><th><del cite="/edits/r192">Verdict</del></th></tr></thead></table>"#,
         ],
         wrong: &[
-            ("<p><del><div>t</div></del></p>", "`<div>` may not stand in `<del>`"),
-            ("<ol><del><li>t</li></del></ol>", "`<del>` may not stand in `<ol>`"),
+            ("<p><del><div>t</div></del></p>", "`<div>` is not allowed in `<del>`"),
+            ("<ol><del><li>t</li></del></ol>", "`<del>` is not allowed in `<ol>`"),
             (r#"<del datetime="2009-10">t</del>"#, "`datetime` takes"),
         ],
     },

@@ -14,23 +14,23 @@ pub(super) const PAGES: &[Page] = &[
             (r#"<picture><source srcset="a"></picture>"#, "`<picture>` needs a `<img>`"),
             (
                 r#"<picture><img src="a" alt=""><source srcset="b"></picture>"#,
-                "`<source>` comes too late in `<picture>`",
+                "`<source>` is out of order in `<picture>`",
             ),
             (
                 r#"<picture><img src="a" alt=""><img src="b" alt=""></picture>"#,
-                "`<img>` stands in `<picture>` but once",
+                "`<img>` belongs in `<picture>` only once",
             ),
             (
                 r#"<picture><p>t</p><img src="a" alt=""></picture>"#,
-                "`<p>` may not stand in `<picture>`",
+                "`<p>` is not allowed in `<picture>`",
             ),
             (
                 r#"<picture>"text"<img src="a" alt=""></picture>"#,
-                "no text may stand in `<picture>`",
+                "no text is allowed in `<picture>`",
             ),
             (
                 r#"<ul><picture><img src="a" alt=""></picture></ul>"#,
-                "`<picture>` may not stand in `<ul>`",
+                "`<picture>` is not allowed in `<ul>`",
             ),
         ],
     },
@@ -64,7 +64,7 @@ pub(super) const PAGES: &[Page] = &[
             ),
             (
                 r#"<p><source src="a"></p>"#,
-                "`<source>` may not stand in `<p>`: `<source>` stands in `<audio>`, `<picture>`, `<template>`, `<video>`",
+                "`<source>` is not allowed in `<p>`: `<source>` belongs in `<audio>`, `<picture>`, `<template>`, `<video>`",
             ),
         ],
     },
@@ -80,7 +80,7 @@ pub(super) const PAGES: &[Page] = &[
             r#"<h1><img src="logo.png" alt={company}></h1>"#,
         ],
         wrong: &[
-            (r#"<img src="a.png">"#, "`<img>` needs `alt`, what the picture says"),
+            (r#"<img src="a.png">"#, "`<img>` needs `alt`, a text alternative"),
             (r#"<img alt="">"#, "`<img>` needs `src`"),
             (
                 r#"<img src="a" alt="" width="100px">"#,
@@ -94,11 +94,11 @@ pub(super) const PAGES: &[Page] = &[
             (r#"<img src="a" alt="" usemap="shapes">"#, "`usemap` takes a name after a `#`"),
             (
                 r##"<a href="/"><img src="a" alt="" usemap="#m"></a>"##,
-                "`<img>` may not stand within `<a>`, which takes nothing that is interactive",
+                "`<img>` is not allowed inside `<a>`, which allows no content that is interactive",
             ),
             (
                 r#"<button><img src="a" alt="" controls></button>"#,
-                "`<img>` may not stand within `<button>`",
+                "`<img>` is not allowed inside `<button>`",
             ),
             (r#"<img src="a" alt="" border="0">"#, "`border` is no longer part of HTML"),
             (r#"<img src="a" alt="" longdesc="b">"#, "`longdesc` is no longer part of HTML"),
@@ -120,14 +120,14 @@ pub(super) const PAGES: &[Page] = &[
             ),
             (
                 r#"<iframe src="a">text</iframe>"#,
-                "no text may stand in `<iframe>`: it takes nothing",
+                "no text is allowed in `<iframe>`: it takes nothing",
             ),
-            ("<iframe><p>t</p></iframe>", "`<p>` may not stand in `<iframe>`"),
+            ("<iframe><p>t</p></iframe>", "`<p>` is not allowed in `<iframe>`"),
             (r#"<iframe sandbox="allow-all"></iframe>"#, "`sandbox` takes any of"),
             (r#"<iframe frameborder="0"></iframe>"#, "`frameborder` is no longer part of HTML"),
             (r#"<iframe scrolling="no"></iframe>"#, "`scrolling` is no longer part of HTML"),
             (r#"<iframe width="100%"></iframe>"#, "`width` takes a whole number"),
-            (r#"<a href="/"><iframe></iframe></a>"#, "`<iframe>` may not stand within `<a>`"),
+            (r#"<a href="/"><iframe></iframe></a>"#, "`<iframe>` is not allowed inside `<a>`"),
         ],
     },
     Page {
@@ -137,7 +137,7 @@ pub(super) const PAGES: &[Page] = &[
             r#"<p><embed src="a" "quality"="high"></p>"#,
         ],
         wrong: &[
-            (r#"<button><embed src="a"></button>"#, "`<embed>` may not stand within `<button>`"),
+            (r#"<button><embed src="a"></button>"#, "`<embed>` is not allowed inside `<button>`"),
             (r#"<embed src="a" align="left">"#, "`align` is no longer part of HTML"),
             (r#"<embed src="a" height="tall">"#, "`height` takes"),
         ],
@@ -155,7 +155,7 @@ pub(super) const PAGES: &[Page] = &[
                 r#"<object data="a"><param name="b"></object>"#,
                 "`<param>` is no longer part of HTML",
             ),
-            (r#"<p><object data="a"><p>t</p></object></p>"#, "`<p>` may not stand in `<object>`"),
+            (r#"<p><object data="a"><p>t</p></object></p>"#, "`<p>` is not allowed in `<object>`"),
             (r#"<object data="a" classid="b"></object>"#, "`classid` is no longer part of HTML"),
             (
                 r#"<object data="a" typemustmatch="b"></object>"#,
@@ -178,20 +178,20 @@ pub(super) const PAGES: &[Page] = &[
             ),
             (
                 r#"<video src="a"><audio src="b"></audio></video>"#,
-                "`<audio>` may not stand within `<video>`",
+                "`<audio>` is not allowed inside `<video>`",
             ),
             (
                 r#"<video><p>t</p><source src="a"></video>"#,
-                "`<source>` comes too late in `<video>`: first `<source>`, then `<track>`, then the rest",
+                "`<source>` is out of order in `<video>`: the order is `<source>`, then `<track>`, then the rest",
             ),
             (
                 r#"<video><track src="a" srclang="en"><source src="b"></video>"#,
-                "`<source>` comes too late in `<video>`",
+                "`<source>` is out of order in `<video>`",
             ),
             (r#"<video preload="all"></video>"#, "`preload` takes"),
-            (r#"<video controls="true"></video>"#, "`controls` has no value"),
-            ("<p><video><div>t</div></video></p>", "`<div>` may not stand in `<video>`"),
-            ("<ul><video></video></ul>", "`<video>` may not stand in `<ul>`"),
+            (r#"<video controls="true"></video>"#, "`controls` takes no value"),
+            ("<p><video><div>t</div></video></p>", "`<div>` is not allowed in `<video>`"),
+            ("<ul><video></video></ul>", "`<video>` is not allowed in `<ul>`"),
         ],
     },
     Page {
@@ -201,12 +201,12 @@ pub(super) const PAGES: &[Page] = &[
             r#"<p><audio controls preload="metadata" loop><source src="a"> no sound</audio></p>"#,
         ],
         wrong: &[
-            ("<audio><b><video></video></b></audio>", "`<video>` may not stand within `<audio>`"),
+            ("<audio><b><video></video></b></audio>", "`<video>` is not allowed inside `<audio>`"),
             (r#"<audio width="10"></audio>"#, "`<audio>` has no attribute `width`"),
             (r#"<audio crossorigin="all"></audio>"#, "`crossorigin` takes"),
             (
                 "<button><audio controls></audio></button>",
-                "`<audio>` may not stand within `<button>`",
+                "`<audio>` is not allowed inside `<button>`",
             ),
         ],
     },
@@ -230,7 +230,7 @@ pub(super) const PAGES: &[Page] = &[
             ),
             (
                 r#"<picture><track src="a" kind="chapters"><img src="a" alt=""></picture>"#,
-                "`<track>` may not stand in `<picture>`",
+                "`<track>` is not allowed in `<picture>`",
             ),
         ],
     },
@@ -242,7 +242,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         wrong: &[
             (r#"<map><area shape="default"></map>"#, "`<map>` needs `name`"),
-            (r#"<p><map name="a"><div>t</div></map></p>"#, "`<div>` may not stand in `<map>`"),
+            (r#"<p><map name="a"><div>t</div></map></p>"#, "`<div>` is not allowed in `<map>`"),
         ],
     },
     Page {
@@ -283,7 +283,7 @@ pub(super) const PAGES: &[Page] = &[
             ),
             (
                 r#"<html lang="en"><body><p><area shape="default"></p></body></html>"#,
-                "`<area>` stands within `<map>`, `<template>`",
+                "`<area>` belongs inside `<map>`, `<template>`",
             ),
         ],
     },
@@ -299,7 +299,7 @@ pub(super) const PAGES: &[Page] = &[
                 r#"<math><mi varint="a">x</mi></math>"#,
                 "no element of `<math>` has the attribute `varint`",
             ),
-            ("<ul><math></math></ul>", "`<math>` may not stand in `<ul>`"),
+            ("<ul><math></math></ul>", "`<math>` is not allowed in `<ul>`"),
         ],
     },
     Page {
@@ -313,7 +313,7 @@ pub(super) const PAGES: &[Page] = &[
             ("<svg><lineargradient /></svg>", "did you mean `<linearGradient>`?"),
             (r#"<svg><rect widht="1" /></svg>"#, "did you mean `width`?"),
             ("<svg><foreignObject><dvi></dvi></foreignObject></svg>", "did you mean `<div>`?"),
-            ("<ul><svg></svg></ul>", "`<svg>` may not stand in `<ul>`"),
+            ("<ul><svg></svg></ul>", "`<svg>` is not allowed in `<ul>`"),
         ],
     },
 ];

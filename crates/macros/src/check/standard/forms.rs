@@ -11,8 +11,8 @@ pub(super) const PAGES: &[Page] = &[
             r#"<dialog><form method="dialog"><button value="yes">Yes</button></form></dialog>"#,
         ],
         wrong: &[
-            ("<form><div><form></form></div></form>", "`<form>` may not stand within `<form>`"),
-            ("<p><form></form></p>", "`<form>` may not stand in `<p>`"),
+            ("<form><div><form></form></div></form>", "`<form>` is not allowed inside `<form>`"),
+            ("<p><form></form></p>", "`<form>` is not allowed in `<p>`"),
             (r#"<form method="put"></form>"#, "`method` takes one of `dialog`, `get`, `post`"),
             (r#"<form enctype="json"></form>"#, "`enctype` takes one of"),
             (r#"<form autocomplete="name"></form>"#, "`autocomplete` takes one of `off`, `on`"),
@@ -34,19 +34,19 @@ pub(super) const PAGES: &[Page] = &[
             r#"<label>Tags <input type="hidden" name="a"><input name="b"></label>"#,
         ],
         wrong: &[
-            ("<label><b><label>t</label></b></label>", "`<label>` may not stand within `<label>`"),
+            ("<label><b><label>t</label></b></label>", "`<label>` is not allowed inside `<label>`"),
             (
                 r#"<label><input name="a"><input name="b"></label>"#,
-                "a `<label>` is for one control",
+                "a `<label>` labels only one control",
             ),
             (
                 r#"<label><meter value="1"></meter><button>t</button></label>"#,
                 "this `<button>` is another",
             ),
-            ("<label><div>t</div></label>", "`<div>` may not stand in `<label>`"),
+            ("<label><div>t</div></label>", "`<div>` is not allowed in `<label>`"),
             (r#"<label for="a b">t</label>"#, "`for` takes an id, without spaces"),
             (r#"<label form="f">t</label>"#, "`<label>` has no attribute `form`"),
-            ("<button><label>t</label></button>", "`<label>` may not stand within `<button>`"),
+            ("<button><label>t</label></button>", "`<label>` is not allowed inside `<button>`"),
         ],
     },
     Page {
@@ -70,14 +70,14 @@ pub(super) const PAGES: &[Page] = &[
             ),
             (
                 r#"<button><a href="/">t</a></button>"#,
-                "`<a>` may not stand within `<button>`, which takes nothing that is interactive",
+                "`<a>` is not allowed inside `<button>`, which allows no content that is interactive",
             ),
-            ("<button><button>t</button></button>", "`<button>` may not stand within `<button>`"),
+            ("<button><button>t</button></button>", "`<button>` is not allowed inside `<button>`"),
             (
                 r#"<button><span tabindex="0">t</span></button>"#,
-                "`<span>` with `tabindex` may not stand within `<button>`",
+                "`<span>` with `tabindex` is not allowed inside `<button>`",
             ),
-            ("<button><p>t</p></button>", "`<p>` may not stand in `<button>`"),
+            ("<button><p>t</p></button>", "`<p>` is not allowed in `<button>`"),
             (
                 r#"<button type="push">t</button>"#,
                 "`type` takes one of `button`, `reset`, `submit`",
@@ -87,7 +87,7 @@ pub(super) const PAGES: &[Page] = &[
                 r#"<button popovertargetaction="open">t</button>"#,
                 "`popovertargetaction` takes one of `hide`, `show`, `toggle`",
             ),
-            (r#"<button disabled="false">t</button>"#, "`disabled` has no value"),
+            (r#"<button disabled="false">t</button>"#, "`disabled` takes no value"),
         ],
     },
     Page {
@@ -98,15 +98,15 @@ pub(super) const PAGES: &[Page] = &[
             "<select><div><option>t</option></div><template></template></select>",
         ],
         wrong: &[
-            ("<select><p>t</p></select>", "`<p>` may not stand in `<select>`"),
-            (r#"<select>"text"</select>"#, "no text may stand in `<select>`"),
+            ("<select><p>t</p></select>", "`<p>` is not allowed in `<select>`"),
+            (r#"<select>"text"</select>"#, "no text is allowed in `<select>`"),
             (
                 "<select><option>a</option><button>b</button></select>",
-                "`<button>` comes too late in `<select>`",
+                "`<button>` is out of order in `<select>`",
             ),
             (r#"<select size="0"></select>"#, "`size` takes a whole number from 1 on"),
             ("<select readonly></select>", "`<select>` has no attribute `readonly`"),
-            (r#"<a href="/"><select></select></a>"#, "`<select>` may not stand within `<a>`"),
+            (r#"<a href="/"><select></select></a>"#, "`<select>` is not allowed inside `<a>`"),
         ],
     },
     Page {
@@ -116,8 +116,8 @@ pub(super) const PAGES: &[Page] = &[
             r#"<datalist id="b"><label>or: <select name="b"><option>Cat</option></select></label></datalist>"#,
         ],
         wrong: &[
-            ("<datalist><p>t</p></datalist>", "`<p>` may not stand in `<datalist>`"),
-            ("<ul><datalist></datalist></ul>", "`<datalist>` may not stand in `<ul>`"),
+            ("<datalist><p>t</p></datalist>", "`<p>` is not allowed in `<datalist>`"),
+            ("<ul><datalist></datalist></ul>", "`<datalist>` is not allowed in `<ul>`"),
             (r#"<datalist name="a"></datalist>"#, "`<datalist>` has no attribute `name`"),
         ],
     },
@@ -130,17 +130,17 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 r#"<datalist><optgroup label="a"></optgroup></datalist>"#,
-                "`<optgroup>` may not stand in `<datalist>`",
+                "`<optgroup>` is not allowed in `<datalist>`",
             ),
             (
                 r#"<select><optgroup label="a">"text"</optgroup></select>"#,
-                "no text may stand in `<optgroup>`",
+                "no text is allowed in `<optgroup>`",
             ),
             (
                 r#"<select><optgroup label="a"><optgroup label="b"></optgroup></optgroup></select>"#,
-                "`<optgroup>` may not stand in `<optgroup>`",
+                "`<optgroup>` is not allowed in `<optgroup>`",
             ),
-            (r#"<p><optgroup label="a"></optgroup></p>"#, "`<optgroup>` may not stand in `<p>`"),
+            (r#"<p><optgroup label="a"></optgroup></p>"#, "`<optgroup>` is not allowed in `<p>`"),
         ],
     },
     Page {
@@ -152,19 +152,19 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<p><option>t</option></p>",
-                "`<option>` may not stand in `<p>`: `<option>` stands in",
+                "`<option>` is not allowed in `<p>`: `<option>` belongs in",
             ),
-            ("<ul><option>t</option></ul>", "`<option>` may not stand in `<ul>`"),
+            ("<ul><option>t</option></ul>", "`<option>` is not allowed in `<ul>`"),
             (
                 "<select><option><button>t</button></option></select>",
-                "`<button>` may not stand within `<option>`",
+                "`<button>` is not allowed inside `<option>`",
             ),
-            ("<select><option><p>t</p></option></select>", "`<p>` may not stand in `<option>`"),
+            ("<select><option><p>t</p></option></select>", "`<p>` is not allowed in `<option>`"),
             (
                 r#"<select><option><b tabindex="0">t</b></option></select>"#,
-                "`<b>` with `tabindex` may not stand within `<option>`",
+                "`<b>` with `tabindex` is not allowed inside `<option>`",
             ),
-            (r#"<select><option selected="yes">t</option></select>"#, "`selected` has no value"),
+            (r#"<select><option selected="yes">t</option></select>"#, "`selected` takes no value"),
             (r#"<select><option name="a">t</option></select>"#, "`name` is no longer part of HTML"),
         ],
     },
@@ -175,7 +175,10 @@ pub(super) const PAGES: &[Page] = &[
             r#"<textarea readonly dirname="a.dir" autocomplete="street-address" form="f" disabled>{text}</textarea>"#,
         ],
         wrong: &[
-            ("<textarea><b>t</b></textarea>", "`<b>` may not stand in `<textarea>`: it takes text"),
+            (
+                "<textarea><b>t</b></textarea>",
+                "`<b>` is not allowed in `<textarea>`: it takes text",
+            ),
             (r#"<textarea rows="0"></textarea>"#, "`rows` takes a whole number from 1 on"),
             (r#"<textarea cols="wide"></textarea>"#, "`cols` takes a whole number from 1 on"),
             (r#"<textarea wrap="off"></textarea>"#, "`wrap` takes one of `hard`, `soft`"),
@@ -193,7 +196,7 @@ pub(super) const PAGES: &[Page] = &[
             r#"<output id="result"><b>t</b></output>"#,
         ],
         wrong: &[
-            ("<output><p>t</p></output>", "`<p>` may not stand in `<output>`"),
+            ("<output><p>t</p></output>", "`<p>` is not allowed in `<output>`"),
             (r#"<output for="">t</output>"#, "`for` takes ids with spaces between"),
             (r#"<output value="1"></output>"#, "`<output>` has no attribute `value`"),
         ],
@@ -207,7 +210,7 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<progress><b><progress></progress></b></progress>",
-                "`<progress>` may not stand within `<progress>`",
+                "`<progress>` is not allowed inside `<progress>`",
             ),
             (r#"<progress value="70%"></progress>"#, "`value` takes a number"),
             (r#"<progress min="0"></progress>"#, "`<progress>` has no attribute `min`"),
@@ -224,7 +227,7 @@ pub(super) const PAGES: &[Page] = &[
             (r#"<meter max="8"></meter>"#, "`<meter>` needs `value`"),
             (
                 r#"<meter value="1"><meter value="2"></meter></meter>"#,
-                "`<meter>` may not stand within `<meter>`",
+                "`<meter>` is not allowed inside `<meter>`",
             ),
             (r#"<meter value="12cm"></meter>"#, "`value` takes a number"),
             (r#"<meter value="1" high=".."></meter>"#, "`high` takes a number"),
@@ -240,18 +243,18 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<fieldset><legend>a</legend><legend>b</legend></fieldset>",
-                "`<legend>` stands in `<fieldset>` but once",
+                "`<legend>` belongs in `<fieldset>` only once",
             ),
             (
                 "<fieldset><p>t</p><legend>a</legend></fieldset>",
-                "`<legend>` comes too late in `<fieldset>`: first `<legend>`, then the rest",
+                "`<legend>` is out of order in `<fieldset>`: the order is `<legend>`, then the rest",
             ),
             (
                 r#"<fieldset>"text"<legend>a</legend></fieldset>"#,
-                "`<legend>` comes too late in `<fieldset>`",
+                "`<legend>` is out of order in `<fieldset>`",
             ),
-            ("<p><fieldset></fieldset></p>", "`<fieldset>` may not stand in `<p>`"),
-            (r#"<fieldset disabled="disabled"></fieldset>"#, "`disabled` has no value"),
+            ("<p><fieldset></fieldset></p>", "`<fieldset>` is not allowed in `<p>`"),
+            (r#"<fieldset disabled="disabled"></fieldset>"#, "`disabled` takes no value"),
         ],
     },
     Page {
@@ -263,9 +266,12 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<div><legend>t</legend></div>",
-                "`<legend>` may not stand in `<div>`: `<legend>` stands in `<fieldset>`, `<optgroup>`, `<template>`",
+                "`<legend>` is not allowed in `<div>`: `<legend>` belongs in `<fieldset>`, `<optgroup>`, `<template>`",
             ),
-            ("<fieldset><legend><p>t</p></legend></fieldset>", "`<p>` may not stand in `<legend>`"),
+            (
+                "<fieldset><legend><p>t</p></legend></fieldset>",
+                "`<p>` is not allowed in `<legend>`",
+            ),
             (
                 r#"<fieldset><legend align="left">t</legend></fieldset>"#,
                 "`align` is no longer part of HTML",
@@ -280,11 +286,11 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 r#"<html lang="en"><body><button><selectedcontent></selectedcontent></button></body></html>"#,
-                "`<selectedcontent>` stands within `<select>`",
+                "`<selectedcontent>` belongs inside `<select>`",
             ),
             (
                 "<select><button><selectedcontent>text</selectedcontent></button></select>",
-                "no text may stand in `<selectedcontent>`",
+                "no text is allowed in `<selectedcontent>`",
             ),
         ],
     },

@@ -15,13 +15,13 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<p>It has <ul><li>wizards</li></ul></p>",
-                "`<ul>` may not stand in `<p>`: it takes phrasing content",
+                "`<ul>` is not allowed in `<p>`: it takes phrasing content",
             ),
-            ("<p><p>t</p></p>", "`<p>` may not stand in `<p>`"),
-            ("<p><div>t</div></p>", "`<div>` may not stand in `<p>`"),
-            ("<p><b><table></table></b></p>", "`<table>` may not stand in `<b>`"),
+            ("<p><p>t</p></p>", "`<p>` is not allowed in `<p>`"),
+            ("<p><div>t</div></p>", "`<div>` is not allowed in `<p>`"),
+            ("<p><b><table></table></b></p>", "`<table>` is not allowed in `<b>`"),
             (r#"<p align="left">t</p>"#, "`align` is no longer part of HTML"),
-            ("<ul><p>t</p></ul>", "`<p>` may not stand in `<ul>`"),
+            ("<ul><p>t</p></ul>", "`<p>` is not allowed in `<ul>`"),
         ],
     },
     Page {
@@ -31,8 +31,8 @@ pub(super) const PAGES: &[Page] = &[
             "<select><option>a</option><hr><option>b</option></select>",
         ],
         wrong: &[
-            ("<p>a<hr>b</p>", "`<hr>` may not stand in `<p>`"),
-            ("<ul><hr></ul>", "`<hr>` may not stand in `<ul>`"),
+            ("<p>a<hr>b</p>", "`<hr>` is not allowed in `<p>`"),
+            ("<ul><hr></ul>", "`<hr>` is not allowed in `<ul>`"),
             ("<hr noshade>", "`noshade` is no longer part of HTML"),
             (r#"<hr size="2">"#, "`size` is no longer part of HTML: use CSS `height`"),
         ],
@@ -45,8 +45,8 @@ pub(super) const PAGES: &[Page] = &[
             r#"<pre>"  it is with a heart\n  heavy"</pre>"#,
         ],
         wrong: &[
-            ("<pre><p>t</p></pre>", "`<p>` may not stand in `<pre>`"),
-            ("<p><pre>t</pre></p>", "`<pre>` may not stand in `<p>`"),
+            ("<pre><p>t</p></pre>", "`<p>` is not allowed in `<pre>`"),
+            ("<p><pre>t</pre></p>", "`<pre>` is not allowed in `<p>`"),
             (r#"<pre width="80">t</pre>"#, "`width` is no longer part of HTML"),
         ],
     },
@@ -59,8 +59,8 @@ pub(super) const PAGES: &[Page] = &[
             r#"<blockquote>"Words without a paragraph."</blockquote>"#,
         ],
         wrong: &[
-            ("<p><blockquote>t</blockquote></p>", "`<blockquote>` may not stand in `<p>`"),
-            ("<blockquote><li>t</li></blockquote>", "`<li>` may not stand in `<blockquote>`"),
+            ("<p><blockquote>t</blockquote></p>", "`<blockquote>` is not allowed in `<p>`"),
+            ("<blockquote><li>t</li></blockquote>", "`<li>` is not allowed in `<blockquote>`"),
             (r#"<blockquote site="/a">t</blockquote>"#, "did you mean `cite`?"),
         ],
     },
@@ -71,15 +71,15 @@ pub(super) const PAGES: &[Page] = &[
             r#"<ol reversed start="-3" type="a"><li>t</li><template><li>t</li></template></ol>"#,
         ],
         wrong: &[
-            (r#"<ol>"text"</ol>"#, "no text may stand in `<ol>`"),
+            (r#"<ol>"text"</ol>"#, "no text is allowed in `<ol>`"),
             (
                 "<ol><div>t</div></ol>",
-                "`<div>` may not stand in `<ol>`: it takes script-supporting content and `<li>`",
+                "`<div>` is not allowed in `<ol>`: it takes script-supporting content and `<li>`",
             ),
-            ("<ol><ol><li>t</li></ol></ol>", "`<ol>` may not stand in `<ol>`"),
+            ("<ol><ol><li>t</li></ol></ol>", "`<ol>` is not allowed in `<ol>`"),
             (r#"<ol start="first"></ol>"#, "`start` takes a whole number"),
             (r#"<ol type="x"></ol>"#, "`type` takes one of"),
-            (r#"<ol reversed="yes"></ol>"#, "`reversed` has no value"),
+            (r#"<ol reversed="yes"></ol>"#, "`reversed` takes no value"),
             ("<ol compact></ol>", "`compact` is no longer part of HTML"),
         ],
     },
@@ -90,8 +90,8 @@ pub(super) const PAGES: &[Page] = &[
             r#"<ul><script src="a.js"></script></ul>"#,
         ],
         wrong: &[
-            (r#"<ul><a href="/">t</a></ul>"#, "`<a>` may not stand in `<ul>`"),
-            (r#"<ul>"text"</ul>"#, "no text may stand in `<ul>`"),
+            (r#"<ul><a href="/">t</a></ul>"#, "`<a>` is not allowed in `<ul>`"),
+            (r#"<ul>"text"</ul>"#, "no text is allowed in `<ul>`"),
             (
                 r#"<ul type="disc"></ul>"#,
                 "`type` is no longer part of HTML: use CSS `list-style-type`",
@@ -104,8 +104,8 @@ pub(super) const PAGES: &[Page] = &[
             r#"<menu><li><button onclick={raw_code}><img src="copy.svg" alt="Copy"></button></li><li><button>Cut</button></li></menu>"#,
         ],
         wrong: &[
-            ("<menu><button>t</button></menu>", "`<button>` may not stand in `<menu>`"),
-            (r#"<menu>"text"</menu>"#, "no text may stand in `<menu>`"),
+            ("<menu><button>t</button></menu>", "`<button>` is not allowed in `<menu>`"),
+            (r#"<menu>"text"</menu>"#, "no text is allowed in `<menu>`"),
             (r#"<menu type="toolbar"></menu>"#, "`type` is no longer part of HTML"),
             (r#"<menu label="t"></menu>"#, "`label` is no longer part of HTML"),
         ],
@@ -120,11 +120,11 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<div><li>t</li></div>",
-                "`<li>` may not stand in `<div>`: `<li>` stands in `<menu>`, `<ol>`, `<template>`, `<ul>`",
+                "`<li>` is not allowed in `<div>`: `<li>` belongs in `<menu>`, `<ol>`, `<template>`, `<ul>`",
             ),
             (r#"<ol><li value="third">t</li></ol>"#, "`value` takes a whole number"),
             (r#"<ul><li type="disc">t</li></ul>"#, "`type` is no longer part of HTML"),
-            ("<li><li>t</li></li>", "`<li>` may not stand in `<li>`"),
+            ("<li><li>t</li></li>", "`<li>` is not allowed in `<li>`"),
         ],
     },
     Page {
@@ -137,16 +137,16 @@ pub(super) const PAGES: &[Page] = &[
             "<dl></dl>",
         ],
         wrong: &[
-            ("<dl><p>t</p></dl>", "`<p>` may not stand in `<dl>`"),
-            (r#"<dl>"text"</dl>"#, "no text may stand in `<dl>`"),
+            ("<dl><p>t</p></dl>", "`<p>` is not allowed in `<dl>`"),
+            (r#"<dl>"text"</dl>"#, "no text is allowed in `<dl>`"),
             ("<dl><dt>t</dt><dd>t</dd><dt>t</dt></dl>", "`<dt>` needs a `<dd>` after it"),
             (
                 "<dl><div><dt>t</dt><dd>t</dd></div><dt>t</dt><dd>t</dd></dl>",
                 "in `<dl>`, put either every group in a `<div>` or no group",
             ),
-            ("<dl><div><span>t</span></div></dl>", "`<span>` may not stand in `<div>`"),
-            (r#"<dl><div>"text"</div></dl>"#, "no text may stand in `<div>`"),
-            ("<dl><div><div></div></div></dl>", "`<div>` may not stand in `<div>`"),
+            ("<dl><div><span>t</span></div></dl>", "`<span>` is not allowed in `<div>`"),
+            (r#"<dl><div>"text"</div></dl>"#, "no text is allowed in `<div>`"),
+            ("<dl><div><div></div></div></dl>", "`<div>` is not allowed in `<div>`"),
             ("<dl compact></dl>", "`compact` is no longer part of HTML"),
         ],
     },
@@ -159,11 +159,11 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<dl><dt><h2>t</h2></dt><dd>t</dd></dl>",
-                "`<h2>` may not stand within `<dt>`, which takes nothing that is heading",
+                "`<h2>` is not allowed inside `<dt>`, which allows no content that is heading",
             ),
-            ("<dl><dt><nav>t</nav></dt><dd>t</dd></dl>", "`<nav>` may not stand within `<dt>`"),
-            ("<ul><dt>t</dt></ul>", "`<dt>` may not stand in `<ul>`"),
-            ("<section><div><dt>t</dt></div></section>", "`<dt>` may not stand in this `<div>`"),
+            ("<dl><dt><nav>t</nav></dt><dd>t</dd></dl>", "`<nav>` is not allowed inside `<dt>`"),
+            ("<ul><dt>t</dt></ul>", "`<dt>` is not allowed in `<ul>`"),
+            ("<section><div><dt>t</dt></div></section>", "`<dt>` is not allowed in this `<div>`"),
         ],
     },
     Page {
@@ -173,14 +173,11 @@ pub(super) const PAGES: &[Page] = &[
             "<dl><dt>t</dt><dd><h3>t</h3><section>t</section></dd></dl>",
         ],
         wrong: &[
-            ("<dl><dd>t</dd></dl>", "`<dd>` describes a `<dt>` before it, and there is none"),
-            (
-                "<dl><div><dd>t</dd></div></dl>",
-                "`<dd>` describes a `<dt>` before it, and there is none",
-            ),
+            ("<dl><dd>t</dd></dl>", "`<dd>` needs a `<dt>` before it"),
+            ("<dl><div><dd>t</dd></div></dl>", "`<dd>` needs a `<dt>` before it"),
             (
                 "<p><dd>t</dd></p>",
-                "`<dd>` may not stand in `<p>`: `<dd>` stands in `<div>`, `<dl>`, `<template>`",
+                "`<dd>` is not allowed in `<p>`: `<dd>` belongs in `<div>`, `<dl>`, `<template>`",
             ),
         ],
     },
@@ -194,14 +191,14 @@ pub(super) const PAGES: &[Page] = &[
             "<figure><p>A poem</p><p><cite>Jabber</cite></p></figure>",
         ],
         wrong: &[
-            ("<p><figure>t</figure></p>", "`<figure>` may not stand in `<p>`"),
+            ("<p><figure>t</figure></p>", "`<figure>` is not allowed in `<p>`"),
             (
                 "<figure><figcaption>a</figcaption><p>t</p><figcaption>b</figcaption></figure>",
-                "`<figcaption>` stands in `<figure>` but once",
+                "`<figcaption>` belongs in `<figure>` only once",
             ),
             (
                 "<figure><p>t</p><figcaption>a</figcaption><p>t</p></figure>",
-                "`<p>` comes too late in `<figure>`",
+                "`<p>` is out of order in `<figure>`",
             ),
         ],
     },
@@ -214,11 +211,11 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<div><figcaption>t</figcaption></div>",
-                "`<figcaption>` may not stand in `<div>`: `<figcaption>` stands in `<figure>`",
+                "`<figcaption>` is not allowed in `<div>`: `<figcaption>` belongs in `<figure>`",
             ),
             (
                 "<figure><div><figcaption>t</figcaption></div></figure>",
-                "`<figcaption>` may not stand in `<div>`",
+                "`<figcaption>` is not allowed in `<div>`",
             ),
         ],
     },
@@ -233,14 +230,14 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<body><main>a</main><main>b</main></body>",
-                "a page has one `<main>`; any other is `hidden`",
+                "a page has one `<main>`; others must be `hidden`",
             ),
             (
                 "<body><section><div><main>t</main></div></section></body>",
-                "`<main>` may not stand within `<section>`",
+                "`<main>` is not allowed inside `<section>`",
             ),
-            ("<main><main hidden>t</main></main>", "`<main>` may not stand within `<main>`"),
-            ("<p><main>t</main></p>", "`<main>` may not stand in `<p>`"),
+            ("<main><main hidden>t</main></main>", "`<main>` is not allowed inside `<main>`"),
+            ("<p><main>t</main></p>", "`<main>` is not allowed in `<p>`"),
         ],
     },
     Page {
@@ -250,8 +247,8 @@ pub(super) const PAGES: &[Page] = &[
             "<search><h2>Filters</h2><p>t</p></search>",
         ],
         wrong: &[
-            ("<p><search>t</search></p>", "`<search>` may not stand in `<p>`"),
-            ("<search><main>t</main></search>", "`<main>` may not stand within `<search>`"),
+            ("<p><search>t</search></p>", "`<search>` is not allowed in `<p>`"),
+            ("<search><main>t</main></search>", "`<main>` is not allowed inside `<search>`"),
             ("<serch>t</serch>", "did you mean `<search>`?"),
         ],
     },
@@ -262,10 +259,10 @@ pub(super) const PAGES: &[Page] = &[
             "<div>text <div><b>bold</b></div></div>",
         ],
         wrong: &[
-            ("<p><div>t</div></p>", "`<div>` may not stand in `<p>`"),
-            ("<b><div>t</div></b>", "`<div>` may not stand in `<b>`"),
-            ("<ul><div>t</div></ul>", "`<div>` may not stand in `<ul>`"),
-            ("<table><div>t</div></table>", "`<div>` may not stand in `<table>`"),
+            ("<p><div>t</div></p>", "`<div>` is not allowed in `<p>`"),
+            ("<b><div>t</div></b>", "`<div>` is not allowed in `<b>`"),
+            ("<ul><div>t</div></ul>", "`<div>` is not allowed in `<ul>`"),
+            ("<table><div>t</div></table>", "`<div>` is not allowed in `<table>`"),
             (r#"<div align="left">t</div>"#, "`align` is no longer part of HTML"),
             ("<dvi>t</dvi>", "did you mean `<div>`?"),
         ],

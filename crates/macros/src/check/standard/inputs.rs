@@ -14,10 +14,10 @@ pub(super) const PAGES: &[Page] = &[
             (r#"<input type="txet">"#, "did you mean `text`?"),
             (r#"<input type="datetime">"#, "`type` takes one of"),
             (r#"<input tpye="text">"#, "did you mean `type`?"),
-            (r#"<input required="required">"#, "`required` has no value"),
+            (r#"<input required="required">"#, "`required` takes no value"),
             (r#"<input name="a">t</input>"#, "`<input>` is void"),
-            ("<ul><input></ul>", "`<input>` may not stand in `<ul>`"),
-            ("<button><input></button>", "`<input>` may not stand within `<button>`"),
+            ("<ul><input></ul>", "`<input>` is not allowed in `<ul>`"),
+            ("<button><input></button>", "`<input>` is not allowed inside `<button>`"),
             (r#"<input align="left">"#, "`align` is no longer part of HTML"),
         ],
     },
@@ -184,7 +184,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         wrong: &[
             (r#"<input type="checkbox" readonly>"#, "has no `readonly`"),
-            (r#"<input type="checkbox" checked="checked">"#, "`checked` has no value"),
+            (r#"<input type="checkbox" checked="checked">"#, "`checked` takes no value"),
         ],
     },
     Page {

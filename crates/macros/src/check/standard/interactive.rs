@@ -14,21 +14,21 @@ pub(super) const PAGES: &[Page] = &[
             ("<details><p>t</p></details>", "`<details>` needs a `<summary>`"),
             (
                 "<details><p>t</p><summary>s</summary></details>",
-                "`<summary>` comes too late in `<details>`",
+                "`<summary>` is out of order in `<details>`",
             ),
             (
                 "<details><summary>a</summary><summary>b</summary></details>",
-                "`<summary>` stands in `<details>` but once",
+                "`<summary>` belongs in `<details>` only once",
             ),
             (
                 "<p><details><summary>t</summary></details></p>",
-                "`<details>` may not stand in `<p>`",
+                "`<details>` is not allowed in `<p>`",
             ),
             (
                 r#"<a href="/"><details><summary>t</summary></details></a>"#,
-                "`<details>` may not stand within `<a>`",
+                "`<details>` is not allowed inside `<a>`",
             ),
-            (r#"<details open="true"><summary>t</summary></details>"#, "`open` has no value"),
+            (r#"<details open="true"><summary>t</summary></details>"#, "`open` takes no value"),
         ],
     },
     Page {
@@ -40,11 +40,11 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<div><summary>t</summary></div>",
-                "`<summary>` may not stand in `<div>`: `<summary>` stands in `<details>`",
+                "`<summary>` is not allowed in `<div>`: `<summary>` belongs in `<details>`",
             ),
             (
                 "<details><summary><p>t</p></summary></details>",
-                "`<p>` may not stand in `<summary>`",
+                "`<p>` is not allowed in `<summary>`",
             ),
         ],
     },
@@ -55,10 +55,10 @@ pub(super) const PAGES: &[Page] = &[
             r#"<dialog id="d" closedby="closerequest"></dialog>"#,
         ],
         wrong: &[
-            ("<p><dialog>t</dialog></p>", "`<dialog>` may not stand in `<p>`"),
-            (r#"<dialog open="open">t</dialog>"#, "`open` has no value"),
+            ("<p><dialog>t</dialog></p>", "`<dialog>` is not allowed in `<p>`"),
+            (r#"<dialog open="open">t</dialog>"#, "`open` takes no value"),
             (r#"<dialog closedby="click">t</dialog>"#, "`closedby` takes"),
-            ("<dialog><li>t</li></dialog>", "`<li>` may not stand in `<dialog>`"),
+            ("<dialog><li>t</li></dialog>", "`<li>` is not allowed in `<dialog>`"),
         ],
     },
 ];

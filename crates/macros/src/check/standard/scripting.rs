@@ -23,12 +23,12 @@ pub(super) const PAGES: &[Page] = &[
                 "`<script>` has `nomodule` only where `type` is not `module`",
             ),
             ("<script><b>t</b></script>", "no element is allowed here"),
-            (r#"<script>"</script>"</script>"#, "this text would end or hide the element"),
-            (r#"<script>"<!-- <script>"</script>"#, "this text would end or hide the element"),
+            (r#"<script>"</script>"</script>"#, "this text would end or hide its element"),
+            (r#"<script>"<!-- <script>"</script>"#, "this text would end or hide its element"),
             (r#"<script language="js">"f()"</script>"#, "`language` is no longer part of HTML"),
             (r#"<script charset="utf-8" src="a"></script>"#, "`charset` is no longer part of HTML"),
-            (r#"<script async="true" src="a"></script>"#, "`async` has no value"),
-            (r#"<title><script>"f()"</script></title>"#, "`<script>` may not stand in `<title>`"),
+            (r#"<script async="true" src="a"></script>"#, "`async` takes no value"),
+            (r#"<title><script>"f()"</script></title>"#, "`<script>` is not allowed in `<title>`"),
         ],
     },
     Page {
@@ -41,12 +41,12 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<noscript><p><noscript>t</noscript></p></noscript>",
-                "`<noscript>` may not stand within `<noscript>`",
+                "`<noscript>` is not allowed inside `<noscript>`",
             ),
-            ("<p><noscript><div>t</div></noscript></p>", "`<div>` may not stand in `<noscript>`"),
+            ("<p><noscript><div>t</div></noscript></p>", "`<div>` is not allowed in `<noscript>`"),
             (
                 r#"<head><title>t</title><noscript>"text"</noscript></head>"#,
-                "no text may stand in `<noscript>`",
+                "no text is allowed in `<noscript>`",
             ),
         ],
     },
@@ -64,7 +64,7 @@ pub(super) const PAGES: &[Page] = &[
             ),
             (
                 "<textarea><template></template></textarea>",
-                "`<template>` may not stand in `<textarea>`",
+                "`<template>` is not allowed in `<textarea>`",
             ),
             (
                 r#"<template shadowroot="open"></template>"#,
@@ -79,8 +79,8 @@ pub(super) const PAGES: &[Page] = &[
             "<section><slot><p>t</p></slot></section>",
         ],
         wrong: &[
-            ("<p><slot><div>t</div></slot></p>", "`<div>` may not stand in `<slot>`"),
-            ("<ul><slot></slot></ul>", "`<slot>` may not stand in `<ul>`"),
+            ("<p><slot><div>t</div></slot></p>", "`<div>` is not allowed in `<slot>`"),
+            ("<ul><slot></slot></ul>", "`<slot>` is not allowed in `<ul>`"),
         ],
     },
     Page {
@@ -94,8 +94,8 @@ pub(super) const PAGES: &[Page] = &[
                 r#"<canvas width="50%"></canvas>"#,
                 "`width` takes a whole number that is not negative",
             ),
-            ("<p><canvas><p>t</p></canvas></p>", "`<p>` may not stand in `<canvas>`"),
-            ("<ul><canvas></canvas></ul>", "`<canvas>` may not stand in `<ul>`"),
+            ("<p><canvas><p>t</p></canvas></p>", "`<p>` is not allowed in `<canvas>`"),
+            ("<ul><canvas></canvas></ul>", "`<canvas>` is not allowed in `<ul>`"),
         ],
     },
     Page {
@@ -108,13 +108,13 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 r#"<flagicon country="nl"></flagicon>"#,
-                "HTML has no element `<flagicon>`; one of your own has a dash in its name",
+                "HTML has no element `<flagicon>`; a custom element has a dash in its name",
             ),
             ("<Flag-icon></Flag-icon>", "HTML has no element `<Flag-icon>`"),
             ("<my-card><dvi></dvi></my-card>", "did you mean `<div>`?"),
             (
                 "<ul><my-item>t</my-item></ul>",
-                "`<my-item>` may not stand in `<ul>`: it takes script-supporting content and `<li>`",
+                "`<my-item>` is not allowed in `<ul>`: it takes script-supporting content and `<li>`",
             ),
             ("<font-face></font-face>", "HTML has no element `<font-face>`"),
         ],

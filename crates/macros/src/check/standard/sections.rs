@@ -11,10 +11,10 @@ pub(super) const PAGES: &[Page] = &[
             "<body onload={raw_code} onhashchange={raw_code} onbeforeunload={raw_code} ononline={raw_code}><p>t</p></body>",
         ],
         wrong: &[
-            ("<body><li>t</li></body>", "`<li>` may not stand in `<body>`"),
+            ("<body><li>t</li></body>", "`<li>` is not allowed in `<body>`"),
             (
                 "<div><body></body></div>",
-                "`<body>` may not stand in `<div>`: `<body>` stands in `<html>`",
+                "`<body>` is not allowed in `<div>`: `<body>` belongs in `<html>`",
             ),
             (
                 r#"<body bgcolor="red"></body>"#,
@@ -34,9 +34,9 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<p><article>t</article></p>",
-                "`<article>` may not stand in `<p>`: it takes phrasing content",
+                "`<article>` is not allowed in `<p>`: it takes phrasing content",
             ),
-            ("<article><main>t</main></article>", "`<main>` may not stand within `<article>`"),
+            ("<article><main>t</main></article>", "`<main>` is not allowed inside `<article>`"),
             (r#"<article pubdate="a">t</article>"#, "`<article>` has no attribute `pubdate`"),
         ],
     },
@@ -47,11 +47,11 @@ pub(super) const PAGES: &[Page] = &[
             r#"<body><section class="chapter"><h2>One</h2></section><section class="appendix"><h2>A</h2></section></body>"#,
         ],
         wrong: &[
-            ("<span><section>t</section></span>", "`<section>` may not stand in `<span>`"),
-            ("<section><main>t</main></section>", "`<main>` may not stand within `<section>`"),
+            ("<span><section>t</section></span>", "`<section>` is not allowed in `<span>`"),
+            ("<section><main>t</main></section>", "`<main>` is not allowed inside `<section>`"),
             (
                 "<section><td>t</td></section>",
-                "`<td>` may not stand in `<section>`: `<td>` stands in",
+                "`<td>` is not allowed in `<section>`: `<td>` belongs in",
             ),
             ("<secton>t</secton>", "did you mean `<section>`?"),
         ],
@@ -64,9 +64,9 @@ pub(super) const PAGES: &[Page] = &[
             r#"<nav><p><a href="/">Home</a></p></nav>"#,
         ],
         wrong: &[
-            ("<nav><main>t</main></nav>", "`<main>` may not stand within `<nav>`"),
-            ("<p><nav>t</nav></p>", "`<nav>` may not stand in `<p>`"),
-            (r#"<nav><ul><a href="/">Home</a></ul></nav>"#, "`<a>` may not stand in `<ul>`"),
+            ("<nav><main>t</main></nav>", "`<main>` is not allowed inside `<nav>`"),
+            ("<p><nav>t</nav></p>", "`<nav>` is not allowed in `<p>`"),
+            (r#"<nav><ul><a href="/">Home</a></ul></nav>"#, "`<a>` is not allowed in `<ul>`"),
         ],
     },
     Page {
@@ -77,8 +77,8 @@ pub(super) const PAGES: &[Page] = &[
             r#"<body><aside><nav><h2>Blogroll</h2><ul><li><a href="/a">A</a></li></ul></nav><section><h2>t</h2></section></aside></body>"#,
         ],
         wrong: &[
-            ("<aside><main>t</main></aside>", "`<main>` may not stand within `<aside>`"),
-            ("<h1><aside>t</aside></h1>", "`<aside>` may not stand in `<h1>`"),
+            ("<aside><main>t</main></aside>", "`<main>` is not allowed inside `<aside>`"),
+            ("<h1><aside>t</aside></h1>", "`<aside>` is not allowed in `<h1>`"),
         ],
     },
     Page {
@@ -88,10 +88,10 @@ pub(super) const PAGES: &[Page] = &[
             r#"<h1>My <em>own</em> <img src="a.png" alt="A"> <a href="/">home</a></h1>"#,
         ],
         wrong: &[
-            ("<h1><p>t</p></h1>", "`<p>` may not stand in `<h1>`"),
-            ("<h2><h3>t</h3></h2>", "`<h3>` may not stand in `<h2>`"),
-            ("<p><h4>t</h4></p>", "`<h4>` may not stand in `<p>`"),
-            ("<h5><ul></ul></h5>", "`<ul>` may not stand in `<h5>`"),
+            ("<h1><p>t</p></h1>", "`<p>` is not allowed in `<h1>`"),
+            ("<h2><h3>t</h3></h2>", "`<h3>` is not allowed in `<h2>`"),
+            ("<p><h4>t</h4></p>", "`<h4>` is not allowed in `<p>`"),
+            ("<h5><ul></ul></h5>", "`<ul>` is not allowed in `<h5>`"),
             (r#"<h6 align="left">t</h6>"#, "`align` is no longer part of HTML"),
             ("<h7>t</h7>", "HTML has no element `<h7>`; did you mean"),
         ],
@@ -105,9 +105,9 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             ("<hgroup><h1>a</h1><h2>b</h2></hgroup>", "`<hgroup>` has but one `<h1>` or `<h2>`"),
             ("<hgroup><p>t</p></hgroup>", "`<hgroup>` needs a `<h1>` or `<h2>`"),
-            ("<hgroup><h1>t</h1><div>t</div></hgroup>", "`<div>` may not stand in `<hgroup>`"),
-            (r#"<hgroup>"text"<h1>t</h1></hgroup>"#, "no text may stand in `<hgroup>`"),
-            ("<hgroup><h1>t</h1><span>t</span></hgroup>", "`<span>` may not stand in `<hgroup>`"),
+            ("<hgroup><h1>t</h1><div>t</div></hgroup>", "`<div>` is not allowed in `<hgroup>`"),
+            (r#"<hgroup>"text"<h1>t</h1></hgroup>"#, "no text is allowed in `<hgroup>`"),
+            ("<hgroup><h1>t</h1><span>t</span></hgroup>", "`<span>` is not allowed in `<hgroup>`"),
         ],
     },
     Page {
@@ -118,16 +118,16 @@ pub(super) const PAGES: &[Page] = &[
             r#"<body><header><h1>t</h1><nav><ul><li><a href="/">t</a></li></ul></nav></header></body>"#,
         ],
         wrong: &[
-            ("<header><header>t</header></header>", "`<header>` may not stand within `<header>`"),
+            ("<header><header>t</header></header>", "`<header>` is not allowed inside `<header>`"),
             (
                 "<header><div><footer>t</footer></div></header>",
-                "`<footer>` may not stand within `<header>`",
+                "`<footer>` is not allowed inside `<header>`",
             ),
             (
                 "<dl><dt><header>t</header></dt><dd>t</dd></dl>",
-                "`<header>` may not stand within `<dt>`",
+                "`<header>` is not allowed inside `<dt>`",
             ),
-            ("<p><header>t</header></p>", "`<header>` may not stand in `<p>`"),
+            ("<p><header>t</header></p>", "`<header>` is not allowed in `<p>`"),
         ],
     },
     Page {
@@ -138,13 +138,13 @@ pub(super) const PAGES: &[Page] = &[
             r#"<footer><nav><section><h1>Articles</h1><p>t</p></section></nav><p><small>"(c) us"</small></p></footer>"#,
         ],
         wrong: &[
-            ("<footer><header>t</header></footer>", "`<header>` may not stand within `<footer>`"),
+            ("<footer><header>t</header></footer>", "`<header>` is not allowed inside `<footer>`"),
             (
                 "<footer><section><footer>t</footer></section></footer>",
-                "`<footer>` may not stand within `<footer>`",
+                "`<footer>` is not allowed inside `<footer>`",
             ),
-            ("<footer><main>t</main></footer>", "`<main>` may not stand within `<footer>`"),
-            ("<em><footer>t</footer></em>", "`<footer>` may not stand in `<em>`"),
+            ("<footer><main>t</main></footer>", "`<main>` is not allowed inside `<footer>`"),
+            ("<em><footer>t</footer></em>", "`<footer>` is not allowed in `<em>`"),
         ],
     },
     Page {
@@ -156,19 +156,19 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<address><h2>t</h2></address>",
-                "`<h2>` may not stand within `<address>`, which takes nothing that is heading",
+                "`<h2>` is not allowed inside `<address>`, which allows no content that is heading",
             ),
             (
                 "<address><div><section>t</section></div></address>",
-                "`<section>` may not stand within `<address>`, which takes nothing that is sectioning",
+                "`<section>` is not allowed inside `<address>`, which allows no content that is sectioning",
             ),
             (
                 "<address><footer>t</footer></address>",
-                "`<footer>` may not stand within `<address>`",
+                "`<footer>` is not allowed inside `<address>`",
             ),
             (
                 "<address><address>t</address></address>",
-                "`<address>` may not stand within `<address>`",
+                "`<address>` is not allowed inside `<address>`",
             ),
         ],
     },

@@ -14,13 +14,13 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<table><td>t</td></table>",
-                "`<td>` may not stand in `<table>`: `<td>` stands in `<template>`, `<tr>`",
+                "`<td>` is not allowed in `<table>`: `<td>` belongs in `<template>`, `<tr>`",
             ),
-            (r#"<table>"text"</table>"#, "no text may stand in `<table>`"),
-            ("<p><table></table></p>", "`<table>` may not stand in `<p>`"),
+            (r#"<table>"text"</table>"#, "no text is allowed in `<table>`"),
+            ("<p><table></table></p>", "`<table>` is not allowed in `<p>`"),
             (
                 "<table><tbody></tbody><thead></thead></table>",
-                "`<thead>` comes too late in `<table>`",
+                "`<thead>` is out of order in `<table>`",
             ),
             (
                 r#"<table border="1"></table>"#,
@@ -31,7 +31,7 @@ pub(super) const PAGES: &[Page] = &[
                 r#"<table summary="t"></table>"#,
                 "`summary` is no longer part of HTML: use `caption`",
             ),
-            ("<table><form></form></table>", "`<form>` may not stand in `<table>`"),
+            ("<table><form></form></table>", "`<form>` is not allowed in `<table>`"),
         ],
     },
     Page {
@@ -42,19 +42,19 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<table><caption>a</caption><caption>b</caption></table>",
-                "`<caption>` stands in `<table>` but once",
+                "`<caption>` belongs in `<table>` only once",
             ),
             (
                 "<table><tr></tr><caption>a</caption></table>",
-                "`<caption>` comes too late in `<table>`: first `<caption>`, then `<colgroup>`",
+                "`<caption>` is out of order in `<table>`: the order is `<caption>`, then `<colgroup>`",
             ),
             (
                 "<table><caption><div><table></table></div></caption></table>",
-                "`<table>` may not stand within `<caption>`",
+                "`<table>` is not allowed inside `<caption>`",
             ),
             (
                 "<div><caption>t</caption></div>",
-                "`<caption>` may not stand in `<div>`: `<caption>` stands in `<table>`",
+                "`<caption>` is not allowed in `<div>`: `<caption>` belongs in `<table>`",
             ),
             (
                 r#"<table><caption align="top">t</caption></table>"#,
@@ -74,14 +74,14 @@ pub(super) const PAGES: &[Page] = &[
             ),
             (
                 "<table><colgroup><td>t</td></colgroup></table>",
-                "`<td>` may not stand in `<colgroup>`",
+                "`<td>` is not allowed in `<colgroup>`",
             ),
-            (r#"<table><colgroup>"text"</colgroup></table>"#, "no text may stand in `<colgroup>`"),
+            (r#"<table><colgroup>"text"</colgroup></table>"#, "no text is allowed in `<colgroup>`"),
             (
                 "<table><tbody></tbody><colgroup></colgroup></table>",
-                "`<colgroup>` comes too late in `<table>`",
+                "`<colgroup>` is out of order in `<table>`",
             ),
-            ("<tr><colgroup></colgroup></tr>", "`<colgroup>` may not stand in `<tr>`"),
+            ("<tr><colgroup></colgroup></tr>", "`<colgroup>` is not allowed in `<tr>`"),
         ],
     },
     Page {
@@ -90,7 +90,7 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<table><col></table>",
-                "`<col>` may not stand in `<table>`: `<col>` stands in `<colgroup>`",
+                "`<col>` is not allowed in `<table>`: `<col>` belongs in `<colgroup>`",
             ),
             (
                 r#"<colgroup><col width="10"></colgroup>"#,
@@ -105,12 +105,12 @@ pub(super) const PAGES: &[Page] = &[
             "<table><tbody><tr><td>t</td></tr><template></template></tbody><tbody></tbody></table>",
         ],
         wrong: &[
-            ("<tbody><td>t</td></tbody>", "`<td>` may not stand in `<tbody>`"),
-            (r#"<tbody>"text"</tbody>"#, "no text may stand in `<tbody>`"),
-            ("<div><tbody></tbody></div>", "`<tbody>` may not stand in `<div>`"),
+            ("<tbody><td>t</td></tbody>", "`<td>` is not allowed in `<tbody>`"),
+            (r#"<tbody>"text"</tbody>"#, "no text is allowed in `<tbody>`"),
+            ("<div><tbody></tbody></div>", "`<tbody>` is not allowed in `<div>`"),
             (
                 "<table><tfoot></tfoot><tbody></tbody></table>",
-                "`<tbody>` comes too late in `<table>`",
+                "`<tbody>` is out of order in `<table>`",
             ),
         ],
     },
@@ -122,10 +122,10 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<table><thead></thead><thead></thead></table>",
-                "`<thead>` stands in `<table>` but once",
+                "`<thead>` belongs in `<table>` only once",
             ),
-            ("<thead><th>t</th></thead>", "`<th>` may not stand in `<thead>`"),
-            ("<tr><thead></thead></tr>", "`<thead>` may not stand in `<tr>`"),
+            ("<thead><th>t</th></thead>", "`<th>` is not allowed in `<thead>`"),
+            ("<tr><thead></thead></tr>", "`<thead>` is not allowed in `<tr>`"),
         ],
     },
     Page {
@@ -134,20 +134,23 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<table><tfoot></tfoot><tfoot></tfoot></table>",
-                "`<tfoot>` stands in `<table>` but once",
+                "`<tfoot>` belongs in `<table>` only once",
             ),
-            ("<table><tfoot></tfoot><tr></tr></table>", "`<tr>` comes too late in `<table>`"),
-            ("<tfoot><p>t</p></tfoot>", "`<p>` may not stand in `<tfoot>`"),
+            ("<table><tfoot></tfoot><tr></tr></table>", "`<tr>` is out of order in `<table>`"),
+            ("<tfoot><p>t</p></tfoot>", "`<p>` is not allowed in `<tfoot>`"),
         ],
     },
     Page {
         anchor: "the-tr-element",
         right: &["<table><tr><th>a</th><td>b</td><template></template></tr><tr></tr></table>"],
         wrong: &[
-            ("<div><tr></tr></div>", "`<tr>` may not stand in `<div>`: `<tr>` stands in `<table>`"),
-            (r#"<tr>"text"</tr>"#, "no text may stand in `<tr>`"),
-            ("<tr><div>t</div></tr>", "`<div>` may not stand in `<tr>`"),
-            ("<tr><tr></tr></tr>", "`<tr>` may not stand in `<tr>`"),
+            (
+                "<div><tr></tr></div>",
+                "`<tr>` is not allowed in `<div>`: `<tr>` belongs in `<table>`",
+            ),
+            (r#"<tr>"text"</tr>"#, "no text is allowed in `<tr>`"),
+            ("<tr><div>t</div></tr>", "`<div>` is not allowed in `<tr>`"),
+            ("<tr><tr></tr></tr>", "`<tr>` is not allowed in `<tr>`"),
             (r#"<tr bgcolor="red"></tr>"#, "`bgcolor` is no longer part of HTML"),
         ],
     },
@@ -166,7 +169,7 @@ pub(super) const PAGES: &[Page] = &[
             (r#"<tr><td scope="row">t</td></tr>"#, "`scope` is no longer part of HTML: use `th`"),
             (r#"<tr><td abbr="t">t</td></tr>"#, "`abbr` is no longer part of HTML"),
             ("<tr><td nowrap>t</td></tr>", "`nowrap` is no longer part of HTML"),
-            ("<p><td>t</td></p>", "`<td>` may not stand in `<p>`"),
+            ("<p><td>t</td></p>", "`<td>` is not allowed in `<p>`"),
             (r#"<tr><td colpsan="2">t</td></tr>"#, "did you mean `colspan`?"),
         ],
     },
@@ -179,15 +182,15 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<tr><th><h2>t</h2></th></tr>",
-                "`<h2>` may not stand within `<th>`, which takes nothing that is heading",
+                "`<h2>` is not allowed inside `<th>`, which allows no content that is heading",
             ),
-            ("<tr><th><article>t</article></th></tr>", "`<article>` may not stand within `<th>`"),
-            ("<tr><th><footer>t</footer></th></tr>", "`<footer>` may not stand within `<th>`"),
+            ("<tr><th><article>t</article></th></tr>", "`<article>` is not allowed inside `<th>`"),
+            ("<tr><th><footer>t</footer></th></tr>", "`<footer>` is not allowed inside `<th>`"),
             (
                 r#"<tr><th scope="column">t</th></tr>"#,
                 "`scope` takes one of `col`, `colgroup`, `row`, `rowgroup`",
             ),
-            ("<ul><th>t</th></ul>", "`<th>` may not stand in `<ul>`"),
+            ("<ul><th>t</th></ul>", "`<th>` is not allowed in `<ul>`"),
         ],
     },
 ];

@@ -16,24 +16,27 @@ pub(super) const PAGES: &[Page] = &[
             (r#"<a target="_blank">t</a>"#, "`<a>` has `target` only beside `href`"),
             (r#"<a download="a.pdf">t</a>"#, "`<a>` has `download` only beside `href`"),
             (r#"<a itemprop="url">t</a>"#, "`<a>` needs `href` beside `itemprop`"),
-            (r#"<a href="/"><b><a href="/b">t</a></b></a>"#, "`<a>` may not stand within `<a>`"),
-            ("<a><a>t</a></a>", "`<a>` may not stand within `<a>`"),
+            (r#"<a href="/"><b><a href="/b">t</a></b></a>"#, "`<a>` is not allowed inside `<a>`"),
+            ("<a><a>t</a></a>", "`<a>` is not allowed inside `<a>`"),
             (
                 r#"<a href="/"><button>t</button></a>"#,
-                "`<button>` may not stand within `<a>`, which takes nothing that is interactive",
+                "`<button>` is not allowed inside `<a>`, which allows no content that is interactive",
             ),
             (
                 r#"<a href="/"><span><input name="a"></span></a>"#,
-                "`<input>` may not stand within `<a>`",
+                "`<input>` is not allowed inside `<a>`",
             ),
-            (r#"<a href="/"><video controls></video></a>"#, "`<video>` may not stand within `<a>`"),
+            (
+                r#"<a href="/"><video controls></video></a>"#,
+                "`<video>` is not allowed inside `<a>`",
+            ),
             (
                 r#"<a href="/"><b tabindex="0">t</b></a>"#,
-                "`<b>` with `tabindex` may not stand within `<a>`",
+                "`<b>` with `tabindex` is not allowed inside `<a>`",
             ),
             (
                 r#"<p><a href="/"><div>t</div></a></p>"#,
-                "`<div>` may not stand in `<a>`: it takes phrasing content",
+                "`<div>` is not allowed in `<a>`: it takes phrasing content",
             ),
             (r#"<a herf="/">t</a>"#, "did you mean `href`?"),
             (r#"<a href="/" hreflang="en_US">t</a>"#, "`hreflang` takes the tag of a language"),
@@ -48,7 +51,10 @@ pub(super) const PAGES: &[Page] = &[
             "<p><em>Cats</em> are <em>very <em>cute</em></em> animals</p>",
             "I must say I <em>adore</em> lemonade",
         ],
-        wrong: &[("<em><p>t</p></em>", "`<p>` may not stand in `<em>`: it takes phrasing content")],
+        wrong: &[(
+            "<em><p>t</p></em>",
+            "`<p>` is not allowed in `<em>`: it takes phrasing content",
+        )],
     },
     Page {
         anchor: "the-strong-element",
@@ -58,8 +64,8 @@ pub(super) const PAGES: &[Page] = &[
             "<ul><li><p><strong>Turn off the oven</strong></p></li></ul>",
         ],
         wrong: &[
-            ("<strong><ul></ul></strong>", "`<ul>` may not stand in `<strong>`"),
-            ("<ul><strong>t</strong></ul>", "`<strong>` may not stand in `<ul>`"),
+            ("<strong><ul></ul></strong>", "`<ul>` is not allowed in `<strong>`"),
+            ("<ul><strong>t</strong></ul>", "`<strong>` is not allowed in `<ul>`"),
         ],
     },
     Page {
@@ -68,13 +74,13 @@ pub(super) const PAGES: &[Page] = &[
             "<dl><dt>Single room</dt><dd>199 <small>breakfast included</small></dd></dl>",
             "<p><strong><small>Use at your own risk</small></strong></p>",
         ],
-        wrong: &[("<small><div>t</div></small>", "`<div>` may not stand in `<small>`")],
+        wrong: &[("<small><div>t</div></small>", "`<div>` is not allowed in `<small>`")],
     },
     Page {
         anchor: "the-s-element",
         right: &["<p>Price: <s>4</s> <strong>2</strong></p>"],
         wrong: &[
-            ("<s><p>t</p></s>", "`<p>` may not stand in `<s>`"),
+            ("<s><p>t</p></s>", "`<p>` is not allowed in `<s>`"),
             ("<strike>t</strike>", "`<strike>` is no longer part of HTML: use `del` or `s`"),
         ],
     },
@@ -86,7 +92,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         wrong: &[(
             "<cite><blockquote>t</blockquote></cite>",
-            "`<blockquote>` may not stand in `<cite>`",
+            "`<blockquote>` is not allowed in `<cite>`",
         )],
     },
     Page {
@@ -96,7 +102,7 @@ pub(super) const PAGES: &[Page] = &[
             r#"<p>Its mission is <q cite="https://example.org/">to lead</q></p>"#,
         ],
         wrong: &[
-            ("<q><p>t</p></q>", "`<p>` may not stand in `<q>`"),
+            ("<q><p>t</p></q>", "`<p>` is not allowed in `<q>`"),
             (r#"<q cit="/">t</q>"#, "did you mean `cite`?"),
         ],
     },
@@ -107,9 +113,9 @@ pub(super) const PAGES: &[Page] = &[
             r#"<p><dfn title="bine">A stem</dfn></p>"#,
         ],
         wrong: &[
-            ("<dfn>a <dfn>b</dfn></dfn>", "`<dfn>` may not stand within `<dfn>`"),
-            ("<dfn><i><dfn>b</dfn></i></dfn>", "`<dfn>` may not stand within `<dfn>`"),
-            ("<dfn><p>t</p></dfn>", "`<p>` may not stand in `<dfn>`"),
+            ("<dfn>a <dfn>b</dfn></dfn>", "`<dfn>` is not allowed inside `<dfn>`"),
+            ("<dfn><i><dfn>b</dfn></i></dfn>", "`<dfn>` is not allowed inside `<dfn>`"),
+            ("<dfn><p>t</p></dfn>", "`<p>` is not allowed in `<dfn>`"),
         ],
     },
     Page {
@@ -118,7 +124,7 @@ pub(super) const PAGES: &[Page] = &[
             r##"<p>The <a href="#w"><abbr title="Working Group">WG</abbr></a> and <abbr>W3C</abbr></p>"##,
         ],
         wrong: &[
-            ("<abbr><div>t</div></abbr>", "`<div>` may not stand in `<abbr>`"),
+            ("<abbr><div>t</div></abbr>", "`<div>` is not allowed in `<abbr>`"),
             ("<acronym>t</acronym>", "`<acronym>` is no longer part of HTML: use `abbr`"),
         ],
     },
@@ -130,7 +136,7 @@ pub(super) const PAGES: &[Page] = &[
             "<ruby><ruby>B<rt>a</rt></ruby><rt>b</rt></ruby>",
         ],
         wrong: &[
-            ("<ruby><p>t</p><rt>a</rt></ruby>", "`<p>` may not stand in `<ruby>`"),
+            ("<ruby><p>t</p><rt>a</rt></ruby>", "`<p>` is not allowed in `<ruby>`"),
             ("<ruby><rb>B</rb><rt>a</rt></ruby>", "`<rb>` is no longer part of HTML"),
             ("<ruby>B<rtc></rtc></ruby>", "`<rtc>` is no longer part of HTML"),
         ],
@@ -139,18 +145,18 @@ pub(super) const PAGES: &[Page] = &[
         anchor: "the-rt-element",
         right: &["<ruby>B<rt>one</rt><rt>two</rt></ruby>", "<ruby>B<rt><b>a</b></rt></ruby>"],
         wrong: &[
-            ("<p><rt>t</rt></p>", "`<rt>` may not stand in `<p>`"),
-            ("<ruby>B<rt><p>t</p></rt></ruby>", "`<p>` may not stand in `<rt>`"),
+            ("<p><rt>t</rt></p>", "`<rt>` is not allowed in `<p>`"),
+            ("<ruby>B<rt><p>t</p></rt></ruby>", "`<p>` is not allowed in `<rt>`"),
         ],
     },
     Page {
         anchor: "the-rp-element",
         right: &[r#"<ruby>OJ<rp>"("</rp><rt>Orange Juice</rt><rp>")"</rp></ruby>"#],
         wrong: &[
-            (r#"<span><rp>"("</rp></span>"#, "`<rp>` may not stand in `<span>`"),
+            (r#"<span><rp>"("</rp></span>"#, "`<rp>` is not allowed in `<span>`"),
             (
                 r#"<ruby>B<rp><b>"("</b></rp><rt>a</rt></ruby>"#,
-                "`<b>` may not stand in `<rp>`: it takes text",
+                "`<b>` is not allowed in `<rp>`: it takes text",
             ),
         ],
     },
@@ -162,7 +168,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         wrong: &[
             ("<data>t</data>", "`<data>` needs `value`"),
-            (r#"<data value="1"><p>t</p></data>"#, "`<p>` may not stand in `<data>`"),
+            (r#"<data value="1"><p>t</p></data>"#, "`<p>` is not allowed in `<data>`"),
         ],
     },
     Page {
@@ -184,7 +190,7 @@ pub(super) const PAGES: &[Page] = &[
             (r#"<time datetime="5pm">t</time>"#, "`datetime` takes"),
             ("<time datetime>t</time>", "`datetime` needs a value"),
             (r#"<time pubdate="a">t</time>"#, "`<time>` has no attribute `pubdate`"),
-            ("<time><div>t</div></time>", "`<div>` may not stand in `<time>`"),
+            ("<time><div>t</div></time>", "`<div>` is not allowed in `<time>`"),
         ],
     },
     Page {
@@ -194,7 +200,7 @@ pub(super) const PAGES: &[Page] = &[
             r#"<pre><code class="language-rust">x</code></pre>"#,
         ],
         wrong: &[
-            ("<code><pre>t</pre></code>", "`<pre>` may not stand in `<code>`"),
+            ("<code><pre>t</pre></code>", "`<pre>` is not allowed in `<code>`"),
             ("<tt>t</tt>", "`<tt>` is no longer part of HTML: use `code`"),
         ],
     },
@@ -205,7 +211,7 @@ pub(super) const PAGES: &[Page] = &[
             r#"<figure><math><mi>a</mi><mo>"="</mo><msqrt><mi>b</mi></msqrt></math></figure>"#,
         ],
         wrong: &[
-            ("<var><p>t</p></var>", "`<p>` may not stand in `<var>`"),
+            ("<var><p>t</p></var>", "`<p>` is not allowed in `<var>`"),
             ("<math><mii>a</mii></math>", "`<math>` has no element `<mii>`; did you mean"),
         ],
     },
@@ -215,7 +221,7 @@ pub(super) const PAGES: &[Page] = &[
             "<p>It said <samp>Too much cheese</samp></p>",
             r#"<pre><samp><span class="prompt">"$"</span> <kbd>ls</kbd></samp></pre>"#,
         ],
-        wrong: &[("<samp><ol></ol></samp>", "`<ol>` may not stand in `<samp>`")],
+        wrong: &[("<samp><ol></ol></samp>", "`<ol>` is not allowed in `<samp>`")],
     },
     Page {
         anchor: "the-kbd-element",
@@ -223,7 +229,7 @@ pub(super) const PAGES: &[Page] = &[
             "<p>Press <kbd><kbd>Shift</kbd>+<kbd>F3</kbd></kbd></p>",
             "<p>Choose <kbd><samp>File</samp></kbd></p>",
         ],
-        wrong: &[("<kbd><div>t</div></kbd>", "`<div>` may not stand in `<kbd>`")],
+        wrong: &[("<kbd><div>t</div></kbd>", "`<div>` is not allowed in `<kbd>`")],
     },
     Page {
         anchor: "the-sub-and-sup-elements",
@@ -232,14 +238,14 @@ pub(super) const PAGES: &[Page] = &[
             r#"<p><span lang="fr"><abbr>M<sup>lle</sup></abbr></span> <var>x<sub><var>i</var></sub></var></p>"#,
         ],
         wrong: &[
-            ("<sub><p>t</p></sub>", "`<p>` may not stand in `<sub>`"),
-            ("<sup><section>t</section></sup>", "`<section>` may not stand in `<sup>`"),
+            ("<sub><p>t</p></sub>", "`<p>` is not allowed in `<sub>`"),
+            ("<sup><section>t</section></sup>", "`<section>` is not allowed in `<sup>`"),
         ],
     },
     Page {
         anchor: "the-i-element",
         right: &[r#"<p>The <i class="taxonomy" lang="la">Felis</i> is cute</p>"#],
-        wrong: &[("<i><h2>t</h2></i>", "`<h2>` may not stand in `<i>`")],
+        wrong: &[("<i><h2>t</h2></i>", "`<h2>` is not allowed in `<i>`")],
     },
     Page {
         anchor: "the-b-element",
@@ -247,14 +253,14 @@ pub(super) const PAGES: &[Page] = &[
             r#"<article><h2>t</h2><p><b class="lede">Six kittens</b> and a <b>rat</b></p></article>"#,
         ],
         wrong: &[
-            ("<b><p>t</p></b>", "`<p>` may not stand in `<b>`"),
+            ("<b><p>t</p></b>", "`<p>` is not allowed in `<b>`"),
             ("<big>t</big>", "`<big>` is no longer part of HTML: use CSS `font-size`"),
         ],
     },
     Page {
         anchor: "the-u-element",
         right: &[r#"<p>The <u class="spelling">see</u> is full of fish</p>"#],
-        wrong: &[("<u><table></table></u>", "`<table>` may not stand in `<u>`")],
+        wrong: &[("<u><table></table></u>", "`<table>` is not allowed in `<u>`")],
     },
     Page {
         anchor: "the-mark-element",
@@ -262,7 +268,7 @@ pub(super) const PAGES: &[Page] = &[
             r#"<blockquote lang="en-GB"><p>Look <mark>around</mark></p></blockquote>"#,
             r#"<pre><code>var i = <mark>"1.1"</mark></code></pre>"#,
         ],
-        wrong: &[("<mark><p>t</p></mark>", "`<p>` may not stand in `<mark>`")],
+        wrong: &[("<mark><p>t</p></mark>", "`<p>` is not allowed in `<mark>`")],
     },
     Page {
         anchor: "the-bdi-element",
@@ -271,7 +277,7 @@ pub(super) const PAGES: &[Page] = &[
             r#"<bdi lang="" dir="auto">t</bdi>"#,
         ],
         wrong: &[
-            ("<bdi><div>t</div></bdi>", "`<div>` may not stand in `<bdi>`"),
+            ("<bdi><div>t</div></bdi>", "`<div>` is not allowed in `<bdi>`"),
             (r#"<bdi dir="up">t</bdi>"#, "`dir` takes one of"),
         ],
     },
@@ -295,9 +301,9 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 "<span><div>t</div></span>",
-                "`<div>` may not stand in `<span>`: it takes phrasing content",
+                "`<div>` is not allowed in `<span>`: it takes phrasing content",
             ),
-            ("<span><li>t</li></span>", "`<li>` may not stand in `<span>`"),
+            ("<span><li>t</li></span>", "`<li>` is not allowed in `<span>`"),
             (
                 r#"<font color="red">t</font>"#,
                 "`<font>` is no longer part of HTML: use CSS `font` and `color`",
@@ -313,12 +319,12 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (r#"<p>a<br clear="all">b</p>"#, "`clear` is no longer part of HTML"),
             ("<p>a</br>b</p>", "`<br>` is void"),
-            ("<ul><br></ul>", "`<br>` may not stand in `<ul>`"),
+            ("<ul><br></ul>", "`<br>` is not allowed in `<ul>`"),
         ],
     },
     Page {
         anchor: "the-wbr-element",
         right: &["<p>there<wbr>is<wbr>no<wbr>way</p>"],
-        wrong: &[("<table><wbr></table>", "`<wbr>` may not stand in `<table>`")],
+        wrong: &[("<table><wbr></table>", "`<wbr>` is not allowed in `<table>`")],
     },
 ];
