@@ -1,4 +1,4 @@
-//! Decides how a change is made: run on one moment, committed, and run again if another was first.
+//! Changes with retries: run the action, commit it, and run it again after a conflict.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,17 +9,17 @@ use crate::error::Error;
 use crate::store::Store;
 use crate::transaction::Transaction;
 
-/// A change to be made, by a thread that [waits](Change::wait) for it or by a task that awaits it.
+/// A change that runs when a thread [waits](Change::wait) for it or a task awaits it.
 #[must_use = "nothing is changed before this is awaited or, in a function that may block, waited for by `wait()`"]
 pub struct Change<A, T, E> {
     store: Store,
     action: A,
     retries: u32,
-    /// Committed, and not acknowledged yet.
+    /// The commit that waits for its acknowledgment, with the action's result.
     under_way: Option<(Pending, Result<T, E>)>,
 }
 
-/// How often a change that met another is tried again.
+/// Retries after a conflict.
 pub(crate) const RETRIES: u32 = 3;
 
 impl<A, T, E> Change<A, T, E>
@@ -31,12 +31,14 @@ where
         Self { store, action, retries, under_way: None }
     }
 
-    /// Makes it, and returns when it is acknowledged. Not for an async function: the others of its thread would wait
-    /// too.
+    /// Runs the change and blocks until the store acknowledges it. In an async function, await the
+    /// change instead: blocking would stop every task of the thread.
+    ///
     ///
     /// # Errors
     ///
-    /// That of the action, after which nothing has changed; [`Error::Conflict`], or why it could not be written.
+    /// The action's error, after which the tables are unchanged; [`Error::Conflict`]; or the error
+    /// of the write.
     pub fn wait(mut self) -> Result<T, E> {
         self.begin(Store::begin)?;
         loop {
@@ -48,14 +50,15 @@ where
         }
     }
 
-    /// Runs the action and commits what it did.
+    /// Runs the action and commits its writes.
     fn begin(&mut self, begin: fn(&Store) -> Transaction) -> Result<(), E> {
         let mut begin = begin;
         loop {
             let mut transaction = begin(&self.store);
             let outcome = (self.action)(&mut transaction);
             if outcome.is_err() {
-                // What it has seen may not have happened yet.
+                // The action may have failed because of reads that are not durable yet: commit the
+                // reads alone, and return the error once they are.
                 transaction.forget_writes();
             }
             match self.store.commit(transaction) {
@@ -72,7 +75,7 @@ where
         }
     }
 
-    /// What has become of it; `None`: it is to be tried again.
+    /// The result of an acknowledged commit; `None` asks for a retry.
     fn settle(
         &mut self,
         acknowledged: Result<u64, Error>,
@@ -89,10 +92,10 @@ where
     }
 }
 
-/// Nothing in it stays where it is because it was polled.
+/// Polling pins no field.
 impl<A, T, E> Unpin for Change<A, T, E> {}
 
-/// Acknowledged as by [`Change::wait`], without a thread that waits. The action runs at the first poll, at once.
+/// Resolves when the store acknowledges the change. The first poll runs the action.
 impl<A, T, E> Future for Change<A, T, E>
 where
     A: FnMut(&mut Transaction) -> Result<T, E>,

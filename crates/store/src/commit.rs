@@ -1,9 +1,11 @@
-//! Decides in which order changes become true: checked against those before them, written together, and only then seen.
+//! Group commit: checks transactions for conflicts, writes staged commits together, and then makes
+//! them visible.
 //!
-//! A commit is checked and applied under one short lock, which makes the *head*; nobody but later commits sees it.
-//! Whoever waits for its own commit writes all that are staged as one group, with one sync, and makes them visible; those
-//! who come meanwhile are the next group. If that cannot be written, the head falls back to what is visible, and all
-//! that were staged on it have failed.
+//! A commit is checked and applied under one short lock. The result is the *head*, which only later
+//! commits see. A thread that waits for its own commit becomes the leader: it writes all staged
+//! commits as one group with one sync, and makes them visible. Commits that arrive meanwhile form
+//! the next group. If the write fails, the head falls back to the visible state, and all commits
+//! staged on it fail.
 
 mod room;
 
@@ -30,88 +32,90 @@ use crate::record;
 use crate::state::{Definitions, State};
 use crate::transaction::{Parts, Transaction};
 
-/// When a commit is acknowledged.
+/// When a commit is acknowledged, and so how durable an acknowledged commit is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Sync {
-    /// When it outlives the machine.
+    /// Once it survives a power failure.
     #[default]
     Commit,
-    /// When it is written, and so outlives the program; it outlives the machine within this time, which is taken for a
-    /// millisecond if it is less, and for an hour if it is more.
+    /// Once it is written, and so survives a crash of the program. It survives a power failure
+    /// after at most this interval, which is clamped to the range from one millisecond to one hour.
     Interval(Duration),
-    /// When it is written. The system decides when it outlives the machine.
+    /// Once it is written. The operating system decides when it survives a power failure.
     None,
 }
 
-/// Where commits meet.
+/// The commit queue and the state that it leads to.
 pub(crate) struct Commits {
     pub(crate) definitions: Definitions,
-    /// Beside the tables of the program, and about them.
+    /// Checkpointing, and the tables that the program does not declare.
     pub(crate) kept: Kept,
     counts: Counts,
     visible: ArcSwap<State>,
     head: Mutex<Head>,
-    /// Whoever holds it writes for all.
+    /// The thread that holds this lock is the leader: it writes for all.
     journal: Mutex<Box<dyn Journal>>,
     sync: Sync,
-    /// Something is written that must outlive the machine before long.
+    /// Whether written records wait for a sync within the interval.
     owes_sync: AtomicBool,
-    /// The synced mark has changed and is to be synced before long.
+    /// Whether the synced mark has changed and waits for its own sync.
     owes_mark: AtomicBool,
     room: Room,
     observers: RwLock<Vec<Observer>>,
     bell: Bell,
-    /// No write waits for a disk: whoever polls may do it.
+    /// Whether the journal writes without I/O, so that `poll` may write on the caller's thread.
     is_instant: bool,
-    /// What those had to leave undone who may not block. `None`: nobody comes for it any more.
+    /// Actions after a commit that `poll` may not run, because they may block. `None` once the
+    /// store's thread has ended.
     left: Mutex<Option<Vec<Action>>>,
 }
 
-/// Is told of each commit, in their order, as soon as it can be seen.
+/// A callback that receives each commit, in order, as soon as it is visible.
 pub(crate) type Observer = Box<dyn Fn(&Arc<Changes>) + Send + std::marker::Sync>;
 
-/// What a program wants done when its change is durable.
+/// An action that runs once a change is durable.
 pub(crate) type Action = Box<dyn FnOnce() + Send>;
 
 struct Head {
-    /// With all that is staged.
+    /// The state with all staged commits applied.
     state: Arc<State>,
-    /// One that was visible before, for the next to be made of: but for a few entries it has what that has, and nodes of
-    /// its own on the way to them.
+    /// An earlier visible state, reused for the next one: it differs by a few entries only, and
+    /// owns its nodes on the path to them.
     spare: Option<Arc<State>>,
-    /// What the last commits changed, the youngest last.
+    /// The changes of the last commits, the latest last.
     recent: VecDeque<Arc<Changes>>,
-    /// Bytes of these.
+    /// Memory of `recent` in bytes.
     recent_bytes: usize,
     staged: Vec<Staged>,
-    /// Bytes of those behind the last that has a state.
+    /// Bytes of the records after the last one with a `state`.
     unmarked: usize,
-    /// How often the head fell back.
+    /// How many times the head fell back.
     fallen: usize,
-    /// For the last of these times, in order: to which sequence.
+    /// The sequences that the last fallbacks returned to, in order.
     fallbacks: VecDeque<u64>,
-    /// Nothing more is taken.
+    /// Why commits are rejected, if they are.
     failure: Option<Error>,
 }
 
-/// A commit that is not yet written.
+/// A commit that waits to be written.
 struct Staged {
-    /// Empty for a transaction that wrote nothing, but saw what is not written yet.
+    /// Empty for a transaction that wrote no rows but read staged ones.
     record: Vec<u8>,
-    /// Of its record, or of the last it saw.
+    /// The record's sequence, or the latest sequence that a read-only transaction saw.
     sequence: u64,
-    /// With all up to this one, where a group may end. If each had one, the next commit would copy every node on its
-    /// way; so the commits of a group share what they copy.
+    /// The state up to this commit, present where a group may end. The commits of a group share the
+    /// nodes that they copy; a state for each commit would have the next one copy every node on its
+    /// path again.
     state: Option<Arc<State>>,
     sync: Sync,
     changes: Option<Arc<Changes>>,
-    /// Of a guest's record.
+    /// The callback of an extension's record.
     then: Option<Then>,
     slot: Arc<Slot>,
     after: Vec<Action>,
 }
 
-/// What becomes of one commit.
+/// The outcome of one commit, shared with the caller that waits for it.
 #[derive(Default)]
 struct Slot {
     stand: Mutex<Stand>,
@@ -121,16 +125,16 @@ struct Slot {
 #[derive(Default)]
 struct Stand {
     outcome: Option<Result<u64, Error>>,
-    /// Whoever took it to write it settles it.
+    /// Whether a leader has taken the commit and will settle it.
     is_taken: bool,
-    /// Its thread waits.
+    /// Whether a thread waits.
     is_waiting: bool,
-    /// Nobody writes, and its thread is asked to.
+    /// Whether the waiting thread is asked to become the leader.
     is_called: bool,
     waker: Option<Waker>,
 }
 
-/// Calls the thread that writes for those who do not wait for it with a thread of their own.
+/// Wakes the store's thread, which writes for callers that do not block.
 #[derive(Default)]
 struct Bell {
     rung: Mutex<Rung>,
@@ -142,41 +146,44 @@ enum Rung {
     #[default]
     No,
     Yes,
-    /// Nothing is to be written now; a deadline has come up.
+    /// Nothing to write; only a deadline has changed.
     Later,
-    /// There is nothing more to come.
+    /// The store is closing.
     Over,
 }
 
-/// A commit under way. Dropped, it is made all the same.
+/// A commit in progress. Dropping it does not cancel the commit.
 pub struct Pending {
     commits: Arc<Commits>,
     slot: Arc<Slot>,
 }
 
-/// A guest's record that is to outlive the machine before long does after this time, unless the store has its own.
+/// How soon an extension's record with `Sync::Interval` is synced, unless the store has its own
+/// interval.
 const GUESTS_INTERVAL: Duration = Duration::from_millis(100);
-/// Changes that can be compared with: a transaction that began before them is a conflict.
+/// Changes kept for conflict checks: a transaction that began before the oldest of them conflicts.
 const MOST_RECENT: usize = 1 << 13;
-/// The same in bytes, of which so many small ones have less.
+/// The memory limit of these in bytes; that many small changes stay below it.
 const MOST_RECENT_BYTES: usize = 1 << 22;
-/// A spare state follows no more of them at once.
+/// A spare state that is further away than this is dropped, because following costs about as much
+/// as copying.
 const MOST_FOLLOWED: u64 = 1 << 8;
-/// It keeps no more bytes of rows that are gone.
+/// The bytes of deleted rows that a spare state may keep in memory.
 const MOST_GONE: usize = 1 << 20;
-/// Commits that wait to be written.
+/// Staged commits; more are rejected as [`Error::Busy`].
 const MOST_STAGED: usize = 1 << 14;
-/// One commit, in bytes. A group has room for it, however it is framed.
+/// The longest record of one commit. A group has room for it with its framing.
 const LONGEST_RECORD: usize = LONGEST_GROUP - 4096;
-/// Commits that are written together, in bytes, if there are several.
+/// The length of a group with more than one commit.
 const LONGEST_TOGETHER: usize = LONGEST_GROUP / 4;
-/// A sync takes longer than this.
+/// The shortest sync interval: a sync takes longer than this.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 const LONGEST_INTERVAL: Duration = Duration::from_hours(1);
-/// The synced mark is synced within this time. One sync a second costs a busy disk nothing to speak of, and after a power
-/// failure no more than a second of acknowledged commits is unknown to the mark.
+/// The time within which the synced mark is synced. One sync a second costs a busy disk next to no
+/// throughput, and after a power failure the mark misses at most the last second of acknowledged
+/// commits.
 const MARK_INTERVAL: Duration = Duration::from_secs(1);
-/// How often a head that fell back is remembered. Nobody keeps a transaction open for so long.
+/// Fallbacks that are remembered. A transaction that has missed more of them conflicts.
 const MOST_FALLBACKS: usize = 1 << 10;
 
 impl Commits {
@@ -217,12 +224,13 @@ impl Commits {
         }
     }
 
-    /// What everybody may see.
+    /// The state that readers see.
     pub(crate) fn visible(&self) -> Arc<State> {
         self.visible.load_full()
     }
 
-    /// What is not written yet is in it too: for a transaction that is tried again, whose own commit comes behind.
+    /// The state with all staged commits: for the retry of a transaction, whose commit will follow
+    /// them.
     pub(crate) fn head_state(&self) -> Arc<State> {
         Arc::clone(&self.head().state)
     }
@@ -231,11 +239,11 @@ impl Commits {
         self.observers.write().unwrap_or_else(PoisonError::into_inner).push(observer);
     }
 
-    /// Checks a transaction against all commits since it began, and takes it among those to be written.
+    /// Checks a transaction against all commits since it began, and stages it.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`], or nothing is taken any more.
+    /// [`Error::Conflict`], or the store rejects commits.
     pub(crate) fn commit(self: &Arc<Self>, transaction: Transaction) -> Result<Pending, Error> {
         let Parts { base, own, reads, writes, after } = transaction.into_parts();
         let mut record = Vec::new();
@@ -277,7 +285,8 @@ impl Commits {
         if !fits {
             return Err(self.conflict());
         }
-        // What was put into the change's own trees counts if nobody came between; else it is put into the head's.
+        // The transaction's own trees become the head if no commit came between. Otherwise its
+        // writes are applied to the head again.
         let changes = if let Some(own) = own.filter(|_| is_next) {
             let changes = Changes::of(&self.definitions, &head.state, &writes);
             head.advance(record.len(), Some(own));
@@ -301,17 +310,17 @@ impl Commits {
         Error::Conflict
     }
 
-    /// What it has done.
+    /// The counters since the start.
     pub(crate) fn figures(&self) -> Figures {
         let is_read_only = self.head().failure.is_some();
         self.counts.figures(is_read_only, self.is_full())
     }
 
-    /// Takes a guest's record among those to be written, behind all commits until now.
+    /// Stages an extension's record after all commits so far.
     ///
     /// # Errors
     ///
-    /// It is too long, or nothing is taken any more.
+    /// The record is too long, or the store rejects commits.
     pub(crate) fn keep(
         self: &Arc<Self>,
         record: Vec<u8>,
@@ -332,8 +341,8 @@ impl Commits {
         Ok(Pending { commits: Arc::clone(self), slot })
     }
 
-    /// Writes for whoever does not wait with a thread, and syncs what is to be synced after a time, until
-    /// [`Commits::close`].
+    /// Runs the store's thread until [`Commits::close`]: writes commits that no thread waits for,
+    /// syncs after an interval, and starts checkpoints.
     pub(crate) fn attend(self: &Arc<Self>) {
         let interval = match self.sync {
             Sync::Interval(interval) => interval.clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL),
@@ -378,9 +387,10 @@ impl Commits {
                 let left = self.left().take();
                 run(left.unwrap_or_default());
                 self.kept.give_up();
-                // It holds the folder too. One that panicked has told of it.
+                // The thread uses the folder too. A panic in it has been reported.
                 let _ = image.map(JoinHandle::join);
-                // What is left is made durable however that was wished; a disk that failed has been told of.
+                // Closing syncs the journal whatever the sync policy; a disk failure has been
+                // reported.
                 let _ = self.journal().close();
                 return;
             }
@@ -388,7 +398,7 @@ impl Commits {
         }
     }
 
-    /// Takes nothing more. What is staged is still written.
+    /// Rejects new commits. Staged ones are still written.
     pub(crate) fn close(&self) {
         self.head().failure.get_or_insert(Error::Closed);
         self.bell.ring(Rung::Over);
@@ -396,7 +406,7 @@ impl Commits {
 
     #[cfg(test)]
     pub(crate) fn owes_sync(&self) -> bool {
-        // One that is under way is waited for.
+        // Waits for a sync in progress.
         let journal = self.journal();
         let owes = self.owes_sync.load(Ordering::Acquire);
         drop(journal);
@@ -419,14 +429,14 @@ impl Commits {
         self.call_next();
     }
 
-    /// Makes the synced mark durable, while others may go on writing.
+    /// Syncs the synced mark without the journal's lock.
     fn sync_mark(&self) {
         let mut journal = self.journal();
         self.owes_mark.store(false, Ordering::Release);
         let mark = journal.unsynced_mark();
         drop(journal);
         self.call_next();
-        // A mark that cannot be synced is an older one after a power failure.
+        // If the sync fails, a power failure leaves an older mark, which is valid too.
         let _ = mark.map(|mark| mark.sync_data());
     }
 
@@ -437,15 +447,16 @@ impl Commits {
         }
     }
 
-    /// Has all tables written beside the journal, if it has grown enough, and what that makes needless removed.
+    /// Starts a checkpoint on a thread of its own if one is due, and removes the journal files that
+    /// it replaces.
     fn write_image_if_due(self: &Arc<Self>) -> Option<JoinHandle<()>> {
         if !self.kept.begin_if_due() {
             return None;
         }
         let mut journal = self.journal();
-        // Nothing is written while the journal is held: this is all of it.
+        // The visible state is complete: no write runs while this thread holds the journal.
         let state = self.visible();
-        // A guest that panics ends neither this thread nor all images to come.
+        // A panic of the extension must not end this thread or later checkpoints.
         let guest = caught(|| Ok(self.kept.guest_image()));
         let writer = guest.and_then(|guest| Ok((guest, journal.snapshot(state.sequence)?)));
         drop(journal);
@@ -457,7 +468,7 @@ impl Commits {
                 own.kept.write(&own.definitions, &state, guest, &mut *writer)?;
                 writer.finish()?;
                 let compaction = own.journal().compaction(state.sequence);
-                // Whoever came meanwhile does not wait until the files are removed.
+                // Waiting commits go on before the files are removed.
                 own.call_next();
                 compaction?()
             });
@@ -473,8 +484,8 @@ impl Commits {
             .ok()
     }
 
-    /// Writes all that is staged, and makes it visible. Has somebody else go on if there is more by then. Returns what is
-    /// to be done behind that, which may block.
+    /// Writes the next group and makes it visible. Wakes another leader if commits were staged
+    /// meanwhile. Returns the group's `after_commit` actions, which may block.
     fn lead(&self, mut journal: MutexGuard<'_, Box<dyn Journal>>) -> Vec<Action> {
         let (mut group, state) = self.head().next_group();
         for staged in &group {
@@ -484,7 +495,7 @@ impl Commits {
         let is_durable = group.iter().any(|staged| staged.sync == Sync::Commit);
         let is_owed = group.iter().any(|staged| matches!(staged.sync, Sync::Interval(_)));
         let mut records = group.iter().filter(|staged| !staged.record.is_empty());
-        // Whatever happens, those whose records these are must hear of it.
+        // Every commit of the group must be settled, even after a panic.
         let written = caught(|| {
             self.room.write_owed(&mut **journal)?;
             records.try_for_each(|staged| journal.append(&staged.record).map(drop))?;
@@ -519,7 +530,7 @@ impl Commits {
         };
         drop(journal);
         let _needless = old.map(|old| self.head().spare(old));
-        // Waking many takes as long as a sync: the next group is written meanwhile.
+        // Waking many threads takes as long as a sync: the next leader writes meanwhile.
         self.call_next();
         if self.kept.is_due() {
             self.bell.ring(Rung::Yes);
@@ -532,7 +543,7 @@ impl Commits {
         after
     }
 
-    /// Has the store's own thread do this.
+    /// Runs actions on the store's thread.
     fn leave(&self, after: Vec<Action>) {
         if after.is_empty() {
             return;
@@ -542,33 +553,34 @@ impl Commits {
             left.extend(after);
             self.bell.ring(Rung::Yes);
         } else {
-            // It is the end of the program, and that thread has gone.
+            // The store is closed and its thread has ended.
             drop(left);
             run(after);
         }
     }
 
-    /// Returns what was visible before: giving it up may take a while.
+    /// Makes a state visible and returns the one before, which the caller drops outside of the lock
+    /// because that may take long.
     fn publish(&self, group: &mut [Staged], state: Arc<State>) -> Arc<State> {
         let old = self.visible.swap(state);
         let observers = self.observers.read().unwrap_or_else(PoisonError::into_inner);
         for staged in group {
             if let Some(changes) = &staged.changes {
                 for observer in observers.iter() {
-                    // One that panics keeps nobody from hearing that it is done.
+                    // A panicking observer must not stop the acknowledgment.
                     let _ = catch_unwind(AssertUnwindSafe(|| observer(changes)));
                 }
             }
             if let Some(then) = staged.then.take() {
                 let sequence = staged.sequence;
-                // As above.
+                // The callback may panic too.
                 let _ = catch_unwind(AssertUnwindSafe(|| then(sequence)));
             }
         }
         old
     }
 
-    /// Nothing that was staged has happened.
+    /// Rolls the head back to the visible state and fails all staged commits.
     fn fall_back(&self, group: Vec<Staged>, error: &Error) {
         let visible = self.visible();
         let mut head = self.head();
@@ -595,7 +607,7 @@ impl Commits {
         let mut state = State::clone(&visible);
         state.epoch = head.fallen;
         head.state = Arc::new(state);
-        // The same as before, but however often the head falls, whoever begins with it has not missed that.
+        // The same data with a new epoch: a transaction that begins with it has missed no fallback.
         self.visible.store(Arc::clone(&head.state));
         drop(head);
         for staged in group.into_iter().chain(later) {
@@ -603,7 +615,8 @@ impl Commits {
         }
     }
 
-    /// Has somebody write what was staged while another had the journal: whoever gives it back calls this.
+    /// Wakes a waiting thread, or the store's own, to write the commits that were staged while the
+    /// caller held the journal. Every holder calls this after it released the lock.
     fn call_next(&self) {
         let head = self.head();
         if head.staged.is_empty() {
@@ -620,7 +633,7 @@ impl Commits {
         self.bell.ring(Rung::Yes);
     }
 
-    /// The head, if it takes more.
+    /// Locks the head to stage one more commit, or fails if the store rejects commits.
     fn head_for_more(&self) -> Result<MutexGuard<'_, Head>, Error> {
         let head = self.head();
         if let Some(failure) = &head.failure {
@@ -644,7 +657,7 @@ impl Commits {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None`: somebody writes.
+    /// `None` if another thread writes.
     fn try_journal(&self) -> Option<MutexGuard<'_, Box<dyn Journal>>> {
         match self.journal.try_lock() {
             Ok(journal) => Some(journal),
@@ -654,7 +667,7 @@ impl Commits {
     }
 }
 
-/// What came of writing, which may panic.
+/// Runs a write and turns a panic into an error.
 fn caught<T>(write: impl FnOnce() -> Result<T, journal::Error>) -> Result<T, journal::Error> {
     catch_unwind(AssertUnwindSafe(write)).unwrap_or_else(|_| {
         let why = "writing panicked; what it said is in the log".to_owned();
@@ -662,7 +675,7 @@ fn caught<T>(write: impl FnOnce() -> Result<T, journal::Error>) -> Result<T, jou
     })
 }
 
-/// What a program is told of it.
+/// The error that a program receives for a failed write.
 fn told(error: &journal::Error) -> Error {
     match error {
         journal::Error::Full { .. } => Error::Full,
@@ -672,14 +685,14 @@ fn told(error: &journal::Error) -> Error {
 }
 
 impl Head {
-    /// Goes on to the state that one more record, of so many bytes, makes: `own`, or what is still to be made of the
-    /// one before.
+    /// Advances to the next sequence, for a record of this length. The new state is `own`, or a
+    /// copy of the last one that the caller changes.
     fn advance(&mut self, bytes: usize, own: Option<Arc<State>>) -> &mut State {
         let sequence = self.state.sequence + 1;
         if self.unmarked + bytes > LONGEST_TOGETHER
             && let Some(last) = self.staged.last_mut()
         {
-            // With this one the group would be too long.
+            // The group would be too long with this record: it ends before it.
             last.state = Some(Arc::clone(&self.state));
             self.unmarked = 0;
         }
@@ -694,7 +707,7 @@ impl Head {
         state
     }
 
-    /// Keeps what the record of the head has changed.
+    /// Remembers the changes of the head's last record for conflict checks.
     fn note(&mut self, changes: &Arc<Changes>) {
         let bytes = changes.bytes();
         while self.recent.len() == MOST_RECENT || self.recent_bytes + bytes > MOST_RECENT_BYTES {
@@ -705,25 +718,26 @@ impl Head {
         self.recent.push_back(Arc::clone(changes));
     }
 
-    /// Has the spare state take the place of the one that others have too, which would have to be copied.
+    /// Replaces a head that is shared, and would be copied, by the spare state.
     fn use_spare(&mut self) {
         let Some(mut spare) = self.spare.take() else { return };
         let Some(first) = self.few_since(spare.sequence) else { return };
-        // Whoever still reads it keeps it.
+        // A reader still holds the spare state.
         let Some(own) = Arc::get_mut(&mut spare) else { return };
         own.follow(&self.state, self.recent.range(first..).map(|changes| &**changes));
         self.state = spare;
     }
 
-    /// Keeps a state that is not visible any more. Returns what is of no use any more.
+    /// Keeps a state that is no longer visible as the spare. Returns the states to drop.
     fn spare(&mut self, old: Arc<State>) -> [Option<Arc<State>>; 2] {
         let is_near = old.epoch == self.fallen && self.few_since(old.sequence).is_some();
         let (kept, needless) = if is_near { (Some(old), None) } else { (None, Some(old)) };
         [std::mem::replace(&mut self.spare, kept), needless]
     }
 
-    /// Where the changes since that record begin, if they are few and small. Many would be as dear to follow as the state
-    /// is to copy, and what large ones did away with must not be kept.
+    /// The index of the first change after a sequence, if the changes since are few and small.
+    /// Following many changes would cost as much as a copy, and a spare state would keep large
+    /// deleted rows in memory.
     fn few_since(&self, sequence: u64) -> Option<usize> {
         let count = self.state.sequence.checked_sub(sequence)?;
         let first = self.recent.len().checked_sub(usize::try_from(count).ok()?)?;
@@ -735,7 +749,7 @@ impl Head {
         (count <= MOST_FOLLOWED && self.recent.range(first..).all(is_small)).then_some(first)
     }
 
-    /// The oldest of what is staged, as much as is written together, and the state with all of it.
+    /// Takes the oldest staged commits, at most one group, and the state that includes them.
     fn next_group(&mut self) -> (Vec<Staged>, Arc<State>) {
         let mut marked = self.staged.iter_mut().enumerate();
         let end = marked.find_map(|(end, staged)| Some((end, staged.state.take()?)));
@@ -747,7 +761,7 @@ impl Head {
         (std::mem::take(&mut self.staged), Arc::clone(&self.state))
     }
 
-    /// Whether that state is one that came before the head, and not one that was given up.
+    /// Whether a state is an ancestor of the head. A state that a fallback dropped is not.
     fn has(&self, base: &State) -> bool {
         let missed = self.fallen - base.epoch;
         let first = self.fallbacks.len().checked_sub(missed);
@@ -756,7 +770,7 @@ impl Head {
         })
     }
 
-    /// Whether no commit since `base` is `touching`.
+    /// Whether no commit since `base` satisfies `touching`.
     fn is_clear(&self, base: &State, touching: impl Fn(&Changes) -> bool) -> bool {
         let oldest = self.state.sequence - self.recent.len() as u64;
         base.sequence >= oldest
@@ -800,7 +814,7 @@ impl Bell {
         self.changed.notify_one();
     }
 
-    /// Until it is rung, or so long has passed.
+    /// Waits until the bell rings, at most for this time.
     fn wait(&self, time: Duration) -> Rung {
         let own = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(own, time, |rung| *rung == Rung::No);
@@ -810,12 +824,12 @@ impl Bell {
 }
 
 impl Pending {
-    /// Waits until it is acknowledged, and says which record of the journal it is. The calling thread may write for
-    /// others meanwhile.
+    /// Waits for the acknowledgment, and returns the sequence of the commit's record. The calling
+    /// thread may write other commits meanwhile.
     ///
     /// # Errors
     ///
-    /// It did not happen.
+    /// The reason why the commit failed.
     pub fn wait(self) -> Result<u64, Error> {
         let commits = &self.commits;
         loop {
@@ -825,7 +839,8 @@ impl Pending {
             }
             let journal = if stand.is_taken { None } else { commits.try_journal() };
             let Some(journal) = journal else {
-                // Who has taken it settles it, and who holds the journal looks for whoever was staged meanwhile.
+                // The leader that has taken it settles it; the holder of the journal calls the next
+                // leader.
                 stand.is_waiting = true;
                 let is_idle = |stand: &mut Stand| stand.outcome.is_none() && !stand.is_called;
                 let stand = self.slot.changed.wait_while(stand, is_idle);
@@ -834,13 +849,13 @@ impl Pending {
                 continue;
             };
             drop(stand);
-            // They may commit something themselves.
+            // The actions may commit changes themselves.
             run(commits.lead(journal));
         }
     }
 }
 
-/// Acknowledged as by [`Pending::wait`], without a thread that waits.
+/// Resolves as [`Pending::wait`] does, without blocking a thread.
 impl Future for Pending {
     type Output = Result<u64, Error>;
 
@@ -853,7 +868,7 @@ impl Future for Pending {
             && let Some(journal) = commits.try_journal()
         {
             drop(stand);
-            // To have a thread do it takes several times as long.
+            // Handing the write to a thread would take several times as long.
             commits.leave(commits.lead(journal));
             stand = self.slot.stand();
         }
@@ -883,10 +898,10 @@ impl fmt::Debug for Pending {
     }
 }
 
-/// One that panics keeps no other from running: the commit has happened.
+/// Runs actions. A panic in one stops no later one: the commit has succeeded.
 fn run(actions: Vec<Action>) {
     for action in actions {
-        // The program's panic hook has told of it.
+        // The program's panic hook has reported it.
         let _ = catch_unwind(AssertUnwindSafe(action));
     }
 }

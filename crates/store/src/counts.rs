@@ -1,30 +1,30 @@
-//! Decides what a store counts of its work, for whoever watches it.
+//! Counters of a store's work, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a store has done since it was opened.
+/// Counters of a store since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Figures {
-    /// Changes of tables that were made.
+    /// Committed changes of tables.
     pub commits: u64,
-    /// Changes that were begun again or refused, since others had changed what they looked at.
+    /// Transactions that were retried or rejected because of a conflict.
     pub conflicts: u64,
-    /// Groups of records that were written: what shares one wait for the disk.
+    /// Groups of records written. The records of a group share one sync.
     pub groups: u64,
-    /// Bytes of these records, without what frames them.
+    /// Bytes of these records, without framing.
     pub bytes: u64,
-    /// How often something was made durable.
+    /// Syncs of the journal.
     pub syncs: u64,
-    /// How long that took in all.
+    /// The total time that these syncs took.
     pub sync_time: Duration,
-    /// Nothing is taken any more: the disk has failed, or the store is closed.
+    /// Whether the store rejects all changes: the disk failed, or the store is closed.
     pub is_read_only: bool,
-    /// Changes are refused until the disk has room again.
+    /// Whether the store rejects changes until the disk has room again.
     pub is_full: bool,
 }
 
-/// The same as it is counted.
+/// The counters themselves, updated by atomic operations.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) conflicts: Count,
@@ -49,14 +49,14 @@ impl Count {
 }
 
 impl Counts {
-    /// A group was written.
+    /// Counts a written group.
     pub(crate) fn wrote(&self, commits: usize, bytes: usize) {
         self.commits.add(commits as u64);
         self.groups.add(1);
         self.bytes.add(bytes as u64);
     }
 
-    /// Something was made durable, which was begun then.
+    /// Counts a sync that began at `begun`.
     pub(crate) fn synced(&self, begun: Instant) {
         self.syncs.add(1);
         self.sync_nanoseconds.add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));

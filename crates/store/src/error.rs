@@ -1,4 +1,4 @@
-//! Decides what a program is told of a change that was not made.
+//! Errors that a failed change returns to the program.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,39 +7,39 @@ use std::sync::Arc;
 use crate::id::RowId;
 use crate::schema::Wrong;
 
-/// Why a change was not made. Nothing of it was.
+/// The reason why a change failed. A failed change has no effect.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Error {
-    /// A column does not take its value.
+    /// A column does not accept its value.
     Wrong(Wrong),
-    /// Another row has that already, and no two may.
+    /// A unique index already holds the same values.
     Taken {
         /// The table.
         table: Cow<'static, str>,
-        /// The columns that would be the same.
+        /// The columns with the duplicate values.
         columns: Vec<Cow<'static, str>>,
     },
-    /// A column names a row that is not there.
+    /// A column refers to a row that does not exist.
     NoSuchRow {
-        /// The table of the row that is not there.
+        /// The table of the missing row.
         table: Cow<'static, str>,
-        /// Its id.
+        /// The missing row's id.
         id: RowId,
     },
-    /// Other rows name the one that was to be removed.
+    /// Other rows still refer to the row to be removed.
     StillNamed {
-        /// A table that has such rows.
+        /// A table that holds such rows.
         by: Cow<'static, str>,
     },
-    /// What was looked at was changed by another, as often as it was tried.
+    /// Concurrent commits changed the transaction's reads in every attempt.
     Conflict,
-    /// Too many changes wait for the disk.
+    /// The queue of commits that wait for the disk is full.
     Busy,
-    /// A row, or all of a commit, is too much.
+    /// A row or a commit exceeds its size limit.
     TooLarge,
-    /// The disk has no room. Reading goes on, and writing too as soon as there is room.
+    /// The disk is full. Reads continue; writes continue as soon as there is room.
     Full,
-    /// The disk has failed. Nothing more is written until the program starts anew.
+    /// The disk failed. The store is read-only until the program restarts.
     Broken(Arc<str>),
     /// The store is closed.
     Closed,

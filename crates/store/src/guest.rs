@@ -1,77 +1,78 @@
-//! Decides how others than tables keep something in the same journal, in the one order of all that happens.
+//! Extensions: parts of a program that keep their own records in the store's journal, in one order
+//! with the commits.
 
 use std::sync::Arc;
 
-/// Somebody who keeps something in a store's journal: each record has its place among the commits, and becomes true
-/// when those before it have.
+/// A part of the program that keeps its own records in a store's journal, channels for example.
+/// Each record has a sequence among the commits and takes effect after all earlier ones.
 ///
-/// What it says in a record is told once as soon as it is kept ([`Store::keep`](crate::Store::keep)), and again at each start behind
-/// the blocks of the last image.
+/// [`Store::keep`](crate::Store::keep) calls its callback once the record is durable. At each start
+/// the store hands over the blocks of the last snapshot, then all later records.
 pub trait Guest: Send + Sync {
-    /// Takes in the next block of its own image, at a start.
+    /// Loads the next block of the extension's last snapshot, at a start.
     ///
     /// # Errors
     ///
-    /// It is none. The store is not opened then, and nothing is changed.
+    /// The block is invalid. The store then fails to open and changes nothing on disk.
     fn block(&self, block: &[u8]) -> Result<(), String>;
 
-    /// Takes in a record that it kept, at a start.
+    /// Replays a record, at a start.
     ///
     /// # Errors
     ///
-    /// It is none. The store is not opened then, and nothing is changed.
+    /// The record is invalid. The store then fails to open and changes nothing on disk.
     fn record(&self, sequence: u64, record: &[u8]) -> Result<(), String>;
 
-    /// Everything has been told that it kept, at a start.
+    /// Ends the replay: all blocks and records were handed over.
     ///
     /// # Errors
     ///
-    /// That is not whole. The store is not opened then.
+    /// The replayed state is incomplete. The store then fails to open.
     fn told_all(&self) -> Result<(), String>;
 
-    /// All that it keeps up to the last record that it was told of, as blocks of at most 8 MB each. They are made while the
-    /// store goes on.
+    /// All state up to the last acknowledged record, as blocks of at most 8 MB each. The store
+    /// drains the iterator in the background, while commits continue.
     fn image(&self) -> Blocks;
 }
 
-/// The blocks of an image.
+/// The blocks of an extension's snapshot.
 pub type Blocks = Box<dyn Iterator<Item = Vec<u8>> + Send>;
 
-/// What is done when a record is kept, with its sequence.
+/// The callback of a durable record. Its argument is the record's sequence.
 pub(crate) type Then = Box<dyn FnOnce(u64) + Send>;
 
-/// What a guest keeps stands behind this in a record and in a block.
+/// The first byte of an extension's records and blocks.
 const GUEST: u8 = 16;
 
-/// What a guest's bytes are as a record or a block of the store.
+/// Marks an extension's bytes as its record or block.
 pub(crate) fn wrapped(bytes: &[u8]) -> Vec<u8> {
     [&[GUEST], bytes].concat()
 }
 
-/// What a guest said in a record or a block; `None`: it is the store's own.
+/// The extension's bytes of a record or a block; `None` if it is the store's own.
 pub(crate) fn unwrapped(record: &[u8]) -> Option<&[u8]> {
     record.split_first().filter(|(kind, _)| **kind == GUEST).map(|(_, bytes)| bytes)
 }
 
-/// A store's guest, if it has one.
+/// A store's extension, if it has one.
 #[derive(Clone, Default)]
 pub(crate) struct Seat(pub(crate) Option<Arc<dyn Guest>>);
 
 impl Seat {
-    /// Has told a guest everything.
+    /// Tells the extension that the replay is complete.
     ///
     /// # Errors
     ///
-    /// It misses something.
+    /// The extension finds its state incomplete.
     pub(crate) fn told_all(&self) -> Result<(), String> {
         self.0.as_ref().map_or(Ok(()), |guest| guest.told_all())
     }
 
-    /// Gives a guest what it kept.
+    /// Hands a record or a block of the journal to the extension.
     ///
     /// # Errors
     ///
-    /// It is not here, or does not know it.
+    /// The program has no extension, or the extension does not accept the bytes.
     pub(crate) fn receive(&self, record: Option<u64>, bytes: &[u8]) -> Result<(), String> {
         let Some(guest) = &self.0 else {
             return Err("others than tables have kept something here, such as channels, and this program does not \

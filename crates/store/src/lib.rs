@@ -1,9 +1,52 @@
-//! Decides what is kept: rows in memory, durable by a journal, and what each read depended on.
+//! An embedded store: tables in memory, durability through a journal, and tracking of what each
+//! read depends on.
 //!
-//! A [`Store`] has tables of the program's own types. Whoever [reads](Store::read) has all of them as they are at one
-//! moment; whoever [changes](Store::change) them works on that moment alone and commits: its reads are checked against
-//! all commits since, its writes become a record of the journal, and only when that is as durable as was wished can
-//! anybody see them. Each look at a table is noted, so that what was read can be told from what a commit changed.
+//! A [`Store`] holds tables of the program's own types. [Reading](Store::read) returns a snapshot
+//! of all tables at one moment. A [change](Store::change) runs as a transaction on such a snapshot.
+//! At commit the store checks the transaction's reads against all commits since it began
+//! (serializable isolation) and appends its writes to the journal. Readers see them once they are
+//! as durable as the configured [`Sync`] asks. Each read is recorded in a [`ReadSet`], so that the
+//! store can decide whether a commit affects an earlier result.
+//!
+//! ```
+//! use bine_store::{Column, Field, Id, Options, RowId, Schema, Store, Table, Value};
+//!
+//! /// `#[derive(Table)]` of the crate `bine` generates this `impl`.
+//! struct Note {
+//!     id: Id<Note>,
+//!     text: String,
+//! }
+//!
+//! impl Table for Note {
+//!     const NAME: &'static str = "notes";
+//!
+//!     fn schema() -> Schema {
+//!         Schema { columns: vec![Column::of::<String>("text")], ..Schema::new(Self::NAME) }
+//!     }
+//!
+//!     fn id(&self) -> RowId {
+//!         self.id.row()
+//!     }
+//!
+//!     fn set_id(&mut self, id: RowId) {
+//!         self.id = Id::of(id);
+//!     }
+//!
+//!     fn values<'r>(&'r self, to: &mut Vec<Value<'r>>) {
+//!         to.push(self.text.value());
+//!     }
+//!
+//!     fn from_values(id: RowId, values: &[Value<'_>]) -> Option<Self> {
+//!         let [text] = values else { return None };
+//!         Some(Self { id: Id::of(id), text: Field::from_value(*text)? })
+//!     }
+//! }
+//!
+//! let store = Store::in_memory(Options::new().table::<Note>())?;
+//! let id = store.insert(Note { id: Id::new(), text: "hello".to_owned() }).wait()?;
+//! assert_eq!(store.read().get(id).unwrap().text, "hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![deny(unsafe_code)]
 
 mod archive;

@@ -1,4 +1,4 @@
-//! Decides how a program says which rows of an index it wants, in the types of the index's columns.
+//! Typed index queries: the arguments of a lookup must match the types of the index's columns.
 
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
@@ -6,7 +6,8 @@ use std::ops::{Bound, RangeBounds};
 use crate::key::Key;
 use crate::value::{Field, Value};
 
-/// An index of the table `T` by columns of the types `K`, as `#[derive(Table)]` names it.
+/// An index of the table `T` over columns of the types `K`. `#[derive(Table)]` generates one for
+/// each index.
 #[derive(Debug)]
 pub struct By<T, K> {
     pub(crate) place: usize,
@@ -14,13 +15,13 @@ pub struct By<T, K> {
 }
 
 impl<T, K> By<T, K> {
-    /// The index at this place among those of its table.
+    /// The index at this position in the table's schema.
     pub const fn place(place: usize) -> Self {
         Self { place, types: PhantomData }
     }
 }
 
-// Derived, these would ask the same of the types.
+// A derived `Clone` or `Copy` would require the same of `T` and `K`.
 impl<T, K> Clone for By<T, K> {
     fn clone(&self) -> Self {
         *self
@@ -29,14 +30,14 @@ impl<T, K> Clone for By<T, K> {
 
 impl<T, K> Copy for By<T, K> {}
 
-/// What a column of the type `K` may be compared with: a value of its own type, or text.
+/// An argument for an index column of the type `K`: a value of that type, or `&str` for text.
 #[diagnostic::on_unimplemented(
     message = "a column of the type `{K}` is not compared with `{Self}`",
     label = "this is not of the column's type",
     note = "a value is of the very type of the column, `Some(value)` where it may hold nothing; text may be a `&str`"
 )]
 pub trait KeyPart<K> {
-    /// What it would be as such a column.
+    /// The argument as a value of the column.
     fn part(&self) -> Value<'_>;
 }
 
@@ -58,19 +59,19 @@ impl KeyPart<String> for &str {
     }
 }
 
-/// What the columns `K` of an index may be compared with: a value for each of them, or for the first ones.
+/// Arguments for an index over the columns `K`: one for each column, or for the first ones.
 #[diagnostic::on_unimplemented(
     message = "an index of `{K}` is not asked with `{Self}`",
     label = "these are not the index's columns",
     note = "of one column it is asked with `value`, of several with `(first,)`, `(first, second)` and so on, each of its column's type: `Some(value)` where that may hold nothing"
 )]
 pub trait KeyParts<K> {
-    /// Adds them to a key.
+    /// Appends the arguments to a key.
     #[doc(hidden)]
     fn put(&self, key: &mut PartialKey);
 }
 
-/// A key under way.
+/// A key under construction.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct PartialKey(Key);
@@ -103,15 +104,15 @@ parts! {
     [A B C D] P: A 0 Q: B 1 R: C 2 S: D 3;
 }
 
-/// The key of these parts.
+/// The key of these arguments.
 pub(crate) fn key<K>(parts: &impl KeyParts<K>) -> Key {
     let mut key = PartialKey::default();
     parts.put(&mut key);
     key.0
 }
 
-/// Between which keys rows lie that are asked for by the first columns: whoever names a part means all that begins
-/// with it. `None`: there can be none.
+/// The bounds of a range query. An argument for the first columns covers all keys with that prefix.
+/// `None` if the range is empty.
 pub(crate) fn bounds<K, P: KeyParts<K>>(range: &impl RangeBounds<P>) -> Option<[Bound<Key>; 2]> {
     let from = match range.start_bound() {
         Bound::Included(parts) => Bound::Included(key(parts)),

@@ -1,4 +1,5 @@
-//! An index of read-sets: finds the readers that a commit may touch, without a look at any other.
+//! An index of read sets: finds the readers that a commit may affect without a comparison with each
+//! of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -9,11 +10,11 @@ use crate::id::RowId;
 use crate::key::Key;
 use crate::reads::{Changes, Read, ReadSet};
 
-/// Readers, each known by a `K`, and the places that their read-sets depend on.
+/// Readers, each identified by a `K`, indexed by the data that their read sets depend on.
 ///
-/// [`touched`](Self::touched) finds each reader whose read-set [is touched](ReadSet::is_touched_by) by a commit, and a few
-/// others: of a range it knows only the bytes with which all its keys begin, and of a reader that depends on very many
-/// places of a table only the table.
+/// [`touched`](Self::touched) finds each reader whose read set [is touched](ReadSet::is_touched_by)
+/// by a commit, and a few false positives: a key range is indexed by its common prefix only, and a
+/// reader with very many places in a table by the whole table.
 #[derive(Debug)]
 pub struct Readers<K> {
     tables: HashMap<usize, TableReaders<K>>,
@@ -21,21 +22,21 @@ pub struct Readers<K> {
 
 #[derive(Debug)]
 struct TableReaders<K> {
-    /// Readers of all rows.
+    /// Readers of the whole table.
     whole: BTreeSet<K>,
     rows: HashMap<RowId, BTreeSet<K>>,
     /// Readers of all rows from an id on.
     since: BTreeMap<RowId, BTreeSet<K>>,
-    /// By index.
+    /// Prefixes by index.
     prefixes: HashMap<usize, Prefixes<K>>,
 }
 
-/// Readers by the bytes with which the keys begin that they depend on, by the length of those.
+/// Readers by key prefix, grouped by the prefix's length.
 type Prefixes<K> = BTreeMap<usize, HashMap<Bytes, BTreeSet<K>>>;
 
 type Bytes = SmallVec<[u8; 16]>;
 
-/// What a read-set depends on, as it is indexed.
+/// One entry of a read set in this index.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Place {
     Table,
@@ -44,11 +45,11 @@ enum Place {
     Prefix(usize, Bytes),
 }
 
-/// Of one table, a reader is indexed by this many places, or by the whole table.
+/// A reader with more places than this in one table is indexed by the whole table.
 const MOST_PLACES: usize = 256;
 
 impl<K: Copy + Ord> Readers<K> {
-    /// Adds a reader that depends on `reads`.
+    /// Adds a reader with its read set.
     pub fn insert(&mut self, reader: K, reads: &ReadSet) {
         for (table, places) in places(reads) {
             let own = self.tables.entry(table).or_default();
@@ -58,7 +59,7 @@ impl<K: Copy + Ord> Readers<K> {
         }
     }
 
-    /// Removes a reader that was added with the same `reads`.
+    /// Removes a reader. `reads` must equal the read set that it was added with.
     pub fn remove(&mut self, reader: K, reads: &ReadSet) {
         for (table, places) in places(reads) {
             let Some(own) = self.tables.get_mut(&table) else { continue };
@@ -71,7 +72,7 @@ impl<K: Copy + Ord> Readers<K> {
         }
     }
 
-    /// Calls `see` with each reader that a commit may touch, with some more than once.
+    /// Calls `see` with each reader that a commit may affect; it may pass a reader more than once.
     pub fn touched(&self, changes: &Changes, mut see: impl FnMut(K)) {
         for changed in changes.tables() {
             let Some(own) = self.tables.get(&changed.table()) else { continue };
@@ -93,7 +94,7 @@ impl<K: Copy + Ord> Readers<K> {
         }
     }
 
-    /// Whether there is no reader that depends on anything.
+    /// Whether the index holds no reader with a dependency.
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
@@ -197,7 +198,7 @@ fn see_prefixes<K>(prefixes: &Prefixes<K>, keys: &[Key], mut see: impl FnMut(&BT
     }
 }
 
-/// The places of a read-set, by table. The same for equal read-sets.
+/// The places of a read set, by table. Equal read sets have equal places.
 fn places(reads: &ReadSet) -> BTreeMap<usize, BTreeSet<Place>> {
     let mut tables = BTreeMap::<usize, BTreeSet<Place>>::new();
     for read in reads.reads() {
@@ -225,7 +226,7 @@ fn place(read: &Read) -> Place {
     }
 }
 
-/// The bytes with which all keys of a range begin.
+/// The prefix that all keys of a range share.
 fn common<'k>(from: &'k Bound<Key>, until: &Bound<Key>) -> &'k [u8] {
     let (
         Bound::Included(from) | Bound::Excluded(from),
@@ -291,8 +292,8 @@ mod tests {
     }
 
     proptest! {
-        /// The index finds each reader that a comparison with all of them finds; readers that were
-        /// removed leave nothing.
+        /// The index finds each reader that a comparison with all of them finds, and removing the
+        /// readers empties it.
         #[test]
         fn finds_every_reader_that_a_commit_touches(
             sets in vec(vec(read(), 0..6), 0..12),

@@ -1,5 +1,5 @@
-//! Decides what a reader's view depended on, and whether a change touches it: never missed, now and then seen where
-//! there is none.
+//! Read sets and change sets, and the check whether a commit affects an earlier read. The check has
+//! no false negatives and few false positives.
 
 use std::ops::Bound;
 
@@ -9,66 +9,67 @@ use crate::id::RowId;
 use crate::key::Key;
 use crate::state::{Definition, Definitions, Keys, State, Write};
 
-/// What was looked at: the read-set.
+/// The data that a transaction or a view has read.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ReadSet {
     reads: Vec<Read>,
-    /// There were so many that some were taken together: what was looked at first is not told from the rest.
+    /// Whether the set was coarsened to whole tables, so that the order of reads is lost.
     is_condensed: bool,
 }
 
-/// One look at a table.
+/// One read of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Read {
-    /// One row, be it there or not.
+    /// One row, whether it exists or not.
     Row { table: usize, id: RowId },
-    /// All rows whose id is at least this one.
+    /// All rows with at least this id.
     Since { table: usize, id: RowId },
-    /// All rows whose key in an index begins so.
+    /// All rows whose index key has this prefix.
     Prefix { table: usize, index: usize, key: Key },
-    /// All rows whose key in an index lies between these.
+    /// All rows whose index key is within these bounds.
     Range { table: usize, index: usize, from: Bound<Key>, until: Bound<Key> },
     /// All rows.
     Table { table: usize },
 }
 
-/// What a commit has changed, in the same words.
+/// The data that a commit changed, in the terms of [`ReadSet`].
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// Of the commit's record.
+    /// The sequence of the commit's record.
     pub sequence: u64,
     tables: SmallVec<[Changed; 1]>,
-    /// Of the rows and keys that are told.
+    /// Memory of the rows and keys in bytes.
     bytes: usize,
-    /// Bytes of the rows that were removed or got others in their places.
+    /// Bytes of the rows that were removed or replaced.
     gone: usize,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Changed {
     table: usize,
-    /// Sorted.
+    /// Changed rows, sorted.
     rows: SmallVec<[RowId; 1]>,
-    /// The keys that these rows have or had, by index.
+    /// The keys of these rows before and after, by index.
     keys: KeysByIndex,
-    /// Too many to be told one by one.
+    /// Whether the changed rows are too many to list.
     all: bool,
 }
 
-/// Sorted keys, by index. Those of a small change stand in place: thousands of changes are kept for a while, and what was
-/// allocated for each of them would be given back when it lies in no cache any more.
+/// Sorted keys, by index. The keys of a small change are stored inline: the store keeps thousands
+/// of changes for a while, and freeing a heap block for each would touch memory that has left the
+/// cache.
 pub(crate) type KeysByIndex = SmallVec<[SmallVec<[Key; 2]>; 2]>;
 
-/// A view that looked at more than this in one table has looked at all of it.
+/// A set with more reads is coarsened to whole tables.
 const MOST_READS: usize = 4096;
-/// A commit that changed more rows than this of one table has changed all of it.
+/// A commit that changed more rows of one table counts as a change of the whole table.
 const MOST_ROWS: usize = 4096;
 
 impl ReadSet {
-    /// Notes a look.
+    /// Adds a read.
     #[inline]
     pub(crate) fn note(&mut self, read: Read) {
-        // The same twice in a row is what loops do.
+        // Loops repeat the same read.
         if self.reads.last() == Some(&read) {
             return;
         }
@@ -78,30 +79,31 @@ impl ReadSet {
         self.reads.push(read);
     }
 
-    /// Whether anything was looked at.
+    /// Whether the set has no reads.
     pub fn is_empty(&self) -> bool {
         self.reads.is_empty()
     }
 
-    /// Whether what was looked at may have changed. It says so of every change that matters, and of few others: of
-    /// those in a range of which less was taken than asked for, and of those in tables of which very much was read
-    /// or changed.
+    /// Whether a commit may have changed the data read. True for each commit that did. False
+    /// positives: commits inside of a range that was not read to its end, and tables with very many
+    /// reads or changes.
     pub fn is_touched_by(&self, changes: &Changes) -> bool {
         changes.touch(&self.reads)
     }
 
-    /// The same of the first looks, so many as [`len`](Self::len) was when they were all.
+    /// The same check for the first `len` reads, where `len` is an earlier result of
+    /// [`len`](Self::len).
     pub fn is_touched_within(&self, len: usize, changes: &Changes) -> bool {
         let len = if self.is_condensed { self.reads.len() } else { len.min(self.reads.len()) };
         changes.touch(&self.reads[..len])
     }
 
-    /// How many looks it has noted.
+    /// The number of reads.
     pub fn len(&self) -> usize {
         self.reads.len()
     }
 
-    /// Adds what another view has looked at.
+    /// Adds the reads of another set.
     pub fn add(&mut self, other: &Self) {
         for read in &other.reads {
             if !self.reads.contains(read) {
@@ -110,12 +112,13 @@ impl ReadSet {
         }
     }
 
-    /// The looks, in their order.
+    /// The reads, in order.
     pub(crate) fn reads(&self) -> &[Read] {
         &self.reads
     }
 
-    /// Takes the same tables as wholly read, which needs little memory and says of more changes that they touch it.
+    /// Coarsens the set to whole tables, which needs little memory and makes more commits count as
+    /// affecting it.
     pub fn condense(&mut self) {
         self.is_condensed = true;
         let mut tables: Vec<usize> = self.reads.iter().map(Read::table).collect();
@@ -145,12 +148,12 @@ impl Changes {
         })
     }
 
-    /// What is changed, by table.
+    /// The changes by table.
     pub(crate) fn tables(&self) -> &[Changed] {
         &self.tables
     }
 
-    /// These rows with their keys in two indexes, and one table as a whole.
+    /// A change set for tests, of rows with their keys in two indexes and of one whole table.
     #[cfg(test)]
     pub(crate) fn for_test(
         rows: impl IntoIterator<Item = (usize, RowId, [Key; 2])>,
@@ -173,12 +176,12 @@ impl Changes {
         changes
     }
 
-    /// What a record changes that is of no table.
+    /// The empty changes of a record that belongs to no table.
     pub(crate) fn none(sequence: u64) -> Self {
         Self { sequence, ..Self::default() }
     }
 
-    /// What `writes` change in `state`, which is as it was before them.
+    /// The changes of `writes`, computed from the state before them.
     pub(crate) fn of(definitions: &Definitions, state: &State, writes: &[Write]) -> Self {
         let mut changes = Self::none(state.sequence + 1);
         for write in writes {
@@ -192,7 +195,7 @@ impl Changes {
         changes
     }
 
-    /// Puts `writes` into `state`, which has the sequence of their record, and says what that changes.
+    /// Applies `writes` to a state, which has their record's sequence, and returns the changes.
     pub(crate) fn made(definitions: &Definitions, state: &mut State, writes: &[Write]) -> Self {
         let mut changes = Self::none(state.sequence);
         for write in writes {
@@ -204,7 +207,7 @@ impl Changes {
         changes
     }
 
-    /// Notes a row, with the keys that it had and has.
+    /// Adds a row, with its keys before and after.
     fn note(&mut self, table: &Definition, write: &Write, keys: impl Iterator<Item = Keys>) {
         let changed = self.table(write.table, table.schema.indexes.len());
         if changed.rows.len() == MOST_ROWS {
@@ -237,7 +240,7 @@ impl Changes {
         }
     }
 
-    /// The rows of a table that it changes; `None`: too many to be told one by one.
+    /// The changed rows of a table; `None` if they are too many to list.
     pub(crate) fn rows(&self, table: usize) -> Option<&[RowId]> {
         match self.tables.iter().find(|changed| changed.table == table) {
             None => Some(&[]),
@@ -246,22 +249,22 @@ impl Changes {
         }
     }
 
-    /// About how much memory it takes, in bytes.
+    /// The approximate memory use in bytes.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes of the rows that are not there any more.
+    /// Bytes of the rows that were removed or replaced.
     pub(crate) const fn gone(&self) -> usize {
         self.gone
     }
 
-    /// Whether it is one row of each table that it changes.
+    /// Whether each changed table has exactly one changed row.
     pub(crate) fn is_of_single_rows(&self) -> bool {
         self.tables.iter().all(|changed| changed.rows.len() == 1)
     }
 
-    /// The rows of such a change: table, row, and the keys that it has or had.
+    /// The rows of such a change: table, row, and the keys before and after.
     pub(crate) fn single_rows(&self) -> impl Iterator<Item = (usize, RowId, &KeysByIndex)> {
         self.tables.iter().map(|changed| (changed.table, changed.rows[0], &changed.keys))
     }
@@ -282,7 +285,7 @@ impl Changed {
         self.table
     }
 
-    /// The changed rows and their keys by index; `None`: too many to be told one by one.
+    /// The changed rows and their keys by index; `None` if they are too many to list.
     pub(crate) fn parts(&self) -> Option<(&[RowId], &KeysByIndex)> {
         (!self.all).then_some((&self.rows, &self.keys))
     }

@@ -1,4 +1,4 @@
-//! Decides to whom besides itself a snapshot's looks are told: to the run under way on its thread.
+//! Recorders: collect the reads of one run of a function across snapshots and threads.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::reads::{Read, ReadSet};
 
 thread_local! {
-    /// Whose run this thread is in.
+    /// The recorder of the run that this thread executes.
     static CURRENT: RefCell<Option<Recorder>> = const { RefCell::new(None) };
 }
 
-/// What one run of a function looks at, in all snapshots and changes that it begins, wherever these go.
+/// The reads of one run of a function, in all snapshots and transactions that it begins, on any
+/// thread.
 ///
 /// ```
 /// use bine_store::{Options, Recorder, Store};
@@ -19,7 +20,7 @@ thread_local! {
 /// let store = Store::in_memory(Options::new())?;
 /// let recorder = Recorder::default();
 /// let snapshot = recorder.around(|| store.read());
-/// // What the snapshot is asked from here on is told to the recorder too.
+/// The recorder notes later reads of the snapshot too.
 /// assert!(recorder.reads().is_empty());
 /// # drop(snapshot);
 /// # Ok::<(), String>(())
@@ -34,23 +35,24 @@ struct Own {
 }
 
 impl Recorder {
-    /// Runs a part of the function: what is begun meanwhile on this thread is told to this recorder alone.
+    /// Runs a part of the function. Snapshots and transactions that begin on this thread meanwhile
+    /// report to this recorder alone.
     pub fn around<T>(&self, run: impl FnOnce() -> T) -> T {
         let _outer = Outer(CURRENT.replace(Some(self.clone())));
         run()
     }
 
-    /// What was looked at until now.
+    /// The reads so far.
     pub fn reads(&self) -> ReadSet {
         self.set().clone()
     }
 
-    /// How many looks were noted until now.
+    /// The number of reads so far.
     pub fn count(&self) -> usize {
         self.set().len()
     }
 
-    /// Whether a change was committed that it was told of.
+    /// Whether a transaction with this recorder has committed a write.
     pub fn has_written(&self) -> bool {
         self.0.has_written.load(Ordering::Acquire)
     }
@@ -73,7 +75,7 @@ impl Recorder {
     }
 }
 
-/// Whose run it was before, which it is again when this goes, by a panic too.
+/// Restores the thread's previous recorder on drop, also after a panic.
 struct Outer(Option<Recorder>);
 
 impl Drop for Outer {

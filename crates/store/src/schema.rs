@@ -1,8 +1,9 @@
-//! Decides what a table consists of, and what becomes of rows that were written when it consisted of something else.
+//! Table schemas, and reading rows that were written under an older schema.
 //!
-//! A table's columns are kept in the order in which it got them, and never forgotten: a row says how many there were
-//! when it was written. So a new column has its default in the rows before it, a renamed one is the same column, a
-//! dropped one is passed over, and a number's type may become wider, all without touching a row.
+//! The store keeps a table's columns in the order in which they were added, and never removes one.
+//! Each row starts with the number of columns at the time of its write. So an added column reads as
+//! its default in older rows, a renamed one is the same column, a dropped one is skipped, and an
+//! integer type may become wider, all without rewriting a row.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,78 +14,78 @@ use crate::row::{Row, RowReader, RowWriter};
 use crate::time::Time;
 use crate::value::{Field, Kind, Value};
 
-/// What a program says of a table.
+/// A table as the program declares it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Schema {
-    /// Its name.
+    /// The table's name.
     pub name: Cow<'static, str>,
-    /// Its columns, without the id.
+    /// The columns, without the id.
     pub columns: Vec<Column>,
-    /// By what rows are found, other than their id.
+    /// The indexes, other than the id.
     pub indexes: Vec<Index>,
-    /// Columns that it once had and that are not wanted any more.
+    /// Columns that were removed from the program, whose values may be dropped.
     pub dropped: Vec<Cow<'static, str>>,
 }
 
-/// What a program says of a column.
+/// A column as the program declares it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Column {
-    /// Its name.
+    /// The column's name.
     pub name: Cow<'static, str>,
-    /// What it holds.
+    /// The column's type.
     pub kind: Kind,
-    /// Whether it may hold nothing.
+    /// Whether the column accepts null.
     pub is_optional: bool,
-    /// What rows hold that were written before there was this column.
+    /// The value in rows that were written before the column was added.
     pub default: Option<Constant>,
-    /// Never shown to whoever asks for whole rows.
+    /// Whether queries for whole rows omit the column.
     pub is_private: bool,
-    /// How many letters a text, or bytes, may have: from, to.
+    /// The length limits, from and to: characters of a text, or bytes.
     pub length: Option<(usize, usize)>,
-    /// Between what a number may lie: from, to.
+    /// The limits of a number, from and to.
     pub range: Option<(f64, f64)>,
-    /// Its name before.
+    /// The column's former name.
     pub was: Option<Cow<'static, str>>,
 }
 
-/// By what rows are found: by these columns, in this order.
+/// An index over columns, in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Index {
-    /// Their places among the columns.
+    /// The positions of the columns in [`Schema::columns`].
     pub columns: Vec<usize>,
-    /// No two rows have the same.
+    /// Whether no two rows may have the same values.
     pub is_unique: bool,
 }
 
-/// A value that a program's text holds.
+/// A constant value in a program's source, such as a default.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Constant {
-    /// Nothing.
+    /// Null.
     Null,
     /// True or false.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Whole(i128),
-    /// A number in floating point.
+    /// A floating-point number.
     Float(f64),
     /// Text.
     Text(Cow<'static, str>),
-    /// A moment.
+    /// A point in time.
     Time(Time),
-    /// A word, by its place.
+    /// A word of an enum, by its position.
     Word(u16),
 }
 
-/// A value that a column does not take.
+/// A value that a column does not accept.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Wrong {
     /// The column's name.
     pub column: Cow<'static, str>,
-    /// Why not: `must be ..`.
+    /// The reason: `must be ..`.
     pub reason: String,
 }
 
-/// The columns that a table has had, as the store keeps them.
+/// A table's columns as the store keeps them, dropped ones included.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Stored {
     pub(crate) name: Cow<'static, str>,
@@ -100,16 +101,16 @@ pub(crate) struct StoredColumn {
     pub(crate) is_dropped: bool,
 }
 
-/// How rows of a table are read and written.
+/// How rows of a table are encoded and decoded.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     columns: Vec<StoredColumn>,
-    /// For each of these its place among the columns that the program says.
+    /// For each column its position among the program's columns.
     places: Vec<Option<usize>>,
 }
 
 impl Column {
-    /// A column that must be given, without limits.
+    /// A required column without limits.
     pub fn new(name: impl Into<Cow<'static, str>>, kind: Kind) -> Self {
         Self {
             name: name.into(),
@@ -123,7 +124,7 @@ impl Column {
         }
     }
 
-    /// A column of a type, without limits.
+    /// A column of a Rust type, without limits.
     pub fn of<F: Field>(name: impl Into<Cow<'static, str>>) -> Self {
         Self { is_optional: F::IS_OPTIONAL, ..Self::new(name, F::kind()) }
     }
@@ -151,7 +152,7 @@ impl Column {
             _ => None,
         };
         if let (Some((least, most)), Some(number)) = (self.range, number)
-            // What is no number lies nowhere.
+            // NaN is outside of every range.
             && !(least..=most).contains(&number)
         {
             return Err(format!("must be from {least} to {most}, not {number}"));
@@ -161,12 +162,12 @@ impl Column {
 }
 
 impl Schema {
-    /// A table of this name, without columns.
+    /// A table without columns.
     pub fn new(name: impl Into<Cow<'static, str>>) -> Self {
         Self { name: name.into(), columns: Vec::new(), indexes: Vec::new(), dropped: Vec::new() }
     }
 
-    /// Whether a row may have these values.
+    /// Checks the values of a row against the columns' types and limits.
     pub(crate) fn check(&self, values: &[Value<'_>]) -> Result<(), Wrong> {
         debug_assert_eq!(values.len(), self.columns.len());
         for (column, value) in self.columns.iter().zip(values) {
@@ -175,11 +176,12 @@ impl Schema {
         Ok(())
     }
 
-    /// Joins what the program says to what the store has of this table, and says what it has from now on.
+    /// Merges the program's declaration with the stored table. Returns the table to store, and the
+    /// layout of its rows.
     ///
     /// # Errors
     ///
-    /// What cannot be joined without losing something, and what to do about it.
+    /// The merge would lose data. The message names the fix.
     pub(crate) fn join(&self, stored: Option<&Stored>) -> Result<(Stored, Layout), String> {
         let table = &self.name;
         let mut columns = stored.map(|stored| stored.columns.clone()).unwrap_or_default();
@@ -188,7 +190,7 @@ impl Schema {
         let find = |name: &str| {
             columns.iter().position(|stored| !stored.is_dropped && stored.name == name)
         };
-        // Renamed ones come first: another may have the name from now on.
+        // Renames first: another column may take the old name.
         let was = |column: &Column| column.was.as_ref().and_then(|was| find(was));
         let renamed = |column: &Column| find(&column.name).map_or_else(|| was(column), |_| None);
         let renamed: Vec<Option<usize>> = self.columns.iter().map(renamed).collect();
@@ -241,7 +243,7 @@ impl StoredColumn {
                     .map_err(|reason| format!("the default of `{table}.{name}` {reason}"))?;
                 constant
             }
-            // There are no rows that would need one.
+            // A new table has no rows, and an optional column reads as null.
             None if *is_optional || is_new => Constant::Null,
             None => {
                 return Err(format!(
@@ -254,7 +256,7 @@ impl StoredColumn {
         Ok(Self { name, kind, is_optional: *is_optional, default, is_dropped: false })
     }
 
-    /// Becomes what the program says of it.
+    /// Takes over the program's declaration of the column.
     fn adopt(&mut self, column: &Column, table: &str) -> Result<(), String> {
         let Column { name, kind, is_optional, .. } = column;
         if !kind.widens(&self.kind) {
@@ -277,7 +279,7 @@ impl StoredColumn {
 }
 
 impl Layout {
-    /// A row of these values, in the order of the program's columns.
+    /// Encodes a row. The values are in the order of the program's columns.
     pub(crate) fn write(&self, values: &[Value<'_>]) -> Row {
         let mut writer = RowWriter::new(self.columns.len());
         for place in &self.places {
@@ -286,7 +288,8 @@ impl Layout {
         writer.finish()
     }
 
-    /// Puts the values of a row where the program has its columns. `None`: these bytes are no row of this table.
+    /// Decodes a row into the order of the program's columns. `None` if the bytes are not a row of
+    /// this table.
     #[inline]
     pub(crate) fn read<'r>(&'r self, row: &'r [u8], values: &mut [Value<'r>]) -> Option<()> {
         let mut reader = RowReader::new(row)?;
@@ -303,7 +306,7 @@ impl Layout {
 }
 
 impl Constant {
-    /// The same for a column of that kind: a word is kept by its place, a whole number may be meant as any.
+    /// Converts to the column's type: a word becomes its position, an integer may become a float.
     fn of_kind(self, kind: &Kind) -> Self {
         match (&self, kind) {
             (Self::Text(text), Kind::Word(words)) => {
@@ -315,7 +318,7 @@ impl Constant {
         }
     }
 
-    /// The same, borrowed.
+    /// The constant as a borrowed value.
     pub fn value(&self) -> Value<'_> {
         match self {
             Self::Null => Value::Null,
@@ -370,7 +373,8 @@ impl Stored {
         self.columns.iter().filter(|column| !column.is_dropped)
     }
 
-    /// How its rows are read and written by whoever knows nothing else of it: with the columns of [`Stored::live`].
+    /// The layout of rows with the columns of [`Stored::live`], for tools that do not know the
+    /// program.
     pub(crate) fn layout(&self) -> Layout {
         let mut live = 0..;
         let place = |column: &StoredColumn| if column.is_dropped { None } else { live.next() };
@@ -378,7 +382,7 @@ impl Stored {
         Layout { columns: self.columns.clone(), places }
     }
 
-    /// docs/formats/rows.md tells every byte.
+    /// Encodes the table as docs/formats/rows.md describes.
     pub(crate) fn write(&self, to: &mut Vec<u8>) {
         put_bytes(to, self.name.as_bytes());
         put_number(to, self.columns.len() as u128);
@@ -391,7 +395,7 @@ impl Stored {
         }
     }
 
-    /// `None`: these bytes say no such thing.
+    /// Decodes a table; `None` if the bytes are invalid.
     pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Self> {
         let name = from.text()?.to_owned().into();
         let count = from.count()?;
@@ -493,29 +497,29 @@ fn read_constant(from: &mut Bytes<'_>) -> Option<Constant> {
     })
 }
 
-/// A type that a table is made of: `#[derive(Table)]` writes this.
+/// A row type. `#[derive(Table)]` implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no table",
     label = "rows of a table are wanted here",
     note = "write `#[derive(Table)]` above the struct, and `id: Id<{Self}>` as its first field"
 )]
 pub trait Table: Sized + 'static {
-    /// Its name.
+    /// The table's name.
     const NAME: &'static str;
 
-    /// What it consists of.
+    /// The table's schema.
     fn schema() -> Schema;
 
-    /// Its id.
+    /// The row's id.
     fn id(&self) -> RowId;
 
-    /// Says its id.
+    /// Sets the row's id.
     fn set_id(&mut self, id: RowId);
 
-    /// Adds its values, in the order of the columns.
+    /// Appends the row's values, in the order of the columns.
     fn values<'r>(&'r self, to: &mut Vec<Value<'r>>);
 
-    /// The row of these values. `None`: they are not what [`Table::values`] gives.
+    /// Creates a row from its values. `None` if they do not match the columns of [`Table::values`].
     fn from_values(id: RowId, values: &[Value<'_>]) -> Option<Self>;
 }
 
@@ -540,11 +544,11 @@ mod tests {
         assert!(error.contains(expected), "{error}");
     }
 
-    /// What a program of `after` reads of a row that one of `before` wrote.
+    /// The values that a program with the schema `after` reads from a row that `before` wrote.
     fn read(before: &Schema, values: &[Value<'_>], after: &Schema) -> Vec<String> {
         let (stored, layout) = before.join(None).unwrap();
         let row = layout.write(values);
-        // Once more, as a restart has it.
+        // Encodes and decodes the schema, as a restart does.
         let mut bytes = Vec::new();
         stored.write(&mut bytes);
         let stored = Stored::read(&mut Bytes(&bytes)).unwrap();
@@ -594,7 +598,7 @@ mod tests {
         assert_eq!(read(&before, &values, &after), ["Text(\"new\")", "Text(\"z\")", "Whole(7)"]);
     }
 
-    /// Both were taken for the old column, so that the new one was kept nowhere.
+    /// Symptom: the values of a new column were lost. Cause: both columns matched the stored one.
     #[test]
     fn a_column_may_have_the_name_that_another_gave_up() {
         let before = of(&[text("a")]);

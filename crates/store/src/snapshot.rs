@@ -1,4 +1,4 @@
-//! Decides how rows are read: from one moment that stays the same, with a note of what was looked at.
+//! Snapshots: consistent reads of all tables, with a record of the data read.
 
 use std::any::TypeId;
 use std::cell::RefCell;
@@ -15,18 +15,19 @@ use crate::recorder::Recorder;
 use crate::schema::Table;
 use crate::state::{Definition, Definitions, EntriesBetween, RowsBetween, State, Values, id_of};
 
-/// All tables as they were at one moment. Whoever reads sees no change that comes later, and holds nobody up.
+/// All tables as of one moment. A snapshot sees no later change and blocks no writer.
 #[derive(Debug)]
 pub struct Snapshot {
     pub(crate) definitions: Definitions,
     pub(crate) state: Arc<State>,
     pub(crate) reads: RefCell<ReadSet>,
     is_noting: bool,
-    /// Of the run that it was begun in.
+    /// The recorder of the run that the snapshot was begun in.
     pub(crate) recorder: Option<Recorder>,
 }
 
-/// Rows of one table, in the order of their ids or of an index; from behind by `rev()`.
+/// An iterator over rows of one table, in the order of their ids or of an index; `rev()` reverses
+/// it.
 pub struct Found<'s, T> {
     snapshot: &'s Snapshot,
     table: usize,
@@ -51,34 +52,36 @@ impl Snapshot {
         }
     }
 
-    /// The same, of which each look is told to this recorder.
+    /// The same snapshot with this recorder.
     pub(crate) fn told_to(self, recorder: &Recorder) -> Self {
         Self { recorder: Some(recorder.clone()), ..self }
     }
 
-    /// The same for one whom no later change concerns: what it looks at from here on is not noted.
+    /// The same snapshot without tracking: later reads are not recorded, for a caller that needs no
+    /// notice of changes.
     #[must_use]
     pub fn without_notes(mut self) -> Self {
         self.is_noting = false;
         self
     }
 
-    /// The rows of one table that a commit made, changed or removed. `None`: too many to be told one by one.
+    /// The rows of one table that a commit added, changed or removed. `None` if they are too many
+    /// to list.
     pub fn changed<'c, T: Table>(&self, changes: &'c Changes) -> Option<&'c [RowId]> {
         changes.rows(self.table::<T>())
     }
 
-    /// Up to which record of the journal this is.
+    /// The sequence of the last journal record that the snapshot includes.
     pub fn sequence(&self) -> u64 {
         self.state.sequence
     }
 
-    /// What was looked at until now.
+    /// The reads so far.
     pub fn reads(&self) -> ReadSet {
         self.reads.borrow().clone()
     }
 
-    /// The row of this id.
+    /// The row with this id.
     #[inline]
     pub fn get<T: Table>(&self, id: Id<T>) -> Option<T> {
         let table = self.table::<T>();
@@ -86,14 +89,14 @@ impl Snapshot {
         self.row(table, id.row()).map(|row| self.read(table, id.row(), row))
     }
 
-    /// The youngest rows, so many at most, the youngest first.
+    /// The newest rows, at most `count`, the newest first.
     pub fn newest<T: Table>(&self, count: usize) -> Vec<T> {
         let table = self.table::<T>();
         let rows = &self.state.tables[table].rows;
         let mut found = Vec::with_capacity(count.min(rows.len()));
         let newest = rows.iter().rev().take(count);
         found.extend(newest.map(|(id, row)| self.read::<T>(table, id, row)));
-        // Whoever got fewer would have taken older ones.
+        // With fewer rows than `count`, every older row would have been read as well.
         let oldest = found.last().filter(|_| found.len() == count);
         let id = oldest.map_or(RowId::default(), Table::id);
         self.note(Read::Since { table, id });
@@ -107,15 +110,15 @@ impl Snapshot {
         self.found(table, Walk::Rows(self.state.tables[table].rows.between()))
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn count<T: Table>(&self) -> usize {
         let table = self.table::<T>();
         self.note(Read::Table { table });
         self.state.tables[table].rows.len()
     }
 
-    /// The rows of which the index's columns, or the first of them, are these: by the columns that are left, then by
-    /// age.
+    /// The rows whose index columns, or the first of them, have these values, ordered by the
+    /// remaining columns and then by age.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "keys are small, and written where they are used"
@@ -128,12 +131,12 @@ impl Snapshot {
         self.found(table, walk)
     }
 
-    /// The row of which the index's columns are these. Of several it is the oldest.
+    /// The row whose index columns have these values; of several, the oldest.
     pub fn one<T: Table, K>(&self, by: By<T, K>, parts: impl KeyParts<K>) -> Option<T> {
         self.find(by, parts).next()
     }
 
-    /// The rows of which the index's columns, or the first of them, lie in this range, in their order.
+    /// The rows whose index columns, or the first of them, are within this range, in index order.
     pub fn range<T: Table, K, P: KeyParts<K>>(
         &self,
         by: By<T, K>,
@@ -168,14 +171,14 @@ impl Snapshot {
         self.state.tables[table].rows.get(id)
     }
 
-    /// The ids of those whose key in an index begins so.
+    /// The ids of rows whose index key has this prefix.
     pub(crate) fn ids(&self, table: usize, index: usize, key: &Key) -> impl Iterator<Item = RowId> {
         let entries = &self.state.tables[table].indexes[index];
         let own = entries.between(Bound::Included(key), end_of(key.end().as_ref()));
         own.map(|(entry, _)| id_of(entry))
     }
 
-    /// A row in the program's own type.
+    /// Decodes a row into the program's type.
     #[inline]
     fn read<T: Table>(&self, table: usize, id: RowId, row: &[u8]) -> T {
         let definition: &Definition = &self.definitions[table];
@@ -195,11 +198,11 @@ impl Snapshot {
     }
 }
 
-/// Where a program's type has its table.
+/// The position of a type's table.
 ///
 /// # Panics
 ///
-/// The store was opened without it, which is a mistake in the program.
+/// The store was opened without the table, a bug in the program.
 #[inline]
 pub(crate) fn table_of<T: Table>(definitions: &Definitions) -> usize {
     let wanted = TypeId::of::<T>();
@@ -216,7 +219,7 @@ fn end_of(end: Option<&Key>) -> Bound<&Key> {
 impl<T: Table> Found<'_, T> {
     fn show(&self, entry: Option<(RowId, Option<&[u8]>)>) -> Option<T> {
         let (id, row) = entry?;
-        // An index names no row that is not there.
+        // An index entry always has its row.
         let row = row.or_else(|| self.snapshot.row(self.table, id))?;
         Some(self.snapshot.read(self.table, id, row))
     }

@@ -1,4 +1,4 @@
-//! Decides what all tables hold at one moment, so that the next moment shares with it whatever has not changed.
+//! The state of all tables at one moment. Successive states share the data that did not change.
 
 use std::any::TypeId;
 use std::ops::Bound;
@@ -14,63 +14,64 @@ use crate::schema::{Layout, Schema};
 use crate::tree::{self, Tree};
 use crate::value::Value;
 
-/// What the program and the store agree on about one table.
+/// The schema and layout of one table of the program.
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) schema: Schema,
     pub(crate) layout: Layout,
-    /// The type of its rows, if it is one of the program's.
+    /// The type of its rows, if the program declares one.
     pub(crate) rows: Option<TypeId>,
-    /// The indexes of other tables whose columns name rows of this one: table, index.
+    /// The indexes of other tables whose columns refer to this one: table, index.
     pub(crate) referrers: Vec<(usize, usize)>,
-    /// The columns that name rows of others: column, table.
+    /// The columns that refer to other tables: column, table.
     pub(crate) references: Vec<(usize, usize)>,
 }
 
-/// All tables, in the order in which the program names them.
+/// All tables, in the order in which the program declares them.
 pub(crate) type Definitions = Arc<[Definition]>;
 
-/// What all tables hold at one moment.
+/// All tables at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    /// Of the last record that is in it.
+    /// The sequence of the last record that the state includes.
     pub(crate) sequence: u64,
-    /// How often the head had fallen back when this was made.
+    /// The number of fallbacks of the head before this state was created.
     pub(crate) epoch: usize,
     pub(crate) tables: Vec<Contents>,
 }
 
-/// What a table holds at one moment.
+/// The rows and indexes of one table at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Contents {
     pub(crate) rows: Rows,
     pub(crate) indexes: Vec<Entries>,
 }
 
-/// Rows by their ids.
+/// Rows by id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rows(Tree<16>);
 
-/// The rows in an index, by their keys and then by their ids, so that those of one key come by age.
+/// An index: entries ordered by key and then by id, so that rows with equal keys are ordered by
+/// age.
 ///
-/// An entry is the bytes of the key and then those of the id. They are ordered as the two are: no key of an index is the
-/// beginning of another one, since each of its values says where it ends.
+/// An entry is the bytes of the key followed by those of the id. Comparing these bytes compares key
+/// and id: no key of an index is a prefix of another, because each encoded value marks its end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entries(Tree<{ usize::MAX }>);
 
-/// Some of the rows, in the order of their ids.
+/// A range of rows, in the order of their ids.
 pub(crate) type RowsBetween<'t> = tree::Range<'t, 16>;
 
-/// Some of the entries of an index, in their order.
+/// A range of entries of an index.
 pub(crate) type EntriesBetween<'t> = tree::Range<'t, { usize::MAX }>;
 
-/// The values of a row. So many stand in place.
+/// The values of a row; up to twelve are stored inline.
 pub(crate) type Values<'r> = SmallVec<[Value<'r>; 12]>;
 
 /// The keys of a row, by index.
 pub(crate) type Keys = SmallVec<[Key; 4]>;
 
-/// One row that is put or, without a row, removed.
+/// The write of one row, or its removal if `row` is `None`.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
     pub(crate) table: usize,
@@ -79,8 +80,8 @@ pub(crate) struct Write {
 }
 
 impl Definition {
-    /// The values of a row, in the order of the columns, which are put into `values`: returned, all of them would be
-    /// copied. `None`: these bytes are no row of this table.
+    /// Decodes a row into `values`, in the order of the columns; returning them by value would copy
+    /// them all. `None` if the bytes are not a row of this table.
     #[inline]
     pub(crate) fn read<'v, 'r>(
         &'r self,
@@ -107,7 +108,7 @@ impl Definition {
         if indexes.is_empty() {
             return Keys::new();
         }
-        // Whatever comes into a table has been read once.
+        // The row decodes, because each row is checked when it enters the table.
         let mut values = Values::new();
         let values = self.read(row, &mut values).unwrap_or_default();
         indexes.map(|index| self.key(index, values)).collect()
@@ -124,7 +125,7 @@ impl State {
         Self { sequence: 0, epoch: 0, tables: definitions.iter().map(empty).collect() }
     }
 
-    /// Becomes the same as a younger state, which is apart by these changes, each of one row.
+    /// Catches up with a newer state, from which it differs by these changes of single rows.
     pub(crate) fn follow<'c>(
         &mut self,
         younger: &Self,
@@ -143,7 +144,8 @@ impl State {
         }
     }
 
-    /// Puts or removes a row. Returns the bytes that it had and the keys, if it was there, and those that it has, if it is.
+    /// Writes or removes a row. Returns the length of the old row and the index keys before and
+    /// after, each `None` without a row.
     pub(crate) fn apply(
         &mut self,
         definitions: &Definitions,
@@ -192,12 +194,12 @@ impl Rows {
         self.0.get(&id.bytes())
     }
 
-    /// All of them, the oldest first.
+    /// All rows, the oldest first.
     pub(crate) fn between(&self) -> RowsBetween<'_> {
         self.0.range(None, None)
     }
 
-    /// The same with their ids.
+    /// All rows with their ids.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (RowId, &[u8])> {
         self.between().map(|(id, row)| (id_of(id), row))
     }
@@ -216,26 +218,26 @@ impl Entries {
         self.0.remove(&entry(key, id));
     }
 
-    /// Those whose keys lie there, which may be nowhere.
+    /// The entries whose keys are within these bounds, possibly an empty range.
     pub(crate) fn between(&self, from: Bound<&Key>, until: Bound<&Key>) -> EntriesBetween<'_> {
         let [from, until] = [from, until].map(|bound| match bound {
             Bound::Included(key) | Bound::Excluded(key) => Some(key.bytes()),
             Bound::Unbounded => None,
         });
-        // A tree would not find the end of what ends before it begins.
+        // The tree requires that a range does not end before it begins.
         let until = until.map(|until| from.map_or(until, |from| until.max(from)));
         self.0.range(from, until)
     }
 }
 
-/// The id of a row, or of an entry of an index, from its bytes in a tree: the last of them.
+/// The id of a row or an index entry: the last bytes of its key in the tree.
 #[inline]
 pub(crate) fn id_of(key: &[u8]) -> RowId {
     let bytes = key.last_chunk().copied().unwrap_or_default();
     RowId::from_number(u128::from_be_bytes(bytes))
 }
 
-/// The entry of a row in an index.
+/// The index entry of a row.
 pub(crate) fn entry(key: &Key, id: RowId) -> SmallVec<[u8; 64]> {
     let mut entry = SmallVec::from_slice(key.bytes());
     entry.extend_from_slice(&id.bytes());

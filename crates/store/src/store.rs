@@ -1,4 +1,4 @@
-//! Decides how a program comes to its tables: which there are, and how they are read and changed.
+//! The store's public interface: options, opening, reading, changing, closing.
 
 use std::any::TypeId;
 use std::fmt;
@@ -24,19 +24,19 @@ use crate::state::{Definition, Definitions};
 use crate::transaction::Transaction;
 use crate::value::Kind;
 
-/// Tables, shared by all who use them.
+/// A set of tables. Clones share the same tables.
 #[derive(Clone)]
 pub struct Store(Arc<Own>, Option<Recorder>);
 
 struct Own {
     commits: Arc<Commits>,
     ids: Arc<dyn Fn() -> RowId + Send + std::marker::Sync>,
-    /// Writes for those who do not wait.
+    /// Writes commits that no thread waits for, and syncs on a timer.
     attendant: Mutex<Option<thread::JoinHandle<()>>>,
     warnings: Vec<Warning>,
 }
 
-/// Which tables a store has, and how it keeps them.
+/// The tables of a store, and how it persists them.
 #[derive(Debug, Default)]
 pub struct Options {
     tables: Vec<Declared>,
@@ -52,41 +52,42 @@ struct Declared {
 }
 
 impl Options {
-    /// No tables yet; a commit is acknowledged when it outlives the machine.
+    /// No tables; a commit is acknowledged once it survives a power failure.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With the table of `T`.
+    /// Adds the table of `T`.
     #[must_use]
     pub fn table<T: Table>(mut self) -> Self {
         self.tables.push(Declared { schema: T::schema(), rows: Some(TypeId::of::<T>()) });
         self
     }
 
-    /// When a commit is acknowledged.
+    /// Sets when a commit is acknowledged.
     #[must_use]
     pub const fn sync(mut self, sync: Sync) -> Self {
         self.sync = sync;
         self
     }
 
-    /// With somebody who keeps something in the same journal. What one has kept is refused without it.
+    /// Adds an extension, which keeps records in the same journal. A folder with an extension's
+    /// records does not open without it.
     #[must_use]
     pub fn guest(mut self, guest: Arc<dyn Guest>) -> Self {
         self.guest = Seat(Some(guest));
         self
     }
 
-    /// How many bytes a file of the journal has. When the journal has grown by four of them, and by as much as all
-    /// tables take, these are written beside it.
+    /// Sets the size of a journal segment in bytes. The store writes a checkpoint when the journal
+    /// has grown by four segments and by at least the size of the last checkpoint.
     #[must_use]
     pub const fn segment(mut self, bytes: u64) -> Self {
         self.journal.segment = bytes;
         self
     }
 
-    /// Joins the tables to those that are stored.
+    /// Merges the program's tables with the stored ones.
     pub(crate) fn join(self, stored: &[Stored]) -> Result<Joined, String> {
         let mut all = stored.to_vec();
         let (mut definitions, mut places) = (Vec::new(), Vec::new());
@@ -109,18 +110,18 @@ impl Options {
     }
 }
 
-/// The program's tables, as they are from now on.
+/// The program's tables merged with the stored ones.
 pub(crate) struct Joined {
     pub(crate) definitions: Definitions,
     pub(crate) places: Vec<usize>,
     pub(crate) stored: Vec<Stored>,
 }
 
-/// Is told how much of all that is to be read has been: bytes, of bytes.
+/// A callback for the progress of a start: bytes read, of bytes in all.
 pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
 
-/// Finds out which tables name rows of which. A column that does so has an index, its own if no other begins with it,
-/// by which it is seen who names a row that is to be removed.
+/// Resolves references between tables. A column that refers to rows has an index, so that removing
+/// a row finds its referrers; the function adds one unless an index begins with that column.
 fn refer(definitions: &mut [Definition]) -> Result<(), String> {
     for table in 0..definitions.len() {
         for column in 0..definitions[table].schema.columns.len() {
@@ -149,21 +150,22 @@ fn refer(definitions: &mut [Definition]) -> Result<(), String> {
 }
 
 impl Store {
-    /// A store that ends with the program.
+    /// Creates a store in memory, without a journal on disk.
     ///
     /// # Errors
     ///
-    /// The tables do not fit together.
+    /// The tables contradict each other.
     pub fn in_memory(options: Options) -> Result<Self, String> {
         Self::with_journal(options, Box::new(MemoryJournal::new()))
     }
 
-    /// The store in this folder, which is made if it is not there. `progress` is told while it is read.
+    /// Opens the store in a folder, and creates the folder if it is missing. Calls `progress` while
+    /// it reads.
     ///
     /// # Errors
     ///
-    /// Another program has it, it is damaged, or what the program says of its tables cannot be joined to what is
-    /// there. Nothing is changed then.
+    /// Another program has locked the folder, it is damaged, or the program's tables cannot be
+    /// merged with the stored ones. A failed open changes nothing.
     pub fn open(
         folder: impl AsRef<Path>,
         options: Options,
@@ -173,7 +175,7 @@ impl Store {
         Self::in_folder(Arc::new(folder), options, progress)
     }
 
-    /// The store in any folder, a [simulated](disk::SimulatedFolder) one for example.
+    /// Opens the store in any folder, for example a [simulated](disk::SimulatedFolder) one.
     ///
     /// # Errors
     ///
@@ -194,16 +196,16 @@ impl Store {
         let mut begun = loading.finish(options, opened.last, &mut *journal)?;
         begun.warnings.extend(opened.warnings.into_iter().map(Warning::Journal));
         let store = Self::begin_with(begun, journal, sync)?;
-        // What the file system does not say, the first change finds out.
+        // Unknown free space counts as enough: the first change finds out.
         store.0.commits.expect_room(own.available().unwrap_or(u64::MAX));
         Ok(store)
     }
 
-    /// A store that keeps what it is told by `journal`, which holds nothing yet.
+    /// Creates a store with an empty journal.
     ///
     /// # Errors
     ///
-    /// The tables do not fit together.
+    /// The tables contradict each other.
     pub(crate) fn with_journal(
         options: Options,
         mut journal: Box<dyn Journal>,
@@ -231,7 +233,7 @@ impl Store {
         Ok(Self(Arc::new(Own { commits, ids: Arc::new(ids), attendant, warnings }), None))
     }
 
-    /// All tables as they are now.
+    /// A snapshot of all tables.
     pub fn read(&self) -> Snapshot {
         let commits = &self.0.commits;
         let snapshot = Snapshot::new(&commits.definitions, commits.visible());
@@ -241,15 +243,15 @@ impl Store {
         }
     }
 
-    /// The same tables, for one run of a function: whatever is read by this, on any thread, is told to its recorder.
+    /// The same store with a recorder: all reads through it, on any thread, are noted there too.
     #[must_use]
     pub fn told_to(&self, recorder: &Recorder) -> Self {
         Self(Arc::clone(&self.0), Some(recorder.clone()))
     }
 
-    /// Changes tables. `action` sees all of them at one moment, and its own writes; if another has changed what it
-    /// looked at, it is run again, up to three times. What it does beside the tables it may so do several times:
-    /// [`Transaction::after_commit`] is for what must happen once.
+    /// Changes tables in a transaction. `action` sees a snapshot of all tables and its own writes.
+    /// After a conflict with another commit it runs again, up to three times, so side effects
+    /// belong in [`Transaction::after_commit`], which runs once.
     ///
     /// # Errors
     ///
@@ -262,7 +264,7 @@ impl Store {
         Change::new(self.clone(), RETRIES, action)
     }
 
-    /// Changes tables as [`Store::change`] does, but runs `action` once: a conflict is an error.
+    /// Changes tables as [`Store::change`] does, but without a retry: a conflict is an error.
     ///
     /// # Errors
     ///
@@ -278,13 +280,13 @@ impl Store {
         let mut action = Some(action);
         let once = move |change: &mut Transaction| match action.take() {
             Some(action) => action(change),
-            // It is not tried again.
+            // This change has no retries.
             None => Err(Error::Conflict.into()),
         };
         Change::new(self.clone(), 0, once)
     }
 
-    /// Adds one row, with an id of its own.
+    /// Inserts one row and assigns its id.
     ///
     /// # Errors
     ///
@@ -300,7 +302,7 @@ impl Store {
         self.change(move |change| change.add(&mut row))
     }
 
-    /// Changes one row.
+    /// Updates one row.
     ///
     /// # Errors
     ///
@@ -313,7 +315,7 @@ impl Store {
         self.change(move |change| change.update(id, &mut change_row))
     }
 
-    /// Removes one row; false: there was none.
+    /// Removes one row. Returns false if the row does not exist.
     ///
     /// # Errors
     ///
@@ -325,23 +327,24 @@ impl Store {
         self.change(move |change| change.remove(id))
     }
 
-    /// A change to be committed by [`Store::commit`].
+    /// Begins a transaction. [`Store::commit`] commits it.
     pub fn begin(&self) -> Transaction {
         Transaction::new(self.read(), Arc::clone(&self.0.ids))
     }
 
-    /// A change that sees what is staged, because it will be committed behind it.
+    /// Begins a transaction that sees staged commits, because its own commit will follow them.
     pub(crate) fn begin_at_head(&self) -> Transaction {
         let commits = &self.0.commits;
         let snapshot = Snapshot::new(&commits.definitions, commits.head_state());
         Transaction::new(snapshot, Arc::clone(&self.0.ids))
     }
 
-    /// Commits a change. It is acknowledged when what is returned is waited for, with a thread or as a future.
+    /// Commits a transaction. The returned [`Pending`] resolves when the store acknowledges the
+    /// commit: wait for it or await it.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`], or nothing is taken any more.
+    /// [`Error::Conflict`], or the store rejects commits.
     pub fn commit(&self, transaction: Transaction) -> Result<Pending, Error> {
         if let Some(recorder) = transaction.recorder().filter(|_| !transaction.writes.is_empty()) {
             recorder.note_write();
@@ -349,13 +352,14 @@ impl Store {
         self.0.commits.commit(transaction)
     }
 
-    /// Keeps a record of the store's guest, in its place among the commits. `then` is called with its sequence when it is
-    /// kept as `sync` says, before what comes behind it is acknowledged, and in this order; never if it is not kept. It is
-    /// called while others wait, so it must be quick, and must not commit.
+    /// Appends a record of the store's extension, in order with the commits. `then` receives the
+    /// record's sequence once the record is as durable as `sync` asks, before later records are
+    /// acknowledged. The store never calls it if the write fails. The callback runs under the
+    /// journal's lock: it must be quick and must not commit.
     ///
     /// # Errors
     ///
-    /// It is too long, or nothing is taken any more.
+    /// The record is too long, or the store rejects commits.
     pub fn keep(
         &self,
         record: &[u8],
@@ -365,52 +369,54 @@ impl Store {
         self.0.commits.keep(guest::wrapped(record), sync, Box::new(then))
     }
 
-    /// Counts a record of the store's guest as kept for which [`keep`](Self::keep) found no room, and calls `then` with
-    /// its sequence at once. The record is written before the next commit, or as soon as the disk has room. For what a
-    /// start must say before anything else: if the program ends before there is room, its next start says it again.
+    /// Accepts a record of the store's extension for which [`keep`](Self::keep) found no room, and
+    /// calls `then` with its sequence at once. The store writes the record before the next commit
+    /// or as soon as the disk has room. Use it only for records that each start writes first: if
+    /// the program ends before the write, its next start must submit the record again.
     ///
     /// # Errors
     ///
-    /// Nothing is taken any more.
+    /// The store rejects commits.
     pub fn owe(&self, record: &[u8], then: impl FnOnce(u64) + Send + 'static) -> Result<(), Error> {
         self.0.commits.owe(guest::wrapped(record), Box::new(then))
     }
 
-    /// Has `observer` told when the disk has no room any more (true), and when it has some again. It is called while
-    /// others wait, so it must be quick, and must not commit.
+    /// Registers a callback for disk space: true when the disk becomes full, false when it has room
+    /// again. The callback runs under a lock: it must be quick and must not commit.
     pub fn observe_room(&self, observer: impl Fn(bool) + Send + std::marker::Sync + 'static) {
         self.0.commits.observe_room(Box::new(observer));
     }
 
-    /// Looks at once whether a full disk has room again. The store does so by itself once a second.
+    /// Checks at once whether a full disk has room again. The store does so by itself once a
+    /// second.
     pub fn look_for_room(&self) {
         self.0.commits.look_for_room();
     }
 
-    /// Counts bytes of the journal that the store's guest does not need any more, as if the journal had grown by them: an
-    /// image, which gives their place on the disk back, is written the sooner.
+    /// Counts journal bytes that the store's extension no longer needs, as if the journal had grown
+    /// by them. The next checkpoint, which frees their space, runs sooner.
     pub fn count_needless(&self, bytes: usize) {
         self.0.commits.count_needless(bytes);
     }
 
-    /// Has `observer` told of each commit, in their order, as soon as it can be seen. It is called while others wait, so
-    /// it must be quick, and must not commit.
+    /// Registers a callback for commits. It runs for each commit, in order, as soon as the commit
+    /// is visible, under the journal's lock: it must be quick and must not commit.
     pub fn observe(&self, observer: impl Fn(&Arc<Changes>) + Send + std::marker::Sync + 'static) {
         self.0.commits.observe(Box::new(observer));
     }
 
-    /// Why the last image of all tables could not be written beside the journal. Nothing is lost by that: the next start
-    /// reads more.
+    /// The error of the last checkpoint, if it failed. No data is lost: the next start only replays
+    /// more of the journal.
     pub fn image_failure(&self) -> Option<String> {
         self.0.commits.kept.failure()
     }
 
-    /// What it has done since it was opened.
+    /// Counters of the store's work since it was opened.
     pub fn figures(&self) -> Figures {
         self.0.commits.figures()
     }
 
-    /// What whoever runs the program should know of the start: what is lost, and what was put right.
+    /// Warnings for the operator from the start: data that is lost, and what was repaired.
     pub fn warnings(&self) -> &[Warning] {
         &self.0.warnings
     }
@@ -420,8 +426,8 @@ impl Store {
         self.0.commits.owes_sync()
     }
 
-    /// Writes what is under way, takes nothing more, and leaves the folder to others. An image that is being written is
-    /// given up: nothing is lost by that either.
+    /// Closes the store: writes staged commits, rejects new ones, and unlocks the folder. A
+    /// checkpoint that is running is abandoned, which loses no data.
     pub fn close(&self) {
         self.0.close();
     }
@@ -431,10 +437,11 @@ impl Own {
     fn close(&self) {
         self.commits.close();
         let attendant = self.attendant.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // What is done after a commit may be the last to have the store, on the very thread that would be waited for.
+        // An `after_commit` action may drop the last handle on this very thread, which must not
+        // join itself.
         let attendant = attendant.filter(|own| own.thread().id() != thread::current().id());
         if let Some(attendant) = attendant {
-            // It ends by itself; if by a panic, that has been told.
+            // If the thread panicked, the panic hook has reported it.
             let _ = attendant.join();
         }
     }

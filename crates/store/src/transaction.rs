@@ -1,4 +1,4 @@
-//! Decides what a change sees and what it may do, until it is committed: nobody else sees any of it.
+//! Transactions: a snapshot with uncommitted writes on top.
 
 use std::any::TypeId;
 use std::cell::{Cell, OnceCell};
@@ -17,18 +17,19 @@ use crate::snapshot::{Snapshot, table_of};
 use crate::state::{Definitions, State, Write};
 use crate::value::Value;
 
-/// A change under way: it reads all tables as they were when it began, and its own writes.
+/// A transaction. It reads all tables as of its begin, plus its own writes; other readers see its
+/// writes after the commit.
 ///
-/// A write is put into the trees when somebody looks: most changes only write, and the commit would have to put it into
-/// younger trees once more.
+/// A write is applied to the trees only when the transaction reads again. Most transactions only
+/// write, and the commit would have to apply the writes to a newer state anyway.
 pub struct Transaction {
     definitions: Definitions,
-    /// With all writes.
+    /// The snapshot with all writes applied.
     seen: OnceCell<Snapshot>,
-    /// Without those from `applied` on, while `seen` is empty.
+    /// The snapshot without the writes from `applied` on, while `seen` is empty.
     unseen: Cell<Option<Snapshot>>,
     applied: Cell<usize>,
-    /// As it began.
+    /// The state at the begin.
     pub(crate) base: Arc<State>,
     pub(crate) writes: Vec<Write>,
     pub(crate) after: Vec<Action>,
@@ -51,16 +52,16 @@ impl Transaction {
         }
     }
 
-    /// Adds a row, with an id of its own, which is returned.
+    /// Inserts a row, assigns its id, and returns that id.
     ///
     /// # Errors
     ///
-    /// A value is wrong, taken, or names a row that is not there.
+    /// A value is invalid, duplicates a unique one, or refers to a missing row.
     pub fn insert<T: Table>(&mut self, mut row: T) -> Result<Id<T>, Error> {
         self.add(&mut row)
     }
 
-    /// The same with a row that may be wanted again.
+    /// Inserts a row that the caller may need again, for a retry.
     pub(crate) fn add<T: Table>(&mut self, row: &mut T) -> Result<Id<T>, Error> {
         let id = (self.ids)();
         row.set_id(id);
@@ -68,22 +69,24 @@ impl Transaction {
         Ok(Id::of(id))
     }
 
-    /// Puts a row in the place of the one that has its id.
+    /// Replaces the row with the same id.
     ///
     /// # Errors
     ///
-    /// There is none, or a value is wrong, taken, or names a row that is not there.
+    /// The row is missing, or a value is invalid, duplicates a unique one, or refers to a missing
+    /// row.
     pub fn replace<T: Table>(&mut self, row: &T) -> Result<(), Error> {
         let (table, id) = (self.table::<T>(), row.id());
         self.must_be_there(table, id)?;
         self.put(row)
     }
 
-    /// Changes a row.
+    /// Updates a row.
     ///
     /// # Errors
     ///
-    /// There is none, or a value is wrong, taken, or names a row that is not there.
+    /// The row is missing, or a value is invalid, duplicates a unique one, or refers to a missing
+    /// row.
     pub fn update<T: Table>(
         &mut self,
         id: Id<T>,
@@ -98,11 +101,11 @@ impl Transaction {
         self.put(&row)
     }
 
-    /// Removes a row; false: there was none.
+    /// Removes a row. Returns false if the row does not exist.
     ///
     /// # Errors
     ///
-    /// Others name it.
+    /// Other rows refer to it.
     pub fn remove<T: Table>(&mut self, id: Id<T>) -> Result<bool, Error> {
         let (table, id) = (self.table::<T>(), id.row());
         self.note(Read::Row { table, id });
@@ -123,22 +126,23 @@ impl Transaction {
         Ok(true)
     }
 
-    /// Whether it would change anything.
+    /// Whether the transaction has writes.
     pub const fn has_written(&self) -> bool {
         !self.writes.is_empty()
     }
 
-    /// Has `action` run when this change is durable, and never if it is not.
+    /// Runs `action` once the commit is durable, and never if the commit fails.
     pub fn after_commit(&mut self, action: impl FnOnce() + Send + 'static) {
         self.after.push(Box::new(action));
     }
 
-    /// Who is told of what it looks at.
+    /// The recorder of this transaction's reads.
     pub(crate) fn recorder(&self) -> Option<Recorder> {
         self.recorder.clone()
     }
 
-    /// Leaves what it has seen, to be waited for.
+    /// Drops the writes and actions and keeps the reads, so that a failed action can wait for the
+    /// data it read.
     pub(crate) fn forget_writes(&mut self) {
         let mut snapshot = self.take();
         snapshot.state = Arc::clone(&self.base);
@@ -164,7 +168,7 @@ impl Transaction {
             }
         }
         for (index, own) in definition.schema.indexes.iter().enumerate() {
-            // Nothing is not the same as nothing.
+            // As in SQL, null equals no other null.
             let is_partial = own.columns.iter().any(|column| values[*column] == Value::Null);
             if !own.is_unique || is_partial {
                 continue;
@@ -210,7 +214,7 @@ impl Transaction {
         table_of::<T>(&self.definitions)
     }
 
-    /// The snapshot, with `applied` of the writes.
+    /// Takes the snapshot, which has the first `applied` writes.
     fn take(&mut self) -> Snapshot {
         self.seen.take().or_else(|| self.unseen.take()).expect("it is in one of the two")
     }
@@ -225,10 +229,10 @@ impl Transaction {
     }
 }
 
-/// What is left of a transaction that is to be committed.
+/// The parts of a transaction that a commit needs.
 pub(crate) struct Parts {
     pub(crate) base: Arc<State>,
-    /// The base with all writes, if somebody has looked at it.
+    /// The base with all writes applied, if the transaction has read it.
     pub(crate) own: Option<Arc<State>>,
     pub(crate) reads: crate::reads::ReadSet,
     pub(crate) writes: Vec<Write>,

@@ -1,4 +1,5 @@
-//! What a store does while the disk has no room: it serves reads, refuses changes, and looks for room by itself.
+//! Operation on a full disk: the store serves reads, rejects changes, and checks for room by
+//! itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -10,24 +11,25 @@ use crate::guest::Then;
 use crate::journal::{self, Journal};
 use crate::reads::Changes;
 
-/// Whether the disk has room, as far as the last write or search found out.
+/// Whether the disk has room, as of the last write or check.
 #[derive(Default)]
 pub(super) struct Room {
     is_full: AtomicBool,
-    /// Records of a start on a full disk, in the order of their sequences. They are written before all others.
+    /// Records of a start on a full disk, in the order of their sequences. They are written before
+    /// all later records.
     owed: Mutex<Vec<Vec<u8>>>,
     observers: RwLock<Vec<RoomObserver>>,
 }
 
-/// Is told when the disk has no room any more (true), and when it has some again.
+/// A callback: true when the disk becomes full, false when it has room again.
 pub(super) type RoomObserver = Box<dyn Fn(bool) + Send + std::marker::Sync>;
 
-/// While the disk is full and nobody changes anything, it is asked for room this often.
+/// How often the store checks a full disk for room while no change does.
 pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A disk that was full has room again if it has so many bytes for the journal, or a segment if that is less.
+/// The free bytes that end the state of a full disk, unless a segment is smaller.
 const ENOUGH: u64 = 64 * 1024;
-/// A disk that has no room for so many bytes is full at the start.
+/// The free bytes below which a disk counts as full at the start.
 const LEAST: u64 = 2 * 1024;
 
 impl Room {
@@ -48,7 +50,7 @@ impl Room {
         self.observers.write().unwrap_or_else(PoisonError::into_inner).push(observer);
     }
 
-    /// Writes what a start could not write, as a group of its own.
+    /// Writes the records that a start found no room for, as a group of their own.
     pub(super) fn write_owed(&self, journal: &mut dyn Journal) -> Result<(), journal::Error> {
         let mut owed = self.owed();
         if owed.is_empty() {
@@ -66,12 +68,13 @@ impl Room {
 }
 
 impl Commits {
-    /// Counts a record that a start found no room for as kept. `then` is called with its sequence. It is written before
-    /// the next commit, or as soon as there is room; a program that ends before writes it at its next start.
+    /// Accepts a record that a start found no room for, and calls `then` with its sequence. The
+    /// record is written before the next commit or as soon as there is room. If the program ends
+    /// before, its next start must submit it again.
     ///
     /// # Errors
     ///
-    /// Nothing is taken any more.
+    /// The store rejects commits.
     pub(crate) fn owe(self: &Arc<Self>, record: Vec<u8>, then: Then) -> Result<(), Error> {
         loop {
             let journal = self.journal();
@@ -99,13 +102,14 @@ impl Commits {
         }
     }
 
-    /// The record that says what tables consist of, which a start found no room for. The state counts it already.
+    /// Accepts the record of all tables, which a start found no room for. The state counts it
+    /// already.
     pub(crate) fn owe_tables(&self, record: Vec<u8>) {
         self.room.owed().insert(0, record);
         self.room.set_full(true);
     }
 
-    /// Finds out at the start whether the disk is full, if its folder says that it has little room.
+    /// Determines at the start whether the disk is full, if the folder reports little free space.
     pub(crate) fn expect_room(&self, available: u64) {
         if available >= ENOUGH || self.is_full() {
             return;
@@ -117,7 +121,7 @@ impl Commits {
         }
     }
 
-    /// Whether changes are refused for want of room.
+    /// Whether changes are rejected because the disk is full.
     pub(crate) fn is_full(&self) -> bool {
         self.room.is_full()
     }
@@ -126,7 +130,7 @@ impl Commits {
         self.room.observe(observer);
     }
 
-    /// Looks whether a full disk has room again.
+    /// Checks whether a full disk has room again.
     pub(crate) fn look_for_room(&self) {
         let mut journal = self.journal();
         if self.room.is_full() {
