@@ -1,10 +1,11 @@
-//! Decides how numbers and texts become bytes in rows and records, and how they are read where no byte can be trusted.
+//! Encoding of numbers and byte strings in rows and records, and decoding of untrusted bytes.
 
-/// Reads what [`put_number`] and the others have written. Whatever the bytes are, it ends in `None` and not in a panic.
+/// A reader of encoded bytes. On any input it returns `None` instead of panicking.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'b>(pub(crate) &'b [u8]);
 
-/// Seven bits a byte, the lowest first, the highest bit says that more follow (LEB128).
+/// Appends a number in LEB128: seven bits a byte, the lowest first; the highest bit marks a
+/// continuation.
 pub(crate) fn put_number(to: &mut Vec<u8>, mut number: u128) {
     while number >= 0x80 {
         to.push(number as u8 | 0x80);
@@ -13,12 +14,12 @@ pub(crate) fn put_number(to: &mut Vec<u8>, mut number: u128) {
     to.push(number as u8);
 }
 
-/// Small numbers are short on both sides of zero (zigzag).
+/// Appends a signed number in zigzag encoding: numbers near zero are short.
 pub(crate) fn put_signed(to: &mut Vec<u8>, number: i128) {
     put_number(to, (number << 1 ^ number >> 127).cast_unsigned());
 }
 
-/// With its length before it.
+/// Appends bytes after their length.
 pub(crate) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     put_number(to, bytes.len() as u128);
     to.extend_from_slice(bytes);
@@ -49,13 +50,13 @@ impl<'b> Bytes<'b> {
 
     #[inline]
     pub(crate) fn number(&mut self) -> Option<u128> {
-        // Nearly every number is below 128.
+        // Nearly all numbers are below 128.
         let first = self.byte()?;
         if first < 0x80 { Some(u128::from(first)) } else { self.long_number(first) }
     }
 
     fn long_number(&mut self, first: u8) -> Option<u128> {
-        // All of it but `first` at once, if it ends within eight bytes: seven bits of each are pushed together.
+        // Decodes up to eight bytes at once by merging groups of seven bits.
         if let Some(chunk) = self.0.first_chunk() {
             let bytes = u64::from_le_bytes(*chunk);
             let last = !bytes & 0x8080_8080_8080_8080;
@@ -93,7 +94,7 @@ impl<'b> Bytes<'b> {
         Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
-    /// A number that counts something in memory.
+    /// Reads a number that counts items in memory.
     pub(crate) fn count(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok()
     }

@@ -1,4 +1,4 @@
-//! Decides by what a row is known: a number that tells when it was made, and that nobody can guess.
+//! Row ids: UUIDs of version 7, ordered by creation time and hard to guess.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,73 +6,77 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-/// The id of a row, whichever table it is in: a UUID of version 7 (RFC 9562 section 5.7). Ids are ordered by the time
-/// at which they were made.
-// Two halves, because a u128 would ask every key that holds one for sixteen bytes of alignment.
+/// The id of a row, in any table: a UUID of version 7 (RFC 9562 section 5.7). Ids are ordered by
+/// creation time.
+// Two halves, because a `u128` would force an alignment of sixteen bytes on every key that holds
+// one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RowId(u64, u64);
 
 /// The id of a row of the table `T`.
 ///
-/// [`Id::new`] stands for one that is still to be made: a row that is inserted gets its own.
+/// [`Id::new`] is a placeholder: the store assigns the id when it inserts the row.
 pub struct Id<T> {
     row: RowId,
     table: PhantomData<fn() -> T>,
 }
 
-/// Makes ids, each above the one before, whatever the clock does.
+/// A generator of increasing ids, whatever the clock does.
 #[derive(Debug)]
 pub(crate) struct Ids {
     last: RowId,
     random: fn(&mut [u8]),
-    /// Drawn for many ids at once, because asking the system takes longer than all the rest.
+    /// Random bytes, drawn for many ids at once because the system call takes longer than all the
+    /// rest.
     drawn: [u8; DRAWN],
-    /// So many of these are used up.
+    /// How many of these bytes are used.
     used: usize,
 }
 
-/// Of the 74 bits that the time leaves, so many are drawn for each step within a millisecond: too many to guess a
-/// neighbor, and few enough that 2^13 ids fit into one millisecond. Shorter steps would have the ids of one
-/// millisecond begin alike for so long that a search could not tell them by a few bytes.
+/// The random bits drawn for each step within a millisecond, of the 74 bits that the time does not
+/// use: enough that a client cannot guess a neighboring id, and few enough that 2^13 ids fit into
+/// one millisecond. With shorter steps, the ids of one millisecond would share so long a prefix
+/// that a search could not distinguish them by a few bytes.
 const STEP_BITS: u32 = 60;
 const FREE_BITS: u32 = 74;
-/// The bits below the version, of those that are free.
+/// The free bits below the version.
 const LOW_BITS: u32 = 62;
-/// Where the text of an id has hyphens.
+/// The positions of the hyphens in an id's text.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
-/// The system gives up to 256 bytes without a break.
+/// The system returns up to 256 bytes in one piece.
 const DRAWN: usize = 256;
 
 impl RowId {
-    /// Of its text.
+    /// The length of an id's text.
     pub(crate) const LENGTH: usize = 36;
 
-    /// The id of this number, which must be one that [`RowId::number`] gave.
+    /// The id with this number, which must be a result of [`RowId::number`].
     pub const fn from_number(number: u128) -> Self {
         Self((number >> 64) as u64, number as u64)
     }
 
-    /// All of it, as the standard orders its bytes: the highest first.
+    /// The id as a number, the highest byte first, as the standard orders its bytes.
     pub const fn number(self) -> u128 {
         (self.0 as u128) << 64 | self.1 as u128
     }
 
-    /// The same as bytes, which are ordered as ids are.
+    /// The id as bytes, which compare as ids do.
     pub(crate) const fn bytes(self) -> [u8; 16] {
         self.number().to_be_bytes()
     }
 
-    /// When it was made, in milliseconds since 1970.
+    /// The creation time, in milliseconds since 1970.
     pub const fn milliseconds(self) -> u64 {
         self.0 >> 16
     }
 
-    /// Whether it stands for one that is still to be made.
+    /// Whether the id is the placeholder of a row that is not inserted yet.
     pub const fn is_new(self) -> bool {
         self.0 == 0 && self.1 == 0
     }
 
-    /// As RFC 9562 section 4 spells it, in this place: `0193f9a0-4c5e-7b3a-9c1d-5e6f70819203`.
+    /// Writes the id into `place`, as RFC 9562 section 4 spells it:
+    /// `0193f9a0-4c5e-7b3a-9c1d-5e6f70819203`.
     pub(crate) fn write_to(self, place: &mut [u8; Self::LENGTH]) -> &str {
         let mut number = self.number();
         for (at, byte) in place.iter_mut().enumerate().rev() {
@@ -91,29 +95,31 @@ impl RowId {
         Self(milliseconds << 16 | 0x7000 | high as u64, 0b10 << LOW_BITS | low as u64)
     }
 
-    /// The bits that are neither time nor version nor variant.
+    /// The bits that hold neither time nor version nor variant.
     const fn free(self) -> u128 {
         (self.0 as u128 & 0xfff) << LOW_BITS | self.1 as u128 & ((1 << LOW_BITS) - 1)
     }
 }
 
 impl Ids {
-    /// The first will be above `last`. `random` fills what it is given with bytes that nobody can foresee.
+    /// A generator whose first id is above `last`. `random` fills its argument with unpredictable
+    /// bytes.
     pub(crate) const fn after(last: RowId, random: fn(&mut [u8])) -> Self {
         Self { last, random, drawn: [0; DRAWN], used: DRAWN }
     }
 
-    /// The next id. `now` is in milliseconds since 1970; a clock that stands or was set back only has the ids count on.
+    /// The next id. `now` is in milliseconds since 1970; a clock that stops or is set back makes
+    /// the ids count on.
     pub(crate) fn next(&mut self, now: u64) -> RowId {
         let random = self.draw();
         let now = now & ((1 << 48) - 1);
         let last = self.last.milliseconds();
         self.last = if now > last {
-            // One bit stays free, so that there is always room to count.
+            // One bit stays zero, so that later ids of the millisecond have room to count.
             RowId::of(now, random & ((1 << (FREE_BITS - 1)) - 1))
         } else {
             let free = self.last.free() + 1 + (random & ((1 << STEP_BITS) - 1));
-            // More in a millisecond than there can be: the next one has begun.
+            // The millisecond has no free id: use the next one.
             RowId::of(last + u64::from(free >> FREE_BITS != 0), free & ((1 << FREE_BITS) - 1))
         };
         self.last
@@ -130,7 +136,7 @@ impl Ids {
     }
 }
 
-/// One comparison of both halves, which every look into a table makes some twenty times.
+/// Compares both halves at once: each lookup in a table makes about twenty comparisons.
 impl Ord for RowId {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
@@ -145,7 +151,7 @@ impl PartialOrd for RowId {
     }
 }
 
-/// As RFC 9562 section 4 spells it: `0193f9a0-4c5e-7b3a-9c1d-5e6f70819203`.
+/// Writes the id as RFC 9562 section 4 spells it: `0193f9a0-4c5e-7b3a-9c1d-5e6f70819203`.
 impl fmt::Display for RowId {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(self.write_to(&mut [0; Self::LENGTH]))
@@ -158,7 +164,7 @@ impl fmt::Debug for RowId {
     }
 }
 
-/// A text that is no id.
+/// The error for a text that is not an id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoId;
 
@@ -173,7 +179,7 @@ impl std::error::Error for NoId {}
 impl FromStr for RowId {
     type Err = NoId;
 
-    /// Reads it as it is written, in letters of either case.
+    /// Parses the displayed form, in upper or lower case.
     fn from_str(text: &str) -> Result<Self, NoId> {
         let bytes = text.as_bytes();
         if bytes.len() != Self::LENGTH {
@@ -194,23 +200,23 @@ impl FromStr for RowId {
 }
 
 impl<T> Id<T> {
-    /// One that is still to be made, for a row that is to be inserted.
+    /// A placeholder for a row that is not inserted yet.
     pub const fn new() -> Self {
         Self::of(RowId(0, 0))
     }
 
-    /// The id, of a row of this table.
+    /// The typed id of a row in the table `T`.
     pub const fn of(row: RowId) -> Self {
         Self { row, table: PhantomData }
     }
 
-    /// The same without its table.
+    /// The id without its table.
     pub const fn row(self) -> RowId {
         self.row
     }
 }
 
-// Derived, these would ask the same of the table's own type.
+// A derived implementation would require the same trait of `T`.
 impl<T> Clone for Id<T> {
     fn clone(&self) -> Self {
         *self
@@ -283,7 +289,7 @@ mod tests {
         static STATE: Cell<u64> = const { Cell::new(1) };
     }
 
-    /// The same bytes in each run (Marsaglia's xorshift).
+    /// Returns the same bytes in each run (Marsaglia's xorshift).
     fn random(bytes: &mut [u8]) {
         STATE.with(|cell| {
             for byte in bytes {
@@ -297,7 +303,7 @@ mod tests {
         });
     }
 
-    /// All that can be drawn, so that the counter runs over as soon as it can.
+    /// The largest random bytes, so that the counter overflows as soon as possible.
     fn ones(bytes: &mut [u8]) {
         bytes.fill(0xff);
     }
@@ -319,9 +325,9 @@ mod tests {
         assert!(next > RowId::of(7, (1 << FREE_BITS) - 1));
     }
 
-    /// Symptom: looks among rows that came in one burst took half as long again, or not, from start to start. Cause: all
-    /// ids of a millisecond had their first nine bytes in common, so that nodes of a tree that held two milliseconds
-    /// could not tell them by four bytes. Cure: longer steps.
+    /// Symptom: lookups among rows of one burst took half as long again, or not, from start to
+    /// start. Cause: all ids of a millisecond shared their first nine bytes, so that tree nodes
+    /// with two milliseconds could not distinguish keys by four bytes. Fix: longer steps.
     #[test]
     fn ids_of_one_millisecond_are_soon_told_apart() {
         let mut ids = Ids::after(RowId::default(), random);

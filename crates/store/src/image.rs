@@ -1,4 +1,5 @@
-//! Decides when all tables are written beside the journal, so that a start need not read all that ever happened.
+//! Checkpoints: when the store writes all tables to a snapshot file, so that a start replays less
+//! of the journal.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,33 +11,34 @@ use crate::row::Row;
 use crate::schema::Stored;
 use crate::state::{Definitions, Rows, State, Write};
 
-/// What a store keeps beside the tables of the program, and about them.
+/// The stored tables, and the state of checkpoints.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// All tables that were ever made, in the order in which records name them.
+    /// All tables that ever existed, in the order in which records number them.
     pub(crate) stored: Vec<Stored>,
-    /// Where the program's tables are among these.
+    /// The positions of the program's tables among these.
     pub(crate) places: Vec<usize>,
-    /// The rows of those that the program does not have.
+    /// The rows of tables that the program no longer declares.
     pub(crate) others: Vec<(usize, Rows)>,
-    /// Who keeps something beside tables.
+    /// The store's extension.
     guest: Seat,
-    /// Bytes of records since the last image.
+    /// Bytes of records since the last checkpoint.
     grown: AtomicU64,
-    /// Less than this is read in a moment.
+    /// The smallest journal growth that triggers a checkpoint; a start replays less than this in a
+    /// moment.
     least: u64,
-    /// Bytes of the last image.
+    /// The size of the last snapshot in bytes.
     last: AtomicU64,
     is_under_way: AtomicBool,
-    /// Nobody waits for one that is under way.
+    /// Whether a running checkpoint must stop early.
     is_given_up: AtomicBool,
-    /// What became of the last one.
+    /// The error of the last checkpoint, if it failed.
     failure: Mutex<Option<Error>>,
 }
 
-/// Rows that are written at once, in bytes.
+/// The size of a block of rows in bytes.
 const BLOCK: usize = 256 << 10;
-/// A row, in bytes: what is written at once ends with a whole one, and fits a block of the image.
+/// The longest row in bytes: a block ends with a whole row and fits the journal's limit.
 pub(crate) const LONGEST_ROW: usize = LONGEST_BLOCK / 2;
 
 impl Kept {
@@ -66,18 +68,18 @@ impl Kept {
         self.grown.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Whether the journal is longer than what an image of all tables would be.
+    /// Whether the journal has grown by more than a snapshot of all tables would take.
     pub(crate) fn is_due(&self) -> bool {
         let grown = self.grown.load(Ordering::Relaxed);
         grown >= self.least.max(self.last.load(Ordering::Relaxed))
             && !self.is_under_way.load(Ordering::Relaxed)
     }
 
-    /// True: it is, and the caller writes one.
+    /// Begins a checkpoint if one is due; returns true if the caller must write it.
     pub(crate) fn begin_if_due(&self) -> bool {
         let begins = self.is_due() && !self.is_under_way.swap(true, Ordering::AcqRel);
         if begins {
-            // What fails is tried again when as much has come once more.
+            // After a failure the next attempt follows the same growth.
             self.grown.store(0, Ordering::Relaxed);
         }
         begins
@@ -88,23 +90,23 @@ impl Kept {
         self.is_under_way.store(false, Ordering::Release);
     }
 
-    /// One that is under way ends soon, and is not there: the journal has everything.
+    /// Stops a running checkpoint soon. Its snapshot is discarded; the journal has all data.
     pub(crate) fn give_up(&self) {
         self.is_given_up.store(true, Ordering::Relaxed);
     }
 
-    /// Why the last image could not be written. The journal has everything all the same.
+    /// The error of the last checkpoint. The journal has all data nevertheless.
     pub(crate) fn failure(&self) -> Option<String> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.as_ref().map(ToString::to_string)
     }
 
-    /// What the guest keeps at this moment.
+    /// The extension's snapshot as of now.
     pub(crate) fn guest_image(&self) -> Option<Blocks> {
         self.guest.0.as_ref().map(|guest| guest.image())
     }
 
-    /// Writes all tables: first what they consist of, then their rows; then what the guest keeps.
+    /// Writes the table definitions, then the rows, then the extension's blocks.
     pub(crate) fn write(
         &self,
         definitions: &Definitions,

@@ -1,15 +1,15 @@
-//! Decides how values become the key of an index: bytes that are ordered as the values are.
+//! Index keys: values encoded so that comparing the bytes compares the values.
 //!
-//! Every value begins with a byte that says whether there is one, so that nothing comes first. A text ends with two
-//! zeros, and a zero within it is followed by a byte that is none: so a shorter text comes before a longer one that it
-//! begins, whatever columns follow.
+//! Each value begins with a byte that marks null or a value, so that null sorts first. A text ends
+//! with two zero bytes, and a zero byte inside of it is followed by 0xff. So a text sorts before
+//! each longer text with that prefix, whatever columns follow.
 
 use smallvec::SmallVec;
 
 use crate::time::Time;
 use crate::value::Value;
 
-/// The key of one row in one index, without its id. Sixteen bytes stand in place.
+/// The key of one row in one index, without the row's id. Up to sixteen bytes are stored inline.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub(crate) struct Key(SmallVec<[u8; 16]>);
 
@@ -26,7 +26,7 @@ impl Key {
         key
     }
 
-    /// Adds the next column's value.
+    /// Appends the value of the next column.
     pub(crate) fn push(&mut self, value: Value<'_>) {
         let to = &mut self.0;
         if value == Value::Null {
@@ -52,7 +52,7 @@ impl Key {
         &self.0
     }
 
-    /// The least key that is above all that begin with this one; `None`: there is none.
+    /// The least key above all keys with this prefix; `None` if there is no such key.
     pub(crate) fn end(&self) -> Option<Self> {
         let last = self.0.iter().rposition(|byte| *byte != 0xff)?;
         let mut end = self.0[..=last].iter().copied().collect::<SmallVec<[u8; 16]>>();
@@ -60,14 +60,14 @@ impl Key {
         Some(Self(end))
     }
 
-    /// Whether it begins with `start`.
+    /// Whether the key has the prefix `start`.
     pub(crate) fn begins_with(&self, start: &Self) -> bool {
         self.0.starts_with(&start.0)
     }
 }
 
-/// Whole numbers are of 64 bits, with a sign or without. A byte says how many bytes follow and on which side of zero it
-/// lies, which is ordered, and short for numbers that are small.
+/// Encodes an integer of 64 bits, signed or unsigned. The first byte holds the sign and the number
+/// of bytes that follow, so that the encoding is ordered and short for small numbers.
 fn put_whole(to: &mut SmallVec<[u8; 16]>, number: i128) {
     let bytes = if number < 0 { !number } else { number }.cast_unsigned().to_be_bytes();
     let leading = bytes.iter().take_while(|byte| **byte == 0).count();
@@ -91,7 +91,7 @@ fn put_text(to: &mut SmallVec<[u8; 16]>, bytes: &[u8]) {
     to.extend_from_slice(&[0, 0]);
 }
 
-/// IEEE 754's total order: what is below zero is turned around.
+/// Maps a float to an integer in IEEE 754's total order: negative numbers have their bits inverted.
 fn ordered(number: f64) -> u64 {
     let bits = number.to_bits();
     if bits & SIGN == 0 { bits | SIGN } else { !bits }
@@ -125,7 +125,7 @@ mod tests {
     fn column() -> impl Strategy<Value = (Owned, Owned)> {
         (0_usize..7).prop_flat_map(|kind| {
             let one = || prop_oneof![1 => Just(Owned::Null), 6 => value(kind)];
-            // Texts that begin alike, and the byte that ends them.
+            // Texts with a common prefix, and the terminator byte.
             let near = prop_oneof![Just(kind), Just(3), Just(4)].prop_flat_map(|kind| match kind {
                 3 => ("[a\u{0}]{0,4}", "[a\u{0}]{0,4}")
                     .prop_map(|(left, right)| (Owned::Text(left), Owned::Text(right)))

@@ -1,4 +1,5 @@
-//! Decides how tables come back from what the journal has: rows first, then all that can be told from them.
+//! Loading tables at a start: rows from the snapshot and the journal, then the indexes built from
+//! them.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -15,51 +16,53 @@ use crate::state::{
 use crate::store::{Joined, Options, Progress};
 use crate::value::Value;
 
-/// What whoever runs the program should know of a start that went well.
+/// A warning for the operator from a start that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Warning {
-    /// The changes in these records of the journal could not be kept by a repair.
+    /// A repair could not recover the changes in these records.
     Lost(RangeInclusive<Sequence>),
-    /// What the journal has put right by itself.
+    /// The journal repaired itself.
     Journal(journal::Warning),
-    /// Others than tables keep something here, which an [`Archive`](crate::Archive) leaves alone.
+    /// The folder has records of an extension, which an [`Archive`](crate::Archive) leaves
+    /// unchanged.
     Others,
 }
 
-/// What has been read until now.
+/// The tables as loaded so far.
 #[derive(Default)]
 pub(crate) struct Loading {
     stored: Vec<Stored>,
-    /// By the places of the tables in the store.
+    /// Rows by the stored position of their table.
     rows: Vec<Rows>,
-    /// Rows that nobody has said to count, by the numbers of their records.
+    /// Staged rows without a `Taken` record so far, with the sequences of their records.
     staged: Vec<(Sequence, Vec<Write>)>,
-    /// Bytes of records behind the last image.
+    /// Bytes of records after the last snapshot.
     grown: u64,
-    /// Who is given what is not of tables.
+    /// Receives the records that belong to no table.
     guest: Seat,
     warnings: Vec<Warning>,
 }
 
-/// What a store begins with.
+/// A loaded store before its first commit.
 pub(crate) struct Begun {
     pub(crate) definitions: Definitions,
     pub(crate) kept: Kept,
     pub(crate) state: State,
-    /// No id is above this one.
+    /// The highest id of all rows.
     pub(crate) last: RowId,
     pub(crate) warnings: Vec<Warning>,
-    /// The disk had no room for the record that says what tables consist of. The state counts it already.
+    /// The record of table definitions, if the disk had no room for it. The state counts it
+    /// already.
     pub(crate) owed: Option<Vec<u8>>,
 }
 
 impl Loading {
-    /// Nothing yet. What is not of tables goes to `guest`.
+    /// Begins to load. Records that belong to no table are passed to `guest`.
     pub(crate) fn with_guest(guest: Seat) -> Self {
         Self { guest, ..Self::default() }
     }
 
-    /// Takes in the next part.
+    /// Loads the next part.
     pub(crate) fn receive(
         &mut self,
         loaded: Loaded<'_>,
@@ -106,7 +109,8 @@ impl Loading {
                 }
             }
         }
-        // What was staged before and not taken by then never is.
+        // Any record that is not staged ends a load; what was staged before and not taken has no
+        // effect.
         self.staged.clear();
         Ok(())
     }
@@ -140,12 +144,13 @@ impl Loading {
         "what its table consists of was in a record that is lost: `bine data load` makes a folder of a dump".to_owned()
     }
 
-    /// All tables as they were read, for whoever has no program that says what they are.
+    /// All tables as loaded, for tools that do not know the program's schema.
     pub(crate) fn into_parts(self) -> (Vec<Stored>, Vec<Rows>, Vec<Warning>) {
         (self.stored, self.rows, self.warnings)
     }
 
-    /// Joins what was read to what the program says, and writes down what tables consist of from now on.
+    /// Merges the loaded tables with the program's, and writes the new table definitions to the
+    /// journal.
     pub(crate) fn finish(
         self,
         options: Options,
@@ -179,7 +184,7 @@ impl Loading {
     }
 }
 
-/// Every row is read once, and found by its keys from then on.
+/// Decodes each row once and builds the table's indexes.
 fn with_indexes(definition: &Definition, rows: Rows) -> Result<Contents, String> {
     let name = &definition.schema.name;
     let all = &definition.schema.indexes;
@@ -212,21 +217,21 @@ fn with_indexes(definition: &Definition, rows: Rows) -> Result<Contents, String>
     Ok(Contents { rows, indexes })
 }
 
-/// The entries of an index before they are in order. Their bytes lie together: as many small pieces of memory would
-/// leave as many holes behind.
+/// The entries of an index before they are sorted. They share one buffer: separate small
+/// allocations would fragment the heap.
 #[derive(Default)]
 struct Unordered {
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
 }
 
-/// An entry among the bytes.
+/// The position of an entry in the buffer.
 struct Piece {
-    /// Its first bytes as a number, which most comparisons need no more than.
+    /// The first bytes as a number, which decides most comparisons.
     head: u64,
     start: usize,
     length: u32,
-    /// A part of the key is nothing.
+    /// Whether a column of the key is null.
     is_partial: bool,
 }
 
@@ -234,7 +239,7 @@ impl Unordered {
     fn push(&mut self, entry: &[u8], is_partial: bool) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(entry);
-        // With the id there are at least sixteen.
+        // The entry has at least the sixteen bytes of the id.
         let head = entry.first_chunk().copied().map_or(0, u64::from_be_bytes);
         self.pieces.push(Piece { head, start, length: entry.len() as u32, is_partial });
     }
@@ -252,7 +257,7 @@ impl Unordered {
         self.pieces = pieces;
     }
 
-    /// Two rows of the same key. Nothing is not the same as nothing.
+    /// Two rows with the same key. As in SQL, null equals no other null.
     fn twice(&self) -> Option<[RowId; 2]> {
         let key = |piece: &Piece| self.entry(piece).split_last_chunk::<16>().map(|(key, _)| key);
         let mut pairs = self.pieces.windows(2);

@@ -1,6 +1,6 @@
-//! Decides what a record of the journal holds of the tables: the rows that one commit wrote, or what tables consist of.
+//! Journal records of tables: the rows that a commit wrote, and the definitions of all tables.
 //!
-//! docs/formats/rows.md tells every byte.
+//! docs/formats/rows.md describes each byte.
 
 use std::sync::Arc;
 
@@ -9,16 +9,17 @@ use crate::id::RowId;
 use crate::schema::Stored;
 use crate::state::Write;
 
-/// What a record says.
+/// A decoded record.
 #[derive(Debug)]
 pub(crate) enum Record {
-    /// Rows that were put or removed. Tables are named by their places in the last [`Record::Tables`].
+    /// Rows that a commit wrote or removed. A table is identified by its position in the last
+    /// [`Record::Tables`].
     Rows(Vec<Write>),
-    /// What all tables consist of from here on.
+    /// The definitions of all tables from here on.
     Tables(Vec<Stored>),
-    /// Rows that count only if a [`Record::Taken`] says so.
+    /// Rows that take effect only by a later [`Record::Taken`].
     Staged(Vec<Write>),
-    /// What stands in the staged records from that number on counts, in these tables.
+    /// Makes all staged records from that sequence on effective, with these table definitions.
     Taken(u64, Vec<Stored>),
 }
 
@@ -29,18 +30,18 @@ const TAKEN: u8 = 4;
 const PUT: u8 = 1;
 const REMOVED: u8 = 0;
 
-/// The record of a commit. `places` are those of the tables in the store.
+/// Encodes the record of a commit. `places` maps the program's tables to the stored ones.
 pub(crate) fn rows(writes: &[Write], places: &[usize]) -> Vec<u8> {
     put_writes(ROWS, writes, places)
 }
 
-/// The same for rows of which nobody hears before [`taken`].
+/// Encodes rows that take effect by a later [`taken`] record.
 pub(crate) fn staged(writes: &[Write], places: &[usize]) -> Vec<u8> {
     put_writes(STAGED, writes, places)
 }
 
 fn put_writes(kind: u8, writes: &[Write], places: &[usize]) -> Vec<u8> {
-    // What stands before a row has less than 32 bytes.
+    // The bytes of a write before its row are fewer than 32.
     let room = |write: &Write| 32 + write.row.as_ref().map_or(0, |row| row.len());
     let mut record = Vec::with_capacity(1 + writes.iter().map(room).sum::<usize>());
     record.push(kind);
@@ -61,12 +62,12 @@ fn put_writes(kind: u8, writes: &[Write], places: &[usize]) -> Vec<u8> {
     record
 }
 
-/// The record that says what tables consist of.
+/// Encodes the record of table definitions.
 pub(crate) fn tables(tables: &[Stored]) -> Vec<u8> {
     put_tables(vec![TABLES], tables)
 }
 
-/// The record that has all count that was staged from the record `first` on, in tables that consist of this.
+/// Encodes the record that makes everything staged from the record `first` on effective.
 pub(crate) fn taken(first: u64, tables: &[Stored]) -> Vec<u8> {
     let mut record = vec![TAKEN];
     put_number(&mut record, u128::from(first));
@@ -81,7 +82,7 @@ fn put_tables(mut record: Vec<u8>, tables: &[Stored]) -> Vec<u8> {
     record
 }
 
-/// `None`: these bytes are no record.
+/// Decodes a record; `None` if the bytes are invalid.
 pub(crate) fn read(record: &[u8]) -> Option<Record> {
     let mut rest = Bytes(record);
     match rest.byte()? {

@@ -1,8 +1,8 @@
-//! Decides how a row lies in memory and on disk: its values one after the other, in the order in which its table got
-//! its columns.
+//! The encoding of rows in memory and on disk: the values in the order in which the table's columns
+//! were added.
 //!
-//! A row says how many columns there were when it was written, so that a table gets more of them without touching its
-//! rows: docs/formats/rows.md.
+//! A row begins with its number of columns, so that a table can add columns without rewriting rows:
+//! docs/formats/rows.md.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use crate::id::RowId;
 use crate::time::Time;
 use crate::value::{Kind, Value};
 
-/// A row as it is kept. Shared by all who read it.
+/// An encoded row, shared by all readers.
 pub(crate) type Row = Arc<[u8]>;
 
-/// Writes a row.
+/// An encoder for a row.
 #[derive(Debug)]
 pub(crate) struct RowWriter {
     bytes: Vec<u8>,
     column: usize,
-    /// Where the bits are that say which columns hold nothing.
+    /// The position of the null bitmap.
     nulls: usize,
 }
 
-/// Reads a row's values in their order.
+/// A decoder of a row's values, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct RowReader<'r> {
     nulls: &'r [u8],
@@ -33,9 +33,9 @@ pub(crate) struct RowReader<'r> {
 }
 
 impl RowWriter {
-    /// A row of so many columns.
+    /// Begins a row with this number of columns.
     pub(crate) fn new(columns: usize) -> Self {
-        // Few rows are longer, and it does not last.
+        // Most rows are shorter, and the buffer is short-lived.
         let mut bytes = Vec::with_capacity(256);
         put_number(&mut bytes, columns as u128);
         let nulls = bytes.len();
@@ -43,7 +43,7 @@ impl RowWriter {
         Self { bytes, column: 0, nulls }
     }
 
-    /// The value of the next column.
+    /// Appends the value of the next column.
     pub(crate) fn put(&mut self, value: Value<'_>) {
         let column = self.column;
         self.column += 1;
@@ -67,7 +67,7 @@ impl RowWriter {
 }
 
 impl<'r> RowReader<'r> {
-    /// `None`: these bytes are no row.
+    /// Begins to decode; `None` if the bytes are not a row.
     pub(crate) fn new(row: &'r [u8]) -> Option<Self> {
         let mut rest = Bytes(row);
         let columns = rest.count()?;
@@ -75,17 +75,18 @@ impl<'r> RowReader<'r> {
         Some(Self { nulls, rest, column: 0, columns })
     }
 
-    /// How many columns the table had when this was written.
+    /// The number of columns when the row was written.
     pub(crate) const fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Whether all has been read.
+    /// Whether all columns and bytes were read.
     pub(crate) fn is_over(&self) -> bool {
         self.column == self.columns && self.rest.is_empty()
     }
 
-    /// The next value, which is of that kind or nothing. `None`: it is not, or there are no more.
+    /// The next value, of the type `kind` or null. `None` if the bytes are invalid or the row has
+    /// ended.
     #[inline]
     pub(crate) fn next(&mut self, kind: &Kind) -> Option<Value<'r>> {
         let column = self.column;
@@ -118,7 +119,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A value that owns what it holds, for tests to make up.
+    /// A value that owns its data, for generated tests.
     #[derive(Clone, Debug)]
     pub(crate) enum Owned {
         Null,
@@ -152,7 +153,7 @@ pub(crate) mod tests {
         [Kind::Bool, whole, Kind::Float, Kind::Text, Kind::Bytes, Kind::Time, reference]
     }
 
-    /// A value of the kind of that number.
+    /// A value of the type with this number.
     pub(crate) fn value(kind: usize) -> BoxedStrategy<Owned> {
         match kind {
             0 => any::<bool>().prop_map(Owned::Bool).boxed(),

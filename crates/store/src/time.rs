@@ -1,10 +1,10 @@
-//! Decides what a moment is, and how it is written as text and read from it (RFC 3339).
+//! Points in time, formatted and parsed as in RFC 3339.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A moment, in microseconds since 1970-01-01T00:00:00Z.
+/// A point in time, in microseconds since 1970-01-01T00:00:00Z.
 ///
 /// ```
 /// use bine_store::Time;
@@ -19,18 +19,18 @@ pub struct Time(pub i64);
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
-/// Days of 400 years, after which all repeats.
+/// Days of 400 years, after which the calendar repeats.
 const ERA: i64 = 146_097;
-/// From the first of March of the year 0 to the beginning of 1970.
+/// Days from the first of March of the year 0 to the beginning of 1970.
 const BEFORE_1970: i64 = 719_468;
 
 impl Time {
-    /// By the system's clock.
+    /// The current time of the system's clock.
     pub fn now() -> Self {
         Self::from(SystemTime::now())
     }
 
-    /// Whole seconds since 1970; 0 for what lies before.
+    /// Whole seconds since 1970; 0 for earlier times.
     pub fn unix(self) -> u64 {
         u64::try_from(self.0.div_euclid(SECOND)).unwrap_or(0)
     }
@@ -38,7 +38,7 @@ impl Time {
 
 impl From<SystemTime> for Time {
     fn from(time: SystemTime) -> Self {
-        // No clock is set so far that the microseconds do not fit.
+        // The clock's range fits into the microseconds of an `i64`.
         let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
         Self(match time.duration_since(UNIX_EPOCH) {
             Ok(since) => micros(since),
@@ -47,7 +47,8 @@ impl From<SystemTime> for Time {
     }
 }
 
-/// As RFC 3339 writes it, in UTC; years of more than four digits as ECMAScript does, with a sign and six.
+/// Formats the time as RFC 3339 does, in UTC; a year of more than four digits has a sign and six
+/// digits, as in ECMAScript.
 impl fmt::Display for Time {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, within) = (self.0.div_euclid(DAY), self.0.rem_euclid(DAY));
@@ -66,7 +67,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// A text that is no moment.
+/// The error for a text that is not a point in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoTime;
 
@@ -81,7 +82,7 @@ impl std::error::Error for NoTime {}
 impl FromStr for Time {
     type Err = NoTime;
 
-    /// Reads it as it is written, with fewer digits of a second too.
+    /// Parses the displayed form, also with fewer digits of a second.
     fn from_str(text: &str) -> Result<Self, NoTime> {
         read(text).ok_or(NoTime)
     }
@@ -126,8 +127,8 @@ fn digits(text: &str) -> Option<i64> {
     text.parse().ok().filter(|_| is_plain)
 }
 
-/// Year, month and day of a day since 1970. Years are counted from March on here, so that the leap day is the last
-/// (Howard Hinnant's `civil_from_days`).
+/// Year, month and day of a day since 1970. The algorithm counts years from March, so that the leap
+/// day is the last day of a year (Howard Hinnant's `civil_from_days`).
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + BEFORE_1970;
     let (era, day) = (days.div_euclid(ERA), days.rem_euclid(ERA));
@@ -139,7 +140,7 @@ fn date(days: i64) -> (i64, i64, i64) {
     (year + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// The other way.
+/// The inverse of `date`.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));

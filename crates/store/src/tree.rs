@@ -1,9 +1,10 @@
-//! Decides how the rows of a table and its indexes are kept in order, so that the next moment shares with this one all
-//! that has not changed.
+//! A persistent ordered map for the rows of a table and for its indexes. Successive versions share
+//! what did not change.
 //!
-//! A B+ tree whose nodes are shared by all moments that have them: a change copies those on the way to its entry, unless
-//! nobody else has them. Entries stand packed in the leaves, so that a look needs few lines of memory and a row little
-//! more than its own bytes: docs/decisions/0011-a-tree-of-its-own.md has the figures.
+//! A B+ tree whose nodes are shared between versions: an update copies the nodes on the path to its
+//! entry, unless it owns them. Entries are packed in the leaves, so that a lookup touches few cache
+//! lines and a row takes little more than its own bytes: docs/decisions/0011-a-tree-of-its-own.md
+//! has the figures.
 
 mod entries;
 
@@ -15,7 +16,7 @@ use smallvec::SmallVec;
 
 use entries::{Entries, MOST};
 
-/// Entries by the order of their keys. A key has `KEY` bytes, or fewer if there is no value behind it.
+/// A sorted map. A key has `KEY` bytes, or fewer if its value is empty.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree<const KEY: usize> {
     root: Node<KEY>,
@@ -28,37 +29,37 @@ enum Node<const KEY: usize> {
     Inner(Arc<Inner<KEY>>),
 }
 
-/// Invariant: there is a child more than there are separators, and all of a child's keys are below the separator behind
-/// it, and none is below the one before it.
+/// An inner node. Invariant: it has one child more than separators; all keys of a child are below
+/// the separator after it and not below the separator before it.
 #[derive(Debug)]
 struct Inner<const KEY: usize> {
     separators: Entries<KEY>,
-    /// In place, or each look would have one more way to go.
+    /// Stored inline, which saves each lookup one pointer.
     children: SmallVec<[Node<KEY>; MOST]>,
 }
 
-/// A node that was parted from the one before it, and what lies between them.
+/// The right part of a split node, and the separator before it.
 type Parted<const KEY: usize> = (Vec<u8>, Node<KEY>);
 
-/// Entries between two places, from both ends.
+/// A range of entries, iterated from both ends.
 #[derive(Clone)]
 pub(crate) struct Range<'t, const KEY: usize> {
     front: Place<'t, KEY>,
     back: Place<'t, KEY>,
 }
 
-/// Between two entries.
+/// A position between two entries.
 #[derive(Clone)]
 struct Place<'t, const KEY: usize> {
-    /// The nodes above, the root first, and which of their children this is in.
+    /// The path from the root, with the index of the child at each node.
     above: SmallVec<[(&'t Inner<KEY>, usize); 6]>,
     leaf: &'t Entries<KEY>,
-    /// How many of the leaf's entries lie before it.
+    /// The number of the leaf's entries before the position.
     before: usize,
 }
 
 impl<const KEY: usize> Tree<KEY> {
-    /// Puts an entry, in the place of the one that has this key if there is one.
+    /// Inserts an entry, or replaces the value of its key.
     pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) {
         let (is_new, parted) = self.root.insert(key, value);
         self.length += usize::from(is_new);
@@ -70,7 +71,7 @@ impl<const KEY: usize> Tree<KEY> {
         }
     }
 
-    /// Removes the entry of this key, if there is one.
+    /// Removes the entry with this key, if it exists.
     pub(crate) fn remove(&mut self, key: &[u8]) {
         if self.get(key).is_none() {
             return;
@@ -84,8 +85,8 @@ impl<const KEY: usize> Tree<KEY> {
         }
     }
 
-    /// Takes over what a younger form of this tree has where that key is. Done for all keys by which they differ, both
-    /// have the same entries; and what had been copied for this one alone serves again.
+    /// Adopts a newer version's nodes on the path to `key`. After this for each key that differs,
+    /// both versions have the same entries, and the nodes that only this version owned are reused.
     pub(crate) fn follow(&mut self, younger: &Self, key: &[u8]) {
         self.length = younger.length;
         self.root.follow(&younger.root, key);
@@ -95,7 +96,7 @@ impl<const KEY: usize> Tree<KEY> {
         self.length
     }
 
-    /// The value of the entry of this key.
+    /// The value of this key.
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Option<&[u8]> {
         let mut node = &self.root;
@@ -107,7 +108,8 @@ impl<const KEY: usize> Tree<KEY> {
         }
     }
 
-    /// Keys and values in their order: those from `from` on, and before `until`, which is not below it.
+    /// Keys and values in order, from `from` (inclusive) to `until` (exclusive). `until` must not
+    /// be below `from`.
     pub(crate) fn range(&self, from: Option<&[u8]>, until: Option<&[u8]>) -> Range<'_, KEY> {
         let last = |inner: &Inner<KEY>| inner.children.len() - 1;
         let front = match from {
@@ -150,13 +152,13 @@ impl<const KEY: usize> Default for Tree<KEY> {
 }
 
 impl<const KEY: usize> Node<KEY> {
-    /// Whether the entry is one more, and what had to be parted from this node.
+    /// Returns whether the entry is new, and the right part if the node was split.
     fn insert(&mut self, key: &[u8], value: &[u8]) -> (bool, Option<Parted<KEY>>) {
         match self {
             Self::Leaf(leaf) => {
                 let found = leaf.find(key);
                 if Arc::get_mut(leaf).is_none() {
-                    // With room from the beginning, or its bytes would be copied once more.
+                    // Allocate with room for the entry: a reallocation would copy the bytes again.
                     *leaf = Arc::new(leaf.with_room(key.len() + value.len()));
                 }
                 let own = Arc::make_mut(leaf);
@@ -181,7 +183,7 @@ impl<const KEY: usize> Node<KEY> {
         }
     }
 
-    /// Removes an entry that is there.
+    /// Removes an entry that exists.
     fn remove(&mut self, key: &[u8]) {
         match self {
             Self::Leaf(leaf) => {
@@ -201,7 +203,8 @@ impl<const KEY: usize> Node<KEY> {
     fn follow(&mut self, younger: &Self, key: &[u8]) {
         match (&mut *self, younger) {
             (Self::Inner(own), Self::Inner(younger)) => {
-                // Between the same separators lie the same keys, so that no other child can differ by this one.
+                // With equal separators each child has the same key range, so no other child
+                // differs by this key.
                 let like = |own: &&mut Inner<KEY>| own.separators.is_same(&younger.separators);
                 if let Some(own) = Arc::get_mut(own).filter(like) {
                     let child = younger.child(key);
@@ -215,7 +218,7 @@ impl<const KEY: usize> Node<KEY> {
         }
     }
 
-    /// How many entries or children it has.
+    /// The number of entries or children.
     fn len(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.len(),
@@ -223,7 +226,7 @@ impl<const KEY: usize> Node<KEY> {
         }
     }
 
-    /// How many have it.
+    /// The number of owners.
     fn shares(&self) -> usize {
         match self {
             Self::Leaf(leaf) => Arc::strong_count(leaf),
@@ -239,19 +242,20 @@ impl<const KEY: usize> Node<KEY> {
     }
 }
 
-/// Parts a leaf before the entry at `at`.
+/// Splits a leaf before the entry at `at`.
 fn part<const KEY: usize>(leaf: &mut Entries<KEY>, at: usize) -> Parted<KEY> {
     let right = leaf.split_off(at);
     let (last, first) = (leaf.key(leaf.len() - 1), right.key(0));
-    // As short as can be. The last is below the first, so this one has a byte more than both have in common.
+    // The shortest separator: the last key is below the first, so it is one byte longer than their
+    // common prefix.
     let separator = first[..=entries::common(last, first)].to_vec();
     (separator, Node::Leaf(Arc::new(right)))
 }
 
 impl<const KEY: usize> Clone for Inner<KEY> {
     fn clone(&self) -> Self {
-        // The counts of the children lie in lines of memory of their own. Looked at first, they come all at once, and
-        // not one after the other as they are counted up.
+        // The reference counts of the children are on separate cache lines. Reading them first lets
+        // the loads overlap, while incrementing one after another would wait for each.
         let counts = self.children.iter().map(Node::shares);
         black_box(counts.sum::<usize>());
         Self { separators: self.separators.clone(), children: self.children.clone() }
@@ -259,13 +263,13 @@ impl<const KEY: usize> Clone for Inner<KEY> {
 }
 
 impl<const KEY: usize> Inner<KEY> {
-    /// Which child a key is in, if it is there.
+    /// The index of the child that contains a key.
     #[inline]
     fn child(&self, key: &[u8]) -> usize {
         self.separators.find(key).map_or_else(|place| place, |place| place + 1)
     }
 
-    /// Takes in what was parted from a child, and parts itself if that is one too many.
+    /// Inserts the right part of a split child, and splits this node if it is full.
     fn insert(&mut self, child: usize, (separator, right): Parted<KEY>) -> Option<Parted<KEY>> {
         self.separators.insert(child, &separator, &[]);
         self.children.insert(child + 1, right);
@@ -273,7 +277,7 @@ impl<const KEY: usize> Inner<KEY> {
         if self.separators.parting(child).is_none() || count < 3 {
             return None;
         }
-        // What comes in order leaves full ones behind, and two children go on.
+        // Keys in ascending order fill each node before the next; two children move on.
         let at = if child + 1 == count { count - 2 } else { count / 2 };
         let separators = self.separators.split_off(at + 1);
         let between = self.separators.key(at).to_vec();
@@ -282,7 +286,7 @@ impl<const KEY: usize> Inner<KEY> {
         Some((between, Node::Inner(Arc::new(Self { separators, children }))))
     }
 
-    /// Joins a child that has become small with one beside it.
+    /// Merges a child that has become small with a neighbor.
     fn join(&mut self, child: usize) {
         if self.children[child].len() >= MOST / 4 || self.children.len() == 1 {
             return;
@@ -312,7 +316,7 @@ impl<const KEY: usize> Inner<KEY> {
 }
 
 impl<const KEY: usize> Place<'_, KEY> {
-    /// Goes on to before the first entry of the next leaf. `None`: there is none.
+    /// Moves before the first entry of the next leaf. `None` if this is the last one.
     fn next_leaf(&mut self) -> Option<()> {
         self.turn(|inner, child| (child + 1 < inner.children.len()).then_some(child + 1))?;
         self.descend(|_| 0);
@@ -320,7 +324,7 @@ impl<const KEY: usize> Place<'_, KEY> {
         Some(())
     }
 
-    /// Goes back to behind the last entry of the leaf before. `None`: there is none.
+    /// Moves after the last entry of the previous leaf. `None` if this is the first one.
     fn leaf_before(&mut self) -> Option<()> {
         self.turn(|_, child| child.checked_sub(1))?;
         self.descend(|inner| inner.children.len() - 1);
@@ -328,7 +332,7 @@ impl<const KEY: usize> Place<'_, KEY> {
         Some(())
     }
 
-    /// Goes up to the nearest node that has another child in that direction, and chooses it.
+    /// Moves up to the nearest node with a further child in that direction, and selects this child.
     fn turn(&mut self, other: impl Fn(&Inner<KEY>, usize) -> Option<usize>) -> Option<()> {
         while let Some((inner, child)) = self.above.pop() {
             if let Some(child) = other(inner, child) {
@@ -339,7 +343,7 @@ impl<const KEY: usize> Place<'_, KEY> {
         None
     }
 
-    /// Goes down from the chosen child of the lowest node.
+    /// Moves down from the selected child to a leaf.
     fn descend(&mut self, choose: impl Fn(&Inner<KEY>) -> usize) {
         while let Some(&(inner, child)) = self.above.last() {
             match &inner.children[child] {

@@ -1,4 +1,4 @@
-//! Decides of which kinds a column can be, and what a value of each is.
+//! Column types, their values, and the Rust types that map to them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,59 +7,59 @@ use crate::id::{Id, RowId};
 use crate::schema::Table;
 use crate::time::Time;
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Kind {
     /// True or false.
     Bool,
-    /// A whole number between these, inclusive, within 64 bits.
+    /// An integer between these bounds, inclusive, within 64 bits.
     Whole {
-        /// The least.
+        /// The lower bound.
         least: i128,
-        /// The greatest.
+        /// The upper bound.
         most: i128,
     },
-    /// A number of 64 bits in floating point (IEEE 754).
+    /// A floating-point number of 64 bits (IEEE 754).
     Float,
     /// Text.
     Text,
     /// Bytes.
     Bytes,
-    /// A moment.
+    /// A point in time.
     Time,
-    /// One of these words.
+    /// One word of an enum.
     Word(Words),
-    /// The id of a row of the table of this name.
+    /// The id of a row in the table with this name.
     Reference(Cow<'static, str>),
 }
 
-/// Words of which a column holds one.
+/// The words of an enum column.
 pub type Words = Cow<'static, [Cow<'static, str>]>;
 
-/// What a column holds in one row.
+/// The value of a column in one row.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Value<'v> {
-    /// Nothing, in a column that may.
+    /// Null, in an optional column.
     Null,
     /// True or false.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Whole(i128),
-    /// A number in floating point.
+    /// A floating-point number.
     Float(f64),
     /// Text.
     Text(&'v str),
     /// Bytes.
     Bytes(&'v [u8]),
-    /// A moment.
+    /// A point in time.
     Time(Time),
-    /// A word, by its place among those of its column.
+    /// A word of an enum, by its position.
     Word(u16),
-    /// A row.
+    /// The id of a row.
     Id(RowId),
 }
 
-/// A type of a column.
+/// A Rust type that a column can have.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no type of a column",
     label = "no column holds this",
@@ -67,21 +67,21 @@ pub enum Value<'v> {
     note = "it names a row of another table by its `Id<Row>`, may hold nothing as an `Option`, and of several values each is a row of its own"
 )]
 pub trait Field: Sized {
-    /// Its kind.
+    /// The column type.
     fn kind() -> Kind;
 
-    /// Whether there may be nothing.
+    /// Whether the column accepts null.
     const IS_OPTIONAL: bool = false;
 
-    /// What is kept of it.
+    /// The value to store.
     fn value(&self) -> Value<'_>;
 
-    /// What was kept. `None`: the value is of another kind, or cannot be had in this type.
+    /// Converts a stored value. `None` if it has another type or does not fit this one.
     fn from_value(value: Value<'_>) -> Option<Self>;
 }
 
 impl Kind {
-    /// Whether a value is of this kind. [`Value::Null`] is of none.
+    /// Whether a value has this type. [`Value::Null`] has no type.
     pub fn admits(&self, value: Value<'_>) -> bool {
         match (self, value) {
             (Self::Whole { least, most }, Value::Whole(number)) => {
@@ -98,20 +98,20 @@ impl Kind {
         }
     }
 
-    /// Whether every value of `older` is one of this kind, and means the same.
+    /// Whether every value of `older` is also a value of this type, with the same meaning.
     pub fn widens(&self, older: &Self) -> bool {
         match (self, older) {
             (Self::Whole { least, most }, Self::Whole { least: low, most: high }) => {
                 least <= low && most >= high
             }
-            // A word is kept by its place.
+            // A word is stored by its position.
             (Self::Word(words), Self::Word(before)) => words.starts_with(before),
             (own, older) => own == older,
         }
     }
 }
 
-/// As in a message.
+/// The type's name in messages.
 impl fmt::Display for Kind {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Decides how moments and ids cross to other programs: as their texts, whatever serde's format is.
+//! Serde support: points in time and ids are serialized as text in every format.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use serde::ser::{Serialize, Serializer};
 use crate::id::{Id, RowId};
 use crate::time::Time;
 
-/// Takes what is read from its text.
+/// A visitor that parses text.
 struct Texts<T>(PhantomData<T>, &'static str);
 
 impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for Texts<T> {
@@ -31,7 +31,8 @@ impl Serialize for Time {
     }
 }
 
-/// Most answers of services that insert a row are its id: no text is made for it elsewhere.
+/// The most common response of a service that inserts a row is its id, so this avoids an
+/// allocation.
 impl Serialize for RowId {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.write_to(&mut [0; Self::LENGTH]))
@@ -76,7 +77,7 @@ mod tests {
         check(&Time(1_795_253_400_000_001), "\"2026-11-21T09:30:00.000001Z\"");
         let row = RowId::from_number(0x0193_f9a0_4c5e_7b3a_9c1d_5e6f_7081_9203);
         check(&row, "\"0193f9a0-4c5e-7b3a-9c1d-5e6f70819203\"");
-        // Of a table of which nothing is asked.
+        // An id whose table type has no traits.
         check(&Id::<()>::of(row), "\"0193f9a0-4c5e-7b3a-9c1d-5e6f70819203\"");
     }
 

@@ -1,7 +1,8 @@
-//! Decides what this room asks of an operating system: one folder, flat, and the files in it.
+//! The store's interface to the file system: one flat folder and its files.
 //!
-//! The seam is narrow so that everything behind it can be tried on a disk that fails: [`RealFolder`]
-//! is the system's, [`SimulatedFolder`] one in memory that tears, forgets and fills up by a seed.
+//! The interface is narrow so that tests can run the whole store on a failing disk: [`RealFolder`]
+//! uses the operating system, [`SimulatedFolder`] is an in-memory folder that tears writes, loses
+//! unsynced data and fills up, driven by a seed.
 
 mod real;
 mod simulated;
@@ -12,126 +13,127 @@ pub use real::RealFolder;
 pub use real::{boot, random};
 pub use simulated::{Fault, SimulatedFolder};
 
-/// A folder that holds one store. Names are plain: no separators, no folders within.
+/// A folder that holds one store. File names contain no separators, and there are no subfolders.
 pub trait Folder: Send + Sync {
-    /// What a person calls it, for messages.
+    /// The folder's name in messages.
     fn name(&self) -> String;
 
-    /// The names of all files in it, in no order.
+    /// The names of all files, in any order.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// An I/O error of the system.
     fn list(&self) -> io::Result<Vec<String>>;
 
     /// Opens a file for reading and writing.
     ///
     /// # Errors
     ///
-    /// The system's; `NotFound` if it is not there.
+    /// An I/O error of the system; `NotFound` if the file does not exist.
     fn open(&self, name: &str) -> io::Result<Box<dyn File>>;
 
-    /// Makes a file that is not there yet.
+    /// Creates a new file.
     ///
     /// # Errors
     ///
-    /// The system's; `AlreadyExists` if it is there.
+    /// An I/O error of the system; `AlreadyExists` if the file exists.
     fn create(&self, name: &str) -> io::Result<Box<dyn File>>;
 
-    /// Gives a file another name, at once: whoever had that name is gone. Durable after
+    /// Renames a file atomically, and replaces a file with the new name. Durable after
     /// [`sync`](Self::sync).
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// An I/O error of the system.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file. Durable after [`sync`](Self::sync).
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// An I/O error of the system.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Returns when every name made, changed or removed so far is durable.
+    /// Makes all created, renamed and removed names durable.
     ///
     /// # Errors
     ///
-    /// The system's. What is durable then is unknown.
+    /// An I/O error of the system. It is then unknown which names are durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// Locks the folder by a file of this name, for as long as the value lives or the process does.
+    /// Locks the folder with a lock file of this name, until the value is dropped or the process
+    /// ends.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::WouldBlock`] if another has it, with a message that names its process if known.
+    /// [`ErrorKind::WouldBlock`] if another process holds the lock; the message is its process id
+    /// if known.
     fn lock(&self, name: &str) -> io::Result<Box<dyn Lock>>;
 
-    /// How many bytes the file system has left for this process, as far as it says so; `u64::MAX` if it does not. A quota
-    /// may leave less.
+    /// The free bytes of the file system, `u64::MAX` if unknown. A quota may allow less.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// An I/O error of the system.
     fn available(&self) -> io::Result<u64> {
         Ok(u64::MAX)
     }
 
-    /// A number nobody can guess.
+    /// An unpredictable number.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// An I/O error of the system.
     fn chance(&self) -> io::Result<u64>;
 }
 
-/// An open file. Reads and writes name their place; nothing is durable before a sync.
+/// An open file. Reads and writes take an offset; writes are durable after a sync.
 pub trait File: Send + Sync {
-    /// Reads at most `buffer.len()` bytes at `at`; 0 only at the end of the file.
+    /// Reads at most `buffer.len()` bytes at `at`. Returns 0 only at the end of the file.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// An I/O error of the system.
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize>;
 
-    /// Writes bytes at `at`, perhaps only the first of them, and says how many.
+    /// Writes bytes at `at`, possibly fewer than given, and returns how many.
     ///
     /// # Errors
     ///
-    /// The system's; none of the bytes of this call are written then.
+    /// An I/O error of the system; the call then wrote no byte.
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize>;
 
-    /// Makes the file `length` bytes long, with room on the disk for all of them; what was not
-    /// written reads as zeros.
+    /// Extends the file to `length` bytes and allocates their disk space. Unwritten bytes read as
+    /// zero.
     ///
     /// # Errors
     ///
-    /// The system's; [`is_full`] tells whether only room is missing.
+    /// An I/O error of the system; [`is_full`] detects a lack of room.
     fn reserve(&self, length: u64) -> io::Result<()>;
 
-    /// Cuts the file to `length` bytes.
+    /// Truncates the file to `length` bytes.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// An I/O error of the system.
     fn truncate(&self, length: u64) -> io::Result<()>;
 
-    /// The length in bytes.
+    /// The file's length in bytes.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// An I/O error of the system.
     fn size(&self) -> io::Result<u64>;
 
-    /// Returns when all bytes written are durable (fdatasync).
+    /// Makes all written bytes durable (fdatasync).
     ///
     /// # Errors
     ///
-    /// The system's. What is durable then is unknown, and asking again would be answered wrongly:
-    /// the system forgets which pages it failed to write.
+    /// An I/O error of the system. It is then unknown which bytes are durable, and a second sync
+    /// may report success wrongly: the system forgets which pages it failed to write.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// The same for bytes and length (fsync).
+    /// Makes bytes and length durable (fsync).
     ///
     /// # Errors
     ///
@@ -139,11 +141,11 @@ pub trait File: Send + Sync {
     fn sync_all(&self) -> io::Result<()>;
 }
 
-/// A held lock; dropping it lets go.
+/// A held lock, released on drop.
 pub trait Lock: Send + Sync {}
 
-/// Whether an error says that there is no room now, where there may be some later: blocks, a quota,
-/// the longest file allowed, descriptors, or the system's own memory.
+/// Whether an error is a lack of room that may pass: blocks, a quota, the file size limit, file
+/// descriptors, or kernel memory.
 pub fn is_full(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let passing = [Errno::DQUOT, Errno::FBIG, Errno::MFILE, Errno::NFILE, Errno::NOMEM];
@@ -151,11 +153,11 @@ pub fn is_full(error: &io::Error) -> bool {
         || Errno::from_io_error(error).is_some_and(|errno| passing.contains(&errno))
 }
 
-/// Writes all of the bytes, in as many steps as the system takes.
+/// Writes all bytes, with as many calls as needed.
 ///
 /// # Errors
 ///
-/// As [`File::write_at`]; some of the bytes may be written.
+/// As [`File::write_at`]; a part of the bytes may be written.
 pub fn write_all(file: &dyn File, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, at) {
@@ -171,7 +173,7 @@ pub fn write_all(file: &dyn File, mut bytes: &[u8], mut at: u64) -> io::Result<(
     Ok(())
 }
 
-/// Fills the buffer as far as the file reaches, and says how far that was.
+/// Reads until the buffer is full or the file ends, and returns the number of bytes read.
 ///
 /// # Errors
 ///

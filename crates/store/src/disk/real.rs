@@ -1,4 +1,4 @@
-//! Decides how the folder of a store is asked of Linux.
+//! The store's folder on Linux.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -11,23 +11,23 @@ use rustix::rand::GetRandomFlags;
 
 use super::{File, Folder, Lock, read_full, write_all};
 
-/// A folder of the system's, held open: renaming it meanwhile does no harm.
+/// A folder of the file system. It is held open, so renaming it has no effect on the store.
 pub struct RealFolder {
     path: PathBuf,
     folder: OwnedFd,
 }
 
-/// Rows may be anybody's secrets.
+/// Only the owner may read the files: rows may contain secrets.
 const ONLY_THE_OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
-/// Written where the system cannot reserve.
+/// Written where the file system does not support `fallocate`.
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 impl RealFolder {
-    /// Opens the folder at `path`, and makes it, with all above it, if it is not there.
+    /// Opens the folder at `path`, and creates it with its parents if it does not exist.
     ///
     /// # Errors
     ///
-    /// The system's, with the path.
+    /// An I/O error of the system, with the path.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let named = |error: io::Error| {
@@ -37,7 +37,8 @@ impl RealFolder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
             .map_err(|errno| named(errno.into()))?;
-        // The folder's own name must outlast a power loss too. Not every system lets it be synced.
+        // The folder's own name must survive a power failure too. Some file systems reject this
+        // sync.
         if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
             let _ = fs::File::open(above).and_then(|above| above.sync_all());
         }
@@ -59,7 +60,7 @@ impl Folder for RealFolder {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.folder)? {
-            // A name that is no text is none of ours.
+            // File names of the store are valid UTF-8.
             if let Ok(name) = entry?.file_name().to_str() {
                 names.push(name.to_owned());
             }
@@ -101,7 +102,7 @@ impl Folder for RealFolder {
             }
             Err(errno) => return Err(errno.into()),
         }
-        // Only for the message of whoever comes second; on a full disk it is empty.
+        // The process id serves a second process's error message; on a full disk the file is empty.
         let process = format!("{}\n", std::process::id());
         let _ = file.truncate(0).and_then(|()| write_all(&file, process.as_bytes(), 0));
         Ok(Box::new(Held(file)))
@@ -119,17 +120,17 @@ impl Folder for RealFolder {
     }
 }
 
-/// Fills `bytes`, at most 256, with what nobody can foresee.
+/// Fills at most 256 bytes with unpredictable data.
 ///
 /// # Panics
 ///
-/// The system has nothing of the kind, which no Linux since 2014 says.
+/// The system has no random source, which Linux has had since 2014.
 pub fn random(bytes: &mut [u8]) {
     fill(bytes).expect("the system's own source");
 }
 
-/// Names this run of the system: what was written in an earlier one may not have reached the disk. `None`: it cannot
-/// be told.
+/// The id of the system's current boot: data that an earlier boot wrote may not have reached the
+/// disk. `None` if it is unknown.
 pub fn boot() -> Option<[u8; 16]> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let digits: Vec<u8> = text.trim().bytes().filter(|byte| *byte != b'-').collect();
@@ -141,7 +142,7 @@ pub fn boot() -> Option<[u8; 16]> {
 }
 
 fn fill(bytes: &mut [u8]) -> io::Result<()> {
-    // Up to 256 bytes come whole or not at all.
+    // Requests of up to 256 bytes are not interrupted halfway.
     retry_on_intr(|| rustix::rand::getrandom(&mut *bytes, GetRandomFlags::empty()))?;
     Ok(())
 }
@@ -191,7 +192,7 @@ impl File for RealFile {
     }
 }
 
-/// The lock belongs to the open file and ends with it.
+/// A held lock. The lock belongs to the open file and ends with it.
 struct Held(#[expect(dead_code, reason = "it is held, not used")] RealFile);
 
 impl Lock for Held {}

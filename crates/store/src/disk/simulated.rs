@@ -1,10 +1,16 @@
-//! Decides how a disk may fail, in memory and by a seed, so that every failure can be had again.
+//! A simulated disk in memory. A seed determines its failures, so that each failure can be
+//! reproduced.
 //!
-//! What it models: a sync that fails forgets which sectors it failed to write, while readers go on
-//! seeing them; at a power loss each sector written since the last sync holds any of the contents
-//! it had since then, each for itself; a name made, changed or removed since the folder's last sync
-//! is so or is not, each for itself; a write takes only its first bytes; room runs out; the end of a
-//! file that was synced is lost.
+//! The model:
+//!
+//! - A failed sync forgets which sectors it failed to write, while readers still see them.
+//! - On a power failure each sector written since the last sync holds any of its contents since
+//!   then, independently of other sectors.
+//! - A name created, changed or removed since the folder's last sync may revert, independently of
+//!   other names.
+//! - A write may be short.
+//! - The disk may be full.
+//! - The disk may lose the end of a synced file.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -14,59 +20,59 @@ use rustix::io::Errno;
 
 use super::{File, Folder, Lock};
 
-/// A folder in memory; every handle of it sees the same.
+/// A folder in memory. Its handles share one state.
 #[derive(Clone)]
 pub struct SimulatedFolder {
     state: Arc<Mutex<State>>,
-    /// The process that has this handle, if it is not that of the test itself.
+    /// The process of this handle; `None` for the test itself.
     life: Option<u64>,
 }
 
-/// How an operation goes wrong.
+/// The failure of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// The disk fails (EIO).
     Broken,
-    /// There is no room (ENOSPC).
+    /// The disk is full (ENOSPC).
     Full,
-    /// A write or a read is short, or interrupted before it began. Others go well.
+    /// A write or a read is short, or is interrupted at its begin. Other operations succeed.
     Short,
-    /// The process ends here: this operation and all after it fail, until
+    /// The process dies: this operation and all later ones fail, until
     /// [`revive`](SimulatedFolder::revive) or [`lose_power`](SimulatedFolder::lose_power).
     Death,
 }
 
-/// What a disk writes whole or not at all.
+/// The unit of atomic writes.
 const SECTOR: usize = 512;
 
 struct State {
     random: u64,
     files: Vec<Content>,
-    /// Names as they are seen.
+    /// Names as readers see them.
     names: BTreeMap<String, usize>,
-    /// Names as they are on the disk.
+    /// Names on the disk.
     durable_names: BTreeMap<String, usize>,
-    /// What was done to names since the last sync.
+    /// Changes of names since the last sync.
     renamed: Vec<Renaming>,
-    /// Bytes that are left.
+    /// Free bytes.
     room: u64,
-    /// Operations so far; the faults name their place by it.
+    /// The number of operations so far, by which faults are scheduled.
     operations: u64,
     faults: BTreeMap<u64, Fault>,
     is_dead: bool,
     is_locked: bool,
-    /// Counts deaths: a handle of an earlier process is dead for ever.
+    /// The number of deaths. Handles of an earlier process stay unusable.
     life: u64,
 }
 
 #[derive(Default)]
 struct Content {
-    /// As it is seen.
+    /// The bytes as readers see them.
     seen: Vec<u8>,
     durable: Vec<u8>,
-    /// What each sector has held since the last sync; shorter than a sector at the end of a file.
+    /// The contents of each sector since the last sync; at the end of a file shorter than a sector.
     unsynced: BTreeMap<usize, Vec<Vec<u8>>>,
-    /// Which lengths the file has had since then.
+    /// The lengths of the file since the last sync.
     lengths: Vec<usize>,
 }
 
@@ -77,7 +83,7 @@ enum Renaming {
 }
 
 impl SimulatedFolder {
-    /// An empty one with so many bytes of room, whose luck is decided by `seed`.
+    /// Creates an empty folder with `room` free bytes. `seed` determines its random choices.
     pub fn new(seed: u64, room: u64) -> Self {
         let state = State {
             random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
@@ -95,46 +101,47 @@ impl SimulatedFolder {
         Self { state: Arc::new(Mutex::new(state)), life: None }
     }
 
-    /// A handle for the process that begins here. With that it ends, even if a thread still has it.
+    /// A handle of the process that begins here. It fails once that process has ended, even if a
+    /// thread still uses it.
     #[must_use]
     pub fn process(&self) -> Self {
         let life = Some(self.state().life);
         Self { state: Arc::clone(&self.state), life }
     }
 
-    /// The operation that comes after `ahead` others goes wrong so.
+    /// Schedules a fault for the operation that follows `ahead` further ones.
     pub fn fail(&self, ahead: u64, fault: Fault) {
         let mut state = self.state();
         let at = state.operations + ahead;
         state.faults.insert(at, fault);
     }
 
-    /// Nothing planned goes wrong any more.
+    /// Cancels all scheduled faults.
     pub fn heal(&self) {
         self.state().faults.clear();
     }
 
-    /// Sets how many bytes are left.
+    /// Sets the number of free bytes.
     pub fn set_room(&self, room: u64) {
         self.state().room = room;
     }
 
-    /// How many bytes are left.
+    /// The number of free bytes.
     pub fn room(&self) -> u64 {
         self.state().room
     }
 
-    /// Operations so far.
+    /// The number of operations so far.
     pub fn operations(&self) -> u64 {
         self.state().operations
     }
 
-    /// The process ends and another begins; the disk was never without power.
+    /// Starts a new process without a power failure.
     pub fn revive(&self) {
         self.state().begin_life();
     }
 
-    /// The same, but the power fails in between.
+    /// Starts a new process after a power failure.
     pub fn lose_power(&self) {
         let mut state = self.state();
         let state = &mut *state;
@@ -150,13 +157,13 @@ impl SimulatedFolder {
         state.begin_life();
     }
 
-    /// The bytes of a file, for a test that compares or spoils them.
+    /// The bytes of a file, for a test that compares or corrupts them.
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {
         let state = self.state();
         state.names.get(name).map(|index| state.files[*index].seen.clone())
     }
 
-    /// Puts a file there as if it had always been, durably.
+    /// Writes a file durably, without counting as an operation.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let mut state = self.state();
         let content = Content { seen: bytes.into(), durable: bytes.into(), ..Content::default() };
@@ -166,7 +173,7 @@ impl SimulatedFolder {
         state.durable_names.insert(name.to_owned(), index);
     }
 
-    /// The disk loses the end of a file that it has synced: every byte from `at` on reads as zero.
+    /// Loses the end of a synced file: each byte from `at` on reads as zero.
     pub fn zero_tail(&self, name: &str, at: u64) {
         if let Some(mut bytes) = self.content(name) {
             let kept = bytes.len().min(at as usize);
@@ -175,7 +182,7 @@ impl SimulatedFolder {
         }
     }
 
-    /// The disk loses the end of a file that it has synced: the file is no longer than `at`.
+    /// Loses the end of a synced file: its length is at most `at`.
     pub fn truncate_tail(&self, name: &str, at: u64) {
         if let Some(mut bytes) = self.content(name) {
             bytes.truncate(at as usize);
@@ -187,7 +194,7 @@ impl SimulatedFolder {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins an operation of this life, which may be the one that fails.
+    /// Begins an operation of a process, and returns its scheduled fault.
     fn operate(&self, life: Option<u64>) -> io::Result<(MutexGuard<'_, State>, Option<Fault>)> {
         let mut state = self.state();
         let mut is_dead = life.is_some_and(|life| life != state.life);
@@ -205,7 +212,7 @@ impl SimulatedFolder {
         Ok((state, fault))
     }
 
-    /// An operation that is done whole or not at all.
+    /// Begins an operation that either succeeds or has no effect.
     fn operate_whole(&self, life: Option<u64>) -> io::Result<MutexGuard<'_, State>> {
         match self.operate(life)? {
             (_, Some(Fault::Broken)) => Err(Errno::IO.into()),
@@ -307,7 +314,7 @@ impl State {
         self.renamed.push(renaming);
     }
 
-    /// The room of a file that is about to lose its name.
+    /// Frees the room of a file that is about to lose its name.
     fn give_back(&mut self, name: &str) {
         if let Some(index) = self.names.get(name) {
             self.room += self.files[*index].seen.len() as u64;
@@ -345,13 +352,14 @@ impl SimulatedFile {
         let content = &mut files[self.index];
         match fault {
             Some(Fault::Broken | Fault::Full) => {
-                // Some of it arrived; which of it, nobody is told, and the rest counts as written.
+                // An unknown part of the data reached the disk; the system regards the rest as
+                // written.
                 content.durable = content.survivors(random);
                 content.forget();
                 Err(Errno::IO.into())
             }
             _ => {
-                // Not all that is seen: what an earlier failure has dropped stays dropped.
+                // Without the data that an earlier failed sync dropped.
                 content.durable = content.with_unsynced(|choices| choices - 1);
                 content.forget();
                 Ok(())
@@ -467,14 +475,14 @@ impl Content {
         self.seen.resize(length, 0);
         self.lengths.push(length);
         if length < before {
-            // What a longer file would show there again is nothing.
+            // If the file grows again, the bytes read as zero.
             self.seen.resize(before, 0);
             self.remember(length, before);
             self.seen.truncate(length);
         }
     }
 
-    /// The sectors of these bytes have one content more that they may be found with.
+    /// Records the new content of the sectors of this range.
     fn remember(&mut self, from: usize, to: usize) {
         for sector in from / SECTOR..to.div_ceil(SECTOR) {
             let end = ((sector + 1) * SECTOR).min(self.seen.len());
@@ -494,7 +502,8 @@ impl Content {
         self.forget();
     }
 
-    /// What the disk may hold: any mixture, and often enough all of it or nothing.
+    /// The bytes after a power failure: any mixture of contents, sometimes all or no unsynced
+    /// writes.
     fn survivors(&self, random: &mut u64) -> Vec<u8> {
         let manner = chance(random, 4);
         self.with_unsynced(|choices| match manner {
@@ -504,8 +513,8 @@ impl Content {
         })
     }
 
-    /// What is durable, with a choice for each sector, and for the length, among what it was and
-    /// what it has become since, in this order.
+    /// The durable bytes, with a choice among the durable and the later contents of each sector,
+    /// and likewise for the length.
     fn with_unsynced(&self, mut choose: impl FnMut(usize) -> usize) -> Vec<u8> {
         let mut bytes = self.durable.clone();
         let length = match choose(self.lengths.len() + 1) {
@@ -525,12 +534,12 @@ impl Content {
     }
 }
 
-/// A number below `bound`.
+/// A random number below `bound`.
 fn chance(random: &mut u64, bound: usize) -> usize {
     (next(random) % bound as u64) as usize
 }
 
-/// Xorshift with a product (Vigna 2014): small seeds differ from the first number on.
+/// Xorshift with a multiplication (Vigna 2014): small seeds differ from the first number on.
 fn next(random: &mut u64) -> u64 {
     *random ^= *random >> 12;
     *random ^= *random << 25;

@@ -1,4 +1,4 @@
-//! Decides whether docs/formats/rows.md, docs/formats/lines.md and what is written are the same.
+//! Tests that docs/formats/rows.md and docs/formats/lines.md match the code.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ const ROWS_DOCUMENT: &str =
 const LINES_DOCUMENT: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/lines.md"));
 
-/// The blocks of a document that are marked so.
+/// The document's code blocks with this language mark.
 fn blocks<'d>(document: &'d str, mark: &str) -> Vec<&'d str> {
     let mark = format!("```{mark}\n");
     let blocks = document.split(&*mark).skip(1);
     blocks.map(|block| block.split("```").next().unwrap_or_default()).collect()
 }
 
-/// The records that the document shows, each line with its bytes before what they mean.
+/// The records in the document. Each line holds bytes, two spaces, and their meaning.
 fn records() -> Vec<Vec<u8>> {
     let byte = |digits| u8::from_str_radix(digits, 16).expect("two digits are a byte");
     let bytes = |line: &'static str| {
@@ -28,7 +28,7 @@ fn records() -> Vec<Vec<u8>> {
     let blocks = blocks(ROWS_DOCUMENT, "text").into_iter();
     let mut records: Vec<Vec<u8>> =
         blocks.map(|block| block.lines().flat_map(bytes).collect()).collect();
-    // Of one it says that the tables are those above.
+    // The document abbreviates the tables of one record to those of the first.
     let tables = records[0][1..].to_vec();
     let taken = records.iter_mut().filter(|record| record[0] == TAKEN);
     taken.for_each(|record| record.extend_from_slice(&tables));

@@ -1,34 +1,34 @@
-//! Decides how a few entries lie in memory: in order, in one run of bytes, each found by the first bytes in which keys
-//! differ.
+//! Tree nodes: sorted entries packed in one buffer and searched by the first bytes in which their
+//! keys differ.
 
 use std::cmp::Ordering;
 use std::hint::black_box;
 use std::ops::Range;
 
-/// Some entries of a tree, in the order of their keys. An entry's first `KEY` bytes are its key, or all of it if it has
-/// no more.
-// What a search needs lies together: this order puts it into the first lines of memory.
+/// The sorted entries of a node. The first `KEY` bytes of an entry are its key, or all of it if it
+/// is shorter.
+// This field order puts everything that a search needs into the first cache lines.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Entries<const KEY: usize> {
     count: usize,
-    /// So many bytes, at their beginnings, all keys have in common.
+    /// The length of the common prefix of all keys.
     shared: usize,
-    /// The first eight of these, as a number, and zeros behind them.
+    /// The first eight bytes of this prefix as a number, padded with zeros.
     first: u64,
     bytes: Vec<u8>,
-    /// Of each key the next four bytes, as a number. Most searches look at nothing else until they are there. Behind
-    /// the last one they are [`NO_HEAD`].
+    /// The four bytes of each key after the prefix, as a number, which decide most searches. Unused
+    /// elements are [`NO_HEAD`].
     heads: [u32; MOST],
-    /// Where each entry ends among the bytes.
+    /// The end of each entry in `bytes`.
     ends: [u32; MOST],
 }
 
-/// So many have room: a commit copies them, and a search goes through all that they lie in.
+/// The most entries of a node: an update copies them, and a search scans all heads.
 pub(super) const MOST: usize = 32;
-/// For the same reason they are parted when they have more bytes than this, if there are two.
+/// The most bytes of a node with at least two entries, for the same reason.
 const MOST_BYTES: usize = 4096;
-/// None is above it.
+/// The highest head, for unused elements.
 const NO_HEAD: u32 = u32::MAX;
 
 impl<const KEY: usize> Entries<KEY> {
@@ -37,14 +37,14 @@ impl<const KEY: usize> Entries<KEY> {
         Self { count: 0, shared: 0, first: 0, heads, ends, bytes: Vec::new() }
     }
 
-    /// The same with room for so many more bytes.
+    /// A copy with capacity for `more` further bytes.
     pub(super) fn with_room(&self, more: usize) -> Self {
         let mut bytes = Vec::with_capacity(self.bytes.len() + more);
         bytes.extend_from_slice(&self.bytes);
         Self { bytes, ..*self }
     }
 
-    /// Adds an entry before the one at `place`. There must be room.
+    /// Inserts an entry before the one at `place`. The node must not be full.
     pub(super) fn insert(&mut self, place: usize, key: &[u8], value: &[u8]) {
         debug_assert!(if value.is_empty() { key.len() <= KEY } else { key.len() == KEY });
         let (count, start) = (self.count, self.start(place));
@@ -64,7 +64,7 @@ impl<const KEY: usize> Entries<KEY> {
         self.share();
     }
 
-    /// Gives the entry at `place` another value.
+    /// Replaces the value of the entry at `place`.
     pub(super) fn replace(&mut self, place: usize, value: &[u8]) {
         let (start, end) = (self.start(place) + self.key(place).len(), self.end(place));
         self.stretch(start..end, value.len());
@@ -88,7 +88,7 @@ impl<const KEY: usize> Entries<KEY> {
         self.share();
     }
 
-    /// Parts them: those from `place` on are returned.
+    /// Splits the node and returns the entries from `place` on.
     pub(super) fn split_off(&mut self, place: usize) -> Self {
         let start = self.start(place);
         let mut right = Self::new();
@@ -107,7 +107,7 @@ impl<const KEY: usize> Entries<KEY> {
         right
     }
 
-    /// Adds others, which come behind them all. There must be room.
+    /// Appends the entries of another node, all of which sort after these. There must be room.
     pub(super) fn append(&mut self, others: &Self) {
         for place in 0..others.count {
             let (key, value) = others.entry(place);
@@ -119,7 +119,7 @@ impl<const KEY: usize> Entries<KEY> {
         self.count
     }
 
-    /// Whether the same entries are in both.
+    /// Whether both nodes hold the same entries.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.ends[..self.count] == other.ends[..other.count] && self.bytes == other.bytes
     }
@@ -134,10 +134,10 @@ impl<const KEY: usize> Entries<KEY> {
         self.entry(place).0
     }
 
-    /// Where an entry of this key is or, as an error, would be.
+    /// The position of the entry with this key or, as an error, its insertion point.
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> Result<usize, usize> {
-        // Nearly always eight bytes tell, which lie where the search begins.
+        // Eight bytes, which are in the first cache line, nearly always decide.
         let is_alike = self.shared <= 8 && {
             let differing = first(key) ^ self.first;
             differing.leading_zeros() as usize >= self.shared * 8
@@ -150,19 +150,19 @@ impl<const KEY: usize> Entries<KEY> {
         }
     }
 
-    /// The value of the entry of this key. One that has not what all have in common is found at the end to be another,
-    /// which spares a look at the first of them.
+    /// The value of this key. A key with another prefix is rejected by the comparison at the end,
+    /// which saves the check of the prefix.
     #[inline]
     pub(super) fn get(&self, key: &[u8]) -> Option<&[u8]> {
-        // Of a million rows this one lies in no cache. What would be waited for one after the other, where it ends and
-        // the page of memory it is in, is asked for while the heads still come.
+        // Among a million rows this node is in no cache. These reads let the loads of the entry's
+        // end and of its page overlap with the load of the heads.
         black_box((self.ends[MOST / 2], self.ends[MOST - 1], self.bytes.get(self.bytes.len() / 2)));
         let place = self.search(head(key.get(self.shared..)?), key).ok()?;
         Some(self.entry(place).1)
     }
 
-    /// Where they are to be parted, now that one has come to `place`. `None`: they may stay together. Those that come
-    /// in their order leave others behind that are as many as can be.
+    /// The position at which to split the node after an insertion at `place`, or `None` if it is
+    /// small enough. Insertions in ascending order leave full nodes.
     pub(super) fn parting(&self, place: usize) -> Option<usize> {
         let is_long = self.bytes.len() > MOST_BYTES && self.count > 1;
         if self.count < MOST && !is_long {
@@ -179,7 +179,7 @@ impl<const KEY: usize> Entries<KEY> {
         Some((before + 1).min(self.count - 1))
     }
 
-    /// Whether these and others are few enough to be joined, and not to be parted again soon.
+    /// Whether the entries of two nodes fit into one with room for more.
     pub(super) const fn fit(&self, others: &Self) -> bool {
         self.count + others.count < MOST * 3 / 4
             && self.bytes.len() + others.bytes.len() <= MOST_BYTES * 3 / 4
@@ -187,7 +187,7 @@ impl<const KEY: usize> Entries<KEY> {
 
     #[inline]
     fn search(&self, head: u32, key: &[u8]) -> Result<usize, usize> {
-        // All are counted: a binary search would wait for one line of memory after the other.
+        // Counts all smaller heads: a binary search would wait for one cache line after another.
         let mut below = [0; 4];
         for own in self.heads.as_chunks::<4>().0 {
             for (below, own) in below.iter_mut().zip(own) {
@@ -216,7 +216,7 @@ impl<const KEY: usize> Entries<KEY> {
         self.ends[place] as usize
     }
 
-    /// Finds out what all keys have in common: since they are in order, it is what the first and the last have.
+    /// Updates the common prefix: since keys are sorted, it is that of the first and the last.
     fn share(&mut self) {
         let shared = match self.count {
             0 => 0,
@@ -232,15 +232,15 @@ impl<const KEY: usize> Entries<KEY> {
         }
     }
 
-    /// Makes a range of the bytes so long. What is in it then is to be written.
+    /// Resizes a range of the buffer. The caller overwrites its contents.
     fn stretch(&mut self, range: Range<usize>, length: usize) {
         let bytes = &mut self.bytes;
         let old = bytes.len();
         let new = old - range.len() + length;
         if new > bytes.capacity() {
             let more = new - old;
-            // What comes in order goes on to come, until they are parted and give back what is left. Elsewhere twice as
-            // much as it has would stay empty in most of them.
+            // Ascending insertions continue until the node splits and frees the rest. Elsewhere a
+            // doubled buffer would stay half empty in most nodes.
             let is_in_order = range.start == old && self.count > 1;
             let likely = if is_in_order { MOST_BYTES.saturating_sub(old) } else { old / 8 };
             bytes.reserve_exact(likely.min(more * (MOST - self.count)).max(more));
@@ -253,7 +253,7 @@ impl<const KEY: usize> Entries<KEY> {
     }
 }
 
-/// As slices compare; the ids of rows without a call.
+/// Compares slices; row ids without a call.
 #[inline]
 fn compare(left: &[u8], right: &[u8]) -> Ordering {
     match (<[u8; 16]>::try_from(left), <[u8; 16]>::try_from(right)) {
@@ -262,12 +262,12 @@ fn compare(left: &[u8], right: &[u8]) -> Ordering {
     }
 }
 
-/// How many bytes both begin with.
+/// The length of the common prefix.
 pub(super) fn common(left: &[u8], right: &[u8]) -> usize {
     left.iter().zip(right).take_while(|(left, right)| left == right).count()
 }
 
-/// The first eight bytes as a number that is ordered as they are.
+/// The first eight bytes as a number with the same order.
 #[inline]
 fn first(bytes: &[u8]) -> u64 {
     if let Some(first) = bytes.first_chunk() {
@@ -278,7 +278,7 @@ fn first(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(filled)
 }
 
-/// The first four bytes as a number that is ordered as they are.
+/// The first four bytes as a number with the same order.
 #[inline]
 fn head(bytes: &[u8]) -> u32 {
     if let Some(first) = bytes.first_chunk() {
