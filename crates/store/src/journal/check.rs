@@ -1,4 +1,4 @@
-//! Decides what is told of the state of a folder, without changing it.
+//! Checks a folder for damage without changing it.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -12,50 +12,50 @@ use super::segment::Segment;
 use super::{Damage, Error, Sequence, snapshot, synced};
 use crate::disk::Folder;
 
-/// What a folder holds and what is wrong with it.
+/// The files of a folder and the problems found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// The files that were read, snapshots first.
+    /// The checked files, snapshots first.
     pub files: Vec<Checked>,
-    /// What is not as it was written.
+    /// The problems found.
     pub findings: Vec<Finding>,
 }
 
-/// A file that was read.
+/// A checked file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Checked {
-    /// Its name.
+    /// The file's name.
     pub file: String,
-    /// Its length in bytes.
+    /// The file's length in bytes.
     pub bytes: u64,
-    /// The records in it that can be read; for a snapshot, its blocks.
+    /// The number of readable records; for a snapshot, of blocks.
     pub count: u64,
-    /// The numbers of the first and the last of these records; for a snapshot, of all before it.
+    /// The first and the last readable record; for a snapshot, all records up to its own.
     pub records: Option<RangeInclusive<Sequence>>,
 }
 
-/// Something that is not as it was written.
+/// A problem in a folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Finding {
-    /// The next start puts it right by itself, and loses nothing that is known to be durable.
+    /// The next start repairs it without losing data that is known to be durable.
     Harmless(Warning),
-    /// Acknowledged bytes cannot be read.
+    /// Acknowledged data cannot be read.
     Damaged(Damage),
 }
 
 impl Report {
-    /// Whether a start would find everything that was acknowledged.
+    /// Whether a start would find all acknowledged data.
     pub fn is_sound(&self) -> bool {
         self.findings.iter().all(|finding| matches!(finding, Finding::Harmless(_)))
     }
 }
 
-/// Reads every file of the store in `folder`.
+/// Reads each file of the store in `folder`.
 ///
 /// # Errors
 ///
-/// [`Error::Locked`] while a server uses it, [`Error::Disk`] if the disk cannot be read, and
-/// [`Error::Version`].
+/// [`Error::Locked`] while a server uses the folder, [`Error::Disk`] if the disk cannot be read,
+/// and [`Error::Version`].
 pub fn check(folder: &Arc<dyn Folder>) -> Result<Report, Error> {
     let _lock = open::lock(&**folder)?;
     let survey = Survey::of(&**folder)?;
@@ -110,14 +110,14 @@ pub fn check(folder: &Arc<dyn Folder>) -> Result<Report, Error> {
     Ok(report)
 }
 
-/// What a folder holds, before its segments are read.
+/// An overview of a folder before its segments are read.
 pub(super) struct Survey {
     pub(super) contents: Contents,
-    /// The number that all files share, as far as one can be read.
+    /// The number that all files share, if one can be read.
     pub(super) store: Option<u64>,
-    /// Each snapshot, and what is in it or wrong with it.
+    /// Each snapshot with its totals or its damage.
     pub(super) snapshots: Vec<(Sequence, Result<snapshot::Tally, Damage>)>,
-    /// The oldest snapshot that is whole; 0 if none is.
+    /// The oldest intact snapshot; 0 without one.
     pub(super) base: Sequence,
     pub(super) mark: synced::Found,
 }
@@ -153,21 +153,22 @@ impl Survey {
         Ok(survey)
     }
 
-    /// The records before the first segment that are in no snapshot either.
+    /// The missing records before the first segment, which are in no snapshot either.
     pub(super) fn missing(&self, folder: &dyn Folder) -> Option<Damage> {
         let first = self.contents.from(self.base + 1).first().map(|(first, _)| *first);
         let first = first.unwrap_or_else(|| self.reaches() + 1);
         (first > self.base + 1).then(|| open::missing(folder, self.base + 1, first - 1))
     }
 
-    /// The last record that is known to have been durable, by the newest snapshot or the synced mark.
+    /// The last record that is known to have been durable, by the newest snapshot or the synced
+    /// mark.
     pub(super) fn reaches(&self) -> Sequence {
         let newest = self.contents.snapshots.last().copied().unwrap_or_default();
         newest.max(self.mark.sequence(self.store))
     }
 
-    /// Opens a segment, also one with a damaged head, for the head of a file can be told from
-    /// others. `None` for one of another store.
+    /// Opens a segment, even with a damaged header, which the other files replace. `None` for a
+    /// segment of another store.
     pub(super) fn segment(
         &self,
         folder: &dyn Folder,

@@ -1,4 +1,4 @@
-//! Decides how a fault of the journal is told: by what can be done about it.
+//! Journal errors, grouped by how to handle them.
 
 use std::fmt;
 use std::io;
@@ -7,73 +7,73 @@ use std::ops::RangeInclusive;
 use super::Sequence;
 use crate::disk::is_full;
 
-/// Why the journal cannot do what it was asked.
+/// The reason why a journal operation failed.
 #[derive(Debug)]
 pub enum Error {
-    /// There is no room. Nothing was kept of what was asked, and later calls may succeed.
+    /// The disk is full. The operation had no effect, and later calls may succeed.
     Full {
-        /// The file that found none.
+        /// The file that the operation wrote.
         file: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// The disk failed. Nothing is written any more; what was acknowledged is found at the next
-    /// start.
+    /// The disk failed. The journal rejects all writes; the next start finds all acknowledged
+    /// records.
     Broken {
-        /// What failed at which file.
+        /// The operation and the file that failed.
         why: String,
     },
-    /// One operation failed, and the journal itself is as it was.
+    /// One operation failed, and the journal is as it was.
     Disk {
         /// The file or the folder.
         file: String,
-        /// What was tried: `read`, `open`.
+        /// The operation: `read`, `open`.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// Another process has the folder.
+    /// Another process has locked the folder.
     Locked {
         /// The folder.
         folder: String,
-        /// The number of that process; empty if it is not known.
+        /// The process id; empty if unknown.
         process: String,
     },
-    /// What was acknowledged cannot be read any more.
+    /// Acknowledged data cannot be read.
     Damaged(Damage),
-    /// A file of a format that this version does not know. It is left untouched.
+    /// A file of an unknown format version. It is left unchanged.
     Version {
         /// The file.
         file: String,
         /// The version found.
         found: u32,
     },
-    /// The record or the block has no place.
+    /// The record or the block is too long.
     TooLong {
         /// Its length in bytes.
         length: usize,
-        /// The bytes there is place for; after the group is written there may be more.
+        /// The bytes that have room; more after the group is written.
         room: usize,
     },
-    /// Who received the records cannot use them.
+    /// The receiver of the records rejected them.
     Refused(String),
 }
 
-/// A part of a file that is not as it was written.
+/// A corrupt part of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Damage {
     /// The file.
     pub file: String,
-    /// The first byte that cannot be trusted.
+    /// The offset of the first corrupt byte.
     pub offset: u64,
     /// The records that may have been there.
     pub records: Option<RangeInclusive<Sequence>>,
-    /// What is wrong with it.
+    /// The kind of corruption.
     pub what: &'static str,
 }
 
 impl Error {
-    /// A failure that leaves the journal as it was: `Full` or `Disk`.
+    /// An error that leaves the journal as it was: `Full` or `Disk`.
     pub(super) fn disk(file: &str, action: &'static str, error: io::Error) -> Self {
         let file = file.to_owned();
         if is_full(&error) {

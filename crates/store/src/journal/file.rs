@@ -1,4 +1,4 @@
-//! Decides when what is written to segment files, in which order, and what a failing disk means.
+//! The journal on disk: writes groups to segment files, syncs them, and handles disk failures.
 
 use std::io;
 use std::sync::Arc;
@@ -13,66 +13,67 @@ use super::synced::SyncedMark;
 use super::{Compaction, Error, Journal, Sequence, SnapshotWriter};
 use crate::disk::{File, Folder, Lock, is_full, write_all};
 
-/// How a [`FileJournal`] uses its folder.
+/// Options of a [`FileJournal`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Bytes reserved for a segment. One whose first group is longer is as long as that.
+    /// The size to which segments are preallocated. A segment with a longer first group is larger.
     pub segment: u64,
 }
 
 impl Default for Options {
-    /// Segments of 16 MiB: two are small even on a device, and making one, some milliseconds, is
-    /// rare.
+    /// Segments of 16 MiB: two are small even on an embedded device, and the milliseconds of
+    /// creating one are rare.
     fn default() -> Self {
         Self { segment: 16 << 20 }
     }
 }
 
-/// A journal in segment files of one folder.
+/// A journal in the segment files of one folder.
 ///
-/// It holds the folder's lock until it is closed or dropped, and each snapshot writer until it is dropped.
+/// It holds the folder's lock until it is closed or dropped; each snapshot writer holds the lock
+/// until it is dropped.
 pub struct FileJournal {
     folder: Arc<dyn Folder>,
-    /// `None`: it is closed.
+    /// `None` once the journal is closed.
     lock: Option<Arc<dyn Lock>>,
     options: Options,
     store: u64,
     draft: Draft,
-    /// `None` until the first group: a start that writes nothing makes nothing.
+    /// `None` until the first group: a start without a write creates no segment.
     current: Option<Current>,
     /// The end of the last segment, if the disk had no room to settle it at the start.
     unsettled: Option<Segment>,
-    /// `None` until the first segment, or if the file cannot be had.
+    /// `None` until the first segment, or if the file cannot be created.
     mark: Option<SyncedMark>,
-    /// The last record written.
+    /// The last written record.
     written: Sequence,
-    /// The last record that is durable.
+    /// The last durable record.
     durable: Sequence,
-    /// Why nothing is written any more.
+    /// The disk failure after which the journal rejects writes.
     broken: Option<String>,
 }
 
-/// The segment that is written to.
+/// The segment being written.
 struct Current {
     file: Box<dyn File>,
     name: String,
-    /// Where the next group goes.
+    /// The offset of the next group.
     at: u64,
     size: u64,
-    /// What the next group refers to.
+    /// The checksum of the previous group or header.
     previous: u32,
-    /// A group was refused half-way: nothing may stand behind its remains.
+    /// Whether a partial write has closed the segment: no group may follow the remains.
     is_sealed: bool,
 }
 
-/// Where little room is left, a segment is no smaller: file systems give room in blocks of this length, in bytes.
+/// The least size of a segment on a nearly full disk: file systems allocate blocks of this length.
 const BLOCK: u64 = 4096;
 
-/// Why a segment was not made: what was tried, and whether it was a sync.
+/// Why a segment was not created: the operation, its error, and whether it was a sync.
 type NotMade = (&'static str, io::Error, bool);
 
 impl FileJournal {
-    /// One that goes on behind the record `last`, everything up to which is durable.
+    /// A journal that continues after the record `last`, up to which everything is durable.
     pub(super) fn behind(
         folder: Arc<dyn Folder>,
         lock: Arc<dyn Lock>,
@@ -103,7 +104,8 @@ impl FileJournal {
         self.broken.as_ref().map_or(Ok(()), |why| Err(Error::Broken { why: why.clone() }))
     }
 
-    /// The disk failed: nothing is tried again, because nobody knows what the system forgot.
+    /// Records a disk failure. The journal does not retry, because the system may have dropped any
+    /// unsynced page.
     fn fail(&mut self, action: &str, file: &str, error: &io::Error) -> Error {
         let why = format!("cannot {action} {file}: {error}");
         self.draft.take_back();
@@ -111,7 +113,7 @@ impl FileJournal {
         Error::Broken { why }
     }
 
-    /// There may be room later, or the disk failed.
+    /// Rejects a group: temporarily if the disk is full, for good if it failed.
     fn refuse(&mut self, action: &str, file: &str, error: io::Error) -> Error {
         if !is_full(&error) {
             return self.fail(action, file, &error);
@@ -120,26 +122,27 @@ impl FileJournal {
         Error::Full { file: file.to_owned(), error }
     }
 
-    /// The segment for the group under way: the current one if it has room, else a new one.
+    /// Prepares the segment for the current group: the current one if it has room, otherwise a new
+    /// one.
     fn place(&mut self) -> Result<(), Error> {
         self.place_bytes(self.draft.length() as u64)
     }
 
-    /// The same for a group of this length, in bytes.
+    /// As `place`, for a group of this length in bytes.
     fn place_bytes(&mut self, length: u64) -> Result<(), Error> {
         self.settle_tail()?;
         if let Some(current) = &self.current {
             if !current.is_sealed && current.at + length <= current.size {
                 return Ok(());
             }
-            // That the next segment is there will say that this one was durable.
+            // The existence of the next segment proves that this one is durable.
             self.sync_current()?;
         }
         let number = self.written + 1;
         let head = Head { kind: Kind::Segment, store: self.store, number };
         let name = head.name();
         if self.mark.is_none() {
-            // A journal without a mark is as good as one of an earlier version.
+            // Without a mark the journal is as safe as one of an earlier version.
             self.mark = SyncedMark::open(&*self.folder, self.store).ok();
         }
         let made = self.make_fitting(&name, HEAD as u64 + length, &head.to_bytes());
@@ -152,7 +155,7 @@ impl FileJournal {
                 Ok(())
             }
             Err((action, error, false)) => {
-                // Or else the next attempt removes it, or the next start.
+                // If this fails, the next attempt or the next start removes the file.
                 let _ = self.folder.remove(&(name.clone() + UNFINISHED));
                 Err(self.refuse(action, &name, error))
             }
@@ -160,7 +163,7 @@ impl FileJournal {
         }
     }
 
-    /// Settles the end of the last segment if the start had no room to.
+    /// Settles the end of the last segment if the start had no room for it.
     fn settle_tail(&mut self) -> Result<(), Error> {
         let Some(segment) = &self.unsettled else { return Ok(()) };
         match settle(segment) {
@@ -176,8 +179,8 @@ impl FileJournal {
         }
     }
 
-    /// Makes a segment of the usual size, or a smaller one of at least `least` bytes where the disk has no room for
-    /// that: the last megabytes of a disk are used too.
+    /// Creates a segment of the usual size, or a smaller one of at least `least` bytes on a nearly
+    /// full disk, so that the last megabytes are usable too.
     fn make_fitting(
         &self,
         name: &str,
@@ -197,8 +200,8 @@ impl FileJournal {
         }
     }
 
-    /// Makes a segment that has its name only when it is whole. An error says what was tried, and
-    /// whether it was a sync, which is never tried again.
+    /// Creates a segment under a temporary name and renames it once it is complete. The error
+    /// contains the operation and whether it was a sync, which is never retried.
     fn make(&self, name: &str, size: u64, head: &[u8]) -> Result<Box<dyn File>, NotMade> {
         let unfinished = name.to_owned() + UNFINISHED;
         let folder = &*self.folder;
@@ -232,7 +235,7 @@ impl FileJournal {
         Ok(())
     }
 
-    /// Writes the group under way, at the second attempt in a new segment.
+    /// Writes the current group; the second attempt uses a new segment.
     fn write_group(&mut self) -> Result<(), Error> {
         for _ in 0..2 {
             self.place()?;
@@ -244,9 +247,9 @@ impl FileJournal {
         Err(self.refuse("write", &file, io::ErrorKind::StorageFull.into()))
     }
 
-    /// Writes what the draft holds by one call. `false` if the system took only the first bytes:
-    /// what is cut short is never continued, for a power loss could then leave zeros in its midst,
-    /// and a group that was never finished is known by the zeros at its end.
+    /// Writes the draft by one call. Returns `false` after a short write. A short write is never
+    /// continued: a power failure could then leave zeros in the middle of the group, and an
+    /// unfinished group is detected by the zeros at its end.
     fn write_draft(&mut self) -> Result<bool, Error> {
         let Some(current) = &mut self.current else { return Ok(false) };
         let (bytes, mark) = self.draft.seal(self.durable, current.previous);
@@ -268,7 +271,7 @@ impl FileJournal {
         Ok(true)
     }
 
-    /// Marks that everything is durable, and gives back what the last segment reserves.
+    /// Records a clean shutdown, and frees the reserved rest of the last segment.
     fn end(&mut self) -> Result<(), Error> {
         self.draft.take_back();
         self.sync_current()?;
@@ -285,7 +288,7 @@ impl FileJournal {
             }
         }
         if let Some(mark) = self.unsynced_mark() {
-            // Without it the mark is an older one after a power failure.
+            // If this sync fails, a power failure leaves an older mark.
             let _ = mark.sync_data();
         }
         Ok(())
@@ -335,7 +338,7 @@ impl Journal for FileJournal {
             return Err(Error::Refused(format!("there is no record {sequence} yet")));
         }
         self.settle_tail()?;
-        // A snapshot ahead of the journal would leave a hole behind the one before it.
+        // A snapshot ahead of the journal would leave a gap after the previous one.
         if sequence > self.durable {
             self.sync_current()?;
         }
@@ -349,7 +352,7 @@ impl Journal for FileJournal {
             return Err(Error::Refused(format!("there is no snapshot of record {snapshot}")));
         }
         let before = contents.snapshots.iter().copied().filter(|each| *each < snapshot).max();
-        // With one snapshot alone the other way to the present is the whole journal.
+        // With a single snapshot the second way to the current state is the whole journal.
         let Some(before) = before else { return Ok(Box::new(|| Ok(()))) };
         let needed = contents.from(before + 1).first().map_or(0, |(first, _)| *first);
         let snapshots = contents.snapshots.iter().filter(|last| **last < before);
@@ -357,7 +360,7 @@ impl Journal for FileJournal {
         let snapshots = snapshots.map(|last| Kind::Snapshot.name(*last));
         let names: Vec<String> =
             snapshots.chain(segments.map(|first| Kind::Segment.name(*first))).collect();
-        // Nobody else may have the folder until they are removed.
+        // The lock is held until the files are removed.
         let (folder, lock) = (Arc::clone(&self.folder), self.lock.clone());
         Ok(Box::new(move || {
             let _lock = lock;
@@ -372,7 +375,7 @@ impl Journal for FileJournal {
 
     fn close(&mut self) -> Result<(), Error> {
         let ended = self.is_usable().and_then(|()| self.end());
-        // However that went, nothing is written any more, and another may have the folder.
+        // Even after a failure the journal is closed and the folder is unlocked.
         (self.current, self.lock) = (None, None);
         ended
     }

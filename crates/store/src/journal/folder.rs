@@ -1,21 +1,21 @@
-//! Decides which files of a folder belong to its store.
+//! The files of a store's folder.
 
 use super::format::{Kind, UNFINISHED};
 use super::{Error, Sequence};
 use crate::disk::Folder;
 
-/// The files of a store, by their names alone.
+/// The journal files of a folder, as their names describe them.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    /// The first record of each segment, in order.
+    /// The first record of each segment, sorted.
     pub(super) segments: Vec<Sequence>,
-    /// The last record of each snapshot, in order.
+    /// The last record of each snapshot, sorted.
     pub(super) snapshots: Vec<Sequence>,
-    /// Names of what was never finished.
+    /// The names of unfinished files.
     pub(super) unfinished: Vec<String>,
 }
 
-/// What the segments and snapshots in a folder take, in bytes.
+/// The total size of the segments and snapshots in a folder, in bytes.
 pub(crate) fn bytes(folder: &dyn Folder) -> Result<u64, Error> {
     let size = |name: String| {
         let size = folder.open(&name).and_then(|file| file.size());
@@ -46,14 +46,14 @@ impl Contents {
         Ok(contents)
     }
 
-    /// The names of all that are finished.
+    /// The names of all finished files.
     fn names(&self) -> impl Iterator<Item = String> {
         let segments = self.segments.iter().map(|first| Kind::Segment.name(*first));
         segments.chain(self.snapshots.iter().map(|last| Kind::Snapshot.name(*last)))
     }
 
-    /// The segments that hold the record of this number and those behind it, each with the number
-    /// that the next one begins with.
+    /// The segments with the record `sequence` and all later ones, each with the first record of
+    /// its successor.
     pub(super) fn from(&self, sequence: Sequence) -> Vec<(Sequence, Option<Sequence>)> {
         let begin = self.segments.partition_point(|first| *first <= sequence).saturating_sub(1);
         let following = self.segments.iter().skip(begin + 1).copied().map(Some);

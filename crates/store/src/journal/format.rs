@@ -1,40 +1,40 @@
-//! Decides what every file of a journal begins with, how it is called, and what its checksums cover.
+//! The common parts of journal files: names, headers and checksums.
 
 use super::{Damage, Error, Sequence};
 
-/// The length of what every file begins with, in bytes.
+/// The length of a file's header in bytes.
 pub(super) const HEAD: usize = 32;
-/// The version of the format that is written and read.
+/// The format version that is written and read.
 pub(super) const VERSION: u32 = 1;
-/// Everything in a segment begins at a multiple of this, so that it can be looked for.
+/// Groups begin at multiples of this, so that a scan can find them.
 pub(super) const ALIGNMENT: usize = 8;
-/// What a disk writes whole or not at all, at least.
+/// The least unit of atomic disk writes.
 pub(super) const SECTOR: u64 = 512;
 
-/// No record has a higher number; a file that claims one is damaged.
+/// The highest valid sequence; a file with a higher one is corrupt.
 pub(super) const LAST: Sequence = Sequence::MAX / 2;
 
-/// The file that is locked.
+/// The name of the lock file.
 pub(super) const LOCK: &str = "lock";
-/// The end of the name of a file that is not finished.
+/// The suffix of an unfinished file's name.
 pub(super) const UNFINISHED: &str = ".new";
-/// The beginning of the name of what was set aside.
+/// The prefix of a damaged file's new name.
 pub(super) const DAMAGED: &str = "damaged-";
 
-/// What a file holds.
+/// The kind of a journal file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Kind {
-    /// Records; its number is that of the first.
+    /// A segment of records, numbered by its first record.
     Segment,
-    /// A snapshot; its number is that of the last record in it.
+    /// A snapshot, numbered by the last record in it.
     Snapshot,
 }
 
-/// What a file says of itself in its first bytes.
+/// A file's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Head {
     pub(super) kind: Kind,
-    /// A number that the files of one store share and nobody else knows.
+    /// A random number that the files of one store share.
     pub(super) store: u64,
     pub(super) number: Sequence,
 }
@@ -48,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// What a name says, if it is one that [`name`](Self::name) makes.
+    /// Parses a file name that [`name`](Self::name) generates.
     pub(super) fn of(name: &str) -> Option<(Self, Sequence)> {
         let kind = if name.starts_with("journal-") { Self::Segment } else { Self::Snapshot };
         let digits = name.split(['-', '.']).nth(1)?;
@@ -80,7 +80,7 @@ impl Head {
         bytes
     }
 
-    /// Reads the head of a file that is named as it should be.
+    /// Parses the header of a file with this kind and number.
     pub(super) fn read(bytes: &[u8], kind: Kind, number: Sequence) -> Result<Self, Error> {
         let file = kind.name(number);
         let damaged = |what| {
@@ -105,21 +105,21 @@ impl Head {
     }
 }
 
-/// CRC-32C over the store's number and then these bytes, so that no file of another store, and
-/// nothing that a visitor wrote into a row, passes for one of ours.
+/// CRC-32C over the store's number and these bytes. The number is secret, so neither a file of
+/// another store nor data that a client wrote into a row passes for a part of this journal.
 pub(super) fn checksum(store: u64, parts: &[&[u8]]) -> u32 {
     let begun = crc32c::crc32c(&store.to_le_bytes());
     parts.iter().fold(begun, |check, bytes| crc32c::crc32c_append(check, bytes))
 }
 
-/// The 32-bit number at this place, which must be there.
+/// The 32-bit number at this offset, which must be in range.
 pub(super) fn word(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(word)
 }
 
-/// The 64-bit number at this place, which must be there.
+/// The 64-bit number at this offset, which must be in range.
 pub(super) fn long(bytes: &[u8], at: usize) -> u64 {
     let mut long = [0; 8];
     long.copy_from_slice(&bytes[at..at + 8]);

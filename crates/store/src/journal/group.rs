@@ -1,30 +1,30 @@
-//! Decides how the records of one write stand on the disk, so that all of them count or none.
+//! The encoding of groups: the records of one write, all of which are valid or none.
 
 use super::format::{ALIGNMENT, LAST, checksum, long, word};
 use super::{Error, Sequence};
 
-/// The longest group, its own head included, in bytes; so no record is longer either.
+/// The longest group in bytes, with its header; an upper bound for records too.
 pub const LONGEST_GROUP: usize = 64 << 20;
 
-/// The length of what a group begins with, in bytes.
+/// The length of a group's header in bytes.
 pub(super) const GROUP_HEAD: usize = 40;
-/// The length of what a record begins with, in bytes.
+/// The length of a record's header in bytes.
 pub(super) const RECORD_HEAD: usize = 16;
-/// On the disk no record is shorter, in bytes.
+/// The length of the shortest encoded record in bytes.
 pub(super) const SHORTEST_RECORD: usize = RECORD_HEAD + ALIGNMENT;
-/// Behind each record stand 1 to 8 of these. A group thus never ends with a zero, and one of which
-/// only the first bytes were written always does.
+/// Each record ends with 1 to 8 of these bytes. So a complete group never ends with a zero, and one
+/// whose end was not written always does.
 const FILLER: u8 = 0xFF;
-/// A buffer above this size, which a large group has left, is given back.
+/// A buffer that a large group has grown above this size is shrunk.
 const KEPT: usize = 1 << 20;
 
-/// A group that gathers records.
+/// A group that collects records.
 pub(super) struct Draft {
     store: u64,
     bytes: Vec<u8>,
-    /// The number of the next record.
+    /// The sequence of the next record.
     next: Sequence,
-    /// The number of the group's first record.
+    /// The sequence of the group's first record.
     first: Sequence,
 }
 
@@ -55,22 +55,23 @@ impl Draft {
         self.bytes.len() == GROUP_HEAD
     }
 
-    /// The number of the first record.
+    /// The sequence of the first record.
     pub(super) fn first(&self) -> Sequence {
         self.first
     }
 
-    /// The number that the next record will have.
+    /// The sequence of the next record.
     pub(super) fn next(&self) -> Sequence {
         self.next
     }
 
-    /// The length on the disk.
+    /// The encoded length in bytes.
     pub(super) fn length(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The bytes to write, and the mark that the next group refers back to.
+    /// Completes the header. Returns the bytes to write, and the checksum that the next group
+    /// refers to.
     pub(super) fn seal(&mut self, durable: Sequence, previous: u32) -> (&[u8], u32) {
         let (head, body) = self.bytes.split_at_mut(GROUP_HEAD);
         head[..8].copy_from_slice(&self.store.to_le_bytes());
@@ -84,19 +85,19 @@ impl Draft {
         (&self.bytes, mark)
     }
 
-    /// The group is written; the next begins.
+    /// Begins the next group after a successful write.
     pub(super) fn begin_next(&mut self) {
         self.first = self.next;
         self.clear();
     }
 
-    /// The group is refused, and its numbers are free again.
+    /// Discards the group and frees its sequences.
     pub(super) fn take_back(&mut self) {
         self.next = self.first;
         self.clear();
     }
 
-    /// Begins, behind a gap, with another number. Only for an empty one.
+    /// Continues an empty group with a higher sequence, after a gap.
     pub(super) fn go_on_at(&mut self, first: Sequence) {
         (self.first, self.next) = (first, first);
     }
@@ -107,25 +108,25 @@ impl Draft {
     }
 }
 
-/// What a group says of itself.
+/// A group's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct GroupHead {
-    /// The number of its first record, or of the next one if it has none.
+    /// The sequence of its first record, or of the next one if it is empty.
     pub(super) first: Sequence,
-    /// Everything up to this record was durable when the group was written.
+    /// All records up to this one were durable when the group was written.
     pub(super) durable: Sequence,
-    /// Bytes of the records behind it.
+    /// The length of its records in bytes.
     pub(super) length: usize,
-    /// The mark of the group before it, or of the segment's head.
+    /// The checksum of the previous group or of the segment's header.
     pub(super) previous: u32,
     /// The checksum of its records.
     pub(super) body: u32,
-    /// Its own checksum, by which the next group refers to it.
+    /// The checksum of the header, to which the next group refers.
     pub(super) mark: u32,
 }
 
 impl GroupHead {
-    /// `None` if these are not the first bytes of a group of this store, as they were written.
+    /// Parses a header. `None` if the bytes are not an intact header of this store.
     pub(super) fn read(bytes: &[u8], store: u64) -> Option<Self> {
         let bytes = bytes.get(..GROUP_HEAD)?;
         let mark = word(bytes, 36);
@@ -149,7 +150,7 @@ impl GroupHead {
     }
 }
 
-/// The records at the front of some bytes, until one is not as it was written.
+/// An iterator over encoded records, up to the first corrupt one.
 pub(super) struct Records<'b> {
     bytes: &'b [u8],
     at: usize,
@@ -162,18 +163,18 @@ impl<'b> Records<'b> {
         Self { bytes, at: 0, store, next: first }
     }
 
-    /// Bytes read so far.
+    /// The number of bytes read so far.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// The number of the next record.
+    /// The sequence of the next record.
     pub(super) fn next_sequence(&self) -> Sequence {
         self.next
     }
 
-    /// Passes over a record that is not as it was written, by its length, which may be wrong too.
-    /// `false` if that leads nowhere.
+    /// Skips a corrupt record by its length, which may be wrong too. Returns `false` if the length
+    /// is out of range.
     pub(super) fn pass_over(&mut self) -> bool {
         let rest = &self.bytes[self.at..];
         if rest.len() < RECORD_HEAD || rest[..RECORD_HEAD] == [0; RECORD_HEAD] {

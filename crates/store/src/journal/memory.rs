@@ -1,17 +1,16 @@
-//! Decides what a journal is that keeps nothing: the baseline of a measurement, and enough for a
-//! test.
+//! A journal without storage: the baseline of measurements, and a test double.
 
 use super::group::Draft;
 use super::{Compaction, Error, Journal, Sequence, SnapshotWriter};
 
-/// Counts records and forgets them.
+/// A journal that numbers records and discards them.
 pub struct MemoryJournal {
     draft: Draft,
     written: Sequence,
 }
 
 impl MemoryJournal {
-    /// One whose next record is the first.
+    /// Creates an empty journal.
     pub fn new() -> Self {
         Self { draft: Draft::new(0, 1), written: 0 }
     }

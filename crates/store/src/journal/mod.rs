@@ -1,7 +1,7 @@
-//! Decides how what was acknowledged outlives the machine.
+//! The journal: an append-only log that makes acknowledged records survive a power failure.
 //!
-//! A record is opaque bytes; one [`Sequence`] counts the records of everything that uses a journal.
-//! What lies on the disk is told byte by byte in docs/formats/journal.md.
+//! A record is opaque bytes. One [`Sequence`] numbers the records of everything that uses a
+//! journal. docs/formats/journal.md describes each byte on the disk.
 
 mod check;
 mod error;
@@ -33,92 +33,94 @@ pub use snapshot::LONGEST_BLOCK;
 
 use crate::disk::File;
 
-/// The number of a record: the first is 1, and none is used twice. 0 is before all of them.
+/// The number of a record. The first record has 1, and no number is used twice; 0 precedes all
+/// records.
 pub type Sequence = u64;
 
-/// What keeps records in order.
+/// An append-only log of records.
 ///
-/// Records gather in a group; writing it is one step, so many commits share one wait for the disk.
+/// Records collect in a group. Writing a group is one step, so many commits share one sync.
 pub trait Journal: Send {
-    /// Adds a record to the group under way and says which number it will have. Nothing is written
-    /// yet.
+    /// Adds a record to the current group and returns its sequence. Nothing is written yet.
     ///
     /// # Errors
     ///
-    /// [`Error::TooLong`] if the group has no place for it, [`Error::Broken`] after the disk failed.
+    /// [`Error::TooLong`] if the group has no room for it, [`Error::Broken`] after a disk failure.
     fn append(&mut self, record: &[u8]) -> Result<Sequence, Error>;
 
-    /// Writes the group, makes it durable if `durably`, and says the number of the last record
-    /// written. What was written and not made durable earlier is durable then as well.
+    /// Writes the group and returns the sequence of the last record written. With `durably`, syncs
+    /// it and all groups written earlier.
     ///
     /// # Errors
     ///
-    /// [`Error::Full`]: the group is taken back, its numbers with it, and will not come back; the
-    /// journal tries again with the next group. [`Error::Broken`]: the disk failed, and so does
-    /// every later call. Whether this group is found at the next start, whole, is unknown.
+    /// [`Error::Full`]: the group is discarded, and its sequences are free again; the next group
+    /// may succeed. [`Error::Broken`]: the disk failed, and each later call fails too. It is
+    /// unknown whether the next start finds this group; if so, it finds all of it.
     fn write(&mut self, durably: bool) -> Result<Sequence, Error>;
 
-    /// Whether [`write`](Self::write) waits for nothing.
+    /// Whether [`write`](Self::write) never waits for a disk.
     fn is_instant(&self) -> bool {
         false
     }
 
-    /// Makes all groups written so far durable, and says the number of the last record in them.
+    /// Syncs all groups written so far, and returns the sequence of the last durable record.
     ///
     /// # Errors
     ///
-    /// [`Error::Broken`]: the disk failed, and so does every later call.
+    /// [`Error::Broken`]: the disk failed, and each later call fails too.
     fn sync(&mut self) -> Result<Sequence, Error>;
 
-    /// Makes sure that there is room for a group of so many bytes, and reserves it.
+    /// Ensures that a group of this length has room, and reserves it.
     ///
     /// # Errors
     ///
-    /// [`Error::Full`]: there is none. [`Error::Broken`].
+    /// [`Error::Full`]: the disk has no room. [`Error::Broken`].
     fn find_room(&mut self, _bytes: u64) -> Result<(), Error> {
         Ok(())
     }
 
-    /// The number of the last record that is durable.
+    /// The sequence of the last durable record.
     fn durable(&self) -> Sequence;
 
-    /// The file that names the last durable record, if it has changed since the last call. A sync of it, which the caller
-    /// makes without holding the journal, lets a later start notice that a disk has lost what it had synced.
+    /// The file that names the last durable record, if it has changed since the last call. The
+    /// caller syncs it without holding the journal. With it a later start detects that a disk has
+    /// lost synced data.
     fn unsynced_mark(&mut self) -> Option<Arc<dyn File>> {
         None
     }
 
-    /// A writer for a snapshot of everything up to `sequence`, which may be used on another thread
-    /// while this journal goes on. The journal up to there is made durable first.
+    /// Begins a snapshot of everything up to `sequence`. The writer may be used on another thread
+    /// while this journal goes on. The journal up to `sequence` is synced first.
     ///
     /// # Errors
     ///
-    /// [`Error::Broken`], [`Error::Full`] and [`Error::Disk`]; the last two leave all as it was.
+    /// [`Error::Broken`], [`Error::Full`] and [`Error::Disk`]; the last two leave the journal as it
+    /// was.
     fn snapshot(&mut self, sequence: Sequence) -> Result<Box<dyn SnapshotWriter>, Error>;
 
-    /// Finds what the finished snapshot of `sequence` makes needless. It, the one before and every
-    /// record after that one stay, so that there are always two ways to the present. What is
-    /// returned removes the rest; to remove long files takes a disk tens of milliseconds, and this
-    /// journal may go on meanwhile.
+    /// Finds the files that the finished snapshot of `sequence` makes obsolete. That snapshot, the
+    /// previous one, and each record after the previous one are kept, so that two independent ways
+    /// lead to the current state. The returned function removes the other files; removing long
+    /// files takes a disk tens of milliseconds, during which this journal may go on.
     ///
     /// # Errors
     ///
-    /// [`Error::Disk`], also of what is returned; the journal goes on, and the next call removes
-    /// what this one left.
+    /// [`Error::Disk`], also from the returned function; the journal goes on, and the next call
+    /// removes the remaining files.
     fn compaction(&mut self, snapshot: Sequence) -> Result<Compaction, Error>;
 
-    /// Removes at once what [`compaction`](Self::compaction) finds.
+    /// Removes the files that [`compaction`](Self::compaction) finds at once.
     ///
     /// # Errors
     ///
-    /// Its own.
+    /// As [`compaction`](Self::compaction).
     fn compact(&mut self, snapshot: Sequence) -> Result<(), Error> {
         self.compaction(snapshot)?()
     }
 
-    /// Makes everything durable and says so on the disk, so that the next start can tell a change
-    /// of the last bytes from a group that was never finished. However that goes, nothing is taken
-    /// afterwards, and another may have what this one kept for itself.
+    /// Syncs the journal and records the clean shutdown, so that the next start can distinguish
+    /// damage of the last bytes from an unfinished group. After the call, even a failed one, the
+    /// journal rejects all records, and another process may lock the folder.
     ///
     /// # Errors
     ///
@@ -126,22 +128,24 @@ pub trait Journal: Send {
     fn close(&mut self) -> Result<(), Error>;
 }
 
-/// Removes the files that a snapshot has made needless.
+/// Removes the files that a snapshot has made obsolete.
 pub type Compaction = Box<dyn FnOnce() -> Result<(), Error> + Send>;
 
-/// A snapshot that is being written. Dropped before [`finish`](Self::finish), it never was.
+/// A snapshot being written. Dropping it before [`finish`](Self::finish) discards it.
 pub trait SnapshotWriter: Send {
     /// Adds a block of 1 to [`LONGEST_BLOCK`] bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::Full`], [`Error::TooLong`] and [`Error::Disk`]; the snapshot can only be dropped then.
+    /// [`Error::Full`], [`Error::TooLong`] and [`Error::Disk`]; after an error the snapshot can
+    /// only be dropped.
     fn block(&mut self, bytes: &[u8]) -> Result<(), Error>;
 
-    /// Makes the snapshot durable and gives it its name, in this order.
+    /// Syncs the snapshot, and then gives the file its final name.
     ///
     /// # Errors
     ///
-    /// [`Error::Full`] and [`Error::Disk`]: there is no snapshot, and the journal is as it was.
+    /// [`Error::Full`] and [`Error::Disk`]: the snapshot does not exist, and the journal is as it
+    /// was.
     fn finish(self: Box<Self>) -> Result<(), Error>;
 }

@@ -1,4 +1,4 @@
-//! Decides how a start finds the last acknowledged state again.
+//! Recovery: a start restores the last acknowledged state.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -12,51 +12,51 @@ use super::segment::{Segment, Step, Verdict};
 use super::{Damage, Error, Sequence, snapshot, synced};
 use crate::disk::{Folder, Lock, write_all};
 
-/// What a start hands over, in this order: the blocks of a snapshot, then records.
+/// An event during recovery: first the blocks of a snapshot, then records.
 #[derive(Debug)]
 pub enum Loaded<'b> {
-    /// The next block of the newest snapshot that is whole.
+    /// The next block of the newest intact snapshot.
     Block(&'b [u8]),
-    /// The next record behind the snapshot.
+    /// The next record after the snapshot.
     Record(Sequence, &'b [u8]),
-    /// A repair could not keep these records.
+    /// Records that a repair could not recover.
     Lost(RangeInclusive<Sequence>),
-    /// So many bytes are done, of so many.
+    /// The progress of recovery.
     Progress {
-        /// Bytes done.
+        /// Bytes read.
         done: u64,
-        /// Bytes of all files that are needed.
+        /// Bytes of all required files.
         all: u64,
     },
 }
 
-/// A journal that was opened.
+/// An opened journal.
 pub struct Opened {
-    /// Goes on behind the last record.
+    /// The journal, which continues after the last record.
     pub journal: FileJournal,
-    /// The last record in the snapshot that was handed over; 0 if there was none.
+    /// The last record in the snapshot that was loaded; 0 without a snapshot.
     pub snapshot: Sequence,
-    /// The last record.
+    /// The sequence of the last record.
     pub last: Sequence,
-    /// What whoever runs the server should know.
+    /// Warnings for the server's operator.
     pub warnings: Vec<Warning>,
 }
 
-/// What a start has put right by itself, without losing what was known to be durable.
+/// A problem that a start has repaired without losing data that was known to be durable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Warning {
-    /// The last group is incomplete and is cut off.
+    /// The last group is incomplete and was cut off.
     Torn(Torn),
-    /// The synced mark cannot be used, so a loss at the end of the journal would not be noticed.
+    /// The synced mark is unusable, so a loss at the end of the journal would not be detected.
     Mark {
-        /// Why not.
+        /// The reason.
         what: &'static str,
     },
-    /// A snapshot cannot be read; an older one and the journal were used.
+    /// A snapshot is damaged; an older one and the journal were used.
     Snapshot {
-        /// What is wrong with it.
+        /// The damage.
         damage: Damage,
-        /// The name it has now.
+        /// The damaged file's new name.
         aside: String,
     },
 }
@@ -66,26 +66,25 @@ pub enum Warning {
 pub struct Torn {
     /// The segment.
     pub file: String,
-    /// Where it is cut.
+    /// The offset at which the segment is cut.
     pub offset: u64,
-    /// Bytes from there to the end of the file.
+    /// Bytes from the cut to the end of the file.
     pub bytes: u64,
-    /// Complete groups behind the incomplete one.
+    /// Complete groups after the incomplete one.
     pub groups: u64,
-    /// The last record before it.
+    /// The last record before the cut.
     pub last: Sequence,
-    /// The last record that is known to have been synced; 0 if none is.
+    /// The last record that is known to have been synced; 0 if unknown.
     pub synced: Sequence,
 }
 
 impl FileJournal {
-    /// Opens the journal in `folder`, or begins one there, and hands over all that it holds.
+    /// Opens or creates the journal in `folder`, and passes all of its data to `receive`.
     ///
     /// # Errors
     ///
-    /// [`Error::Locked`]; [`Error::Damaged`] if anything acknowledged cannot be read: then nothing
-    /// was changed, and `check` tells more. What `receive` refuses comes back as
-    /// [`Error::Refused`].
+    /// [`Error::Locked`]. [`Error::Damaged`] if acknowledged data cannot be read: nothing is
+    /// changed then, and `check` reports more. [`Error::Refused`] with an error of `receive`.
     pub fn open(
         folder: Arc<dyn Folder>,
         options: Options,
@@ -107,12 +106,12 @@ impl FileJournal {
         let (last, tail) = start.segments(snapshot)?;
         let Start { store, mark, mut warnings, .. } = start;
         warnings.extend(mark.fault(store).map(|what| Warning::Mark { what }));
-        // Nothing was refused: from here on files are changed.
+        // Recovery has succeeded; files are changed from here on.
         let mut unsettled = None;
         if let Some(tail) = tail {
             match settle(&tail) {
                 Ok(()) => {}
-                // The journal can be read, and writes no group before it has settled this.
+                // The journal can be read, and settles this before it writes a group.
                 Err(Error::Full { .. }) => unsettled = Some(tail),
                 Err(error) => return Err(error),
             }
@@ -136,14 +135,14 @@ impl FileJournal {
     }
 }
 
-/// A number for a store that has none yet.
+/// A random number for a new store.
 pub(super) fn new_store(folder: &dyn Folder) -> Result<u64, Error> {
     let number = folder.chance().map_err(|error| Error::disk("a random number", "get", error))?;
-    // The lowest bit is set, so that it is never zero, which is what empty space reads as.
+    // The lowest bit is set, so that the number is never zero: empty space reads as zero.
     Ok(number | 1)
 }
 
-/// Takes the folder for this process alone.
+/// Locks the folder for this process.
 pub(super) fn lock(folder: &dyn Folder) -> Result<Arc<dyn Lock>, Error> {
     match folder.lock(LOCK) {
         Ok(lock) => Ok(lock.into()),
@@ -154,9 +153,9 @@ pub(super) fn lock(folder: &dyn Folder) -> Result<Arc<dyn Lock>, Error> {
     }
 }
 
-/// Makes the end of the last segment what it was read as. A sync that failed in an earlier process
-/// may have left bytes that are read and are not on the disk: they are written once more, for a
-/// second sync of the same bytes would say nothing.
+/// Makes the end of the last segment durable as it was read. A failed sync of an earlier process
+/// may have left bytes that are readable but not on the disk. They are written again, because a
+/// second sync of the same pages may report success wrongly.
 pub(super) fn settle(segment: &Segment) -> Result<(), Error> {
     let fault = |error| Error::disk(segment.name(), "settle", error);
     let unsettled = segment.unsettled();
@@ -179,11 +178,11 @@ pub(super) fn settle(segment: &Segment) -> Result<(), Error> {
 
 const PIECE: usize = 1 << 20;
 
-/// A start on its way.
+/// A recovery in progress.
 struct Start<'s> {
     folder: &'s dyn Folder,
     contents: &'s Contents,
-    /// The number all files share, once one is read.
+    /// The number that all files share, once one is read.
     store: Option<u64>,
     mark: synced::Found,
     warnings: Vec<Warning>,
@@ -193,11 +192,12 @@ struct Start<'s> {
 }
 
 impl Start<'_> {
-    /// Hands over the newest snapshot that is whole, and says which that is.
+    /// Loads the newest intact snapshot, and returns its sequence.
     fn snapshot(&mut self) -> Result<Sequence, Error> {
         for &number in self.contents.snapshots.iter().rev() {
-            // Read twice, the second time from the system's memory: what is handed over cannot be
-            // taken back, and the last block may be the bad one.
+            // Validates the whole snapshot before loading it, because its last block may be the
+            // damaged one and loading cannot be undone. The second read is served from the page
+            // cache.
             let (head, _) = match snapshot::read(self.folder, number, &mut |_| Ok(())) {
                 Ok(found) => found,
                 Err(Error::Damaged(damage)) => {
@@ -219,10 +219,10 @@ impl Start<'_> {
         Ok(0)
     }
 
-    /// Hands over every record behind the snapshot. Says which is the last, and where it stands.
+    /// Replays each record after the snapshot. Returns the last sequence and the last segment.
     fn segments(&mut self, snapshot: Sequence) -> Result<(Sequence, Option<Segment>), Error> {
-        // A snapshot was finished only when the journal up to it was durable, so the way there must
-        // be whole, whichever snapshot is used.
+        // A snapshot is finished only after the journal up to it is durable, so the records up to
+        // the newest snapshot must be intact even if an older one is used.
         let newest = self.contents.snapshots.last().copied().unwrap_or_default();
         let mut last = snapshot;
         let mut tail = None;
@@ -240,7 +240,7 @@ impl Start<'_> {
             last = last.max(segment.next() - 1);
             tail = following.is_none().then_some(segment);
         }
-        // What heads and reserved space came to.
+        // Accounts for headers and reserved space.
         self.progress(self.all)?;
         let reaches = newest.max(self.mark.sequence(self.store));
         if last < reaches {
@@ -257,7 +257,8 @@ impl Start<'_> {
     ) -> Result<(), Error> {
         let name = segment.name().to_owned();
         let mut told = 0;
-        // Behind what the next segment begins with, only what was cut off can stand.
+        // After the first record of the next segment, this segment can only contain a cut-off
+        // group.
         while following.is_none_or(|first| segment.next() < first) {
             let (at, next) = (segment.at(), segment.next());
             match segment.step()? {
@@ -336,7 +337,7 @@ impl Start<'_> {
     }
 }
 
-/// A name that is free for what is set aside.
+/// A free name for a damaged file.
 pub(super) fn aside(folder: &dyn Folder, name: &str) -> Result<String, Error> {
     let taken = folder.list().map_err(|error| Error::disk(&folder.name(), "read", error))?;
     let plain = DAMAGED.to_owned() + name;
@@ -346,7 +347,7 @@ pub(super) fn aside(folder: &dyn Folder, name: &str) -> Result<String, Error> {
     Ok(free.next().unwrap_or(plain))
 }
 
-/// No file holds these records, which were acknowledged.
+/// Damage: no file holds these acknowledged records.
 pub(super) fn missing(folder: &dyn Folder, first: Sequence, last: Sequence) -> Damage {
     let what = "no file holds records that were acknowledged";
     Damage { file: folder.name(), offset: 0, records: Some(first..=last), what }

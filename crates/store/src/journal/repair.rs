@@ -1,7 +1,7 @@
-//! Decides how a damaged folder becomes one that opens, with everything in it that can be read.
+//! Repair: turns a damaged folder into one that opens, with all data that can be read.
 //!
-//! Nothing is deleted: a file that is replaced is first copied under a name of its own, and what
-//! cannot be kept is told by its numbers, here and at every later start.
+//! A repair deletes no data: it first copies each file that it replaces, and it reports lost
+//! records by their sequences, now and at each later start.
 
 use std::fmt;
 use std::io;
@@ -18,26 +18,25 @@ use super::snapshot::{self, Writer};
 use super::{Damage, Error, Sequence, SnapshotWriter};
 use crate::disk::{File, Folder, Lock, read_full, write_all};
 
-/// What a repair has done.
+/// The result of a repair.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Repair {
-    /// What was not as it was written.
+    /// The damage found.
     pub damages: Vec<Damage>,
-    /// The records that are lost. None has ever been, or will be, another's number.
+    /// The lost records. Their sequences are not reused.
     pub lost: Vec<RangeInclusive<Sequence>>,
-    /// Blocks of a snapshot that are lost.
+    /// The number of lost snapshot blocks.
     pub blocks: u64,
-    /// The names under which the files that were replaced are kept.
+    /// The names of the copies of replaced files.
     pub aside: Vec<String>,
 }
 
-/// Makes a store whole that a start refuses, and says what is lost. One that is whole stays as it
-/// is.
+/// Repairs a store that does not open, and reports the loss. An intact store stays unchanged.
 ///
 /// # Errors
 ///
-/// [`Error::Locked`] while a server uses it; [`Error::Full`] and [`Error::Disk`]: then it may be
-/// tried again. [`Error::Version`].
+/// [`Error::Locked`] while a server uses the folder. [`Error::Full`] and [`Error::Disk`]: the
+/// repair may be tried again. [`Error::Version`].
 pub fn repair(folder: &Arc<dyn Folder>) -> Result<Repair, Error> {
     let lock = open::lock(&**folder)?;
     let mut survey = Survey::of(&**folder)?;
@@ -48,7 +47,7 @@ pub fn repair(folder: &Arc<dyn Folder>) -> Result<Repair, Error> {
     work.snapshots(&mut survey, folder, &lock)?;
     survey.store = survey.store.or_else(|| store_of_first_group(&**folder, &survey));
     survey.store = survey.store.or(survey.mark.store());
-    // If not one file says whose it is, nothing in them can be told from noise.
+    // If no file identifies the store, its groups cannot be distinguished from noise.
     let store = survey.store.map_or_else(|| open::new_store(&**folder), Ok)?;
     if let Some(damage) = survey.missing(&**folder) {
         let first = survey.base + 1;
@@ -74,7 +73,8 @@ pub fn repair(folder: &Arc<dyn Folder>) -> Result<Repair, Error> {
         if is_damaged || ends_early.is_some() {
             let segment = survey.segment(&**folder, first)?.0;
             let early = ends_early.as_ref().map(|_| survey.reaches() + 1);
-            // Of a segment that cannot be read at all nobody knows how many records it held.
+            // The number of records in a segment that is unreadable as a whole is unknown: use an
+            // upper bound.
             let beyond = match &segment {
                 None => {
                     let most = first + size(&**folder, first)? / SHORTEST_RECORD as u64;
@@ -86,7 +86,8 @@ pub fn repair(folder: &Arc<dyn Folder>) -> Result<Repair, Error> {
         }
         work.done.damages.extend(ends_early);
     }
-    // Last, for what they say of the journal's end must outlast a repair that is interrupted.
+    // Last, because these files prove how far the journal reached, in case the repair is
+    // interrupted.
     for name in std::mem::take(&mut work.useless) {
         work.set_aside(&name)?;
     }
@@ -94,7 +95,7 @@ pub fn repair(folder: &Arc<dyn Folder>) -> Result<Repair, Error> {
     Ok(work.done)
 }
 
-/// With every head damaged, the first group behind one still says whose it is.
+/// The store's number from the first intact group after a damaged header.
 fn store_of_first_group(folder: &dyn Folder, survey: &Survey) -> Option<u64> {
     survey.contents.segments.iter().find_map(|first| {
         let file = folder.open(&Kind::Segment.name(*first)).ok()?;
@@ -108,17 +109,17 @@ fn store_of_first_group(folder: &dyn Folder, survey: &Survey) -> Option<u64> {
     })
 }
 
-/// A repair on its way.
+/// A repair in progress.
 struct Work<'f> {
     folder: &'f dyn Folder,
     done: Repair,
-    /// Damaged snapshots that nothing needs any more.
+    /// Damaged snapshots that are not needed.
     useless: Vec<String>,
 }
 
 impl Work<'_> {
-    /// Finds out which damaged snapshots are needless. If no whole one is left and the journal does not reach back to the
-    /// first record, what can be read of the newest takes its place.
+    /// Determines which damaged snapshots are obsolete. If no intact one exists and the journal
+    /// does not begin with the first record, rewrites the newest with the blocks that can be read.
     fn snapshots(
         &mut self,
         survey: &mut Survey,
@@ -159,7 +160,7 @@ impl Work<'_> {
             });
         match read {
             Ok(_) => {}
-            // Behind it nothing can be found any more.
+            // The rest of the file is unreadable.
             Err(Error::Damaged(_)) => lost += 1,
             Err(error) => return Err(error),
         }
@@ -167,7 +168,7 @@ impl Work<'_> {
         Box::new(writer).finish()
     }
 
-    /// Writes a segment anew, of what can be read of the old one, with what is lost admitted.
+    /// Rewrites a segment from its intact records, and records the gaps.
     fn rewrite(
         &mut self,
         old: Option<Segment>,
@@ -219,8 +220,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Copies a file that is about to be replaced. It keeps its place until then: a repair that is
-    /// interrupted must leave a damaged file, not none.
+    /// Copies a file before it is replaced. The original keeps its name until then, so that an
+    /// interrupted repair leaves a damaged file instead of a missing one.
     fn copy_aside(&mut self, name: &str) -> Result<(), Error> {
         let old = self.folder.open(name).map_err(|error| Error::disk(name, "open", error))?;
         let aside = aside(self.folder, name)?;
@@ -247,7 +248,7 @@ impl Work<'_> {
 
 const PIECE: usize = 1 << 20;
 
-/// A segment that is written anew.
+/// The writer of a repaired segment.
 struct Rewriter<'w> {
     name: &'w str,
     file: &'w dyn File,
@@ -266,7 +267,7 @@ impl Rewriter<'_> {
         self.draft.append(record).map(|_| ())
     }
 
-    /// Admits that everything before this number is lost, unless nothing is.
+    /// Records that everything before this sequence is lost, if anything is.
     fn gap(&mut self, first: Sequence) -> Result<(), Error> {
         let next = self.draft.next();
         if first <= next {

@@ -1,28 +1,28 @@
-//! Decides what can still be read of a damaged segment.
+//! Reading a damaged segment: recovers every record that is intact.
 
 use super::group::{GROUP_HEAD, LONGEST_GROUP, Records, SHORTEST_RECORD};
 use super::open::Torn;
 use super::segment::{Bad, Segment, Step, Verdict};
 use super::{Damage, Error, Sequence};
 
-/// What is found on the way through a segment, in order.
+/// An event during a scan of a segment, in order.
 pub(super) enum Salvaged<'b> {
-    /// A record as it was written.
+    /// An intact record.
     Record(Sequence, &'b [u8]),
-    /// The records before this number are lost: an earlier repair has admitted it here, or nobody can
-    /// tell how many there were, but not so many.
+    /// The records before this number are lost: an earlier repair recorded the gap, or an unknown
+    /// number of records is lost, below this bound.
     Lost(Sequence),
-    /// Something is not as it was written.
+    /// A corrupt part.
     Damaged(Damage),
     /// The segment ends here with a group that was never durable.
     Torn(Torn),
 }
 
-/// Reads a segment to its end, over whatever is damaged.
+/// Reads a segment to its end, across corrupt parts.
 ///
 /// # Errors
 ///
-/// [`Error::Disk`] if the disk cannot be read, and whatever `receive` refuses.
+/// [`Error::Disk`] if the disk cannot be read, and the errors of `receive`.
 pub(super) fn salvage(
     segment: &mut Segment,
     following: Option<Sequence>,
@@ -63,8 +63,8 @@ pub(super) fn salvage(
     Ok(())
 }
 
-/// Takes the records of a bad group that match their own checksums, and goes to the next group. If
-/// there is none, says a number that no lost record has.
+/// Recovers the intact records of a bad group and moves to the next group. Without a next group,
+/// returns a number above all lost records.
 fn pass_over(
     segment: &mut Segment,
     bad: &Bad,

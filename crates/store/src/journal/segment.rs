@@ -1,8 +1,8 @@
-//! Decides what a segment holds, where it ends, and whether its end was torn or its middle damaged.
+//! Reading a segment, and the decision whether a bad group was torn or damaged.
 //!
-//! A group that is not as it was written is either **torn**, by a power loss before it was durable,
-//! or **damaged** after it was. Only what is certainly torn may be cut; the rules are in
-//! docs/formats/journal.md and in [`Segment::judge`].
+//! A group that does not match its checksums was either **torn** by a power failure before it was
+//! durable, or **damaged** after it. Only a group that is certainly torn may be cut off;
+//! docs/formats/journal.md and [`Segment::judge`] have the rules.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,59 +14,59 @@ use super::open::Torn;
 use super::{Damage, Error, Sequence};
 use crate::disk::{File, read_full};
 
-/// A segment that is being read, group by group.
+/// A reader of a segment's groups.
 pub(super) struct Segment {
     pub(super) file: Box<dyn File>,
     pub(super) head: Head,
     name: String,
     size: u64,
-    /// Where the next group begins.
+    /// The offset of the next group.
     at: u64,
-    /// The number of the next record.
+    /// The sequence of the next record.
     next: Sequence,
-    /// The mark that the next group must refer to.
+    /// The checksum that the next group must refer to.
     previous: u32,
-    /// Up to here everything was durable, as the groups so far say.
+    /// All records up to this one were durable, according to the groups read so far.
     durable: Sequence,
-    /// Up to here everything was synced, as other files say.
+    /// All records up to this one were synced, according to other files.
     synced: Sequence,
-    /// Groups that none of the marks so far covers: the number of the last record, the place.
+    /// Groups that no durable mark so far covers: the last sequence and the offset of each.
     unsettled: VecDeque<(Sequence, u64)>,
     window: Window,
 }
 
-/// What stands at a place where a group is looked for.
+/// The result of reading at a group's offset.
 pub(super) enum Step<'b> {
-    /// A group as it was written, perhaps of no records.
+    /// An intact group, possibly without records.
     Group(Records<'b>),
-    /// A repair has admitted here that the records before this number are lost.
+    /// A gap that a repair recorded: the records before this number are lost.
     Lost(Sequence),
-    /// Nothing was written from here on.
+    /// The end of the written data.
     End,
-    /// Something that is not as it was written.
+    /// A corrupt group.
     Bad(Bad),
 }
 
-/// A group that is not as it was written.
+/// A corrupt group.
 #[derive(Clone, Copy)]
 pub(super) struct Bad {
-    /// Where it begins.
+    /// The group's offset.
     pub(super) at: u64,
-    /// What it says of itself, if that can be trusted.
+    /// The group's header, if it is intact.
     pub(super) head: Option<GroupHead>,
     what: &'static str,
 }
 
-/// What is to be done about a bad group.
+/// The decision about a bad group.
 pub(super) enum Verdict {
-    /// It was never durable: cut it, and what is behind it.
+    /// The group was never durable: cut it off with everything after it.
     Torn(Torn),
-    /// It was acknowledged as durable.
+    /// The group was acknowledged as durable.
     Damaged(Damage),
 }
 
 impl Segment {
-    /// Opens the segment that begins with the record of this number.
+    /// Opens the segment whose first record has this sequence.
     pub(super) fn open(file: Box<dyn File>, first: Sequence) -> Result<Self, Error> {
         let name = Kind::Segment.name(first);
         let mut bytes = [0; HEAD];
@@ -77,7 +77,7 @@ impl Segment {
         Ok(Self::at_head(file, head, size, word(&bytes, HEAD - 4)))
     }
 
-    /// The same for one whose head cannot be read; the first group is taken to follow it.
+    /// Opens a segment whose header is damaged; the first group is assumed to follow it.
     pub(super) fn without_head(file: Box<dyn File>, head: Head) -> Result<Self, Error> {
         let size = file.size().map_err(|error| Error::disk(&head.name(), "read", error))?;
         let previous = word(&head.to_bytes(), HEAD - 4);
@@ -104,12 +104,12 @@ impl Segment {
         &self.name
     }
 
-    /// The number of the next record.
+    /// The sequence of the next record.
     pub(super) fn next(&self) -> Sequence {
         self.next
     }
 
-    /// Where the next group begins.
+    /// The offset of the next group.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
@@ -118,13 +118,14 @@ impl Segment {
         self.size
     }
 
-    /// Takes into account that every record up to `synced` is known to have been synced: none of them can be torn. A
-    /// snapshot of everything up to `base` is at hand; if that is all, the journal is not needed for it.
+    /// Takes into account that all records up to `synced` were synced, so that none of them can be
+    /// torn. Records up to `base` are in a snapshot and not needed from the journal.
     pub(super) fn note_synced(&mut self, synced: Sequence, base: Sequence) {
         self.synced = if synced > base { synced } else { 0 };
     }
 
-    /// The damage of the last segment, read to its end, if it lacks records that were synced and are in no snapshot.
+    /// The damage of the last segment, after it was read to its end, if it lacks synced records
+    /// that are in no snapshot.
     pub(super) fn ends_early(&self, base: Sequence) -> Option<Damage> {
         let what = "records that were synced to the disk are missing from its end";
         let first = self.next.max(base + 1);
@@ -133,12 +134,12 @@ impl Segment {
         (first <= self.synced).then(damage)
     }
 
-    /// The bytes of groups with records that no mark on the disk covers.
+    /// The byte range of groups that no durable mark covers.
     pub(super) fn unsettled(&self) -> Range<u64> {
         self.unsettled.front().map_or(self.at, |(_, at)| *at)..self.at
     }
 
-    /// Reads what comes next. After `End` or `Bad` it stays where it is.
+    /// Reads the next group. After `End` or `Bad` the position stays the same.
     pub(super) fn step(&mut self) -> Result<Step<'_>, Error> {
         let (at, store) = (self.at, self.head.store);
         let bytes = self.read(at, GROUP_HEAD)?;
@@ -163,7 +164,8 @@ impl Segment {
         if checksum(store, &[body]) != head.body {
             return bad("a group's records do not match their checksum");
         }
-        // Counted before anything is handed out: a group counts whole or not at all.
+        // Validates all records before it returns any: a group is accepted as a whole or not at
+        // all.
         let mut records = Records::new(body, store, head.first);
         let last = records.by_ref().last().map_or(head.first - 1, |(sequence, _)| sequence);
         if records.at() < head.length {
@@ -189,12 +191,14 @@ impl Segment {
         (self.at, self.next, self.previous) = (end, next, head.mark);
     }
 
-    /// Decides about a bad group. `following` is the number that the next segment begins with.
+    /// Decides about a bad group. `following` is the first sequence of the next segment.
     ///
-    /// Torn is only what nothing contradicts: there is no next segment (it is made when this one is
-    /// durable), neither a group behind nor the synced mark says that this one was durable, and the
-    /// bytes look as a write does that was cut short. On space that was zero before, such a write leaves zeros: whole sectors,
-    /// or everything from some byte on.
+    /// The group is torn only if all of these hold:
+    ///
+    /// - No next segment exists, because one is created only after this one is durable.
+    /// - Neither a later group nor the synced mark shows that this group was durable.
+    /// - The bytes look like an interrupted write. Over zeroed space such a write leaves zeros:
+    ///   whole sectors, or everything after some byte.
     pub(super) fn judge(
         &mut self,
         bad: &Bad,
@@ -225,12 +229,13 @@ impl Segment {
         Ok(Verdict::Damaged(Damage { file, offset: bad.at, records, what: bad.what }))
     }
 
-    /// The next place from here on where a group's head can be read.
+    /// The next offset from `from` on with an intact group header.
     pub(super) fn find_group(&mut self, from: u64) -> Result<Option<(u64, GroupHead)>, Error> {
         let store = self.head.store;
         let mut at = from;
         while at + GROUP_HEAD as u64 <= self.size {
-            // What is in memory first: many groups behind each other must not be read as many times.
+            // Search the buffered bytes first: with many small groups, reading a whole piece for
+            // each would repeat most of the reads.
             let here = self.window.behind(at);
             let bytes = self.read(at, if here < GROUP_HEAD { PIECE } else { here })?;
             let places = (0..bytes.len().saturating_sub(GROUP_HEAD - 1)).step_by(ALIGNMENT);
@@ -248,17 +253,17 @@ impl Segment {
         Ok(None)
     }
 
-    /// Goes on at a group that [`find_group`](Self::find_group) has found, whatever lies between.
+    /// Continues at a group that [`find_group`](Self::find_group) has found, whatever precedes it.
     pub(super) fn resume(&mut self, at: u64, head: &GroupHead) {
         (self.at, self.next, self.previous) = (at, head.first, head.previous);
     }
 
-    /// The bytes of the records of a bad group, as far as they are in the file.
+    /// The bytes of a bad group's records, as far as the file contains them.
     pub(super) fn body(&mut self, at: u64, length: usize) -> Result<&[u8], Error> {
         self.read(at + GROUP_HEAD as u64, length)
     }
 
-    /// Whether these bytes look as a write does that was cut short.
+    /// Whether these bytes look like an interrupted write.
     fn is_torn(&mut self, bad: &Bad) -> Result<bool, Error> {
         let store = self.head.store;
         let Some(head) = bad.head else {
@@ -280,7 +285,7 @@ impl Segment {
         Ok(body.last() == Some(&0) || has_lost_sector(body, at, records.at()))
     }
 
-    /// Whether there is nothing but zeros from here to the end.
+    /// Whether the rest of the file is all zeros.
     fn is_zero(&mut self, from: u64) -> Result<bool, Error> {
         let mut at = from;
         loop {
@@ -295,7 +300,7 @@ impl Segment {
         }
     }
 
-    /// These bytes, or as many of them as the file has.
+    /// Reads bytes, fewer at the end of the file.
     fn read(&mut self, at: u64, length: usize) -> Result<&[u8], Error> {
         let there = self.size.saturating_sub(at).min(length as u64) as usize;
         let rest = self.size.saturating_sub(at);
@@ -305,10 +310,10 @@ impl Segment {
     }
 }
 
-/// Bytes read at once.
+/// The bytes that one read buffers.
 const PIECE: usize = 256 * 1024;
 
-/// A part of a file in memory, so that short groups do not cost a system call each.
+/// A buffered part of a file, so that short groups need no system call each.
 #[derive(Default)]
 struct Window {
     bytes: Vec<u8>,
@@ -316,7 +321,8 @@ struct Window {
 }
 
 impl Window {
-    /// Has `length` bytes at `at`, and more if the file, of which `rest` is there, has them.
+    /// Buffers at least `length` bytes at `at`, and more if the remaining `rest` of the file has
+    /// them.
     fn fill(&mut self, file: &dyn File, at: u64, length: usize, rest: u64) -> io::Result<()> {
         let end = self.at + self.bytes.len() as u64;
         if (self.at..=end).contains(&at) && at + length as u64 <= end {
@@ -330,20 +336,21 @@ impl Window {
         if filled < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 
-    /// How many bytes there are from here on.
+    /// The number of buffered bytes from this offset on.
     fn behind(&self, at: u64) -> usize {
         let passed = at.checked_sub(self.at).map(|passed| passed as usize);
         passed.map_or(0, |passed| self.bytes.len().saturating_sub(passed))
     }
 
-    /// Bytes that were filled.
+    /// A part of the buffered bytes.
     fn slice(&self, at: u64, length: usize) -> &[u8] {
         let from = (at - self.at) as usize;
         &self.bytes[from..from + length]
     }
 }
 
-/// Whether a whole sector's share of `bytes`, which stand at `at`, is zero and ends behind `from`.
+/// Whether a sector's part of `bytes`, which begin at the offset `at`, is all zeros and ends after
+/// `from`.
 fn has_lost_sector(bytes: &[u8], at: u64, from: usize) -> bool {
     let mut begin = 0;
     while begin < bytes.len() {

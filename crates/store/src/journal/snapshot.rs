@@ -1,4 +1,4 @@
-//! Decides how a snapshot stands on the disk, and that only a whole one has its name.
+//! Snapshot files: written under a temporary name, and renamed once complete.
 
 use std::sync::Arc;
 
@@ -6,40 +6,40 @@ use super::format::{HEAD, Head, Kind, UNFINISHED, checksum, long, word};
 use super::{Damage, Error, Sequence, SnapshotWriter};
 use crate::disk::{File, Folder, Lock, read_full, write_all};
 
-/// The longest block of a snapshot, in bytes.
+/// The longest block of a snapshot in bytes.
 pub const LONGEST_BLOCK: usize = 16 << 20;
 
-/// The length of what a block begins with, in bytes.
+/// The length of a block's header in bytes.
 const BLOCK_HEAD: usize = 8;
-/// The length of what a snapshot ends with, in bytes.
+/// The length of a snapshot's trailer in bytes.
 const END: usize = BLOCK_HEAD + 16;
-/// Written at once.
+/// The bytes of one write.
 const PIECE: usize = 1 << 20;
-/// Made durable at once: a long snapshot must not leave the journal's own sync a long queue, of which 8 MiB are already
-/// 25 ms on a disk of 300 MB/s.
+/// The bytes of one sync. Larger syncs would delay the journal's own: 8 MiB take 25 ms on a disk of
+/// 300 MB/s.
 const STRETCH: u64 = 1 << 20;
 
-/// Writes a snapshot into a file of its own.
+/// A writer of a snapshot file.
 pub(super) struct Writer {
     folder: Arc<dyn Folder>,
-    /// Held so that no other server takes the folder while this goes on.
+    /// Keeps the folder locked while the snapshot is written.
     _lock: Arc<dyn Lock>,
     file: Box<dyn File>,
     head: Head,
-    /// What is not written yet.
+    /// Bytes not written yet.
     bytes: Vec<u8>,
     at: u64,
-    /// Up to here it is durable.
+    /// The offset up to which the file is durable.
     synced: u64,
     tally: Tally,
     is_finished: bool,
 }
 
-/// What was in the blocks so far.
+/// The totals of the blocks so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Tally {
     pub(super) blocks: u64,
-    /// Bytes of all of them, without their heads.
+    /// The total length of the blocks, without their headers.
     pub(super) bytes: u64,
 }
 
@@ -117,18 +117,18 @@ impl SnapshotWriter for Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if !self.is_finished {
-            // What stays is removed at the next start.
+            // A file that cannot be removed is removed at the next start.
             let _ = self.folder.remove(&(self.head.name() + UNFINISHED));
         }
     }
 }
 
-/// Reads the snapshot up to the record of this number, block by block.
+/// Reads the blocks of the snapshot with this number.
 ///
 /// # Errors
 ///
-/// [`Error::Damaged`] at the first byte that is not as it was written; blocks may have been handed
-/// over before. Whatever `receive` refuses.
+/// [`Error::Damaged`] at the first corrupt byte, possibly after some blocks were passed on. The
+/// errors of `receive`.
 pub(super) fn read(
     folder: &dyn Folder,
     number: Sequence,
@@ -137,7 +137,7 @@ pub(super) fn read(
     read_over(folder, number, receive, &mut |damage| Err(Error::Damaged(damage)))
 }
 
-/// The same, but goes on behind a damaged block if `pass` lets it.
+/// Reads a snapshot like `read`, but continues after a damaged block if `pass` returns `Ok`.
 pub(super) fn read_over(
     folder: &dyn Folder,
     number: Sequence,
@@ -211,20 +211,20 @@ fn end(head: Head, tally: Tally) -> [u8; END] {
     end
 }
 
-/// A file that is read once, from its beginning to its end.
+/// A sequential reader of a file.
 struct Source<'f> {
     file: &'f dyn File,
     name: &'f str,
     size: u64,
-    /// Where the next byte stands.
+    /// The offset of the next byte.
     at: u64,
     piece: Vec<u8>,
-    /// So many bytes of the piece are taken.
+    /// The number of bytes of the piece that were taken.
     passed: usize,
 }
 
 impl Source<'_> {
-    /// The next bytes, which the file must still have.
+    /// The next bytes, which must be within the file.
     fn take(&mut self, length: usize) -> Result<&[u8], Error> {
         if self.piece.len() - self.passed < length {
             self.piece.drain(..self.passed);

@@ -1,8 +1,9 @@
 //! The synced mark: a small file that names the last record that was synced.
 //!
-//! Segments and snapshots say what was synced before them. Nothing behind the last segment does, so a disk that loses the
-//! end of that segment could not be told from a write that power cut short. The mark is written after each sync without
-//! a sync of its own: it may lag behind what was synced, and it never runs ahead.
+//! Segments and snapshots state what was synced before them, but the end of the last segment has no
+//! successor. Without the mark, a disk that loses the end of that segment looks like a write that a
+//! power failure interrupted. The mark is written after each sync, without a sync of its own: it
+//! may be older than the last sync, but never newer.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -11,12 +12,12 @@ use super::format::{HEAD, LAST, VERSION, checksum, long, word};
 use super::{Error, Sequence};
 use crate::disk::{File, Folder, read_full, write_all};
 
-/// The name of the file.
+/// The file name.
 pub(super) const NAME: &str = "synced";
 
 const MAGIC: &[u8; 8] = b"BINE-SYN";
 
-/// The mark as a journal updates it.
+/// The mark as the journal updates it.
 pub(super) struct SyncedMark {
     file: Arc<dyn File>,
     store: u64,
@@ -24,12 +25,12 @@ pub(super) struct SyncedMark {
     is_unsynced: bool,
 }
 
-/// The mark as a start finds it.
+/// The mark as a start reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Found {
-    /// There is none: an earlier version wrote the journal, or nothing was ever synced.
+    /// The file is missing: an earlier version wrote the journal, or no sync has happened.
     Nothing,
-    /// Every record up to `sequence` of the store was synced.
+    /// All records up to `sequence` of the store were synced.
     Mark {
         store: u64,
         sequence: Sequence,
@@ -38,7 +39,7 @@ pub(super) enum Found {
 }
 
 impl SyncedMark {
-    /// Opens the file, or creates it. Its name is durable after the folder's next sync.
+    /// Opens or creates the file. Its name is durable after the folder's next sync.
     pub(super) fn open(folder: &dyn Folder, store: u64) -> io::Result<Self> {
         let file = match folder.open(NAME) {
             Err(error) if error.kind() == ErrorKind::NotFound => folder.create(NAME)?,
@@ -50,22 +51,22 @@ impl SyncedMark {
         Ok(Self { file: file.into(), store, is_unsynced: false })
     }
 
-    /// Says that every record up to this one is synced. A failure leaves an older mark, or an unreadable one, and
-    /// neither promises anything that is not so.
+    /// Records that everything up to this sequence is synced. A failed write leaves an older mark
+    /// or an unreadable one, neither of which claims too much.
     pub(super) fn set(&mut self, sequence: Sequence) {
         let written = write_all(&*self.file, &to_bytes(self.store, sequence), 0);
         self.is_unsynced |= written.is_ok();
     }
 
-    /// The file, if it was changed since the last call. The caller syncs it.
+    /// The file, if it has changed since the last call. The caller syncs it.
     pub(super) fn take_unsynced(&mut self) -> Option<Arc<dyn File>> {
         std::mem::take(&mut self.is_unsynced).then(|| Arc::clone(&self.file))
     }
 }
 
 impl Found {
-    /// The last record of this store that is known to have been synced; 0 if the mark says nothing of it. A mark counts
-    /// for a store of which nothing else is left.
+    /// The last record of this store that is known to have been synced, or 0 without a valid mark.
+    /// If no other file identifies the store, the mark is accepted.
     pub(super) fn sequence(self, of: Option<u64>) -> Sequence {
         match self {
             Self::Mark { store, sequence } if of.is_none_or(|of| of == store) => sequence,
@@ -80,7 +81,7 @@ impl Found {
         }
     }
 
-    /// Why a start cannot use the mark, if so.
+    /// The reason why a start cannot use the mark, if any.
     pub(super) fn fault(self, of: Option<u64>) -> Option<&'static str> {
         match self {
             Self::Unreadable(what) => Some(what),
@@ -92,21 +93,21 @@ impl Found {
     }
 }
 
-/// Reads the mark of the folder.
+/// Reads the mark of a folder.
 ///
 /// # Errors
 ///
-/// [`Error::Disk`] if the file is there and cannot be read, [`Error::Version`].
+/// [`Error::Disk`] if the file exists and cannot be read, [`Error::Version`].
 pub(super) fn read(folder: &dyn Folder) -> Result<Found, Error> {
     let fault = |error| Error::disk(NAME, "read", error);
     let file = match folder.open(NAME) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
         opened => opened.map_err(fault)?,
     };
-    // One byte more than it has, so that a longer file is noticed.
+    // One extra byte detects a file that is too long.
     let mut bytes = [0; HEAD + 1];
     let length = read_full(&*file, &mut bytes, 0).map_err(fault)?;
-    // Power failed before the first mark reached the disk.
+    // The power failed before the first mark reached the disk.
     if length <= HEAD && bytes == [0; HEAD + 1] {
         return Ok(Found::Nothing);
     }
@@ -122,7 +123,7 @@ pub(super) fn read(folder: &dyn Folder) -> Result<Found, Error> {
         return Ok(Found::Unreadable("it is a file of another kind"));
     }
     let sequence = long(&bytes, 16);
-    // Behind it, a repair writes what comes next.
+    // A repair must be able to write the next sequence.
     if sequence >= LAST {
         return Ok(Found::Unreadable("it names a record that no journal has"));
     }
@@ -163,7 +164,7 @@ mod tests {
         );
         assert_eq!((found.fault(Some(7)), found.fault(None)), (None, None));
         assert_eq!(found.fault(Some(8)), Some("it belongs to another store"));
-        // The next process goes on with the same file.
+        // The next process uses the same file.
         SyncedMark::open(&folder, 7).unwrap().set(6);
         assert_eq!(read(&folder).ok(), Some(Found::Mark { store: 7, sequence: 6 }));
     }
@@ -188,7 +189,8 @@ mod tests {
         assert_eq!(read(&folder).ok(), Some(Found::Nothing));
     }
 
-    /// With the highest number, whose successor there is not, a repair ended in a panic. A fuzz target found it.
+    /// Symptom: a repair panicked. Cause: a mark with the highest sequence, which has no successor.
+    /// Found by fuzzing.
     #[test]
     fn refuses_a_number_that_no_record_has() {
         let folder = SimulatedFolder::new(1, 1 << 20);
