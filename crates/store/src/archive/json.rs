@@ -1,32 +1,32 @@
-//! Decides how a line of JSON (RFC 8259) is read where each mistake is told by its place, and how texts are written in it.
+//! A JSON reader (RFC 8259) with error positions, and JSON string output.
 //!
-//! A reader of our own, because a line is read into the columns of its table and into nothing else, numbers must come
-//! back to the last bit, and whoever wrote a line by hand is told the column of what is wrong. It calls itself for no
-//! nesting, so none is too deep.
+//! The crate has its own reader for three reasons: a line is read directly into the columns of its
+//! table, numbers must keep their last bit, and the author of a handwritten line gets the column of
+//! a mistake. The reader does not recurse, so any nesting depth is safe.
 
 use std::borrow::Cow;
 
-/// One line that is read from left to right.
+/// A reader of one line, from left to right.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'t> {
     text: &'t str,
-    /// The byte that is next.
+    /// The offset of the next byte.
     at: usize,
 }
 
-/// What is wrong at which byte of a line.
+/// An error and its byte offset in a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Mistake {
     pub(super) at: usize,
     pub(super) what: String,
 }
 
-/// A value that holds no others.
+/// A value without nested values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Scalar<'t> {
     Null,
     Bool(bool),
-    /// As it is written.
+    /// The number's text.
     Number(&'t str),
     Text(Cow<'t, str>),
 }
@@ -36,7 +36,7 @@ impl<'t> Reader<'t> {
         Self { text, at: 0 }
     }
 
-    /// Reads an object. `each` is told a key, and reads its value.
+    /// Reads an object. `each` receives a key and reads its value.
     pub(super) fn object<E: From<Mistake>>(
         &mut self,
         mut each: impl FnMut(&mut Self, usize, Cow<'t, str>) -> Result<(), E>,
@@ -57,7 +57,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads an array. `each` reads the next of its values.
+    /// Reads an array. `each` reads one element.
     pub(super) fn array<E: From<Mistake>>(
         &mut self,
         mut each: impl FnMut(&mut Self) -> Result<(), E>,
@@ -75,7 +75,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads a text.
+    /// Reads a string.
     pub(super) fn text(&mut self) -> Result<Cow<'t, str>, Mistake> {
         self.expect(b'"', "a text, which begins with `\"`")?;
         let begin = self.at;
@@ -92,7 +92,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads a value that holds no others.
+    /// Reads a scalar value.
     pub(super) fn scalar(&mut self) -> Result<Scalar<'t>, Mistake> {
         let words =
             [("null", Scalar::Null), ("true", Scalar::Bool(true)), ("false", Scalar::Bool(false))];
@@ -112,7 +112,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Passes over a value, which somebody reads later: nothing of it is checked but where it ends.
+    /// Skips a value that is read later. The skip finds only the value's end and checks little
+    /// else.
     pub(super) fn pass(&mut self) -> Result<(), Mistake> {
         let mut depth = 0_usize;
         loop {
@@ -135,12 +136,12 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Whether `null` is next.
+    /// Whether the next value is `null`.
     pub(super) fn is_null(mut self) -> bool {
         self.scalar() == Ok(Scalar::Null)
     }
 
-    /// Nothing more may come.
+    /// Requires the end of the line.
     pub(super) fn end(&mut self) -> Result<(), Mistake> {
         if self.place() == self.text.len() {
             return Ok(());
@@ -148,7 +149,7 @@ impl<'t> Reader<'t> {
         Err(self.mistake("expected the end of the line"))
     }
 
-    /// Where the next value begins.
+    /// The offset of the next value.
     pub(super) fn place(&mut self) -> usize {
         while let Some(b' ' | b'\t' | b'\r') = self.byte() {
             self.at += 1;
@@ -175,7 +176,7 @@ impl<'t> Reader<'t> {
         if self.takes(byte) { Ok(()) } else { Err(self.mistake(format!("expected {what}"))) }
     }
 
-    /// Passes over a byte of a text that stands for itself.
+    /// Skips an unescaped byte of a string.
     fn plain(&mut self, byte: u8) -> Result<(), Mistake> {
         if byte < b' ' {
             return Err(self.mistake("a control character must be written as `\\u` and its number"));
@@ -184,7 +185,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// The rest of a text from its first escape on.
+    /// Reads the rest of a string from its first escape on.
     fn escaped(&mut self, begin: usize) -> Result<Cow<'t, str>, Mistake> {
         let mut text = self.text[begin..self.at].to_owned();
         let mut plain = self.at;
@@ -278,7 +279,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Adds a text with the marks around it.
+/// Appends a quoted and escaped string.
 pub(super) fn put_text(to: &mut Vec<u8>, text: &str) {
     to.push(b'"');
     let mut plain = 0;
@@ -345,7 +346,7 @@ mod tests {
         assert!(Reader::new("{\"a\":[}").pass().is_err());
     }
 
-    /// All values of a text, written down as they are read by us and by another.
+    /// Reads a value with this reader into the type of `serde_json`, for comparison.
     fn walk(reader: &mut Reader<'_>) -> Result<serde_json::Value, Mistake> {
         let place = reader.place();
         match reader.text.as_bytes().get(place) {
@@ -407,7 +408,7 @@ mod tests {
             let mut reader = Reader::new(&line);
             let own = walk(&mut reader).and_then(|value| reader.end().map(|()| value));
             let other = serde_json::from_str::<serde_json::Value>(&line);
-            // A number beyond all bounds is a matter of the column.
+            // A number out of the range of `f64` is the column's concern.
             let is_huge = other.as_ref().is_err_and(|error| error.to_string().contains("out of range"));
             prop_assert!(own.is_ok() == other.is_ok() || is_huge, "{:?}, {:?}", own, other);
         }

@@ -1,7 +1,8 @@
-//! Decides what becomes of lines of JSON that are read into a folder: all of them count, or none.
+//! Loading a dump: all lines take effect, or no line does.
 //!
-//! All is read and checked before the first byte is written. Then rows are staged in as many records as they need,
-//! and the last record has all of them count; whatever ends the program before leaves the folder as it was.
+//! The load reads and validates all lines before it writes the first byte. Then it stages the rows
+//! in as many records as they need, and one last record makes them all effective. If the program
+//! ends before that record, the folder is as before.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -21,51 +22,52 @@ use crate::schema::{Constant, Layout, Stored, StoredColumn};
 use crate::state::Write;
 use crate::value::{Kind, Value};
 
-/// A line, in bytes: the longest row, however it is written down.
+/// The longest line in bytes: enough for the longest row in any spelling.
 pub const LONGEST_LINE: usize = 64 << 20;
-/// Rows of one record, in bytes.
+/// The rows of one record in bytes.
 const BLOCK: usize = 256 << 10;
-/// Records of one write, in bytes.
+/// The records of one write in bytes.
 const GROUP: usize = 1 << 20;
 
-/// What has come into a folder.
+/// The result of a load.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Loaded {
-    /// Tables that were described.
+    /// Tables described by the lines.
     pub tables: usize,
-    /// Rows that were put.
+    /// Rows inserted or replaced.
     pub rows: usize,
-    /// Rows that were removed.
+    /// Rows removed.
     pub removed: usize,
-    /// Rows, of all that there are now, that name one that is not there.
+    /// Rows of the whole folder that refer to a missing row.
     pub dangling: usize,
 }
 
-/// Why lines were not loaded. Nothing of them was.
+/// The reason why a load failed. A failed load has no effect.
 #[derive(Debug)]
 pub enum LoadError {
-    /// A line is not what it must be.
+    /// A line is invalid.
     Line {
-        /// Its number, from 1.
+        /// The line number, from 1.
         line: u64,
-        /// The letter in it, from 1.
+        /// The character in the line, from 1.
         column: usize,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
-    /// They could not be read.
+    /// The lines could not be read.
     Read(io::Error),
-    /// They could not be written.
+    /// The rows could not be written.
     Journal(journal::Error),
 }
 
 impl Archive {
-    /// Takes in what [`Archive::dump`] has written: tables that are not there are made, rows that are not there added,
-    /// rows of an id that is there replaced, and a row that is `null` removed.
+    /// Loads the output of [`Archive::dump`]: creates missing tables, inserts new rows, replaces
+    /// rows with a known id, and removes each row whose value is `null`.
     ///
     /// # Errors
     ///
-    /// A line is wrong: nothing is written. The disk fails: the next start finds all of it, or nothing.
+    /// A line is invalid: nothing is written. The disk fails: the next start finds either all rows
+    /// or no row of the load.
     pub fn load(&mut self, from: &mut dyn BufRead) -> Result<Loaded, LoadError> {
         let mut incoming = Incoming::into(self);
         let mut lines = Lines { from, line: 0, bytes: Vec::new() };
@@ -136,7 +138,7 @@ impl Archive {
         Ok(())
     }
 
-    /// How many rows name one that is not there.
+    /// The number of rows that refer to a missing row.
     fn dangling(&self) -> usize {
         let place = |name: &str| self.stored.iter().position(|table| table.name == name);
         let mut count = 0;
@@ -166,32 +168,32 @@ impl Archive {
     }
 }
 
-/// New rows by the places of their tables, `None` for those to be removed.
+/// New rows by the position of their table; `None` removes the row.
 type New = BTreeMap<usize, BTreeMap<RowId, Option<Row>>>;
 
 const NO_HEAD: &str = "the first line must be {\"bine\":\"tables\",\"version\":1}";
 
-/// What lines have said until now.
+/// The lines read so far.
 struct Incoming<'a> {
     archive: &'a Archive,
     is_begun: bool,
     is_over: bool,
     stored: Vec<Stored>,
-    /// The tables that were described, by their names.
+    /// The described tables by name.
     places: HashMap<String, Target>,
     rows: New,
 }
 
-/// A table that rows go to.
+/// A table that receives rows.
 struct Target {
     place: usize,
     columns: Vec<StoredColumn>,
     layout: Layout,
-    /// Where each column is, by its name.
+    /// The position of each column by name.
     names: HashMap<String, usize>,
 }
 
-/// What a line says, in whatever order.
+/// The keys of a line, in any order.
 #[derive(Default)]
 struct Said<'t> {
     keys: usize,
@@ -260,7 +262,7 @@ impl<'a> Incoming<'a> {
         let known = self.stored.iter().position(|table| table.name == name);
         let place = known.unwrap_or(self.stored.len());
         match known {
-            // What has no rows becomes what the lines say.
+            // A table without rows takes the definition of the lines.
             Some(known) if self.archive.rows[known].len() == 0 => self.stored[known] = given,
             Some(known) => {
                 joins(&given, &self.stored[known]).map_err(|what| mistake(begin, what))?;
@@ -309,7 +311,7 @@ impl<'a> Incoming<'a> {
 }
 
 impl Target {
-    /// The row that is said by its columns.
+    /// Reads a row with its columns by name.
     fn row(&self, from: &mut Reader<'_>) -> Result<Row, Mistake> {
         let begin = from.place();
         let mut given: Vec<Option<Given<'_>>> = vec![None; self.columns.len()];
@@ -344,7 +346,7 @@ impl Target {
     }
 }
 
-/// Whether rows of a table as it is `given` fit into one that `has` rows.
+/// Checks that rows of a table as `given` by the lines fit into the existing table.
 fn joins(given: &Stored, has: &Stored) -> Result<(), String> {
     let table = &has.name;
     for own in has.live() {
@@ -397,7 +399,7 @@ impl<'t> Said<'t> {
     }
 }
 
-/// Reads line by line, none longer than [`LONGEST_LINE`].
+/// Reads lines of at most [`LONGEST_LINE`] bytes.
 struct Lines<'f> {
     from: &'f mut dyn BufRead,
     line: u64,
@@ -405,7 +407,7 @@ struct Lines<'f> {
 }
 
 impl Lines<'_> {
-    /// The next line that is not empty, and its number.
+    /// The next line that is not empty, with its number.
     fn next(&mut self) -> Result<Option<(u64, &str)>, LoadError> {
         loop {
             self.bytes.clear();

@@ -1,7 +1,7 @@
-//! Decides how the tables of a folder leave it and come back without the program whose they are.
+//! Archives: dump, load and compact a store's folder without the program that declares its tables.
 //!
-//! A folder knows what its tables consist of, so they can be written down as lines of JSON, read again, and kept in
-//! less room by whoever looks after the machine. What a line holds is told in docs/formats/lines.md.
+//! The folder contains the definitions of its tables, so tools can write the rows as lines of JSON,
+//! read them again, and reduce the folder's size. docs/formats/lines.md describes the lines.
 
 mod json;
 mod load;
@@ -27,51 +27,53 @@ use crate::value::Value;
 
 pub use load::{LONGEST_LINE, LoadError, Loaded};
 
-/// The tables of a folder, opened without the program whose they are. No other can have the folder meanwhile.
+/// The tables of a folder, opened without the program that declares them. The folder stays locked
+/// until the archive is closed or dropped.
 pub struct Archive {
     folder: Arc<dyn Folder>,
     journal: FileJournal,
-    /// Up to which record the newest image reaches.
+    /// The last record in the newest snapshot.
     image: Sequence,
     last: Sequence,
     stored: Vec<Stored>,
     rows: Vec<Rows>,
-    /// Who keeps what others than tables do.
+    /// The extension whose records the folder has, if given.
     guest: Seat,
     warnings: Vec<Warning>,
 }
 
-/// What a folder took on the disk, in bytes.
+/// The size of a folder before and after it was compacted, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Compacted {
-    /// Before.
+    /// The size before.
     pub before: u64,
-    /// Now. As before: there is nothing to gain.
+    /// The size after; equal to `before` if compacting would gain too little.
     pub after: u64,
 }
 
-/// Why tables cannot be written down.
+/// The reason why a dump failed.
 #[derive(Debug)]
 pub enum DumpError {
-    /// There is no table of this name.
+    /// The table does not exist.
     NoSuchTable {
-        /// The name.
+        /// The requested name.
         name: String,
-        /// Those there are.
+        /// The names of the existing tables.
         known: Vec<String>,
     },
-    /// What the folder has of this table is not what it says of it.
+    /// A row does not match the stored definition of its table.
     Unreadable {
         /// The table.
         table: String,
-        /// The row, if it is one.
+        /// The row; `None` if the definition itself is invalid.
         id: Option<RowId>,
     },
-    /// It could not be written where it was to go.
+    /// The output could not be written.
     Write(io::Error),
 }
 
-/// Notes that others than tables keep something, which goes to a guest who knows it or, without one, stays where it is.
+/// Forwards an extension's data to the given extension, if any, and notes that the folder has such
+/// data.
 struct Others {
     are_some: AtomicBool,
     guest: Seat,
@@ -100,23 +102,23 @@ impl Guest for Others {
     }
 }
 
-/// The first line.
+/// The first line of a dump.
 const HEAD: &str = "{\"bine\":\"tables\",\"version\":1}\n";
-/// The last line: whoever does not find it knows that something is missing.
+/// The last line of a dump, which proves that the dump is complete.
 const END: &str = "{\"end\":true}\n";
 const VERSION: i128 = 1;
-/// Written at once, in bytes.
+/// The bytes of one write.
 const PIECE: usize = 64 << 10;
-/// What a folder must become shorter by, in bytes.
+/// The least reduction for which compacting is worth its work, in bytes.
 const LEAST_GAIN: u64 = 4 << 10;
 
 impl Archive {
-    /// Opens the folder. `guest` knows what others than tables keep there, such as channels; without one it stays where
-    /// it is. `progress` is told while the folder is read.
+    /// Opens a folder. `guest` is the extension whose data the folder has, channels for example;
+    /// without it that data stays unchanged. `progress` is called while the folder is read.
     ///
     /// # Errors
     ///
-    /// Another program has it, or it is damaged. Nothing is changed then.
+    /// Another program has locked the folder, or it is damaged. Nothing is changed then.
     pub fn open(
         folder: Arc<dyn Folder>,
         guest: Option<Arc<dyn Guest>>,
@@ -125,7 +127,7 @@ impl Archive {
         Self::open_with(folder, journal::Options::default(), guest, progress)
     }
 
-    /// The same with a journal of other measures, such as a test wants.
+    /// Opens a folder with other journal options, for tests.
     ///
     /// # Errors
     ///
@@ -152,11 +154,12 @@ impl Archive {
         Ok(Self { folder, journal, image, last, stored, rows, guest, warnings })
     }
 
-    /// Writes tables down as lines of JSON, those of these names or, if none is named, all; says how many rows there were.
+    /// Dumps the named tables, or all tables if `names` is empty, as lines of JSON. Returns the
+    /// number of rows.
     ///
     /// # Errors
     ///
-    /// There is no such table, or it cannot be read or written; then the last line is missing in what was written.
+    /// The table does not exist, or cannot be read or written; the output then lacks the last line.
     pub fn dump(&self, names: &[String], to: &mut dyn io::Write) -> Result<usize, DumpError> {
         let known = || self.stored.iter().map(|table| table.name.to_string());
         if let Some(name) = names.iter().find(|name| !known().any(|own| own == **name)) {
@@ -202,20 +205,20 @@ impl Archive {
         Ok(count)
     }
 
-    /// Writes all that is kept as two images, so that there are still two ways to the present, and removes the journal up to
-    /// there, if the folder takes less room then.
+    /// Compacts the folder if this reduces its size: writes two snapshots of all data, so that two
+    /// independent ways lead to the current state, and removes the journal before them.
     ///
     /// # Errors
     ///
-    /// The disk fails or has no room, or others than tables keep something here and there is no guest who knows it. Nothing
-    /// is lost.
+    /// The disk fails or is full, or the folder has data of an extension that was not given. No
+    /// data is lost.
     pub fn compact(mut self) -> Result<Compacted, journal::Error> {
         if self.warnings.contains(&Warning::Others) {
             let why = "only the program whose channels are kept here can write an image of them, and does so by itself";
             return Err(journal::Error::Refused(why.to_owned()));
         }
         let before = journal::bytes(&*self.folder)?;
-        // Less is not worth the work, and what was compacted is not again.
+        // A smaller gain is not worth the work, and a compacted folder is not compacted again.
         let gain = (before / 8).max(LEAST_GAIN);
         if 2 * self.image_bytes() + gain > before {
             self.journal.close()?;
@@ -224,7 +227,7 @@ impl Archive {
         if self.image < self.last {
             self.write_image(self.last)?;
         }
-        // Says what is known, so that the second image has a number of its own.
+        // Repeats the table definitions, so that the second snapshot has a sequence of its own.
         self.journal.append(&record::tables(&self.stored))?;
         let last = self.journal.write(true)?;
         self.write_image(last)?;
@@ -233,21 +236,22 @@ impl Archive {
         Ok(Compacted { before, after: journal::bytes(&*self.folder)? })
     }
 
-    /// Gives the folder back. Dropped, it is given back too, but the next start finds less in order.
+    /// Closes the archive and unlocks the folder. Dropping it unlocks the folder too, but without
+    /// the record of a clean shutdown.
     ///
     /// # Errors
     ///
-    /// The disk fails or has no room.
+    /// The disk fails or is full.
     pub fn close(mut self) -> Result<(), journal::Error> {
         self.journal.close()
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn count(&self) -> usize {
         self.rows.iter().map(Rows::len).sum()
     }
 
-    /// What whoever looks after the folder should know.
+    /// Warnings for the operator.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -261,7 +265,7 @@ impl Archive {
         writer.finish()
     }
 
-    /// About so long is one.
+    /// The approximate size of a snapshot.
     fn image_bytes(&self) -> u64 {
         let rows = self.rows.iter().flat_map(Rows::iter).map(|(_, row)| row.len() + 20);
         let guest =

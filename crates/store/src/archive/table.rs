@@ -1,4 +1,4 @@
-//! Decides how a line says what a table consists of: docs/formats/lines.md.
+//! Table definitions in lines of JSON: docs/formats/lines.md.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use super::value;
 use crate::schema::{Constant, Stored, StoredColumn};
 use crate::value::Kind;
 
-/// Adds the line of a table. `None`: a default is not of its column's kind.
+/// Appends the line of a table. `None` if a default does not match its column's type.
 pub(super) fn put(to: &mut Vec<u8>, table: &Stored) -> Option<()> {
     to.extend_from_slice(b"{\"table\":");
     put_text(to, &table.name);
@@ -97,7 +97,7 @@ pub(super) fn read(from: &mut Reader<'_>, name: &str) -> Result<Stored, Mistake>
     Ok(Stored { name: name.to_owned().into(), columns })
 }
 
-/// What a line says of a column, in whatever order.
+/// The keys of a column, in any order.
 #[derive(Default)]
 struct Said<'t> {
     name: Option<Cow<'t, str>>,
@@ -185,7 +185,7 @@ fn read_column(from: &mut Reader<'_>) -> Result<StoredColumn, Mistake> {
     })
 }
 
-/// Takes what a key says, if nothing has said it yet.
+/// Stores the value of a key, and rejects a duplicate key.
 pub(super) fn once<T>(slot: &mut Option<T>, value: T, at: usize) -> Result<(), Mistake> {
     if slot.replace(value).is_some() {
         return Err(mistake(at, "that has been said already"));
@@ -221,7 +221,7 @@ fn read_words(from: &mut Reader<'_>) -> Result<Vec<Cow<'static, str>>, Mistake> 
     from.array(|from| {
         let at = from.place();
         let word = from.text()?;
-        // A row keeps the place of its word in sixteen bits.
+        // A row stores the position of its word in sixteen bits.
         if words.len() > usize::from(u16::MAX) {
             return Err(mistake(at, "a column has at most 65536 words"));
         }

@@ -1,4 +1,4 @@
-//! Claims about tables that leave a folder as lines and come back.
+//! Tests of dump, load and compaction.
 
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ fn open(disk: &SimulatedFolder) -> Archive {
     try_open(disk).unwrap()
 }
 
-/// Short segments are made in no time.
+/// Opens with short segments, which are quick to create.
 fn try_open(disk: &SimulatedFolder) -> Result<Archive, String> {
     let options = journal::Options { segment: 4096 };
     Archive::open_with(Arc::new(disk.clone()), options, None, &mut |_, _| {})
@@ -107,7 +107,7 @@ fn a_table_without_rows_becomes_what_the_lines_say() {
     assert_eq!(dumped(&open(&disk)), LINES);
 }
 
-/// Each with the place and the beginning of what is said of it.
+/// Each with the beginning of its expected error.
 const MISTAKES: [(&str, &str, &str); 30] = [
     ("{\"bine\":\"tables\",\"version\":1}\n", "", "line 1, column 1: the first line must be"),
     ("\"version\":1", "\"version\":2", "line 1, column 28: version 2 is not known"),
@@ -245,7 +245,7 @@ fn what_does_not_fit_the_rows_that_are_there_is_refused() {
     assert_eq!(dumped(&open(&disk)), LINES);
 }
 
-/// So many lines that several records, and several writes, are needed.
+/// Lines that need several records and several writes.
 fn many() -> String {
     let name = "x".repeat(100_000);
     let line = |number: usize| {
@@ -278,7 +278,7 @@ fn whatever_ends_a_load_all_of_it_counts_or_nothing() {
         let count = open(&disk).count();
         (is_whole, is_none) = (is_whole || count == 15, is_none || count == 3);
         assert!(count == 15 || count == 3, "operation {operation}: {count}");
-        // What was staged in vain stays so, whatever comes behind it.
+        // Staged rows without effect stay without effect, whatever is written later.
         let again = LINES.replace("anna", "anne");
         load(&disk, &again).unwrap();
         assert_eq!(open(&disk).count(), count);
@@ -301,7 +301,7 @@ fn a_folder_is_compacted_when_it_takes_less_room_then() {
     assert_eq!((again.before, again.after), (compacted.after, compacted.after));
     assert_eq!(disk.list().unwrap(), names);
     assert_eq!(dumped(&open(&disk)), LINES);
-    // There are two ways to the present.
+    // Two independent ways lead to the current state.
     let newest = names.iter().filter(|name| name.starts_with("snapshot-")).max().unwrap();
     let mut bytes = disk.content(newest).unwrap();
     bytes[50] ^= 1;
@@ -310,7 +310,8 @@ fn a_folder_is_compacted_when_it_takes_less_room_then() {
     assert_eq!((archive.warnings().len(), dumped(&archive)), (1, LINES.to_owned()));
 }
 
-/// A folder in which a channel had kept a message could not be dumped, because only its program knows channels.
+/// Symptom: a folder with a channel's message could not be dumped. Cause: only the program knows
+/// its channels.
 #[test]
 fn what_others_keep_is_left_where_it_is() {
     let disk = disk();
@@ -344,7 +345,7 @@ fn a_folder_without_rows_has_nothing_to_compact() {
     assert_eq!(open(&disk).compact().unwrap(), Compacted { before: 0, after: 0 });
 }
 
-/// A kind, a value of it, and a default.
+/// A column type.
 fn kind() -> impl Strategy<Value = Kind> {
     let words = prop::collection::btree_set("[a-z\"\u{e9}]{0,4}", 1..5);
     prop_oneof![
@@ -414,7 +415,7 @@ impl Made {
     }
 }
 
-/// Columns, of which those that are new have a default.
+/// Columns; a new one may have a default.
 fn columns() -> impl Strategy<Value = Vec<StoredColumn>> {
     let column = kind().prop_flat_map(|kind| {
         (value_of(&kind), any::<bool>(), any::<bool>(), 0..4_u8).prop_map(
@@ -436,7 +437,7 @@ fn columns() -> impl Strategy<Value = Vec<StoredColumn>> {
     })
 }
 
-/// A table and its rows: of each how many columns there were when it was written.
+/// A table and its rows. Each row has the columns of the time of its write.
 fn table() -> impl Strategy<Value = (Vec<StoredColumn>, Vec<(u128, Vec<Made>)>)> {
     columns().prop_flat_map(|columns| {
         let values: Vec<_> = columns
@@ -449,7 +450,7 @@ fn table() -> impl Strategy<Value = (Vec<StoredColumn>, Vec<(u128, Vec<Made>)>)>
                 ]
             })
             .collect();
-        // Older rows end where every later column has something to say.
+        // An older row must have each column without a default.
         let needed = columns.iter().rposition(|column| {
             column.default == Constant::Null && !column.is_optional && !column.is_dropped
         });

@@ -1,4 +1,4 @@
-//! Decides how a value of each kind stands in a line, so that it comes back to the last bit: docs/formats/lines.md.
+//! Column values in lines of JSON, exact to the last bit: docs/formats/lines.md.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use super::json::{Mistake, Reader, Scalar, put_text};
 use crate::schema::Constant;
 use crate::value::{Kind, Value};
 
-/// A value as a line gives it.
+/// A value read from a line.
 #[derive(Clone, Debug)]
 pub(super) enum Given<'t> {
     Plain(Value<'t>),
@@ -14,15 +14,15 @@ pub(super) enum Given<'t> {
     Bytes(Vec<u8>),
 }
 
-/// Every whole number up to here is one in every reader of JSON (RFC 7493 section 2.2).
+/// The largest integer that each JSON reader handles exactly (RFC 7493 section 2.2).
 const GREATEST_NUMBER: u128 = (1 << 53) - 1;
-/// What no number of JSON is.
+/// Floats that JSON numbers cannot represent.
 const UNUSUAL: [(&str, f64); 3] =
     [("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY), ("NaN", f64::NAN)];
-/// Before the bits of what is no number either, in hexadecimal digits.
+/// The prefix of any other NaN, followed by its bits in hexadecimal digits.
 const OTHER_NAN: &str = "NaN:";
 
-/// Adds a value of a column of that kind. `None`: it is not of that kind.
+/// Appends a column value. `None` if it does not match the column's type.
 pub(super) fn put(to: &mut Vec<u8>, value: Value<'_>, kind: &Kind) -> Option<()> {
     match value {
         Value::Null => to.extend_from_slice(b"null"),
@@ -41,7 +41,8 @@ pub(super) fn put(to: &mut Vec<u8>, value: Value<'_>, kind: &Kind) -> Option<()>
     (value == Value::Null || value_is_of(value, kind)).then_some(())
 }
 
-/// Whether it can be read as one of that kind. The bounds of a number are not asked for: what is there is written down.
+/// Whether a value matches a type. Bounds of numbers are not checked: a dump writes what the folder
+/// has.
 fn value_is_of(value: Value<'_>, kind: &Kind) -> bool {
     matches!((value, kind), (Value::Whole(_), Kind::Whole { .. })) || kind.admits(value)
 }
@@ -57,7 +58,7 @@ pub(super) fn put_whole(to: &mut Vec<u8>, number: i128) {
 
 fn put_float(to: &mut Vec<u8>, number: f64) {
     if number.is_finite() {
-        // The shortest that is read as the same number.
+        // The shortest digits that parse to the same number.
         to.extend_from_slice(format!("{number:?}").as_bytes());
     } else if let Some((name, _)) =
         UNUSUAL.iter().find(|(_, own)| own.to_bits() == number.to_bits())
@@ -68,7 +69,7 @@ fn put_float(to: &mut Vec<u8>, number: f64) {
     }
 }
 
-/// Reads a value of the column of that name and kind that is not null.
+/// Reads a column value that is not null.
 pub(super) fn read<'t>(
     from: &mut Reader<'t>,
     kind: &Kind,
@@ -105,7 +106,7 @@ pub(super) fn read<'t>(
     given.ok_or_else(|| Mistake { at, what: format!("`{column}` must be {}", expected(kind)) })
 }
 
-/// What is said to whoever wrote something else.
+/// The expected form of a value, for error messages.
 fn expected(kind: &Kind) -> Cow<'static, str> {
     match kind {
         Kind::Float => "a number, or \"NaN\", \"Infinity\" or \"-Infinity\"".into(),
@@ -128,7 +129,7 @@ impl Given<'_> {
         }
     }
 
-    /// The same as a default; `None`: no default is of that kind.
+    /// Converts to a default; `None` if the type allows no default.
     pub(super) fn into_constant(self) -> Option<Constant> {
         Some(match self {
             Self::Text(text) => Constant::Text(text.into_owned().into()),
@@ -146,7 +147,7 @@ fn whole(digits: &str) -> Option<Given<'static>> {
     number(digits).map(|number| Given::Plain(Value::Whole(number)))
 }
 
-/// A whole number in digits alone.
+/// Parses an integer of plain digits.
 pub(super) fn number(digits: &str) -> Option<i128> {
     let all_digits = digits.strip_prefix('-').unwrap_or(digits);
     let is_plain = all_digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -165,7 +166,7 @@ fn unusual(name: &str) -> Option<f64> {
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// RFC 4648 section 4.
+/// Appends bytes in base64 (RFC 4648 section 4).
 fn put_base64(to: &mut Vec<u8>, bytes: &[u8]) {
     to.push(b'"');
     for three in bytes.chunks(3) {
@@ -180,7 +181,7 @@ fn put_base64(to: &mut Vec<u8>, bytes: &[u8]) {
     to.push(b'"');
 }
 
-/// `None`: that is not what [`put_base64`] writes of any bytes.
+/// Decodes base64; `None` if the text is not an output of [`put_base64`].
 fn from_base64(text: &str) -> Option<Vec<u8>> {
     let letters = text.trim_end_matches('=');
     if !text.len().is_multiple_of(4) || text.len() - letters.len() > 2 {
@@ -194,7 +195,7 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
         }
         bits <<= 6 * (4 - four.len());
         let count = four.len() - 1;
-        // What is left over says nothing.
+        // The unused bits must be zero.
         if bits.to_be_bytes()[1 + count..].iter().any(|byte| *byte != 0) {
             return None;
         }
@@ -233,7 +234,7 @@ mod tests {
     fn check(value: Value<'_>, kind: &Kind, expected: &str) {
         assert_eq!(written(value, kind), expected);
         let read = read(&mut Reader::new(expected), kind, "a").unwrap();
-        // As bits, for a number may be none.
+        // Compare bits, because NaN does not equal itself.
         assert_eq!(format!("{:?}", read.value()), format!("{value:?}"));
         if let (Value::Float(read), Value::Float(value)) = (read.value(), value) {
             assert_eq!(read.to_bits(), value.to_bits());

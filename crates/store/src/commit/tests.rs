@@ -1,4 +1,4 @@
-//! Claims about the order of commits, whatever threads and the disk do.
+//! Tests of the order of commits across threads and disk failures.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::snapshot::Snapshot;
 use crate::store::{Options, Store};
 use crate::value::{Field, Value};
 
-/// A row with a number, found by its half.
+/// A row with a number, indexed by half of it.
 #[derive(Clone, PartialEq, Debug)]
 struct Counter {
     id: Id<Counter>,
@@ -86,19 +86,19 @@ impl Table for Sack {
     }
 }
 
-/// Keeps records in memory, and has no room whenever its seed says so.
+/// A journal in memory whose disk is full or broken, driven by a seed.
 struct Moody {
     kept: Arc<Mutex<Vec<Vec<u8>>>>,
     group: Vec<Vec<u8>>,
     draw: Draw,
-    /// Of a hundred groups so many find no room.
+    /// The percentage of groups that find the disk full.
     full: Arc<AtomicU64>,
-    /// After so many groups the disk fails, or the journal panics.
+    /// The number of groups after which the disk fails or the journal panics.
     breaks_after: Option<u64>,
     panics: bool,
 }
 
-/// Marsaglia's xorshift: the same numbers each time.
+/// A reproducible random generator (Marsaglia's xorshift).
 #[derive(Clone)]
 struct Draw(u64);
 
@@ -156,17 +156,18 @@ impl Journal for Moody {
     }
 }
 
-/// What a transaction saw and did.
+/// The reads and writes of a transaction.
 #[derive(Debug)]
 struct Deed {
-    /// Behind which commit it comes: its own for one that wrote.
+    /// The commit after which the reads hold; for a transaction with writes, its own commit.
     sequence: u64,
     saw: Vec<(RowId, Option<u64>)>,
     saw_halves: Vec<(u64, Vec<RowId>)>,
     wrote: Vec<(RowId, Option<u64>)>,
 }
 
-/// Does some things by chance: looks at rows and at an index, changes rows by what it saw, adds and removes some.
+/// Runs random operations: reads rows and an index; changes, adds and removes rows depending on
+/// what it read.
 fn act(change: &mut Transaction, ids: &[Id<Counter>], draw: &mut Draw) -> Result<Deed, Error> {
     let mut deed = Deed { sequence: 0, saw: vec![], saw_halves: vec![], wrote: vec![] };
     let mut sum = 0;
@@ -213,7 +214,7 @@ fn act(change: &mut Transaction, ids: &[Id<Counter>], draw: &mut Draw) -> Result
     Ok(deed)
 }
 
-/// A store on such a disk, what the disk keeps, and how often it finds no room.
+/// A store on such a journal.
 struct Played {
     store: Store,
     kept: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -249,14 +250,14 @@ fn counters(store: &Store, count: u64) -> Vec<Id<Counter>> {
     (0..count).map(|number| add(number % 8)).collect()
 }
 
-/// All rows and their numbers.
+/// All rows with their numbers.
 fn rows(snapshot: &Snapshot) -> BTreeMap<RowId, u64> {
     snapshot.all::<Counter>().map(|row| (row.id.row(), row.number)).collect()
 }
 
-/// Replays the deeds one after the other on a plain map: each must have seen what was there when its turn came.
+/// Replays the transactions in order on a plain map: each must have read the state at its turn.
 fn replay(mut map: BTreeMap<RowId, u64>, deeds: &mut [Deed]) -> BTreeMap<RowId, u64> {
-    // One that only looked comes behind the commit it saw last.
+    // A read-only transaction follows the last commit that it saw.
     deeds.sort_by_key(|deed| (deed.sequence, deed.wrote.is_empty()));
     for pair in deeds.windows(2) {
         assert!(
@@ -283,11 +284,11 @@ fn replay(mut map: BTreeMap<RowId, u64>, deeds: &mut [Deed]) -> BTreeMap<RowId, 
     map
 }
 
-/// What a program would have after a restart.
+/// The rows that a restart would find.
 fn recovered(records: &[Vec<u8>], store: &Store) -> BTreeMap<RowId, u64> {
     let definitions = &store.read().definitions;
     let mut state = State::empty(definitions);
-    // The first one says what tables consist of.
+    // The first record holds the table definitions.
     for record in &records[1..] {
         let Some(Record::Rows(writes)) = record::read(record) else { panic!("no record") };
         for write in &writes {
@@ -297,7 +298,7 @@ fn recovered(records: &[Vec<u8>], store: &Store) -> BTreeMap<RowId, u64> {
     rows(&Snapshot::new(definitions, Arc::new(state)))
 }
 
-/// Some threads at once, on few rows, half of them by retries on what is not yet written.
+/// Runs several threads on few rows, a third of them on the staged head.
 fn play(seed: u64, full: u64) {
     const THREADS: u64 = 4;
     let Played { store, kept, .. } = moody(seed, full, None);
@@ -316,10 +317,11 @@ fn play(seed: u64, full: u64) {
                             0 => store.begin_at_head(),
                             _ => store.begin(),
                         };
-                        // Somebody else comes in between.
+                        // Lets another thread commit in between.
                         thread::yield_now();
                         let Ok(mut deed) = act(&mut change, ids, &mut draw) else { continue };
-                        // Not its own writes are what it has seen then.
+                        // Before the commit a read-only transaction knows the sequence that it has
+                        // seen.
                         if deed.wrote.is_empty() {
                             deed.sequence = change.sequence();
                         }
@@ -368,15 +370,15 @@ fn what_was_seen_of_a_commit_that_failed_is_a_conflict() {
     full.store(100, Ordering::Relaxed);
     assert_eq!(lost.wait(), Err(Error::Full));
     full.store(0, Ordering::Relaxed);
-    // Now as many have been committed as when it was staged.
+    // The journal again has the sequence at which it was staged.
     counters(&store, 3);
     assert_eq!(store.commit(misled).map(drop), Err(Error::Conflict));
     assert_eq!(store.commit(looked).map(drop), Err(Error::Conflict));
     assert_eq!(store.read().get(id).unwrap().number, 0);
 }
 
-/// Each fall counted against what is visible, so that after many of them a change that is run once was a conflict for
-/// ever, and each was remembered for as long.
+/// Symptom: after many fallbacks each change without a retry conflicted for good, and each fallback
+/// used memory. Cause: each fallback counted against the visible state.
 #[test]
 fn a_disk_that_was_full_for_long_leaves_what_is_visible_as_good_as_before() {
     let Played { store, full, .. } = moody(1, 0, None);
@@ -391,16 +393,16 @@ fn a_disk_that_was_full_for_long_leaves_what_is_visible_as_good_as_before() {
     assert_eq!(store.change_once(|change| change.remove(id)).wait(), Ok(true));
     let pending = store.commit(store.begin()).unwrap();
     assert!(pending.commits.head().fallbacks.len() <= MOST_FALLBACKS);
-    // So it is behind what a guest has kept.
+    // An extension's record must not change that.
     let kept = pending.commits.keep(vec![9], Sync::Commit, Box::new(|_| ())).unwrap();
     kept.wait().unwrap();
     assert_eq!(store.change_once(|change| change.remove(id)).wait(), Ok(false));
     counters(&store, 1);
-    // One that is older than all that is remembered may be a conflict, and is not taken for a new one.
+    // A base older than the remembered fallbacks must conflict, and must not pass as a recent one.
     assert_eq!(store.commit(looked).map(drop), Err(Error::Conflict));
 }
 
-/// Whoever waited for others to write waited for ever, when the one that wrote had panicked.
+/// Symptom: waiting threads hung after the leader had panicked.
 #[test]
 fn a_journal_that_panics_ends_writing_and_leaves_nobody_waiting() {
     let journal = Moody {
@@ -458,13 +460,13 @@ fn two_states_take_turns_while_nobody_reads() {
     assert!(first != second && first == third && second == fourth);
     let read = store.read();
     let number = |read: &Snapshot| read.get(id).unwrap().number;
-    // The one that is read is copied, as often as it would be taken.
+    // A state in use is copied instead of reused.
     let later = [5, 6, 7].map(state);
     assert!(!later.contains(&fourth));
     assert_eq!((number(&read), number(&store.read())), (4, 7));
 }
 
-/// Symptom, had it been so: the rows that a change removed stay in memory until the next change.
+/// Guards against keeping the rows that a change removed in memory until the next change.
 #[test]
 fn what_a_large_change_removed_is_not_kept() {
     let store = Store::in_memory(Options::new().table::<Counter>()).unwrap();
@@ -478,7 +480,8 @@ fn what_a_large_change_removed_is_not_kept() {
     assert!(before.upgrade().is_none());
 }
 
-/// The same of many that are written together: the spare state kept all of them until the next change.
+/// Symptom: with many removals in one group, the spare state kept all removed rows until the next
+/// change.
 #[test]
 fn what_many_changes_removed_is_not_kept_if_it_is_large() {
     let store = Store::in_memory(Options::new().table::<Counter>().table::<Sack>()).unwrap();
@@ -501,7 +504,8 @@ fn what_many_changes_removed_is_not_kept_if_it_is_large() {
     }
 }
 
-/// Of eight thousand commits of four thousand rows each, what they had changed was kept: gigabytes, until as many came.
+/// Symptom: memory grew by gigabytes. Cause: the conflict check kept eight thousand change sets of
+/// four thousand rows each.
 #[test]
 fn of_large_changes_few_are_kept_to_compare_with() {
     let Played { store, full, .. } = moody(1, 0, None);
@@ -542,15 +546,15 @@ fn of_large_changes_few_are_kept_to_compare_with() {
     assert!(store.commit(young).unwrap().wait().is_ok());
 }
 
-/// Symptom: no test began a change right before the oldest change that is kept, so a boundary that was off by one, which
-/// misses a conflict, passed.
+/// Symptom: an off-by-one boundary that missed a conflict passed all tests. Cause: no test began a
+/// change right before the oldest remembered one.
 #[test]
 fn compares_with_all_changes_since_the_base_or_refuses() {
     let Played { store, .. } = moody(1, 0, None);
     let all = counters(&store, 20);
     let pending = store.commit(store.begin()).unwrap();
     let mut head = pending.commits.head();
-    // As after many commits, when the oldest are dropped.
+    // Many commits drop the oldest changes.
     head.recent.drain(..5);
     let base_at = |sequence| {
         let mut base = State::clone(&head.state);
@@ -563,7 +567,7 @@ fn compares_with_all_changes_since_the_base_or_refuses() {
     let is_clear = |sequence| head.is_clear(&base_at(sequence), |_| false);
     assert!(is_clear(oldest - 1), "all changes since are kept");
     assert!(!is_clear(oldest - 2), "one is missing, which may have touched what was read");
-    // Of the changes that are kept, those after the base count, and the base's own does not.
+    // Changes after the base count; the base's own change does not.
     let is_clear_of = |change, sequence| {
         head.is_clear(&base_at(sequence), |changes: &Changes| changes.sequence == change)
     };
@@ -573,7 +577,7 @@ fn compares_with_all_changes_since_the_base_or_refuses() {
     }
 }
 
-/// The thread that writes for those who do not wait counted on from now by what it was given, and panicked.
+/// Symptom: the store's thread panicked. Cause: it added a very long interval to the current time.
 #[test]
 fn an_interval_of_any_length_is_taken() {
     for interval in [Duration::ZERO, Duration::MAX] {
@@ -592,7 +596,7 @@ fn an_interval_of_any_length_is_taken() {
 fn of_what_is_too_long_for_one_group_as_much_is_visible_as_is_written() {
     let Played { store, kept, .. } = moody(1, 0, None);
     let seen = Arc::new(Mutex::new(Vec::new()));
-    // Three of them are written together.
+    // Three of these records fit into a group.
     let record = vec![0; LONGEST_TOGETHER / 3 - 1];
     let keep = || {
         let (now, kept, seen) = (store.clone(), Arc::clone(&kept), Arc::clone(&seen));
@@ -646,7 +650,7 @@ fn a_commit_that_nobody_waits_for_happens_and_a_future_is_woken() {
     );
 }
 
-/// Says when the files behind an image are to be removed, and takes until it is told to go on.
+/// A journal whose compaction reports its begin and waits for a signal.
 struct SlowlyRemoving {
     inner: MemoryJournal,
     begun: mpsc::Sender<()>,
@@ -688,8 +692,8 @@ impl Journal for SlowlyRemoving {
     }
 }
 
-/// Symptom: commits waited for up to 80 ms behind each image. Cause: the files that the image had made needless were
-/// removed while the journal was held. Fix: they are only found then.
+/// Symptom: commits waited up to 80 ms after each checkpoint. Cause: the obsolete files were
+/// removed while the journal was locked. Fix: under the lock the files are only listed.
 #[test]
 fn commits_go_on_while_the_files_behind_an_image_are_removed() {
     let (begun, has_begun) = mpsc::channel();
@@ -697,7 +701,7 @@ fn commits_go_on_while_the_files_behind_an_image_are_removed() {
     let journal = SlowlyRemoving { inner: MemoryJournal::new(), begun, may_end: Some(may_end) };
     let store = Store::with_journal(Options::new().table::<Sack>(), Box::new(journal)).unwrap();
     let (inserted, insertions) = mpsc::channel();
-    // Ends when nobody hears of it any more.
+    // Ends when the receiver is dropped.
     thread::spawn(move || {
         let sack = || Sack { id: Id::new(), bytes: vec![1; 1 << 20] };
         while inserted.send(store.insert(sack()).wait().map(drop)).is_ok() {}
@@ -705,7 +709,7 @@ fn commits_go_on_while_the_files_behind_an_image_are_removed() {
     let patience = Duration::from_secs(20);
     has_begun.recv_timeout(patience).expect("an image is written");
     while insertions.try_recv().is_ok() {}
-    // The first may have been done before.
+    // The first result may have been sent earlier.
     for _ in 0..2 {
         let outcome = insertions.recv_timeout(patience);
         assert_eq!(outcome, Ok(Ok(())), "a commit waits for files to be removed");

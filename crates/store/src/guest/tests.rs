@@ -1,4 +1,4 @@
-//! Claims about what others than tables keep in the same journal.
+//! Tests of extensions: records of other data in the same journal.
 
 use std::iter;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use super::*;
 use crate::disk::{Fault, SimulatedFolder};
 use crate::{Column, Error, Field, Id, Options, RowId, Schema, Store, Sync, Table, Value};
 
-/// Keeps words, and knows in which order.
+/// An extension that stores words in order.
 #[derive(Default)]
 struct Diary(Mutex<Vec<(u64, String)>>);
 
@@ -133,7 +133,7 @@ fn many_keep_at_once_and_each_is_told_in_the_order_of_all() {
             });
         }
     });
-    // Each line has checked that it comes behind the one before.
+    // Each line has checked that it follows the previous one.
     assert_eq!(diary.lines().len(), 200);
 }
 
@@ -164,7 +164,7 @@ fn what_could_not_be_kept_is_not_told() {
     keep(&store, &diary, "one", Sync::Commit).unwrap();
     disk.set_room(0);
     let mut word = String::from("x");
-    // Some room is left in what was taken in advance.
+    // The preallocated segment still has some room.
     while keep(&store, &diary, &word, Sync::Commit) != Err(Error::Full) {
         word = word.repeat(8);
     }
@@ -183,7 +183,7 @@ fn a_guests_image_stands_for_its_records() {
     let diary = Arc::new(Diary::default());
     let store = open(&disk, &diary).unwrap();
     let long = "long ".repeat(10_000);
-    // What makes an image due, and removes the first segment.
+    // Enough records for a checkpoint that removes the first segment.
     for _ in 0..140 {
         keep(&store, &diary, &long, Sync::None).unwrap();
     }
@@ -205,7 +205,7 @@ fn a_guests_image_stands_for_its_records() {
     assert!(*again.lines() == *diary.lines(), "{} lines", again.lines().len());
 }
 
-/// Panics when it is first asked for an image, and then while that is written.
+/// Panics at its first snapshot, and in the iterator of the second.
 #[derive(Default)]
 struct Clumsy(Diary, AtomicU32);
 
@@ -231,8 +231,8 @@ impl Guest for Clumsy {
     }
 }
 
-/// The first panic ended the thread that writes for those who do not wait, and who waited for the journal meanwhile waited
-/// for ever; after the second nobody began an image any more.
+/// Symptom: after the first panic the store's thread had ended, and threads that waited for the
+/// journal hung; after the second no checkpoint ran any more.
 #[test]
 fn a_guest_that_panics_ends_neither_writing_nor_images() {
     let disk = SimulatedFolder::new(1, 1 << 30);
@@ -251,7 +251,7 @@ fn a_guest_that_panics_ends_neither_writing_nor_images() {
         assert!(count < 10_000, "there is no image");
     }
     assert!(guest.1.load(Ordering::Relaxed) >= 3);
-    // Nobody waits for it.
+    // Wait for the callback only.
     let (tell, told) = std::sync::mpsc::channel();
     drop(store.keep(b"last", Sync::Commit, move |_| tell.send(()).unwrap()).unwrap());
     assert_eq!(told.recv_timeout(Duration::from_mins(1)), Ok(()));

@@ -1,4 +1,4 @@
-//! Claims about tables as a program sees them.
+//! Tests of tables through the public interface.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -156,7 +156,7 @@ fn what_a_table_does_not_take_is_told_and_nothing_changes() {
     let nobody: Id<User> = Id::of(RowId::from_number(7));
     assert!(told(&|change| change.update(nobody, |_| ())).contains("there is no row 0000"));
     assert_eq!(names(store.read().all()), ["anna"]);
-    // Its own name is not somebody else's.
+    // Its own name is not a duplicate.
     store
         .change(|change| change.update(anna, |user: &mut User| user.age = Some(1)))
         .wait()
@@ -241,7 +241,7 @@ fn the_last_to_have_the_store_may_be_what_is_done_after_a_commit() {
     });
     let pending = store.commit(change).unwrap();
     drop(store);
-    // Now nobody but the store's own thread writes it.
+    // Only the store's own thread can write the commit now.
     drop(pending);
     assert_eq!(told.recv(), Ok(()));
 }
@@ -276,7 +276,7 @@ fn an_observer_that_panics_keeps_no_commit_from_being_acknowledged() {
 type Look = fn(&Snapshot);
 
 impl Snapshot {
-    /// The id of the oldest row, of which no note is made.
+    /// The id of the oldest row, read without a record of the read.
     fn untold_first(&self) -> Id<User> {
         Id::of(self.state.tables[0].rows.iter().next().unwrap().0)
     }
@@ -350,7 +350,7 @@ fn what_was_read_tells_whether_a_change_matters() {
     );
 }
 
-/// A disk in memory that holds so many bytes.
+/// A disk in memory.
 fn disk(seed: u64) -> SimulatedFolder {
     SimulatedFolder::new(seed, 1 << 30)
 }
@@ -445,7 +445,7 @@ fn rows_of_which_nothing_is_known_any_more_are_not_read_as_something_else() {
     );
 }
 
-/// The same table when it was made of less.
+/// An earlier version of the same table.
 struct Older;
 
 impl Older {
@@ -475,7 +475,7 @@ fn add_id(store: &Store) -> RowId {
     (store.0.ids)()
 }
 
-/// What the program says of `user` from now on.
+/// The next version of the schema of `user`.
 fn newer(change: impl FnOnce(&mut Schema)) -> Options {
     let mut options = Options::new().table::<User>();
     let schema = &mut options.tables[0].schema;
@@ -504,7 +504,7 @@ fn a_table_becomes_what_the_program_says_or_nothing_is_touched() {
     assert_eq!(names(store.read().range(User::NAME, "a"..)), ["anna", "ben"]);
     assert_eq!(store.read().one(User::NAME, "ben").unwrap().age, None);
     drop(store);
-    // What was dropped is gone for a program that still has it.
+    // A dropped column is lost for a program that still declares it.
     refused(Older::options(), "the column `user.called` is new");
     drop(open(&disk, Options::new().table::<User>()).unwrap());
 }
@@ -531,7 +531,7 @@ fn a_disk_without_room_refuses_and_goes_on_when_there_is_room() {
         store.commit(change).and_then(Pending::wait)
     };
     put().unwrap();
-    // No other segment has room; this one ends after some more.
+    // No new segment has room; the current one fills up after a few more records.
     disk.set_room(0);
     let full = (0..100).find_map(|_| put().err());
     assert_eq!(full, Some(Error::Full));
@@ -570,8 +570,9 @@ impl Table for Long {
     }
 }
 
-/// An image that was under way kept the lock of the folder after its store was closed, and whoever opened it again
-/// in the same process was told that another server uses it. The image is given up now, before the folder is.
+/// Symptom: reopening a closed store in the same process failed with "another server uses it".
+/// Cause: a running checkpoint kept the folder locked. Fix: closing the store stops the checkpoint
+/// first.
 #[test]
 fn a_folder_can_be_opened_again_as_soon_as_its_store_is_closed() {
     let disk = disk(1);
@@ -592,7 +593,7 @@ fn a_folder_can_be_opened_again_as_soon_as_its_store_is_closed() {
     assert_eq!(again.read().count::<Long>(), 9);
 }
 
-/// A row that no block of an image had room for kept every image from being written.
+/// Symptom: every checkpoint failed. Cause: a row was longer than a snapshot block.
 #[test]
 fn an_image_has_room_for_every_row_and_a_start_reads_it() {
     let disk = disk(1);
@@ -603,7 +604,7 @@ fn an_image_has_room_for_every_row_and_a_start_reads_it() {
         store.change(|change| change.insert(row.clone())).wait()
     };
     assert_eq!(put(9 << 20), Err(Error::TooLarge));
-    // What makes an image due, and a short row before each long one.
+    // Enough data for a checkpoint, with a short row before each long one.
     for _ in 0..9 {
         put(200_000).unwrap();
         put((8 << 20) - 100).unwrap();

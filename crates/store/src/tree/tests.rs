@@ -1,4 +1,4 @@
-//! Claims about trees: they hold what a plain map would, and so does each moment that was kept of them.
+//! Tests of the tree against a plain map, including older versions that are still referenced.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use super::*;
 enum Step {
     Insert(Vec<u8>, Vec<u8>),
     Remove(Vec<u8>),
-    /// Of those that are there, the one at this place, if there are so many.
+    /// Removes the entry at this position, if it exists.
     RemoveAt(usize),
-    /// The moment is kept until the end.
+    /// Keeps the current version until the end.
     Keep,
-    /// A former moment follows, and takes the place of this one.
+    /// An older version follows the current one and replaces it.
     Turn,
 }
 
-/// A tree, and a former moment of it with the keys by which they may differ.
+/// A tree, an older version of it, and the keys by which they may differ.
 #[derive(Default)]
 struct Turning<const KEY: usize> {
     tree: Tree<KEY>,
@@ -46,7 +46,7 @@ impl<const KEY: usize> Turning<KEY> {
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Keys of four bytes, few of them or many that begin alike.
+/// Keys of four bytes: a few, or many with common prefixes.
 fn fixed_key() -> BoxedStrategy<Vec<u8>> {
     prop_oneof![
         (0_u32..600).prop_map(|number| number.to_be_bytes().to_vec()),
@@ -55,7 +55,7 @@ fn fixed_key() -> BoxedStrategy<Vec<u8>> {
     .boxed()
 }
 
-/// Keys of any length, of which one often begins another.
+/// Keys of any length, often prefixes of each other.
 fn long_key() -> BoxedStrategy<Vec<u8>> {
     let alike = prop::collection::vec(0_u8..3, 0..30);
     let key = (any::<bool>(), alike).prop_map(|(is_long, rest)| {
@@ -65,7 +65,7 @@ fn long_key() -> BoxedStrategy<Vec<u8>> {
     key.boxed()
 }
 
-/// Few of the values are so long that they fill a leaf.
+/// Values, a few of which fill a leaf.
 fn fixed_value() -> BoxedStrategy<Vec<u8>> {
     prop_oneof![
         20 => prop::collection::vec(any::<u8>(), 0..40),
@@ -88,7 +88,7 @@ fn steps(
     prop::collection::vec(step, 0..600)
 }
 
-/// Takes the same steps with a tree and a map, and compares all moments that were kept.
+/// Applies the steps to a tree and a map, and compares all kept versions.
 fn compare<const KEY: usize>(steps: Vec<Step>, asked: &[Vec<u8>]) -> Result<(), TestCaseError> {
     let (mut turning, mut model) = (Turning::<KEY>::default(), Model::new());
     let mut moments = Vec::new();
@@ -132,7 +132,7 @@ fn compare<const KEY: usize>(steps: Vec<Step>, asked: &[Vec<u8>]) -> Result<(), 
     Ok(())
 }
 
-/// From the front, from behind, and from both by turns.
+/// Iterates forwards, backwards, and alternating.
 fn agree<'m, const KEY: usize>(
     range: &Range<'m, KEY>,
     model: &(impl DoubleEndedIterator<Item = (&'m Vec<u8>, &'m Vec<u8>)> + Clone),
@@ -152,7 +152,7 @@ fn agree<'m, const KEY: usize>(
     }
 }
 
-/// Checks the invariant of nodes, and returns how high this one is.
+/// Checks the invariants of a node, and returns its height.
 fn sound<const KEY: usize>(node: &Node<KEY>, from: Option<&[u8]>, until: Option<&[u8]>) -> usize {
     match node {
         Node::Leaf(leaf) => {
@@ -214,7 +214,8 @@ fn a_tree_from_which_nearly_all_is_removed_becomes_small_again() {
     assert_eq!((tree.len(), leaves(&tree.root), tree.range(None, None).count()), (0, 1, 0));
 }
 
-/// High enough that inner nodes are parted and joined, which takes more steps than a property can make up.
+/// A height at which inner nodes split and merge, which takes more steps than a property test
+/// generates.
 #[test]
 fn a_high_tree_is_a_map_at_every_moment() {
     let (mut turning, mut model) = (Turning::<4>::default(), Model::new());
@@ -226,7 +227,7 @@ fn a_high_tree_is_a_map_at_every_moment() {
         draw ^= draw >> 17;
         draw ^= draw << 5;
         let key = (draw % 40_000).to_be_bytes();
-        // It grows, and then it shrinks.
+        // The tree grows, and then shrinks.
         if draw >> 16 & 7 < if step < 30_000 { 7 } else { 1 } {
             turning.insert(&key, &step.to_be_bytes());
             model.insert(key.to_vec(), step.to_be_bytes().to_vec());
@@ -234,7 +235,7 @@ fn a_high_tree_is_a_map_at_every_moment() {
             turning.remove(&key);
             model.remove(&key[..]);
         }
-        // Now and then after many steps, and within a part of the time after each.
+        // Turns rarely in some phases and after each step in others.
         if draw.is_multiple_of(if step / 2000 % 2 == 0 { 1 } else { 50 }) {
             turning.turn();
         }
