@@ -1,4 +1,4 @@
-//! Decides whether bytes that changed after they were acknowledged are noticed, named and survived.
+//! Tests that corrupt acknowledged data is detected, reported and repaired.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use bine_store::journal::{
 
 use crate::random::Random;
 
-/// How many records [`store`] writes.
+/// The number of records that [`store`] writes.
 const ALL: u64 = 120;
 
 #[test]
@@ -42,7 +42,7 @@ fn a_changed_bit_is_survived_or_refused_with_its_place_and_repaired() {
 fn a_sector_lost_within_what_was_acknowledged_is_refused_and_repaired() {
     for seed in 0..300 {
         let mut random = Random(seed);
-        // Closed, so that the end is marked too.
+        // Closed, so that the end of the journal is covered too.
         let folder = store(true);
         let files = files(&folder);
         let file = &files[random.below(files.len() as u64) as usize];
@@ -95,7 +95,7 @@ fn with_both_snapshots_damaged_the_blocks_that_can_be_read_stay() {
     let newest = "snapshot-0000000000000050.bin";
     for name in ["snapshot-0000000000000028.bin", newest] {
         let mut bytes = folder.content(name).expect("it was written");
-        // Within the third of nine blocks.
+        // A byte of the third of nine blocks.
         bytes[32 + 2 * 108 + 50] ^= 1;
         folder.put(name, &bytes);
     }
@@ -108,14 +108,14 @@ fn with_both_snapshots_damaged_the_blocks_that_can_be_read_stay() {
     assert_eq!(folder.content(newest).map(|bytes| bytes.len()), Some(32 + 8 * 108 + 24));
 }
 
-/// Symptom: each block names its place, so a lost block was noticed by the next one, but the loss of the last by the
-/// counts at the end alone, which no test reached.
+/// Guards the check of the trailer's totals: each block names its index, so a lost block is
+/// detected by the next one, except for the last block.
 #[test]
 fn refuses_a_snapshot_without_its_last_block() {
     let folder = store(true);
     for name in ["snapshot-0000000000000028.bin", "snapshot-0000000000000050.bin"] {
         let mut bytes = folder.content(name).expect("it was written");
-        // The last of nine blocks, before an end that is as it was.
+        // The last of nine blocks, before an intact trailer.
         bytes.drain(32 + 8 * 108..32 + 9 * 108);
         folder.put(name, &bytes);
     }
@@ -189,7 +189,7 @@ fn files_of_two_stores_are_not_mixed() {
     assert!(!found.records.is_empty() || found.snapshot > 0);
 }
 
-/// A disk that says it has written a group, and later shows what stood there in another life.
+/// A disk that acknowledges a group and later returns an older version of its sectors.
 #[test]
 fn a_group_of_another_history_is_refused() {
     let file = "journal-0000000000000001.log";
@@ -207,7 +207,7 @@ fn a_group_of_another_history_is_refused() {
     };
     let ((mut bytes, folder), (others, _)) = (written(b'b'), written(b'x'));
     let third = bytes.iter().position(|byte| *byte == b'c').expect("it was written");
-    // The head of its group, its own head and its number stand before it.
+    // The headers of its group and of the record, and its number, precede it.
     let third = third - 40 - 16 - 8;
     bytes[third..].copy_from_slice(&others[third..]);
     folder.put(file, &bytes);
@@ -224,14 +224,14 @@ fn a_torn_end_is_cut_and_told_and_harmless() {
         let mut record = number.to_le_bytes().to_vec();
         record.resize(700, letter);
         journal.append(&record).expect("there is room");
-        // Nobody was told that the second is durable.
+        // The second write was not acknowledged as durable.
         journal.write(number == 1).expect("nothing fails");
     }
     drop(journal);
     let file = "journal-0000000000000001.log";
     let whole = folder.content(file).expect("it was written");
     let second = whole.iter().position(|byte| *byte == b'b').expect("it was written");
-    // As if only the second group's first bytes had been written.
+    // As if only the first bytes of the second group had been written.
     let mut bytes = whole.clone();
     bytes[second + 300..].fill(0);
     folder.put(file, &bytes);
@@ -241,7 +241,7 @@ fn a_torn_end_is_cut_and_told_and_harmless() {
     let (opened, found) = open(&folder).expect("a torn end is no damage");
     assert_eq!((found.records.len(), opened.warnings.len()), (1, 1));
     drop(opened);
-    // One bit of it, and nobody has torn it.
+    // A single flipped bit is not a torn write.
     let mut bytes = whole;
     bytes[second] ^= 1;
     folder.put(file, &bytes);
@@ -249,8 +249,8 @@ fn a_torn_end_is_cut_and_told_and_harmless() {
     assert!(error.to_string().contains("bine data repair"), "{error}");
 }
 
-/// After damage at this place: opens it, or else checks, repairs and opens it. Says how many
-/// records are lost; `None` if it opens with all of them.
+/// Opens a folder with damage at this place, or checks and repairs it first. Returns the number of
+/// lost records; `None` if it opens with all records.
 fn spoiled(folder: &SimulatedFolder, file: &str, place: usize) -> Option<u64> {
     let before = folder.content(file);
     let what = format!("{file}, byte {place}");
@@ -289,7 +289,7 @@ fn spoiled(folder: &SimulatedFolder, file: &str, place: usize) -> Option<u64> {
     Some(lost.len() as u64)
 }
 
-/// What a start has handed over.
+/// The data that a start has loaded.
 #[derive(Debug, Default)]
 struct Found {
     snapshot: u64,
@@ -332,7 +332,7 @@ fn store(is_closed: bool) -> SimulatedFolder {
     store_of(5, is_closed)
 }
 
-/// Several segments, two snapshots, and what came after them.
+/// A store of several segments, two snapshots, and later records.
 fn store_of(seed: u64, is_closed: bool) -> SimulatedFolder {
     let folder = SimulatedFolder::new(seed, 1 << 20);
     let (opened, _) = open(&folder).expect("nothing fails");

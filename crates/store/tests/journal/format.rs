@@ -1,4 +1,4 @@
-//! Decides whether docs/formats/journal.md and what is written are the same.
+//! Tests that docs/formats/journal.md matches the code.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -54,7 +54,7 @@ fn the_example_of_the_document_is_read() {
         })
         .map(|opened| opened.last)
     };
-    // As an earlier version leaves it, without a mark, and then with it.
+    // First without a mark, as an earlier version wrote the journal, then with it.
     assert_eq!(open(&folder).expect("the document shows a whole segment"), 3);
     folder.put(MARK, mark);
     folder.put(SNAPSHOT, snapshot);
@@ -79,7 +79,7 @@ fn the_tables_of_the_document_lead_through_its_example() {
         assert_eq!(fields, [STORE, number, 1]);
         assert_eq!(head.number(bytes, "check"), check(&[&bytes[..28]]));
     }
-    // From group to group, by nothing but the tables.
+    // Follow the groups by the document's tables alone.
     let mut rest = &segment[32..];
     let mut previous = head.number(segment, "check");
     let mut groups = Vec::new();
@@ -116,7 +116,7 @@ fn the_tables_of_the_document_lead_through_its_example() {
     assert_eq!(last.len(), 24);
 }
 
-/// The fields of a table: where each begins, and its length in bytes.
+/// The fields of a table: the offset and length of each in bytes.
 #[derive(Debug, Default)]
 struct Table(BTreeMap<String, (usize, usize)>);
 
@@ -131,7 +131,7 @@ impl Table {
     }
 }
 
-/// The tables of fields, in the document's order. Rows of a length that varies are left out.
+/// The tables of fields, in the document's order, without fields of variable length.
 fn tables() -> Vec<Table> {
     let mut tables = Vec::new();
     for line in DOCUMENT.lines() {
@@ -162,7 +162,7 @@ fn shown(bytes: &[u8]) -> String {
     lines.join("\n")
 }
 
-/// The checksum as the document says it, bit by bit: another implementation than ours.
+/// The checksum as the document defines it, bit by bit, independent of the crate's implementation.
 fn check(parts: &[&[u8]]) -> u64 {
     let store = STORE.to_le_bytes();
     let bytes = store.iter().chain(parts.iter().copied().flatten());

@@ -1,6 +1,6 @@
-//! Decides whether a killed process loses anything that it has acknowledged, on a real disk.
+//! Tests that a killed process loses no acknowledged record, on a real disk.
 //!
-//! `BINE_KILLS` says how many processes are killed.
+//! The environment variable `BINE_KILLS` sets the number of killed processes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,9 +14,9 @@ use crate::random::Random;
 use crate::scratch::Scratch;
 
 const KILLS: u64 = 50;
-/// Says to a process of this test's own that it is the one to be killed, and where.
+/// The environment variable that marks a process to be killed; it holds the folder.
 const PLACE: &str = "BINE_KILLS_FOLDER";
-/// Small, so that kills meet new segments too.
+/// Small segments, so that kills also hit their creation.
 const SEGMENT: Options = Options { segment: 16 * 1024 };
 
 #[test]
@@ -34,12 +34,12 @@ fn what_a_killed_process_has_acknowledged_is_found_once() {
         let mut lines = BufReader::new(child.0.stdout.take().expect("it is piped")).lines();
         let mut acknowledged = last;
         let mut told = lines.by_ref().map_while(Result::ok).filter_map(|line| number(&line));
-        // From the first acknowledgment on, some more or fewer.
+        // Kill after a random number of acknowledgments.
         for _ in 0..=random.below(40) {
             acknowledged = told.next().expect("it writes until it is killed");
         }
         drop(child);
-        // What it had said before it died.
+        // Acknowledgments that it printed before it died.
         acknowledged = told.last().unwrap_or(acknowledged);
         let (opened, found) = open(&scratch.0).expect("a kill damages nothing");
         torn += opened.1;
@@ -64,7 +64,7 @@ fn a_second_process_is_told_who_has_the_folder() {
     open(&scratch.0).expect("its lock has died with it");
 }
 
-/// Writes groups, and says the number of the last record of each when it is durable.
+/// Writes groups, and prints the last record of each group once it is durable.
 fn write_until_killed(folder: &Path) {
     let (opened, last) = open(folder).expect("the disk is well");
     let mut journal = opened.0;
@@ -78,7 +78,7 @@ fn write_until_killed(folder: &Path) {
             next += 1;
         }
         let durable = journal.write(true).expect("the disk is well");
-        // The harness has written its own words on this line.
+        // The test harness has already printed on this line.
         if writeln!(out, "\nacknowledged {durable}").and_then(|()| out.flush()).is_err() {
             return;
         }
@@ -94,7 +94,7 @@ fn write_until_killed(folder: &Path) {
 
 type Open = ((FileJournal, usize), u64);
 
-/// Opens the journal, sees that every record is what it must be, and says the last.
+/// Opens the journal, checks each record, and returns the last.
 fn open(folder: &Path) -> Result<Open, Error> {
     let mut last = 0;
     let folder = Arc::new(RealFolder::open(folder).expect("it can be made"));
@@ -130,12 +130,12 @@ fn own_process(folder: &Path) -> Child {
     command.spawn().expect("this test can be started again")
 }
 
-/// A process that is killed when this value goes, at the latest.
+/// A process that is killed on drop.
 struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        // It may be dead already.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! Decides whether what was acknowledged is found again, whatever happens to the disk.
+//! Tests that acknowledged records survive disk failures and kills.
 
 mod damage;
 mod format;

@@ -1,5 +1,5 @@
-//! Decides whether the real system calls come in the order that durability needs, and what is made
-//! of those that fail. Each test starts itself once more under strace.
+//! Tests of the order of system calls that durability requires, and of failed calls. Each test runs
+//! itself under strace.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use bine_store::journal::{Error, FileJournal, Journal, Options};
 
 use crate::scratch::Scratch;
 
-/// Says to a process of this test's own that it is the one to be watched, and where.
+/// The environment variable that marks a traced process of this test; it holds the folder.
 const PLACE: &str = "BINE_ORDER_FOLDER";
 
 #[test]
@@ -28,10 +28,10 @@ fn bytes_are_durable_before_their_name_and_the_name_before_the_answer() {
         format!("sync {segment}.new"),
         format!("rename {segment}"),
         "sync the folder".to_owned(),
-        // The group, its sync, and only then is it acknowledged.
+        // The group is written and synced before it is acknowledged.
         format!("pwrite {segment}"),
         format!("sync {segment}"),
-        // What the mark says is synced already; the mark itself need not be.
+        // The mark names only synced records, and needs no sync itself.
         "pwrite synced".to_owned(),
         format!("pwrite {snapshot}.new"),
         format!("sync {snapshot}.new"),
@@ -69,14 +69,14 @@ fn a_system_without_room_for_a_segment_is_asked_again_by_the_next_group() {
         return;
     }
     let test = "a_system_without_room_for_a_segment_is_asked_again_by_the_next_group";
-    // Of 16 MiB, 4, 1, and so on down to 4 KiB.
+    // For segments of 16 MiB, 4 MiB, 1 MiB, and so on down to 4 KiB.
     let inject = "inject=fallocate:error=ENOSPC:when=1..7";
     let Some(calls) = watch(test, &["trace=fallocate,fdatasync", inject]) else { return };
     assert_eq!(calls.last().map(String::as_str), Some("sync journal-0000000000000001.log"));
 }
 
-/// Starts this test once more under strace, and says which calls it made on its folder. `None`, with
-/// a message, if strace is not there or may not watch.
+/// Runs this test under strace and returns the calls on its folder. `None`, with a message, if
+/// strace is missing or not allowed.
 fn watch(test: &str, expressions: &[&str]) -> Option<Vec<String>> {
     let scratch = Scratch::new(test);
     let mut command = Command::new("strace");
@@ -123,7 +123,7 @@ fn write(journal: &mut FileJournal) -> Result<u64, Error> {
     journal.write(true)
 }
 
-/// A system call on this folder, in a word and the file's name.
+/// A system call on this folder: the operation and the file's name.
 fn call(line: &str, folder: &str) -> Option<String> {
     let line = line.split_once("] ").map_or(line, |(_, behind)| behind);
     let (name, rest) = line.split_once('(')?;
@@ -131,7 +131,7 @@ fn call(line: &str, folder: &str) -> Option<String> {
     let file: String =
         path.trim_start_matches('/').chars().take_while(|char| !"\"><".contains(*char)).collect();
     Some(match name {
-        // With -y a file that was renamed is shown by its name of now.
+        // With -y strace shows a renamed file by its current name.
         "fallocate" => format!("reserve {file}"),
         "pwrite64" => format!("pwrite {file}"),
         "fsync" | "fdatasync" if file.is_empty() => "sync the folder".to_owned(),

@@ -1,4 +1,4 @@
-//! Decides what the journal's contract means, one sentence at a time.
+//! Tests of the contract of the journal, one sentence each.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ fn a_full_disk_refuses_groups_and_writing_goes_on_when_there_is_room() {
     assert_eq!(write(&mut journal, &[b'a'; 3000]).ok(), Some(1));
     folder.set_room(100);
     for _ in 0..3 {
-        // It does not fit behind the first, and a new segment has no room.
+        // The group does not fit after the first one, and a new segment has no room.
         let error = write(&mut journal, &[b'b'; 3000]).expect_err("there is no room");
         assert!(matches!(error, Error::Full { .. }), "{error}");
     }
@@ -169,7 +169,8 @@ fn a_closed_journal_takes_nothing_more_and_marks_its_end() {
     journal.close().expect("nothing fails");
     assert!(journal.append(b"b").is_err());
     drop(journal);
-    // With the mark behind it even a group that looks torn is known to have been durable.
+    // With the record of a clean shutdown, even a group that looks torn is known to have been
+    // durable.
     let name = "journal-0000000000000001.log";
     let mut bytes = folder.content(name).expect("it was written");
     bytes[72..96].fill(0);
@@ -178,10 +179,10 @@ fn a_closed_journal_takes_nothing_more_and_marks_its_end() {
     assert!(error.to_string().contains("(record 1)"), "{error}");
 }
 
-/// Room for one of the larger groups of these tests.
+/// One of the larger groups of these tests fits into a segment.
 const SMALL: Options = Options { segment: 4096 };
 
-/// Three records, each in a segment of its own, and snapshots of the first two.
+/// Three records, each in its own segment, and snapshots of the first two.
 fn with_two_snapshots() -> SimulatedFolder {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let mut journal = open(&folder).journal;
@@ -202,7 +203,7 @@ fn snapshot(journal: &mut FileJournal, sequence: u64) {
     journal.compact(sequence).expect("it is finished");
 }
 
-/// Changes the last byte but one.
+/// Flips a bit of the last byte but one.
 fn spoil(folder: &SimulatedFolder, name: &str) {
     let mut bytes = folder.content(name).expect("it was written");
     let place = bytes.len() - 2;

@@ -1,6 +1,6 @@
-//! Decides what is done by chance, the same for the same seed.
+//! A reproducible random generator.
 
-/// Steele, Lea and Flood's `SplitMix` (2014).
+/// `SplitMix` (Steele, Lea and Flood 2014).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

@@ -1,16 +1,16 @@
-//! Decides where a test has files on the real disk.
+//! Temporary folders of tests on the real disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A folder of this test's own on the real disk, removed at the end.
+/// A temporary folder, removed on drop.
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
     pub(crate) fn new(name: &str) -> Self {
         let path =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        // What a run before with the same number has left.
+        // An earlier process with the same id may have left files.
         let _ = fs::remove_dir_all(&path);
         Self(path)
     }

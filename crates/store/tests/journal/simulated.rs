@@ -1,7 +1,8 @@
-//! Decides whether the journal keeps its word on a disk that fails, tears, forgets and fills up.
+//! Tests of the journal on a simulated disk that fails, tears writes, loses unsynced data, and
+//! fills up.
 //!
-//! `BINE_SIMULATED_RUNS` says how many runs there are, `BINE_SIMULATED_SEED` which seed is the
-//! first; a failure names its own.
+//! The environment variable `BINE_SIMULATED_RUNS` sets the number of runs, `BINE_SIMULATED_SEED`
+//! the first seed. A failure reports its seed.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use bine_store::journal::{Error, FileJournal, Journal, Loaded, Options, Snapshot
 
 use crate::random::Random;
 
-/// Enough for each kind of end, few enough for every day.
+/// Enough runs to see each kind of event, few enough for daily use.
 const RUNS: u64 = 2000;
 
 #[test]
@@ -35,7 +36,7 @@ fn what_was_acknowledged_is_found_after_any_end() {
     }
 }
 
-/// How often what happened, so that a test that tries nothing is noticed.
+/// Counts events, so that a test without effect is noticed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// Power losses, kills and closes.
@@ -61,17 +62,17 @@ impl Seen {
     }
 }
 
-/// One folder through several processes, with what must be found in it.
+/// One folder through several processes, with the state that must be found in it.
 struct Run {
     random: Random,
     folder: SimulatedFolder,
-    /// Every record that was written or may have been, in order; what is refused is taken out.
+    /// All records that were or may have been written, in order, without rejected ones.
     records: Vec<Vec<u8>>,
-    /// So many of them are acknowledged as durable.
+    /// The number of records acknowledged as durable.
     durable: usize,
-    /// So many are written, as this process was told.
+    /// The number of records acknowledged as written to this process.
     written: usize,
-    /// The lengths that may be found: the ends of groups.
+    /// The valid numbers of found records: the ends of groups.
     ends: Vec<usize>,
     seen: Seen,
 }
@@ -98,7 +99,7 @@ impl Run {
             let opened = self.open();
             match opened {
                 Ok(mut journal) => self.live(&mut journal),
-                // A start may fail for as long as the disk does, and only then.
+                // A start may fail only while the disk fails.
                 Err(error) => assert!(!matches!(error, Error::Damaged(_)), "{error}"),
             }
             self.end();
@@ -125,7 +126,7 @@ impl Run {
         }
     }
 
-    /// Opens the journal and compares all it holds with what it must and may hold.
+    /// Opens the journal and compares its records with the expected ones.
     fn open(&mut self) -> Result<FileJournal, Error> {
         let mut found: Vec<Vec<u8>> = Vec::new();
         let options = Options { segment: 2048 + 1024 * (self.records.len() as u64 % 7) };
@@ -150,7 +151,7 @@ impl Run {
         for warning in &opened.warnings {
             match warning {
                 Warning::Torn(_) => self.seen.torn += 1,
-                // Its process ended while it was written.
+                // The process ended during its write.
                 Warning::Mark { .. } => {}
                 Warning::Snapshot { .. } => panic!("{warning}"),
             }
@@ -161,7 +162,7 @@ impl Run {
         let is_whole = found.len() == self.durable || self.ends.contains(&found.len());
         assert!(is_whole, "{} are found, and {:?} are ends of groups", found.len(), self.ends);
         self.seen.later += u64::from(found.len() > self.durable);
-        // Whoever was told of these records by this start may rely on them.
+        // The start has reported these records, so they count as durable now.
         self.records = found;
         self.durable = self.records.len();
         self.written = self.durable;
@@ -197,7 +198,7 @@ impl Run {
         }
     }
 
-    /// Writes a group; `false` if the journal is broken.
+    /// Writes a group. Returns `false` if the journal is broken.
     fn write(&mut self, journal: &mut FileJournal) -> bool {
         let before = self.records.len();
         for _ in 0..=self.random.below(5) {
@@ -236,7 +237,8 @@ impl Run {
         }
     }
 
-    /// A new segment makes the one before durable, so the journal may know of more than was asked.
+    /// A new segment proves the previous one durable, so the journal may report more than was
+    /// requested.
     fn durable_as_told(&mut self, journal: &FileJournal) -> u64 {
         assert!(journal.durable() >= self.durable as u64);
         self.durable = journal.durable() as usize;
@@ -294,18 +296,18 @@ impl Run {
         true
     }
 
-    /// The process ends, and perhaps the power.
+    /// Ends the process, with or without a power failure.
     fn end(&mut self) {
         self.seen.ends += 1;
         if self.random.below(2) == 0 {
             self.folder.lose_power();
         } else {
             self.folder.revive();
-            // A kernel that lives on keeps all that it took.
+            // A kernel that keeps running keeps all written data.
             self.durable = self.written;
         }
     }
 }
 
-/// Ends a record within a block; no record has it.
+/// Terminates a record within a block. Records do not contain it.
 const END: u8 = 0;

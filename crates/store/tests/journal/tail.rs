@@ -1,5 +1,5 @@
-//! Tests that the loss of a journal's end is noticed: acknowledged records that a disk zeroes or cuts off are never dropped
-//! silently.
+//! Tests that the loss of the journal's end is detected: acknowledged records that a disk zeroes or
+//! cuts off are never dropped silently.
 
 use std::sync::Arc;
 
@@ -75,11 +75,12 @@ fn lost_tail_is_refused_up_to_the_last_synced_record() {
                 assert!(repaired.aside.iter().any(|name| folder.content(name) == before), "{what}");
                 let lost: Vec<u64> = repaired.lost.iter().cloned().flatten().collect();
                 let is_needed = lost.first().is_some_and(|first| *first <= written.acknowledged);
-                // Power loss does not shorten a file that was reserved, so that is no torn write.
+                // A power failure does not shorten a preallocated file, so a truncated one is not a
+                // torn write.
                 assert!(is_needed || matches!(loss, Loss::Truncated), "{what}: {lost:?}");
                 let (mut opened, records) = open(&folder).expect("it is repaired");
                 assert!(records.len() as u64 + lost.len() as u64 >= known, "{what}");
-                // No number of an acknowledged record is used for another.
+                // The sequence of an acknowledged record is not reused.
                 let next = opened.journal.append(b"next").expect("there is room");
                 assert!(next > known, "{what}: {next}");
             }
@@ -100,7 +101,7 @@ fn lost_tail_of_a_closed_journal_is_refused_with_its_place() {
     }
     journal.close().expect("nothing fails");
     folder.lose_power();
-    // Exactly between two groups: the head and record 1 stay.
+    // Exactly between two groups: the header and record 1 remain.
     let group = 40 + 16 + (content(1).len() as u64 / 8 + 1) * 8;
     folder.zero_tail(FIRST_SEGMENT, 32 + group);
     let error = open(&folder).map(|_| ()).expect_err("49 acknowledged records are gone");
@@ -133,7 +134,7 @@ fn warning_about_a_torn_end_says_what_may_be_lost() {
     let mut journal = open(&folder).expect("nothing fails").0.journal;
     for number in 1..=3 {
         journal.append(&content(number)).expect("there is room");
-        // Of the third nobody was told that it is durable.
+        // The third write was not acknowledged as durable.
         journal.write(number < 3).expect("nothing fails");
     }
     drop(journal);
@@ -160,7 +161,8 @@ fn warning_about_a_torn_end_says_what_may_be_lost() {
     }
 }
 
-/// A journal of an earlier version has no mark: the end of a segment says nothing then, and the warning admits it.
+/// A journal of an earlier version has no mark: the end of its last segment is unproven, and the
+/// warning says so.
 #[test]
 fn journal_without_a_mark_opens_and_its_warning_admits_what_is_unknown() {
     let folder = SimulatedFolder::new(1, 1 << 20);
@@ -176,7 +178,7 @@ fn journal_without_a_mark_opens_and_its_warning_admits_what_is_unknown() {
     assert!(records.is_empty());
     let told = opened.warnings[0].to_string();
     assert!(told.contains("No file says which records were synced"), "{told}");
-    // From the first commit on there is a mark again.
+    // The first commit creates the mark again.
     opened.journal.append(&content(1)).expect("there is room");
     opened.journal.write(true).expect("nothing fails");
     drop(opened);
@@ -203,15 +205,15 @@ fn unusable_mark_is_told_and_stops_nothing() {
     assert!(matches!(opened.warnings[..], [Warning::Mark { .. }]), "{:?}", opened.warnings);
 }
 
-/// What [`write_groups`] was told.
+/// The acknowledgments of [`write_groups`].
 struct Written {
     /// The last record acknowledged as durable.
     acknowledged: u64,
-    /// The last record of the synced mark when it was last synced, and what implies as much.
+    /// The last record that the synced mark proved when it was last synced.
     mark_synced: u64,
 }
 
-/// Writes groups into some segments, most of them durably, and syncs the mark now and then.
+/// Writes groups into several segments, most of them durably, and syncs the mark now and then.
 fn write_groups(folder: &SimulatedFolder, random: &mut Random) -> Written {
     let mut journal = open(folder).expect("nothing fails").0.journal;
     let (mut mark_synced, mut next) = (0, 1);

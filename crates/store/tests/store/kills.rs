@@ -1,6 +1,7 @@
-//! Decides whether a killed process loses a change that it has acknowledged, or leaves one halfway, on a real disk.
+//! Tests that a killed process loses no acknowledged change and leaves no partial one, on a real
+//! disk.
 //!
-//! `BINE_KILLS` says how many processes are killed.
+//! The environment variable `BINE_KILLS` sets the number of killed processes.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -16,12 +17,12 @@ use crate::scratch::Scratch;
 use crate::tables::{self, Message, User};
 
 const KILLS: u64 = 50;
-/// Says to a process of this test's own that it is the one to be killed, and where.
+/// The environment variable that marks a process to be killed; it holds the folder.
 const PLACE: &str = "BINE_KILLS_FOLDER";
 const WRITERS: u8 = 4;
-/// So many messages of each writer stay.
+/// The number of messages that each writer keeps.
 const KEPT: i64 = 5;
-/// Each process makes one, and an image is due after four of them.
+/// The most files of a folder: each process creates one, and a checkpoint is due after four.
 const MOST_FILES: usize = 100;
 
 #[test]
@@ -36,12 +37,12 @@ fn what_a_killed_process_has_acknowledged_is_there_once_and_whole() {
     let mut last = BTreeMap::new();
     for _ in 0..kills {
         let mut child = Killed::start(&scratch.0);
-        // From the first acknowledgments on, some more or fewer.
+        // Kill after a random number of acknowledgments.
         for _ in 0..=random.below(100) {
             child.next().expect("it writes until it is killed");
         }
         child.kill();
-        // With what it had said before it died.
+        // Includes acknowledgments that it printed before it died.
         for (writer, number) in std::mem::take(&mut child.told) {
             let before = last.insert(writer, number);
             assert!(before < Some(number), "numbers go on where they were");
@@ -60,13 +61,13 @@ fn what_a_killed_process_has_acknowledged_is_there_once_and_whole() {
     assert_eq!(last.len(), usize::from(WRITERS), "all have written");
 }
 
-/// Small segments, so that kills meet new ones and images too.
+/// Opens the store with small segments, so that kills also hit new segments and checkpoints.
 fn open(folder: &Path) -> Store {
     let options = tables::options().segment(8 << 10).sync(Sync::Commit);
     Store::open(folder, options, &mut |_, _| {}).expect("a kill damages nothing")
 }
 
-/// Has some threads make changes, and says of each when it is acknowledged.
+/// Runs writers, which print each acknowledged change.
 fn write_until_killed(store: &Store) {
     let found = check(store);
     thread::scope(|scope| {
@@ -75,7 +76,7 @@ fn write_until_killed(store: &Store) {
             scope.spawn(move || {
                 for number in next.. {
                     store.change(|change| make(change, writer, number)).wait().unwrap();
-                    // The harness has written its own words on this line.
+                    // The test harness has already printed on this line.
                     let told = format!("\nacknowledged {writer} {number}\n");
                     let mut out = std::io::stdout().lock();
                     if out.write_all(told.as_bytes()).and_then(|()| out.flush()).is_err() {
@@ -87,8 +88,8 @@ fn write_until_killed(store: &Store) {
     });
 }
 
-/// The change of that number: a message that names the one before, the end of the oldest, and the count of both at who
-/// writes them. None of it without the rest.
+/// One change of a writer: inserts a message that refers to the previous one, removes the oldest
+/// message, and updates the writer's count.
 fn make(change: &mut Transaction, writer: u8, number: i64) -> Result<(), Error> {
     let name = format!("writer {writer}");
     let author = match change.one(User::BY_NAME, &name) {
@@ -109,12 +110,12 @@ fn make(change: &mut Transaction, writer: u8, number: i64) -> Result<(), Error> 
     Ok(())
 }
 
-/// Of a count as much as an age holds.
+/// A count reduced to the range of an age.
 fn remainder(number: i64) -> u8 {
     number.rem_euclid(251).try_into().expect("it is less than a byte holds")
 }
 
-/// Sees that all there is, is what whole changes make, and says the last of each writer.
+/// Checks that the tables contain whole changes only, and returns the last change of each writer.
 fn check(store: &Store) -> BTreeMap<u8, i64> {
     let now = store.read();
     let model = Model::of(&now);
@@ -136,12 +137,12 @@ fn check(store: &Store) -> BTreeMap<u8, i64> {
         messages += own.len();
         last.insert(writer, number);
     }
-    // And nothing else.
+    // No other rows exist.
     assert_eq!((model.users.len(), model.messages.len()), (last.len(), messages));
     last
 }
 
-/// A process that is killed when this value goes, at the latest.
+/// A process that is killed on drop.
 struct Killed {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -165,11 +166,11 @@ impl Killed {
         Self { child, lines, told: BTreeMap::new() }
     }
 
-    /// Waits for the next acknowledgment; `None`: there are no more.
+    /// Waits for the next acknowledgment; `None` if the process has ended.
     fn next(&mut self) -> Option<()> {
         loop {
             let mut line = String::new();
-            // Half a line is what a kill may leave, and nobody has relied on it.
+            // A kill may leave a partial line, which acknowledges no change.
             if self.lines.read_line(&mut line).ok()? == 0 || !line.ends_with('\n') {
                 return None;
             }
@@ -182,7 +183,7 @@ impl Killed {
     }
 
     fn kill(&mut self) {
-        // It may be dead already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         while self.next().is_some() {}

@@ -1,4 +1,4 @@
-//! Decides whether tables keep what they promise: through threads, through kills, and on disks that fail.
+//! Tests of tables under concurrency, kills, and disk failures.
 
 mod kills;
 mod model;

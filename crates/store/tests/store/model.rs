@@ -1,4 +1,4 @@
-//! Decides what tables would answer if they were plain maps: the oracle of all claims about many changes.
+//! A reference model of the tables, built of plain maps.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -9,14 +9,14 @@ use bine_store::{By, Error, Id, KeyParts, RowId, Snapshot, Table, Transaction};
 use crate::random::Random;
 use crate::tables::{Message, User};
 
-/// What the tables hold.
+/// The contents of the tables.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub(crate) struct Model {
     pub(crate) users: BTreeMap<RowId, User>,
     pub(crate) messages: BTreeMap<RowId, Message>,
 }
 
-/// A question.
+/// A query.
 #[derive(Clone, Debug)]
 pub(crate) enum Query {
     User(Id<User>),
@@ -36,7 +36,7 @@ pub(crate) enum Query {
     SubjectScore(Option<u8>, i64),
 }
 
-/// A change of one row.
+/// An operation on one row.
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
     AddUser(User),
@@ -47,7 +47,7 @@ pub(crate) enum Deed {
     RemoveMessage(Id<Message>),
 }
 
-/// What became of it.
+/// The result of an operation.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Outcome {
     Added(RowId),
@@ -58,7 +58,7 @@ pub(crate) enum Outcome {
 }
 
 impl Query {
-    /// What the tables answer.
+    /// Runs the query on the tables.
     pub(crate) fn ask(&self, now: &Snapshot) -> String {
         match self {
             Self::User(id) => told(now.get(*id)),
@@ -91,7 +91,7 @@ impl Query {
         }
     }
 
-    /// One by chance.
+    /// A random query.
     pub(crate) fn draw(pool: &Pool, random: &mut Random) -> Self {
         match random.below(15) {
             0 => Self::User(pool.user(random)),
@@ -117,12 +117,12 @@ impl Query {
 }
 
 impl Deed {
-    /// Has a change do it.
+    /// Runs the operation in a transaction.
     pub(crate) fn make(&self, change: &mut Transaction) -> Outcome {
         let added = match self {
             Self::AddUser(user) => change.insert(user.clone()).map(Id::row),
             Self::AddMessage(message) => change.insert(message.clone()).map(Id::row),
-            // There are two ways to change a row.
+            // Covers both ways to change a row.
             Self::SetUser(user) => return set(change.replace(user)),
             Self::SetMessage(message) => {
                 return set(change.update(message.id, |row| row.clone_from(message)));
@@ -133,7 +133,7 @@ impl Deed {
         added.map_or_else(Outcome::Refused, Outcome::Added)
     }
 
-    /// One by chance, of which some cannot be done.
+    /// A random operation, which may fail.
     pub(crate) fn draw(pool: &Pool, random: &mut Random) -> Self {
         match random.below(12) {
             0 | 1 => Self::AddUser(User::new(&name(random), few(random))),
@@ -161,7 +161,7 @@ fn removed(outcome: Result<bool, Error>) -> Outcome {
     }
 }
 
-/// Ids that there are, or were: what is drawn is drawn from few, so that changes meet.
+/// Existing and former ids. Operations draw from few of them, so that transactions conflict.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Pool {
     users: Vec<Id<User>>,
@@ -169,7 +169,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Takes note of what was added.
+    /// Adds the id of an inserted row.
     pub(crate) fn learn(&mut self, deed: &Deed, outcome: &Outcome) {
         let Outcome::Added(id) = outcome else { return };
         match deed {
@@ -187,7 +187,7 @@ impl Pool {
     }
 }
 
-/// One of the last or, now and then, any; or one of no row.
+/// One of the latest ids, sometimes any id, or an unused one.
 fn recent<T>(ids: &[Id<T>], random: &mut Random) -> Id<T> {
     let among = if random.below(4) == 0 { ids.len() as u64 + 1 } else { 8 };
     let back = random.below(among) as usize;
@@ -223,7 +223,7 @@ fn bound(random: &mut Random) -> Bound<Option<u8>> {
 }
 
 impl Model {
-    /// All that there is, after a look whether each index has each row, once, in its place, and no other.
+    /// Reads all tables, and checks that each index has exactly the entries of the rows.
     pub(crate) fn of(now: &Snapshot) -> Self {
         let users = now.all::<User>().map(|user| (user.id.row(), user)).collect();
         let messages = now.all::<Message>().map(|message| (message.id.row(), message)).collect();
@@ -260,7 +260,7 @@ impl Model {
         model
     }
 
-    /// What the tables must answer.
+    /// The expected answer of the tables.
     pub(crate) fn ask(&self, query: &Query) -> String {
         let by_age = || self.users_by(|user| (user.age, user.name.clone())).into_iter();
         let by_name = || self.users_by(|user| user.name.clone()).into_iter();
@@ -301,7 +301,7 @@ impl Model {
         }
     }
 
-    /// Does what a change did, and says what must have become of it. Ids are taken as they were given.
+    /// Applies an operation and returns the expected outcome. Ids are taken from `given`.
     pub(crate) fn make(&mut self, deed: &Deed, given: &Outcome) -> Outcome {
         let id = if let Outcome::Added(id) = given { *id } else { RowId::default() };
         let refusal = match deed {
@@ -386,7 +386,7 @@ impl Model {
     }
 }
 
-/// All rows of an index, from its beginning and from its end, in the order of the index both times.
+/// All rows of an index, iterated from both ends, both results in index order.
 fn two_ways<T: Table, K, P: KeyParts<K>>(now: &Snapshot, by: By<T, K>) -> [Vec<T>; 2] {
     let forth = now.range::<T, K, P>(by, ..).collect();
     let mut back: Vec<T> = now.range::<T, K, P>(by, ..).rev().collect();

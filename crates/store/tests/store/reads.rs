@@ -1,5 +1,5 @@
-//! Decides whether what was read tells which commits matter: a view whose answer a commit has changed is always told, and
-//! few others are.
+//! Tests of read sets: a commit that changes a view's result always affects its read set, and false
+//! positives are few.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
@@ -10,12 +10,12 @@ use crate::model::{Deed, Outcome, Pool, Query};
 use crate::random::Random;
 use crate::tables::{self, Receipt};
 
-/// `BINE_COMMITS` asks for more.
+/// The environment variable `BINE_COMMITS` sets another number.
 const COMMITS: u64 = 1000;
-/// Of each commit.
+/// Views for each commit.
 const VIEWS: u64 = 30;
 
-/// A view: one question or several, or a change that was thought of and not made, with what became of it.
+/// A view: one or several queries, or an attempted operation with its outcome.
 #[derive(Debug)]
 enum View {
     Asked(Vec<Query>),
@@ -31,7 +31,7 @@ impl View {
         }
     }
 
-    /// What it shows now, and what it depends on.
+    /// The view's current result and read set.
     fn look(&self, store: &Store) -> (String, ReadSet) {
         match self {
             Self::Asked(queries) => {
@@ -42,7 +42,7 @@ impl View {
             Self::Tried(deed) => {
                 let mut change = store.begin();
                 let outcome = match deed.make(&mut change) {
-                    // Each try has an id of its own.
+                    // Each attempt gets a new id.
                     Outcome::Added(_) => Outcome::Set,
                     outcome => outcome,
                 };
@@ -61,12 +61,12 @@ impl View {
     }
 }
 
-/// Of the views of one kind and the commits they met.
+/// Counts for the views of one kind.
 #[derive(Default)]
 struct Count {
     changed: u64,
     unchanged: u64,
-    /// Told of a commit that changed nothing for them.
+    /// Commits that affected the read set without changing the result.
     needless: u64,
 }
 
@@ -114,7 +114,7 @@ fn percent(part: u64, of: u64) -> f64 {
     part as f64 * 100.0 / of.max(1) as f64
 }
 
-/// A commit of some changes by chance.
+/// Commits a few random operations.
 fn commit(store: &Store, pool: &mut Pool, random: &mut Random) {
     let mut change = store.begin();
     let mut left = 1 + random.below(3);
@@ -127,8 +127,7 @@ fn commit(store: &Store, pool: &mut Pool, random: &mut Random) {
     store.commit(change).unwrap().wait().unwrap();
 }
 
-/// Whoever looked at more than is noted one by one, or meets a commit of more than that, is told more often and never
-/// less.
+/// Large read sets and large commits cause false positives only.
 #[test]
 fn more_than_is_told_one_by_one_is_told_of_all() {
     const MANY: u64 = 5000;

@@ -1,5 +1,5 @@
-//! Tests that a full disk costs changes and nothing else: a store on one opens, serves reads, and takes changes again as soon
-//! as there is room.
+//! Tests of a full disk: a store opens and serves reads, rejects only changes, and accepts changes
+//! again as soon as the disk has room.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ fn nothing_acknowledged_is_lost_on_a_disk_that_fills_up() {
     let (mut owed, mut full_at_start) = (0, 0);
     for seed in 0..80 {
         let mut random = Random(seed);
-        // On some disks not even the description of the tables fits.
+        // On some disks even the table definitions do not fit.
         let room = if random.below(4) == 0 { 0 } else { 1_000 + random.below(60_000) };
         let disk = SimulatedFolder::new(seed, room);
         let mut names = Vec::new();
@@ -31,12 +31,12 @@ fn nothing_acknowledged_is_lost_on_a_disk_that_fills_up() {
         check(&store, &names);
         for _ in 0..=random.below(3) {
             end(&disk, &mut random);
-            // Somebody else takes what the store gave back.
+            // Another program may use the freed space.
             if random.below(2) == 0 {
                 disk.set_room(0);
             }
             let store = open(&disk);
-            // One block of a file system is the least.
+            // A file system allocates at least one block.
             assert!(!store.figures().is_full || disk.room() < 4096, "seed {seed}: there is room");
             check(&store, &names);
             fill(&store, &mut random, &mut names);
@@ -110,7 +110,7 @@ fn owed_records_are_written_first_and_once() {
         let then = move |sequence| own.0.lock().unwrap().push((sequence, record.to_vec()));
         store.owe(record, then).expect("it is open");
     }
-    // Record 1 says what the tables consist of.
+    // Record 1 holds the table definitions.
     let expected = vec![(2, b"a".to_vec()), (3, b"b".to_vec())];
     assert_eq!(std::mem::take(&mut *heard.0.lock().unwrap()), expected);
     assert_eq!(insert(&store, &mut Vec::new()), Err(Error::Full));
@@ -135,7 +135,7 @@ fn fill(store: &Store, random: &mut Random, names: &mut Vec<String>) {
             Ok(_) => names.push(name),
             Err(error) => {
                 assert_eq!(error, Error::Full);
-                // A shorter one may still fit.
+                // A shorter name may still fit.
                 if length < 10 {
                     return;
                 }
@@ -162,7 +162,7 @@ fn check(store: &Store, names: &[String]) {
     assert!(found == expected);
 }
 
-/// The process ends, and sometimes the power. What was acknowledged outlives both.
+/// Ends the process, sometimes with a power failure. Acknowledged data survives both.
 fn end(disk: &SimulatedFolder, random: &mut Random) {
     if random.below(2) == 0 {
         disk.lose_power();
@@ -179,7 +179,7 @@ fn options() -> Options {
     tables::options().segment(SEGMENT)
 }
 
-/// What a guest was told.
+/// An extension that collects its records.
 #[derive(Default)]
 struct Heard(std::sync::Mutex<Vec<(u64, Vec<u8>)>>);
 

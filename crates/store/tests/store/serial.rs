@@ -1,5 +1,5 @@
-//! Decides whether every history of changes is that of one after the other: what many threads saw and did at the same
-//! time is done once more by one, in the order of the commits, and must be seen the same.
+//! Tests of serializability: the reads and writes of concurrent transactions equal those of a
+//! serial execution in commit order.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,9 +14,9 @@ use crate::random::Random;
 use crate::tables::{self, Receipt};
 
 const THREADS: u64 = 4;
-/// Of each thread.
+/// Transactions of each thread.
 const CHANGES: u64 = 50;
-/// `BINE_HISTORIES` asks for more.
+/// The environment variable `BINE_HISTORIES` sets another number.
 const HISTORIES: u64 = 100;
 
 #[test]
@@ -58,7 +58,7 @@ fn histories() -> u64 {
     wanted.unwrap_or(HISTORIES)
 }
 
-/// How often what happened, so that a test that tries nothing is noticed.
+/// Counts events, so that a test without effect is noticed.
 #[derive(Default, Debug)]
 struct Played {
     changes: u64,
@@ -66,19 +66,19 @@ struct Played {
     refused: u64,
     conflicts: u64,
     full: u64,
-    /// Changes that nobody waited for, and that had no room.
+    /// Changes without a waiting caller that failed on a full disk.
     forgotten: u64,
 }
 
-/// One change, or one look at all.
+/// A transaction, or a read of all tables.
 #[derive(Default, Debug)]
 struct Deeds {
-    /// The commit that it is, or behind which it comes.
+    /// Its own commit, or the last one before it.
     at: Option<u64>,
     steps: Vec<Step>,
-    /// What it wrote counts.
+    /// Whether its writes should be committed.
     is_kept: bool,
-    /// Somebody was told so, and did not only believe it.
+    /// Whether its commit was acknowledged.
     is_acknowledged: bool,
     receipt: Option<Id<Receipt>>,
 }
@@ -90,7 +90,7 @@ enum Step {
     Did(Deed, Outcome),
 }
 
-/// Some users and messages, for changes to meet at.
+/// Creates users and messages, so that transactions conflict.
 fn fill(store: &Store) -> Pool {
     let mut random = Random(7);
     let mut pool = Pool::default();
@@ -106,8 +106,8 @@ fn fill(store: &Store) -> Pool {
     pool
 }
 
-/// Has threads change the same few rows, sees that it is as if one had come after the other, and says what there is
-/// at the end.
+/// Runs transactions on the same few rows in several threads, checks that they are serializable,
+/// and returns the final state.
 fn play(store: &Store, seed: u64, disk: Option<&SimulatedFolder>, played: &mut Played) -> Model {
     let pool = fill(store);
     let model = Model::of(&store.read());
@@ -163,7 +163,7 @@ fn play(store: &Store, seed: u64, disk: Option<&SimulatedFolder>, played: &mut P
     replay(model, before, end - 1, &mut history, played)
 }
 
-/// Makes one more change, which comes behind all others, and says which commit it is.
+/// Commits a last change after all others, and returns its sequence.
 fn wait_for_all(store: &Store, disk: Option<&SimulatedFolder>) -> u64 {
     if let Some(disk) = disk {
         disk.heal();
@@ -173,14 +173,14 @@ fn wait_for_all(store: &Store, disk: Option<&SimulatedFolder>) -> u64 {
         let mut change = store.begin();
         change.insert(Receipt { id: Id::new(), number: 0 }).unwrap();
         match store.commit(change).and_then(Pending::wait) {
-            // It fell with those before it.
+            // It failed together with earlier ones.
             Err(Error::Full) => {}
             end => return end.unwrap(),
         }
     }
 }
 
-/// The commit that touched what was read, of which there is one.
+/// The only commit that affects these reads.
 fn commit_of(reads: &ReadSet, commits: &[Changes]) -> u64 {
     let touching: Vec<u64> = commits
         .iter()
@@ -191,7 +191,7 @@ fn commit_of(reads: &ReadSet, commits: &[Changes]) -> u64 {
     touching[0]
 }
 
-/// Changes something by chance, in one of the ways there are, or looks at everything.
+/// Runs a random transaction in one of the possible ways, or reads all tables.
 fn change(store: &Store, pool: &mut Pool, random: &mut Random) -> Result<Deeds, Error> {
     let way = random.below(6);
     let mut deeds = Deeds::default();
@@ -211,14 +211,14 @@ fn change(store: &Store, pool: &mut Pool, random: &mut Random) -> Result<Deeds, 
         3 | 4 => {
             let mut change = store.begin();
             if act(&mut change).is_err() {
-                // Nobody has asked whether that holds.
+                // This outcome is unchecked and may rest on a conflict.
                 return Ok(deeds);
             }
             let pending = store.commit(change)?;
             if way == 3 {
                 deeds.at = Some(pending.wait()?);
             } else {
-                // It is made all the same, by others.
+                // Other threads write it.
                 deeds.is_acknowledged = deeds.receipt.is_none();
             }
             return Ok(deeds);
@@ -231,7 +231,7 @@ fn change(store: &Store, pool: &mut Pool, random: &mut Random) -> Result<Deeds, 
     }
 }
 
-/// A change that was not wanted any more, or why it was not made.
+/// Why a change did not happen: the action gave up, or the commit failed.
 struct Declined(Option<Error>);
 
 impl From<Error> for Declined {
@@ -240,13 +240,13 @@ impl From<Error> for Declined {
     }
 }
 
-/// Some steps of one change.
+/// Random operations of one transaction.
 fn act(change: &mut Transaction, pool: &mut Pool, random: &mut Random) -> Deeds {
     let at = Some(change.sequence());
     let mut deeds = Deeds { at, is_kept: true, is_acknowledged: true, ..Deeds::default() };
     let mut writes = false;
     for _ in 0..=random.below(5) {
-        // Somebody else comes in between.
+        // Lets another thread commit in between.
         thread::yield_now();
         if random.below(2) == 0 {
             let query = Query::draw(pool, random);
@@ -266,7 +266,7 @@ fn act(change: &mut Transaction, pool: &mut Pool, random: &mut Random) -> Deeds 
         }
     }
     if writes {
-        // It has no keys and names nobody.
+        // A receipt has no keys and no references.
         let receipt = change.insert(Receipt { id: Id::new(), number: random.below(1 << 40) });
         deeds.receipt = Some(receipt.unwrap());
         deeds.at = None;
@@ -274,7 +274,7 @@ fn act(change: &mut Transaction, pool: &mut Pool, random: &mut Random) -> Deeds 
     deeds
 }
 
-/// Does all of it once more, one after the other, from the commit after `before` up to `last`.
+/// Executes the history serially, from the commit after `before` up to `last`.
 fn replay(
     mut model: Model,
     before: u64,
@@ -282,7 +282,7 @@ fn replay(
     history: &mut [Deeds],
     played: &mut Played,
 ) -> Model {
-    // What only looked comes behind the commit that it saw last.
+    // A read-only transaction follows the last commit that it saw.
     history.sort_by_key(|deeds| (deeds.at, deeds.receipt.is_none() || !deeds.is_kept));
     let mut at = before;
     for deeds in history {

@@ -1,7 +1,8 @@
-//! Decides whether tables keep their word on a disk that fails, tears, forgets and fills up.
+//! Tests of tables on a simulated disk that fails, tears writes, loses unsynced data, and fills up.
 //!
-//! `BINE_SIMULATED_RUNS` says how many runs there are, `BINE_SIMULATED_SEED` which seed is the first; a failure names its
-//! own. Three of four seeds go the same way each time; the others have images written by a thread beside.
+//! The environment variable `BINE_SIMULATED_RUNS` sets the number of runs, `BINE_SIMULATED_SEED`
+//! the first seed. A failure reports its seed. Three of four seeds are deterministic; the fourth
+//! writes checkpoints on a second thread.
 
 use std::sync::Arc;
 use std::thread;
@@ -13,9 +14,9 @@ use crate::model::{Deed, Model, Outcome, Pool};
 use crate::random::Random;
 use crate::tables;
 
-/// Enough for each kind of end, few enough for every day.
+/// Enough runs to see each kind of event, few enough for daily use.
 const RUNS: u64 = 2000;
-/// More than a run ever writes.
+/// More than a run writes.
 const ROOM: u64 = 1 << 24;
 
 #[test]
@@ -40,22 +41,22 @@ fn what_was_acknowledged_is_found_once_after_any_end() {
     }
 }
 
-/// How often what happened, so that a test that tries nothing is noticed.
+/// Counts events, so that a test without effect is noticed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// Power losses, kills and closes.
     ends: u64,
     changes: u64,
-    /// Changes refused for want of room.
+    /// Changes rejected because the disk was full.
     full: u64,
-    /// Processes that met a disk that failed.
+    /// Processes that met a disk failure.
     broken: u64,
     torn: u64,
-    /// Starts that read an image.
+    /// Starts that read a snapshot.
     images: u64,
     /// Starts that found changes which were never acknowledged as durable.
     later: u64,
-    /// Changes taken as soon as there was room.
+    /// Changes accepted once the disk had room again.
     resumed: u64,
 }
 
@@ -72,24 +73,25 @@ impl Seen {
     }
 }
 
-/// One folder through several processes, with what must be found in it.
+/// One folder through several processes, with the state that must be found in it.
 struct Run {
     random: Random,
     disk: SimulatedFolder,
-    /// Whether a thread writes images beside.
+    /// Whether a thread writes checkpoints.
     has_images: bool,
     pool: Pool,
-    /// What there was after each change that was made or may have been, with its sequence; the first is that of the start.
+    /// The state after each change that was or may have been committed, with its sequence,
+    /// beginning with the state at the start.
     history: Vec<(u64, Model)>,
-    /// Up to this one of them everybody sees it.
+    /// The index of the last visible state.
     visible: usize,
-    /// Up to this one they outlive the power.
+    /// The index of the last durable state.
     durable: usize,
     sync: Sync,
-    /// Something was planned to go wrong in this process.
+    /// Whether faults are scheduled for this process.
     has_faults: bool,
     has_room: bool,
-    /// A change was refused for want of room, and none was made since.
+    /// Whether a change was rejected because the disk was full, and no later one has succeeded.
     is_full: bool,
     seen: Seen,
 }
@@ -127,7 +129,7 @@ impl Run {
                     self.live(&store);
                     self.end(store);
                 }
-                // A start may fail for as long as the disk does, and only then.
+                // A start may fail only while the disk fails.
                 Err(why) => {
                     assert!(!why.contains("damaged"), "{why}");
                     self.disk.lose_power();
@@ -157,10 +159,10 @@ impl Run {
         }
     }
 
-    /// Opens the store and compares all it holds with what it must and may hold.
+    /// Opens the store and compares its rows with the expected ones.
     fn open(&mut self) -> Result<Store, String> {
         let options = tables::options().sync(self.sync);
-        // Without images the journal stays, nearly always, below the length at which there would be one.
+        // Without checkpoints the journal nearly always stays below the length that triggers one.
         let options = options.segment(if self.has_images { 400 } else { 5 << 10 });
         let folder = self.disk.process();
         let store = Store::in_folder(Arc::new(folder), options, &mut |_, _| {})?;
@@ -172,7 +174,7 @@ impl Run {
         let now = store.read();
         let (sequence, found) = (now.sequence(), Model::of(&now));
         let is_found = |(at, model): &(u64, Model)| {
-            // The first record of all says what tables consist of.
+            // The very first record holds the table definitions.
             model == &found && (*at == sequence || *at == 0)
         };
         let place = self.history.iter().rposition(is_found);
@@ -181,7 +183,7 @@ impl Run {
         });
         assert!(place >= self.durable, "{place} of {} changes are found", self.durable);
         self.seen.later += u64::from(place > self.durable);
-        // Whoever was told of these by this start may rely on them.
+        // The start has reported these rows, so they count as durable now.
         self.history = vec![(sequence, found)];
         (self.visible, self.durable) = (0, 0);
         Ok(store)
@@ -200,13 +202,14 @@ impl Run {
                     self.disk.set_room(ROOM);
                     1
                 }
-                // The other thread might write some of them before the others are there.
+                // With several changes, the other thread might write some of them before all are
+                // staged.
                 _ if self.has_images => 1,
                 _ => 1 + self.random.below(3),
             };
             self.write(store, changes);
             if self.has_images {
-                // The other thread's turn, for as long as it may take to write one.
+                // Gives the other thread time for a checkpoint.
                 (0..50).for_each(|_| thread::yield_now());
             }
             if self.random.below(4) == 0 {
@@ -222,7 +225,7 @@ impl Run {
         }
     }
 
-    /// Makes some changes that are written together.
+    /// Commits several changes as one group.
     fn write(&mut self, store: &Store, changes: u64) {
         let mut under_way: Vec<(Pending, Model)> = Vec::new();
         for _ in 0..changes {
@@ -237,7 +240,7 @@ impl Run {
                     }
                     under_way.push((pending, model));
                 }
-                // What is staged is not seen by it, and may not be what it has seen.
+                // The change did not see staged commits, and may conflict with them.
                 Ok(_) | Err(Error::Conflict) => {}
                 Err(error) => panic!("{error}"),
             }
@@ -261,14 +264,14 @@ impl Run {
                     self.is_full = true;
                     self.seen.full += 1;
                 }
-                // It may be found, or may not.
+                // A later start may or may not find it.
                 Err(Error::Broken(_)) if self.has_faults => self.history.push((last + 1, model)),
                 Err(error) => panic!("{error}"),
             }
         }
     }
 
-    /// What one change does, if it does something.
+    /// Runs the operations of one change; empty if it writes no rows.
     fn act(&mut self, change: &mut Transaction) -> Vec<(Deed, Outcome)> {
         let mut deeds = Vec::new();
         let mut writes = false;
@@ -282,7 +285,7 @@ impl Run {
         if writes { deeds } else { Vec::new() }
     }
 
-    /// The process ends, by itself or not, and perhaps the power.
+    /// Ends the process, cleanly or not, with or without a power failure.
     fn end(&mut self, store: Store) {
         self.seen.ends += 1;
         if self.random.below(3) == 0 {
@@ -295,7 +298,7 @@ impl Run {
             self.disk.lose_power();
         } else {
             self.disk.revive();
-            // A kernel that lives on keeps all that it took.
+            // A kernel that keeps running keeps all written data.
             self.durable = self.visible;
         }
     }

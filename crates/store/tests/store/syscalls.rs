@@ -1,5 +1,4 @@
-//! Decides what a program is told when the system itself says that a disk failed or is full: strace answers in the place
-//! of the kernel.
+//! Tests of errors from the operating system: strace injects failures of disk calls.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +10,7 @@ use crate::model::Model;
 use crate::scratch::Scratch;
 use crate::tables::{self, User};
 
-/// Says to a process of this test's own that it is the one whose calls fail, and where.
+/// The environment variable that marks a traced process of this test; it holds the folder.
 const PLACE: &str = "BINE_SYSCALLS_FOLDER";
 const THIS: &str =
     "syscalls::what_the_system_says_of_a_disk_is_told_and_nothing_acknowledged_is_lost";
@@ -32,13 +31,13 @@ fn what_the_system_says_of_a_disk_is_told_and_nothing_acknowledged_is_lost() {
     let failed = |action: &str, file: u8| {
         format!("the disk failed (cannot {action} journal-000000000000000{file}.log: {FAILED}")
     };
-    // What was not acknowledged may be found, as the third one here.
+    // A change without acknowledgment may be found, such as the third one here.
     let unsynced = failed("sync", 1);
     check(
         "fdatasync:error=EIO:when=4",
         &format!("2 made, 10 {unsynced}, 2 read; 3 found; the last call"),
     );
-    // Of a sync nobody believes that only room is missing.
+    // ENOSPC from a sync counts as a disk failure.
     let told = unsynced
         .replace("Input/output error (os error 5)", "No space left on device (os error 28)");
     check(
@@ -62,7 +61,7 @@ fn what_the_system_says_of_a_disk_is_told_and_nothing_acknowledged_is_lost() {
         "fallocate:error=EIO:when=2",
         &format!("3 made, 9 {told}, 3 read; 3 found; the last call"),
     );
-    // Where only room is missing, the next change is tried as if nothing had been.
+    // When only room is missing, the next change succeeds again.
     for inject in [
         "pwrite64:error=ENOSPC:when=12",
         "pwrite64:error=EDQUOT:when=12",
@@ -75,9 +74,9 @@ fn what_the_system_says_of_a_disk_is_told_and_nothing_acknowledged_is_lost() {
         "fallocate:error=ENOSPC:when=2..4",
         &format!("3 made, 3 {FULL}, 6 made, 9 read; 9 found; others after it"),
     );
-    // A signal that came in between means nothing.
+    // An interrupted call is repeated.
     check("pwrite64:error=EINTR:when=5..7", "12 made, 12 read; 12 found; others after it");
-    // A start that finds no room goes on, and writes with the first change what it could not.
+    // A start without room succeeds and writes its records with the first change.
     check("fallocate:error=ENOSPC:when=1", "12 made, 12 read; 12 found; others after it");
     check(
         "fallocate:error=ENOSPC:when=1..3",
@@ -85,8 +84,9 @@ fn what_the_system_says_of_a_disk_is_told_and_nothing_acknowledged_is_lost() {
     );
 }
 
-/// Runs a program of some changes whose calls fail as `inject` says. Compares what it is told of each of them, what it
-/// reads at its end, what is found by a program whose calls do not fail, and whether the failing call was the last.
+/// Runs a program whose calls fail as `inject` says. Compares the outcome of each change, the rows
+/// that the program reads at its end, the rows that a later program finds, and whether the failing
+/// call was the last.
 #[track_caller]
 fn check(inject: &str, expected: &str) {
     let scratch = Scratch::new("syscalls");
@@ -109,7 +109,7 @@ fn check(inject: &str, expected: &str) {
     assert_eq!(format!("{}; {found} found; {last}", told.join(", ")), expected, "{inject}");
 }
 
-/// Whether calls can be answered for here.
+/// Whether strace can inject failures here.
 fn traces() -> Result<(), String> {
     let mut command = Command::new("strace");
     let command =
@@ -120,12 +120,12 @@ fn traces() -> Result<(), String> {
 }
 
 fn open(folder: &Path) -> Result<Store, String> {
-    // Segments of four changes.
+    // A segment holds four changes.
     let options = tables::options().segment(512).sync(Sync::Commit);
     Store::open(folder, options, &mut |_, _| {})
 }
 
-/// Makes some changes and says what became of each.
+/// Makes changes and prints the outcome of each.
 fn change(folder: &Path) {
     let store = match open(folder) {
         Ok(store) => store,
@@ -145,6 +145,6 @@ fn change(folder: &Path) {
         }
         assert_eq!(Model::of(&store.read()).users.len(), read, "reads go on");
     }
-    // As many times as there are rows.
+    // One line for each row.
     (0..read).for_each(|_| println!("told: read"));
 }

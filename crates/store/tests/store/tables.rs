@@ -1,5 +1,5 @@
-//! Decides which tables the claims of this program are about: with keys that are unique and keys that are not, of one
-//! column and of several, that may be nothing, and rows that name rows.
+//! The tables of these tests: unique and other keys, of one and of several columns, with optional
+//! columns and references.
 
 use bine_store::{By, Column, Field, Id, Index, Options, RowId, Schema, Table, Value};
 
@@ -47,19 +47,20 @@ macro_rules! table {
 }
 
 table! {
-    /// Who writes messages. No two have the same name.
+    /// An author of messages, with a unique name.
     User, "user", { name: String, age: Option<u8> }, [[0], true; [1, 0], false]
 }
 
 table! {
-    /// What somebody has written. No two with a subject have the same one and the same score.
+    /// A message. Subject and score together are unique if a subject is given.
     Message, "message",
     { author: Id<User>, parent: Option<Id<Message>>, subject: Option<u8>, score: i64 },
     [[2, 3], true; [0, 3], false]
 }
 
 table! {
-    /// Made by each change, once, and never touched again: the commit that touches it is that change's.
+    /// Inserted once by each transaction and not changed later, so that it identifies the
+    /// transaction's commit.
     Receipt, "receipt", { number: u64 }, []
 }
 
@@ -77,7 +78,7 @@ impl Message {
     pub(crate) const BY_AUTHOR_SCORE: By<Self, (Id<User>, i64)> = By::place(1);
 }
 
-/// All of these tables.
+/// Options with all of these tables.
 pub(crate) fn options() -> Options {
     Options::new().table::<User>().table::<Message>().table::<Receipt>()
 }
