@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_outermost_numbers_are_whole() {
+    fn round_trips_extreme_numbers() {
         for number in [0, 127, 128, u128::from(u64::MAX), u128::MAX] {
             let mut written = Vec::new();
             put_number(&mut written, number);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_too_many_bits_is_none() {
+    fn rejects_a_number_with_too_many_bits() {
         let mut bytes = [0xff; 19];
         bytes[18] = 0x07;
         assert_eq!(Bytes(&bytes).number(), None);
@@ -141,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(number: u128, signed: i128, shift in 0_u32..128, bytes: Vec<u8>) {
+        fn round_trips_numbers_and_bytes(number: u128, signed: i128, shift in 0_u32..128, bytes: Vec<u8>) {
             let mut written = Vec::new();
             put_number(&mut written, number >> shift);
             put_signed(&mut written, signed >> shift);
@@ -154,7 +154,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_read_does_not_panic(bytes: Vec<u8>) {
+        fn decodes_any_bytes_without_panic(bytes: Vec<u8>) {
             let mut read = Bytes(&bytes);
             while read.text().is_some() || read.signed().is_some() {}
         }

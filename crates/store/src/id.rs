@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_a_uuid_of_version_7_with_its_time() {
+    fn creates_uuids_of_version_7() {
         let id = Ids::after(RowId::default(), random).next(1_795_208_400_123);
         assert_eq!(id.milliseconds(), 1_795_208_400_123);
         let text = id.to_string();
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_millisecond_that_is_full_makes_the_next_one_begin() {
+    fn full_millisecond_continues_in_the_next() {
         let mut ids = Ids::after(RowId::of(7, (1 << FREE_BITS) - 2), ones);
         let next = ids.next(7);
         assert_eq!(next.milliseconds(), 8);
@@ -329,7 +329,7 @@ mod tests {
     /// start. Cause: all ids of a millisecond shared their first nine bytes, so that tree nodes
     /// with two milliseconds could not distinguish keys by four bytes. Fix: longer steps.
     #[test]
-    fn ids_of_one_millisecond_are_soon_told_apart() {
+    fn ids_of_one_millisecond_differ_in_few_bytes() {
         let mut ids = Ids::after(RowId::default(), random);
         let all: Vec<u128> = (0..1000).map(|_| ids.next(7).number() >> 56).collect();
         let are_alike = |few: &&[u128]| few.first() == few.last();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn rejects_invalid_ids() {
         for text in [
             "",
             "1",
@@ -352,7 +352,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ids_grow_whatever_the_clock_does(clock in prop::collection::vec(0_u64..5, 1..200)) {
+        fn ids_increase_despite_the_clock(clock in prop::collection::vec(0_u64..5, 1..200)) {
             let mut ids = Ids::after(RowId::default(), random);
             let mut last = RowId::default();
             for now in clock {
@@ -364,7 +364,7 @@ mod tests {
         }
 
         #[test]
-        fn an_id_is_read_as_it_is_written(number: u128) {
+        fn parses_formatted_ids(number: u128) {
             let id = RowId::from_number(number);
             prop_assert_eq!(id.to_string().parse(), Ok(id));
             prop_assert_eq!(id.to_string().to_uppercase().parse(), Ok(id));

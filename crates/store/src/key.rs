@@ -141,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_are_ordered_as_their_values_are(columns in prop::collection::vec(column(), 1..4)) {
+        fn orders_keys_as_their_values(columns in prop::collection::vec(column(), 1..4)) {
             let left = Key::of(columns.iter().map(|(left, _)| left.value()));
             let right = Key::of(columns.iter().map(|(_, right)| right.value()));
             let expected = columns
@@ -153,7 +153,7 @@ mod tests {
         }
 
         #[test]
-        fn all_that_begins_with_a_key_lies_before_its_end(
+        fn end_of_a_key_bounds_its_prefix(
             columns in prop::collection::vec(column(), 1..4), count in 0_usize..4, other in column()
         ) {
             let start = Key::of(columns.iter().take(count).map(|(left, _)| left.value()));

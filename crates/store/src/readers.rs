@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_at_the_readers_of_a_row_only() {
+    fn checks_only_readers_of_the_changed_rows() {
         let mut readers = Readers::default();
         for number in 0..200 {
             let row = Read::Row { table: 0, id: id(number) };
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn indexes_a_reader_of_very_many_rows_by_the_table() {
+    fn indexes_a_reader_of_many_rows_by_the_table() {
         let rows = (0..=255).map(|number| Read::Row { table: 0, id: id(number) });
         let more = Read::Row { table: 0, id: RowId::from_number(1000) };
         let set = read_set(rows.chain([more]).collect());

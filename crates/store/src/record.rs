@@ -143,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_record_is_read_as_it_was_written(writes in prop::collection::vec(write(), 0..20)) {
+        fn round_trips_records_of_rows(writes in prop::collection::vec(write(), 0..20)) {
             let places: Vec<usize> = (0..300).map(|place| place * 2).collect();
             let Some(Record::Rows(read)) = read(&rows(&writes, &places)) else {
                 panic!("no record of rows")
@@ -156,7 +156,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_bytes_are_read_as_a_record_there_is_no_panic(kind in 0_u8..6, bytes: Vec<u8>) {
+        fn decodes_any_bytes_as_a_record_without_panic(kind in 0_u8..6, bytes: Vec<u8>) {
             let _ = read(&[&[kind], &bytes[..]].concat());
         }
     }

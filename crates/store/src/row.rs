@@ -175,7 +175,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn a_row_is_read_as_it_was_written(columns in prop::collection::vec(column(), 0..20)) {
+        fn round_trips_rows(columns in prop::collection::vec(column(), 0..20)) {
             let mut writer = RowWriter::new(columns.len());
             for (_, value) in &columns {
                 writer.put(value.value());
@@ -190,7 +190,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn whatever_bytes_are_read_as_a_row_there_is_no_panic(
+        fn decodes_any_bytes_as_a_row_without_panic(
             bytes: Vec<u8>, order in prop::collection::vec(0_usize..7, 0..20)
         ) {
             if let Some(mut reader) = RowReader::new(&bytes) {

@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_a_column_does_not_take_is_told_with_the_reason() {
+    fn reports_why_a_column_rejects_a_value() {
         let mut name = text("name");
         name.length = Some((1, 3));
         let mut stars = Column::new("stars", u8::kind());
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_read_by_a_program_whose_columns_are_others() {
+    fn reads_rows_of_an_older_schema() {
         let before = of(&[text("a"), Column::new("b", u8::kind()), text("c")]);
         let values = [Value::Text("x"), Value::Whole(7), Value::Text("z")];
         let mut added = text("d");
@@ -600,7 +600,7 @@ mod tests {
 
     /// Symptom: the values of a new column were lost. Cause: both columns matched the stored one.
     #[test]
-    fn a_column_may_have_the_name_that_another_gave_up() {
+    fn reuses_the_old_name_of_a_renamed_column() {
         let before = of(&[text("a")]);
         let renamed = |name| Column { was: Some("a".into()), ..text(name) };
         let mut new = text("a");
@@ -613,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_lose_something_is_refused_with_what_to_do() {
+    fn rejects_lossy_schema_changes_and_names_the_fix() {
         let before = of(&[text("a"), Column::new("b", u32::kind())]);
         refused(&of(&[text("a")]), &before, "say `was = \"b\"` at the column that it has become");
         let both = [text("a"), Column::new("b", u32::kind())];
@@ -626,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_was_dropped_may_come_again_as_another() {
+    fn reuses_the_name_of_a_dropped_column() {
         let (stored, _) = of(&[text("a")]).join(None).unwrap();
         let mut number = Column::new("b", u8::kind());
         number.default = Some(Constant::Whole(1));
@@ -644,7 +644,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_bytes_are_read_as_a_table_there_is_no_panic(bytes: Vec<u8>) {
+        fn decodes_any_bytes_as_a_table_without_panic(bytes: Vec<u8>) {
             let _ = Stored::read(&mut Bytes(&bytes));
         }
     }

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_that_its_type_cannot_have_is_none() {
+    fn rejects_numbers_out_of_range() {
         assert_eq!(u8::from_value(Value::Whole(256)), None);
         assert_eq!(i64::from_value(Value::Whole(-1)), Some(-1));
         assert_eq!(u64::from_value(u64::MAX.value()), Some(u64::MAX));
@@ -238,14 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_value_of_what_is_optional_alone() {
+    fn accepts_null_only_in_optional_columns() {
         assert_eq!(Option::<u8>::from_value(Value::Null), Some(None));
         assert_eq!(u8::from_value(Value::Null), None);
         assert_eq!(Some(3_u8).value(), Value::Whole(3));
     }
 
     #[test]
-    fn a_kind_widens_what_it_takes_in() {
+    fn widens_types_without_loss() {
         let words = |list: &[&'static str]| {
             Kind::Word(list.iter().map(|word| Cow::Borrowed(*word)).collect::<Vec<_>>().into())
         };

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_and_an_id_cross_as_their_texts() {
+    fn serializes_times_and_ids_as_text() {
         check(&Time(1_795_253_400_000_001), "\"2026-11-21T09:30:00.000001Z\"");
         let row = RowId::from_number(0x0193_f9a0_4c5e_7b3a_9c1d_5e6f_7081_9203);
         check(&row, "\"0193f9a0-4c5e-7b3a-9c1d-5e6f70819203\"");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_refused_with_what_is_wanted() {
+    fn rejects_invalid_text_and_names_the_expected_form() {
         let refused = |told: serde_json::Error| told.to_string();
         let told = serde_json::from_str::<Time>("\"yesterday\"").map_err(refused).unwrap_err();
         assert!(told.starts_with("a moment is written in UTC, like 2026-"), "{told}");

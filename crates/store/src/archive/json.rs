@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_by_its_place() {
+    fn reports_the_position_of_a_mistake() {
         refused("", 0, "expected a text, a number");
         refused(" nul", 1, "expected a text, a number");
         refused("\"abc", 4, "ends within a text");
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_passed_over_can_be_deep() {
+    fn skips_deeply_nested_values() {
         let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
         let mut reader = Reader::new(&deep);
         reader.pass().unwrap();
@@ -394,7 +394,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_line_is_read_as_another_reader_reads_it(value in value()) {
+        fn reads_lines_as_serde_json_does(value in value()) {
             let line = value.to_string();
             let mut reader = Reader::new(&line);
             prop_assert_eq!(walk(&mut reader), Ok(value));
@@ -404,7 +404,7 @@ mod tests {
         }
 
         #[test]
-        fn what_another_reader_refuses_is_refused(line in "[\\[\\]{},:\"\\\\a0-9eu.truefalsn -]{0,12}") {
+        fn rejects_what_serde_json_rejects(line in "[\\[\\]{},:\"\\\\a0-9eu.truefalsn -]{0,12}") {
             let mut reader = Reader::new(&line);
             let own = walk(&mut reader).and_then(|value| reader.end().map(|()| value));
             let other = serde_json::from_str::<serde_json::Value>(&line);
@@ -414,7 +414,7 @@ mod tests {
         }
 
         #[test]
-        fn a_text_is_read_as_it_was_written(text: String) {
+        fn round_trips_text(text: String) {
             let mut written = Vec::new();
             put_text(&mut written, &text);
             let written = String::from_utf8(written).unwrap();

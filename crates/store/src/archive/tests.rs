@@ -46,7 +46,7 @@ fn load(disk: &SimulatedFolder, lines: &str) -> Result<Loaded, String> {
 }
 
 #[test]
-fn what_was_dumped_is_loaded_and_dumped_again() {
+fn dump_survives_a_load() {
     let disk = disk();
     let loaded = load(&disk, LINES).unwrap();
     assert_eq!(loaded, Loaded { tables: 2, rows: 3, removed: 0, dangling: 0 });
@@ -61,7 +61,7 @@ fn what_was_dumped_is_loaded_and_dumped_again() {
 }
 
 #[test]
-fn lines_may_be_written_by_hand() {
+fn loads_handwritten_lines() {
     let lines = r#"
         { "version": 1, "bine": "tables" }
 
@@ -78,7 +78,7 @@ fn lines_may_be_written_by_hand() {
 }
 
 #[test]
-fn lines_join_the_rows_that_are_there() {
+fn load_merges_with_existing_rows() {
     let disk = disk();
     load(&disk, LINES).unwrap();
     let more = r#"{"bine":"tables","version":1}
@@ -99,7 +99,7 @@ fn lines_join_the_rows_that_are_there() {
 }
 
 #[test]
-fn a_table_without_rows_becomes_what_the_lines_say() {
+fn load_redefines_a_table_without_rows() {
     let disk = disk();
     load(&disk, "{\"bine\":\"tables\",\"version\":1}\n{\"table\":\"user\",\"columns\":[{\"name\":\"x\",\"kind\":\"bool\"}]}\n{\"end\":true}")
         .unwrap();
@@ -190,7 +190,7 @@ const MISTAKES: [(&str, &str, &str); 30] = [
 ];
 
 #[test]
-fn a_mistake_is_told_with_its_place_and_nothing_is_loaded() {
+fn rejects_invalid_lines_with_their_position() {
     let disk = disk();
     for (is, becomes, expected) in MISTAKES {
         let lines = LINES.replacen(is, becomes, 1);
@@ -209,7 +209,7 @@ fn a_mistake_is_told_with_its_place_and_nothing_is_loaded() {
 }
 
 #[test]
-fn what_does_not_fit_the_rows_that_are_there_is_refused() {
+fn rejects_tables_that_do_not_fit_existing_rows() {
     let disk = disk();
     load(&disk, LINES).unwrap();
     for (is, becomes, expected) in [
@@ -259,7 +259,7 @@ fn many() -> String {
 }
 
 #[test]
-fn whatever_ends_a_load_all_of_it_counts_or_nothing() {
+fn interrupted_load_is_atomic() {
     let lines = many();
     let whole = disk();
     load(&whole, LINES).unwrap();
@@ -287,7 +287,7 @@ fn whatever_ends_a_load_all_of_it_counts_or_nothing() {
 }
 
 #[test]
-fn a_folder_is_compacted_when_it_takes_less_room_then() {
+fn compacts_only_if_the_folder_shrinks() {
     let disk = disk();
     for _ in 0..50 {
         load(&disk, LINES).unwrap();
@@ -313,7 +313,7 @@ fn a_folder_is_compacted_when_it_takes_less_room_then() {
 /// Symptom: a folder with a channel's message could not be dumped. Cause: only the program knows
 /// its channels.
 #[test]
-fn what_others_keep_is_left_where_it_is() {
+fn archive_keeps_records_of_an_unknown_extension() {
     let disk = disk();
     load(&disk, LINES).unwrap();
     let mut journal = open(&disk).journal;
@@ -340,7 +340,7 @@ fn what_others_keep_is_left_where_it_is() {
 }
 
 #[test]
-fn a_folder_without_rows_has_nothing_to_compact() {
+fn compacts_an_empty_folder_to_nothing() {
     let disk = disk();
     assert_eq!(open(&disk).compact().unwrap(), Compacted { before: 0, after: 0 });
 }
@@ -465,7 +465,7 @@ fn table() -> impl Strategy<Value = (Vec<StoredColumn>, Vec<(u128, Vec<Made>)>)>
 
 proptest! {
     #[test]
-    fn a_dump_that_is_loaded_is_dumped_as_the_same_bytes(tables in prop::collection::vec(table(), 0..4)) {
+    fn round_trips_dumps(tables in prop::collection::vec(table(), 0..4)) {
         let disk = disk();
         let mut journal = open(&disk).journal;
         let mut stored = Vec::new();
@@ -496,7 +496,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_lines_are_loaded_there_is_no_panic(
+    fn loads_any_lines_without_panic(
         is in 0_usize..LINES.len(), length in 0_usize..9, becomes in "[\\[\\]{},:\"\\\\a-z0-9-]{0,4}"
     ) {
         let mut lines = LINES.to_owned();

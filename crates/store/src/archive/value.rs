@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_has_its_form() {
+    fn writes_each_type_in_its_form() {
         check(Value::Bool(true), &Kind::Bool, "true");
         check(Value::Whole(-7), &i64::kind(), "-7");
         check(Value::Whole(9_007_199_254_740_991), &u64::kind(), "9007199254740991");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_no_such_kind_is_refused() {
+    fn rejects_values_of_another_type() {
         let refused = |kind: &Kind, text: &str| {
             let mistake = read(&mut Reader::new(text), kind, "a").unwrap_err();
             assert!(mistake.what.starts_with("`a` must be "), "{text}: {mistake:?}");
@@ -307,7 +307,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_value_comes_back_as_it_was((kind, owned) in (0_usize..7).prop_flat_map(|kind| (Just(kind), value(kind)))) {
+        fn round_trips_values((kind, owned) in (0_usize..7).prop_flat_map(|kind| (Just(kind), value(kind)))) {
             let kind = &kinds()[kind];
             let text = written(owned.value(), kind);
             let given = read(&mut Reader::new(&text), kind, "a").unwrap();
@@ -315,7 +315,7 @@ mod tests {
         }
 
         #[test]
-        fn every_number_comes_back_to_the_last_bit(bits: u64) {
+        fn round_trips_every_float_bit(bits: u64) {
             let text = written(Value::Float(f64::from_bits(bits)), &Kind::Float);
             let given = read(&mut Reader::new(&text), &Kind::Float, "a").unwrap();
             let Value::Float(number) = given.value() else { panic!("{given:?}") };
@@ -323,7 +323,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_text_is_given_there_is_no_panic(text: String, kind in 0_usize..7) {
+        fn reads_any_text_without_panic(text: String, kind in 0_usize..7) {
             let mut line = Vec::new();
             put_text(&mut line, &text);
             let line = String::from_utf8(line).unwrap();

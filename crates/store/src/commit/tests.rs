@@ -349,14 +349,14 @@ fn play(seed: u64, full: u64) {
 }
 
 #[test]
-fn a_disk_without_room_takes_nothing_halfway() {
+fn full_disk_commits_atomically() {
     for seed in 1..60 {
         play(seed, 30);
     }
 }
 
 #[test]
-fn what_was_seen_of_a_commit_that_failed_is_a_conflict() {
+fn conflicts_after_reading_a_failed_commit() {
     let Played { store, full, .. } = moody(1, 0, None);
     let id = counters(&store, 1)[0];
     let mut lost = store.begin();
@@ -380,7 +380,7 @@ fn what_was_seen_of_a_commit_that_failed_is_a_conflict() {
 /// Symptom: after many fallbacks each change without a retry conflicted for good, and each fallback
 /// used memory. Cause: each fallback counted against the visible state.
 #[test]
-fn a_disk_that_was_full_for_long_leaves_what_is_visible_as_good_as_before() {
+fn long_full_disk_causes_no_later_conflicts() {
     let Played { store, full, .. } = moody(1, 0, None);
     let id = counters(&store, 1)[0];
     let looked = store.begin();
@@ -404,7 +404,7 @@ fn a_disk_that_was_full_for_long_leaves_what_is_visible_as_good_as_before() {
 
 /// Symptom: waiting threads hung after the leader had panicked.
 #[test]
-fn a_journal_that_panics_ends_writing_and_leaves_nobody_waiting() {
+fn panicking_journal_fails_all_waiting_commits() {
     let journal = Moody {
         kept: Arc::default(),
         group: Vec::new(),
@@ -435,7 +435,7 @@ fn a_journal_that_panics_ends_writing_and_leaves_nobody_waiting() {
 }
 
 #[test]
-fn a_disk_that_failed_ends_writing_and_not_reading() {
+fn disk_failure_stops_writes_but_not_reads() {
     let Played { store, kept, .. } = moody(1, 0, Some(3));
     let row = || Counter { id: Id::new(), half: 1, number: 2 };
     let id = store.change(|change| change.insert(row())).wait().unwrap();
@@ -449,7 +449,7 @@ fn a_disk_that_failed_ends_writing_and_not_reading() {
 }
 
 #[test]
-fn two_states_take_turns_while_nobody_reads() {
+fn reuses_the_spare_state_without_readers() {
     let store = Store::in_memory(Options::new().table::<Counter>()).unwrap();
     let id = counters(&store, 1)[0];
     let state = |number: u64| {
@@ -468,7 +468,7 @@ fn two_states_take_turns_while_nobody_reads() {
 
 /// Guards against keeping the rows that a change removed in memory until the next change.
 #[test]
-fn what_a_large_change_removed_is_not_kept() {
+fn frees_rows_that_a_large_change_removed() {
     let store = Store::in_memory(Options::new().table::<Counter>()).unwrap();
     let ids = counters(&store, 100);
     store.update(ids[0], |row: &mut Counter| row.number = 1).wait().unwrap();
@@ -483,7 +483,7 @@ fn what_a_large_change_removed_is_not_kept() {
 /// Symptom: with many removals in one group, the spare state kept all removed rows until the next
 /// change.
 #[test]
-fn what_many_changes_removed_is_not_kept_if_it_is_large() {
+fn frees_large_rows_that_several_changes_removed() {
     let store = Store::in_memory(Options::new().table::<Counter>().table::<Sack>()).unwrap();
     let number = counters(&store, 1)[0];
     for (length, is_kept) in [(100, true), (MOST_GONE / 3, false)] {
@@ -507,7 +507,7 @@ fn what_many_changes_removed_is_not_kept_if_it_is_large() {
 /// Symptom: memory grew by gigabytes. Cause: the conflict check kept eight thousand change sets of
 /// four thousand rows each.
 #[test]
-fn of_large_changes_few_are_kept_to_compare_with() {
+fn bounds_the_memory_of_recent_changes() {
     let Played { store, full, .. } = moody(1, 0, None);
     let all: Vec<Id<Counter>> = store
         .change(|change| {
@@ -549,7 +549,7 @@ fn of_large_changes_few_are_kept_to_compare_with() {
 /// Symptom: an off-by-one boundary that missed a conflict passed all tests. Cause: no test began a
 /// change right before the oldest remembered one.
 #[test]
-fn compares_with_all_changes_since_the_base_or_refuses() {
+fn checks_all_changes_since_the_base_or_conflicts() {
     let Played { store, .. } = moody(1, 0, None);
     let all = counters(&store, 20);
     let pending = store.commit(store.begin()).unwrap();
@@ -579,7 +579,7 @@ fn compares_with_all_changes_since_the_base_or_refuses() {
 
 /// Symptom: the store's thread panicked. Cause: it added a very long interval to the current time.
 #[test]
-fn an_interval_of_any_length_is_taken() {
+fn accepts_any_sync_interval() {
     for interval in [Duration::ZERO, Duration::MAX] {
         let options = Options::new().table::<Counter>().sync(Sync::Interval(interval));
         let store = Store::in_memory(options).unwrap();
@@ -593,7 +593,7 @@ fn an_interval_of_any_length_is_taken() {
 }
 
 #[test]
-fn of_what_is_too_long_for_one_group_as_much_is_visible_as_is_written() {
+fn publishes_exactly_the_written_groups() {
     let Played { store, kept, .. } = moody(1, 0, None);
     let seen = Arc::new(Mutex::new(Vec::new()));
     // Three of these records fit into a group.
@@ -622,7 +622,7 @@ impl std::task::Wake for Unpark {
 }
 
 #[test]
-fn a_commit_that_nobody_waits_for_happens_and_a_future_is_woken() {
+fn completes_dropped_commits_and_wakes_futures() {
     let Played { store, .. } = moody(1, 0, None);
     let (tell, told) = std::sync::mpsc::channel();
     store.observe(move |changes| tell.send(changes.sequence).unwrap());
@@ -695,7 +695,7 @@ impl Journal for SlowlyRemoving {
 /// Symptom: commits waited up to 80 ms after each checkpoint. Cause: the obsolete files were
 /// removed while the journal was locked. Fix: under the lock the files are only listed.
 #[test]
-fn commits_go_on_while_the_files_behind_an_image_are_removed() {
+fn commits_continue_while_obsolete_files_are_removed() {
     let (begun, has_begun) = mpsc::channel();
     let (end, may_end) = mpsc::channel();
     let journal = SlowlyRemoving { inner: MemoryJournal::new(), begun, may_end: Some(may_end) };

@@ -552,7 +552,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_synced_may_be_lost_and_what_was_is_not() {
+    fn loses_only_unsynced_writes() {
         let mut lost = 0;
         for seed in 0..100 {
             let folder = SimulatedFolder::new(seed, 1 << 20);
@@ -571,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_was_not_synced_may_be_lost() {
+    fn loses_only_unsynced_names() {
         let mut lost = 0;
         for seed in 0..100 {
             let folder = SimulatedFolder::new(seed, 1 << 20);
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failed_sync_readers_see_what_the_disk_does_not_have() {
+    fn failed_sync_hides_lost_sectors_from_readers() {
         let mut lost = 0;
         for seed in 0..100 {
             let folder = SimulatedFolder::new(seed, 1 << 20);
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_takes_the_first_bytes() {
+    fn full_disk_accepts_a_partial_write() {
         let folder = SimulatedFolder::new(1, 10);
         let file = folder.create("a").expect("nothing fails");
         assert_eq!(file.write_at(&[1; 16], 0).expect("ten fit"), 10);

@@ -96,7 +96,7 @@ fn keep(store: &Store, diary: &Arc<Diary>, word: &str, sync: Sync) -> Result<u64
 const INTERVAL: Sync = Sync::Interval(Duration::from_millis(1));
 
 #[test]
-fn what_a_guest_keeps_has_its_place_among_the_commits_and_comes_back_in_it() {
+fn restores_extension_records_in_commit_order() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let diary = Arc::new(Diary::default());
     let store = open(&disk, &diary).unwrap();
@@ -118,7 +118,7 @@ fn what_a_guest_keeps_has_its_place_among_the_commits_and_comes_back_in_it() {
 }
 
 #[test]
-fn many_keep_at_once_and_each_is_told_in_the_order_of_all() {
+fn concurrent_extension_records_call_back_in_order() {
     let diary = Arc::new(Diary::default());
     let store = open(&SimulatedFolder::new(1, 1 << 30), &diary).unwrap();
     thread::scope(|scope| {
@@ -138,7 +138,7 @@ fn many_keep_at_once_and_each_is_told_in_the_order_of_all() {
 }
 
 #[test]
-fn what_need_not_wait_for_the_disk_outlives_the_power_before_long() {
+fn syncs_within_the_interval() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let diary = Arc::new(Diary::default());
     let store = open(&disk, &diary).unwrap();
@@ -157,7 +157,7 @@ fn what_need_not_wait_for_the_disk_outlives_the_power_before_long() {
 }
 
 #[test]
-fn what_could_not_be_kept_is_not_told() {
+fn calls_back_only_for_durable_records() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let diary = Arc::new(Diary::default());
     let store = open(&disk, &diary).unwrap();
@@ -178,7 +178,7 @@ fn what_could_not_be_kept_is_not_told() {
 }
 
 #[test]
-fn a_guests_image_stands_for_its_records() {
+fn snapshot_replaces_extension_records() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let diary = Arc::new(Diary::default());
     let store = open(&disk, &diary).unwrap();
@@ -234,7 +234,7 @@ impl Guest for Clumsy {
 /// Symptom: after the first panic the store's thread had ended, and threads that waited for the
 /// journal hung; after the second no checkpoint ran any more.
 #[test]
-fn a_guest_that_panics_ends_neither_writing_nor_images() {
+fn panicking_extension_stops_neither_writes_nor_checkpoints() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let guest = Arc::new(Clumsy::default());
     let options = Options::new().guest(Arc::clone(&guest) as Arc<dyn Guest>).segment(1 << 16);
@@ -258,7 +258,7 @@ fn a_guest_that_panics_ends_neither_writing_nor_images() {
 }
 
 #[test]
-fn whoever_does_not_know_a_guest_does_not_open_what_it_kept() {
+fn refuses_to_open_records_of_an_unknown_extension() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let diary = Arc::new(Diary::default());
     let store = open(&disk, &diary).unwrap();

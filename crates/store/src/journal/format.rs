@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_says_what_the_file_holds() {
+    fn parses_file_names() {
         for (kind, number) in [(Kind::Segment, 1), (Kind::Snapshot, LAST)] {
             assert_eq!(Kind::of(&kind.name(number)), Some((kind, number)));
         }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_read_as_it_was_written() {
+    fn round_trips_headers() {
         let head = Head { kind: Kind::Snapshot, store: 0x1234_5678_9ABC_DEF1, number: 77 };
         let bytes = head.to_bytes();
         assert_eq!(Head::read(&bytes, Kind::Snapshot, 77).ok(), Some(head));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_of_the_future_is_refused_by_its_number() {
+    fn refuses_a_newer_format_version() {
         let head = Head { kind: Kind::Segment, store: 1, number: 1 };
         let mut bytes = head.to_bytes();
         bytes[24] = 9;

@@ -225,7 +225,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_come_back_as_they_went_in(
+        fn round_trips_records(
             records in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..20),
         ) {
             let mut draft = Draft::new(STORE, 5);
@@ -244,7 +244,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn reads_any_bytes_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             GroupHead::read(&bytes, STORE);
             let mut records = Records::new(&bytes, STORE, 1);
             while records.next().is_some() || records.pass_over() {}
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_taken_back_gives_its_numbers_back() {
+    fn discarded_group_frees_its_sequences() {
         let mut draft = Draft::new(STORE, 1);
         assert_eq!(draft.append(b"a").ok(), Some(1));
         draft.take_back();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_has_no_place_is_refused_before_anything_is_copied() {
+    fn rejects_a_long_record_before_copying() {
         let mut draft = Draft::new(STORE, 1);
         let record = vec![0; LONGEST_GROUP];
         assert!(matches!(draft.append(&record), Err(Error::TooLong { .. })));

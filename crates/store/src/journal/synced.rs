@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_is_not_as_it_was_written_promises_nothing() {
+    fn ignores_a_corrupt_mark() {
         let folder = SimulatedFolder::new(1, 1 << 20);
         let whole = to_bytes(7, 5);
         for bit in 0..8 * HEAD {
@@ -192,7 +192,7 @@ mod tests {
     /// Symptom: a repair panicked. Cause: a mark with the highest sequence, which has no successor.
     /// Found by fuzzing.
     #[test]
-    fn refuses_a_number_that_no_record_has() {
+    fn refuses_a_sequence_out_of_range() {
         let folder = SimulatedFolder::new(1, 1 << 20);
         for (sequence, found) in [
             (LAST - 1, Found::Mark { store: 7, sequence: LAST - 1 }),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_a_newer_version_is_refused_by_its_number() {
+    fn refuses_a_mark_of_a_newer_version() {
         let folder = SimulatedFolder::new(1, 1 << 20);
         let mut bytes = to_bytes(7, 5);
         bytes[24] = 9;

@@ -43,7 +43,7 @@ fn dumped(disk: &SimulatedFolder) -> String {
 }
 
 #[test]
-fn the_records_of_the_document_are_what_is_written() {
+fn writes_the_documented_records() {
     let records = records();
     assert_eq!(records.len(), 6);
     for bytes in records {
@@ -58,7 +58,7 @@ fn the_records_of_the_document_are_what_is_written() {
 }
 
 #[test]
-fn the_records_of_the_document_are_the_lines_that_it_shows() {
+fn dumps_the_documented_records_as_the_documented_lines() {
     let disk = SimulatedFolder::new(1, 1 << 28);
     let opened = FileJournal::open(Arc::new(disk.clone()), Options::default(), &mut |_| Ok(()));
     let mut journal = opened.unwrap().journal;
@@ -71,7 +71,7 @@ fn the_records_of_the_document_are_the_lines_that_it_shows() {
 }
 
 #[test]
-fn the_lines_of_the_documents_are_loaded_and_dumped_again() {
+fn loads_and_dumps_the_documented_lines() {
     for document in [ROWS_DOCUMENT, LINES_DOCUMENT] {
         let [lines] = blocks(document, "json")[..] else { panic!("there is one example") };
         let disk = SimulatedFolder::new(1, 1 << 28);

@@ -77,7 +77,7 @@ fn add(store: &Store, name: &str, age: Option<u8>) -> Id<User> {
 }
 
 #[test]
-fn rows_are_found_by_id_by_index_and_by_age() {
+fn finds_rows_by_id_index_and_age() {
     let store = store();
     let ids = [("carl", Some(30)), ("anna", None), ("ben", Some(30)), ("dora", Some(8))]
         .map(|(name, age)| add(&store, name, age));
@@ -101,7 +101,7 @@ fn rows_are_found_by_id_by_index_and_by_age() {
 }
 
 #[test]
-fn a_snapshot_stays_as_it_is() {
+fn snapshot_does_not_change() {
     let store = store();
     let anna = add(&store, "anna", None);
     let before = store.read();
@@ -118,7 +118,7 @@ fn a_snapshot_stays_as_it_is() {
 }
 
 #[test]
-fn a_change_sees_its_own_writes_and_nobody_else_does_until_it_is_committed() {
+fn isolates_uncommitted_writes() {
     let store = store();
     let mut change = store.begin();
     let id = change.insert(User::new("anna", Some(1))).unwrap();
@@ -139,7 +139,7 @@ fn a_change_sees_its_own_writes_and_nobody_else_does_until_it_is_committed() {
 }
 
 #[test]
-fn what_a_table_does_not_take_is_told_and_nothing_changes() {
+fn reports_invalid_values_without_a_change() {
     let store = store();
     let anna = add(&store, "anna", None);
     let told = |change: &dyn Fn(&mut Transaction) -> Result<(), Error>| {
@@ -164,7 +164,7 @@ fn what_a_table_does_not_take_is_told_and_nothing_changes() {
 }
 
 #[test]
-fn a_change_that_met_another_is_run_again_and_once_is_once() {
+fn retries_conflicting_changes_except_change_once() {
     let store = store();
     let anna = add(&store, "anna", Some(0));
     let other = store.clone();
@@ -201,7 +201,7 @@ fn a_change_that_met_another_is_run_again_and_once_is_once() {
 }
 
 #[test]
-fn what_is_done_after_a_commit_may_commit_and_is_not_done_without_one() {
+fn runs_after_commit_actions_only_after_a_commit() {
     let store = store();
     let (other, failing) = (store.clone(), store.clone());
     store
@@ -229,7 +229,7 @@ fn what_is_done_after_a_commit_may_commit_and_is_not_done_without_one() {
 }
 
 #[test]
-fn the_last_to_have_the_store_may_be_what_is_done_after_a_commit() {
+fn after_commit_action_may_drop_the_last_handle() {
     let store = store();
     let (tell, told) = std::sync::mpsc::channel();
     let mut change = store.begin();
@@ -247,7 +247,7 @@ fn the_last_to_have_the_store_may_be_what_is_done_after_a_commit() {
 }
 
 #[test]
-fn a_change_in_memory_is_made_where_it_is_polled_and_what_follows_it_is_done_elsewhere() {
+fn in_memory_change_commits_on_poll_and_runs_actions_elsewhere() {
     let store = store();
     let (tell, told) = std::sync::mpsc::channel();
     store.observe(move |_| tell.send(thread::current().id()).unwrap());
@@ -265,7 +265,7 @@ fn a_change_in_memory_is_made_where_it_is_polled_and_what_follows_it_is_done_els
 }
 
 #[test]
-fn an_observer_that_panics_keeps_no_commit_from_being_acknowledged() {
+fn acknowledges_commits_despite_a_panicking_observer() {
     let store = store();
     store.observe(|changes| assert_eq!(changes.sequence, 0, "as this test wants it"));
     add(&store, "anna", None);
@@ -283,7 +283,7 @@ impl Snapshot {
 }
 
 #[test]
-fn the_rows_that_a_commit_changed_are_named_unless_they_are_too_many() {
+fn lists_changed_rows_up_to_a_limit() {
     let store = store();
     let (tell, told) = std::sync::mpsc::channel();
     let ids = ["anna", "ben"].map(|name| add(&store, name, None));
@@ -306,7 +306,7 @@ fn the_rows_that_a_commit_changed_are_named_unless_they_are_too_many() {
 }
 
 #[test]
-fn what_was_read_tells_whether_a_change_matters() {
+fn read_set_detects_changes_that_matter() {
     let store = store();
     let ids =
         [("anna", 1), ("ben", 2), ("carl", 3)].map(|(name, age)| add(&store, name, Some(age)));
@@ -361,7 +361,7 @@ fn open(disk: &SimulatedFolder, options: Options) -> Result<Store, String> {
 }
 
 #[test]
-fn rows_outlive_the_power_and_what_was_removed_does_not() {
+fn rows_survive_a_power_failure() {
     let disk = disk(1);
     let store = open(&disk, Options::new().table::<User>()).unwrap();
     let ids = ["anna", "ben", "carl"].map(|name| add(&store, name, Some(3)));
@@ -380,7 +380,7 @@ fn rows_outlive_the_power_and_what_was_removed_does_not() {
 }
 
 #[test]
-fn a_table_that_a_program_does_not_know_stays_as_it_is() {
+fn keeps_tables_of_another_program() {
     let disk = disk(1);
     let store = open(&disk, Options::new().table::<User>()).unwrap();
     add(&store, "anna", None);
@@ -391,7 +391,7 @@ fn a_table_that_a_program_does_not_know_stays_as_it_is() {
 }
 
 #[test]
-fn a_start_tells_what_it_cut_off_and_what_a_repair_has_lost() {
+fn warns_about_cut_and_lost_records() {
     let disk = disk(1);
     let store = open(&disk, Options::new().table::<User>()).unwrap();
     for name in ["anna", "ben", "carl"] {
@@ -426,7 +426,7 @@ fn a_start_tells_what_it_cut_off_and_what_a_repair_has_lost() {
 }
 
 #[test]
-fn rows_of_which_nothing_is_known_any_more_are_not_read_as_something_else() {
+fn rejects_rows_whose_table_definition_is_lost() {
     let disk = disk(1);
     let store = open(&disk, Options::new().table::<User>()).unwrap();
     add(&store, "anna", None);
@@ -486,7 +486,7 @@ fn newer(change: impl FnOnce(&mut Schema)) -> Options {
 }
 
 #[test]
-fn a_table_becomes_what_the_program_says_or_nothing_is_touched() {
+fn migrates_a_table_or_changes_nothing() {
     let disk = disk(1);
     let store = open(&disk, Older::options()).unwrap();
     Older::put(&store, &["anna", "ben"]);
@@ -510,7 +510,7 @@ fn a_table_becomes_what_the_program_says_or_nothing_is_touched() {
 }
 
 #[test]
-fn an_index_that_must_be_unique_is_not_begun_over_rows_that_are_not() {
+fn rejects_a_unique_index_over_duplicate_rows() {
     let disk = disk(1);
     let store = open(&disk, Older::options()).unwrap();
     Older::put(&store, &["anna", "anna"]);
@@ -520,7 +520,7 @@ fn an_index_that_must_be_unique_is_not_begun_over_rows_that_are_not() {
 }
 
 #[test]
-fn a_disk_without_room_refuses_and_goes_on_when_there_is_room() {
+fn rejects_changes_on_a_full_disk_and_resumes() {
     let disk = disk(1);
     let store = open(&disk, Older::options()).unwrap();
     let long = "a".repeat(1 << 20);
@@ -574,7 +574,7 @@ impl Table for Long {
 /// Cause: a running checkpoint kept the folder locked. Fix: closing the store stops the checkpoint
 /// first.
 #[test]
-fn a_folder_can_be_opened_again_as_soon_as_its_store_is_closed() {
+fn reopens_a_folder_after_close() {
     let disk = disk(1);
     let options = || Options::new().table::<Long>();
     let store = open(&disk, options()).unwrap();
@@ -595,7 +595,7 @@ fn a_folder_can_be_opened_again_as_soon_as_its_store_is_closed() {
 
 /// Symptom: every checkpoint failed. Cause: a row was longer than a snapshot block.
 #[test]
-fn an_image_has_room_for_every_row_and_a_start_reads_it() {
+fn checkpoints_rows_of_any_length() {
     let disk = disk(1);
     let options = || Options::new().table::<Long>();
     let store = open(&disk, options()).unwrap();
@@ -626,7 +626,7 @@ fn an_image_has_room_for_every_row_and_a_start_reads_it() {
 }
 
 #[test]
-fn a_run_is_told_of_every_look_of_what_it_has_begun_and_of_no_other() {
+fn recorder_notes_reads_of_its_own_run_only() {
     let store = store();
     let (tell, told) = std::sync::mpsc::channel();
     store.observe(move |changes| tell.send(Changes::clone(changes)).unwrap());
@@ -666,7 +666,7 @@ fn id_of(snapshot: &Snapshot, name: &str) -> Id<User> {
 }
 
 #[test]
-fn a_run_is_told_that_it_has_written_by_a_commit_that_writes() {
+fn recorder_notes_commits_with_writes() {
     let store = store();
     let recorder = Recorder::default();
     let (idle, busy) = recorder.around(|| (store.begin(), store.begin()));

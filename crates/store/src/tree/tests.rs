@@ -186,7 +186,7 @@ fn leaves<const KEY: usize>(node: &Node<KEY>) -> usize {
 }
 
 #[test]
-fn what_comes_in_order_fills_its_leaves_also_when_moments_are_kept() {
+fn fills_leaves_for_ascending_keys_even_with_older_versions() {
     let mut tree = Tree::<4>::default();
     for number in 0..3100_u32 {
         let _moment = tree.clone();
@@ -197,7 +197,7 @@ fn what_comes_in_order_fills_its_leaves_also_when_moments_are_kept() {
 }
 
 #[test]
-fn a_tree_from_which_nearly_all_is_removed_becomes_small_again() {
+fn shrinks_after_removals() {
     let mut tree = Tree::<4>::default();
     let keys = || (0..20_000_u32).map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes());
     keys().for_each(|key| tree.insert(&key, &[]));
@@ -217,7 +217,7 @@ fn a_tree_from_which_nearly_all_is_removed_becomes_small_again() {
 /// A height at which inner nodes split and merge, which takes more steps than a property test
 /// generates.
 #[test]
-fn a_high_tree_is_a_map_at_every_moment() {
+fn high_tree_equals_a_map_in_every_version() {
     let (mut turning, mut model) = (Turning::<4>::default(), Model::new());
     let mut moments = Vec::new();
     let mut draw = 1_u32;
@@ -253,14 +253,14 @@ fn a_high_tree_is_a_map_at_every_moment() {
 
 proptest! {
     #[test]
-    fn a_tree_of_rows_is_a_map_at_every_moment(
+    fn row_tree_equals_a_map_in_every_version(
         steps in steps(fixed_key(), fixed_value()), asked in prop::collection::vec(fixed_key(), 0..8)
     ) {
         compare::<4>(steps, &asked)?;
     }
 
     #[test]
-    fn a_tree_of_an_index_is_a_map_at_every_moment(
+    fn index_tree_equals_a_map_in_every_version(
         steps in steps(long_key(), Just(Vec::new()).boxed()),
         asked in prop::collection::vec(long_key(), 0..8)
     ) {

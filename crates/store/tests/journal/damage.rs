@@ -14,7 +14,7 @@ use crate::random::Random;
 const ALL: u64 = 120;
 
 #[test]
-fn a_changed_bit_is_survived_or_refused_with_its_place_and_repaired() {
+fn detects_and_repairs_flipped_bits() {
     let (mut survived, mut refused, mut partly) = (0, 0, 0);
     for seed in 0..600 {
         let mut random = Random(seed);
@@ -39,7 +39,7 @@ fn a_changed_bit_is_survived_or_refused_with_its_place_and_repaired() {
 }
 
 #[test]
-fn a_sector_lost_within_what_was_acknowledged_is_refused_and_repaired() {
+fn detects_and_repairs_lost_sectors() {
     for seed in 0..300 {
         let mut random = Random(seed);
         // Closed, so that the end of the journal is covered too.
@@ -59,7 +59,7 @@ fn a_sector_lost_within_what_was_acknowledged_is_refused_and_repaired() {
 }
 
 #[test]
-fn a_file_that_is_gone_or_cut_is_refused_and_repaired() {
+fn detects_and_repairs_missing_and_truncated_files() {
     let folder = store(true);
     let files = files(&folder);
     for file in &files {
@@ -74,7 +74,7 @@ fn a_file_that_is_gone_or_cut_is_refused_and_repaired() {
 }
 
 #[test]
-fn with_nothing_readable_the_numbers_are_still_not_used_again() {
+fn reuses_no_sequence_after_total_damage() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let file = "journal-0000000000000001.log";
     let noise: Vec<u8> = (0..4096_u32).map(|at| (at * 31 % 251) as u8 | 1).collect();
@@ -90,7 +90,7 @@ fn with_nothing_readable_the_numbers_are_still_not_used_again() {
 }
 
 #[test]
-fn with_both_snapshots_damaged_the_blocks_that_can_be_read_stay() {
+fn repair_keeps_intact_blocks_of_damaged_snapshots() {
     let folder = store(true);
     let newest = "snapshot-0000000000000050.bin";
     for name in ["snapshot-0000000000000028.bin", newest] {
@@ -127,7 +127,7 @@ fn refuses_a_snapshot_without_its_last_block() {
 }
 
 #[test]
-fn a_repair_that_is_interrupted_hides_nothing_and_is_repeated() {
+fn interrupted_repair_hides_no_damage() {
     let damaged = || {
         let folder = store(true);
         let [.., last, _, newest, _] = &files(&folder)[..] else { panic!("there are files") };
@@ -167,7 +167,7 @@ fn a_repair_that_is_interrupted_hides_nothing_and_is_repeated() {
 }
 
 #[test]
-fn files_of_two_stores_are_not_mixed() {
+fn rejects_files_of_another_store() {
     let (folder, other) = (store(true), store_of(99, true));
     let files = files(&folder);
     for file in &files {
@@ -191,7 +191,7 @@ fn files_of_two_stores_are_not_mixed() {
 
 /// A disk that acknowledges a group and later returns an older version of its sectors.
 #[test]
-fn a_group_of_another_history_is_refused() {
+fn refuses_a_group_of_another_history() {
     let file = "journal-0000000000000001.log";
     let written = |second: u8| {
         let folder = SimulatedFolder::new(5, 1 << 20);
@@ -216,7 +216,7 @@ fn a_group_of_another_history_is_refused() {
 }
 
 #[test]
-fn a_torn_end_is_cut_and_told_and_harmless() {
+fn cuts_a_torn_end_and_warns() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let (opened, _) = open(&folder).expect("nothing fails");
     let mut journal = opened.journal;

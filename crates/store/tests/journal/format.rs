@@ -15,7 +15,7 @@ const MARK: &str = "synced";
 const SNAPSHOT: &str = "snapshot-0000000000000002.bin";
 
 #[test]
-fn the_example_of_the_document_is_what_is_written() {
+fn writes_the_documented_example() {
     let folder = Numbered(SimulatedFolder::new(1, 1 << 20));
     let options = Options { segment: 4096 };
     let opened = FileJournal::open(Arc::new(folder.clone()), options, &mut |_| Ok(()));
@@ -37,7 +37,7 @@ fn the_example_of_the_document_is_what_is_written() {
 }
 
 #[test]
-fn the_example_of_the_document_is_read() {
+fn reads_the_documented_example() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let [segment, mark, snapshot] = &examples()[..] else { panic!("there are three examples") };
     folder.put(SEGMENT, segment);
@@ -65,7 +65,7 @@ fn the_example_of_the_document_is_read() {
 }
 
 #[test]
-fn the_tables_of_the_document_lead_through_its_example() {
+fn documented_tables_decode_the_documented_example() {
     let tables = tables();
     let [head, group, record, synced, block, end] = &tables[..] else { panic!("{tables:?}") };
     let [segment, mark, snapshot] = &examples()[..] else { panic!("there are three examples") };

@@ -20,7 +20,7 @@ const PLACE: &str = "BINE_KILLS_FOLDER";
 const SEGMENT: Options = Options { segment: 16 * 1024 };
 
 #[test]
-fn what_a_killed_process_has_acknowledged_is_found_once() {
+fn keeps_acknowledged_records_after_a_kill() {
     if let Ok(folder) = std::env::var(PLACE) {
         return write_until_killed(Path::new(&folder));
     }
@@ -51,7 +51,7 @@ fn what_a_killed_process_has_acknowledged_is_found_once() {
 }
 
 #[test]
-fn a_second_process_is_told_who_has_the_folder() {
+fn names_the_process_that_holds_the_folder() {
     let scratch = Scratch::new("lock");
     let mut child = Killed(own_process(&scratch.0));
     let process = child.0.id().to_string();
@@ -125,7 +125,7 @@ fn number(line: &str) -> Option<u64> {
 
 fn own_process(folder: &Path) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this test is a program"));
-    command.args(["--exact", "kills::what_a_killed_process_has_acknowledged_is_found_once"]);
+    command.args(["--exact", "kills::keeps_acknowledged_records_after_a_kill"]);
     command.arg("--nocapture").env(PLACE, folder).stdout(Stdio::piped());
     command.spawn().expect("this test can be started again")
 }

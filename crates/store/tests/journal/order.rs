@@ -14,11 +14,11 @@ use crate::scratch::Scratch;
 const PLACE: &str = "BINE_ORDER_FOLDER";
 
 #[test]
-fn bytes_are_durable_before_their_name_and_the_name_before_the_answer() {
+fn syncs_data_before_names_and_names_before_acknowledging() {
     if let Ok(folder) = std::env::var(PLACE) {
         return write_each_kind_of_file(Path::new(&folder));
     }
-    let test = "bytes_are_durable_before_their_name_and_the_name_before_the_answer";
+    let test = "syncs_data_before_names_and_names_before_acknowledging";
     let trace = "trace=pwrite64,fdatasync,fsync,rename,renameat,renameat2";
     let Some(calls) = watch(test, &[trace]) else { return };
     let segment = "journal-0000000000000001.log";
@@ -43,7 +43,7 @@ fn bytes_are_durable_before_their_name_and_the_name_before_the_answer() {
 }
 
 #[test]
-fn a_sync_that_the_system_fails_is_the_last() {
+fn never_syncs_again_after_a_failure() {
     if let Ok(folder) = std::env::var(PLACE) {
         let mut journal = open(Path::new(&folder));
         assert_eq!(write(&mut journal).ok(), Some(1));
@@ -53,14 +53,14 @@ fn a_sync_that_the_system_fails_is_the_last() {
         }
         return;
     }
-    let test = "a_sync_that_the_system_fails_is_the_last";
+    let test = "never_syncs_again_after_a_failure";
     let inject = "inject=fdatasync:error=EIO:when=2";
     let Some(calls) = watch(test, &["trace=fdatasync", inject]) else { return };
     assert_eq!(calls, ["sync journal-0000000000000001.log"; 2]);
 }
 
 #[test]
-fn a_system_without_room_for_a_segment_is_asked_again_by_the_next_group() {
+fn retries_a_segment_with_the_next_group() {
     if let Ok(folder) = std::env::var(PLACE) {
         let mut journal = open(Path::new(&folder));
         let error = write(&mut journal).expect_err("there is no room");
@@ -68,7 +68,7 @@ fn a_system_without_room_for_a_segment_is_asked_again_by_the_next_group() {
         assert_eq!(write(&mut journal).ok(), Some(1));
         return;
     }
-    let test = "a_system_without_room_for_a_segment_is_asked_again_by_the_next_group";
+    let test = "retries_a_segment_with_the_next_group";
     // For segments of 16 MiB, 4 MiB, 1 MiB, and so on down to 4 KiB.
     let inject = "inject=fallocate:error=ENOSPC:when=1..7";
     let Some(calls) = watch(test, &["trace=fallocate,fdatasync", inject]) else { return };

@@ -6,7 +6,7 @@ use bine_store::disk::{Fault, Folder, SimulatedFolder};
 use bine_store::journal::{Error, FileJournal, Journal, Loaded, Opened, Options, Warning};
 
 #[test]
-fn a_full_disk_refuses_groups_and_writing_goes_on_when_there_is_room() {
+fn rejects_groups_on_a_full_disk_and_resumes() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let mut journal = open(&folder).journal;
     assert_eq!(write(&mut journal, &[b'a'; 3000]).ok(), Some(1));
@@ -23,7 +23,7 @@ fn a_full_disk_refuses_groups_and_writing_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn a_group_that_was_cut_short_for_want_of_room_does_not_come_back() {
+fn discards_a_group_that_was_cut_short() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let mut journal = open(&folder).journal;
     write(&mut journal, b"a").expect("there is room");
@@ -36,7 +36,7 @@ fn a_group_that_was_cut_short_for_want_of_room_does_not_come_back() {
 }
 
 #[test]
-fn after_a_failed_sync_the_disk_is_not_asked_again() {
+fn never_retries_after_a_failed_sync() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let mut journal = open(&folder).journal;
     write(&mut journal, b"a").expect("nothing fails");
@@ -57,7 +57,7 @@ fn after_a_failed_sync_the_disk_is_not_asked_again() {
 }
 
 #[test]
-fn two_snapshots_stay_and_every_record_behind_the_older() {
+fn keeps_two_snapshots_and_all_records_after_the_older() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let mut journal = open(&folder).journal;
     for round in 1..=5 {
@@ -75,7 +75,7 @@ fn two_snapshots_stay_and_every_record_behind_the_older() {
 }
 
 #[test]
-fn a_newest_snapshot_that_cannot_be_read_is_set_aside_and_the_one_before_is_used() {
+fn sets_a_damaged_snapshot_aside_and_uses_the_previous() {
     let folder = with_two_snapshots();
     spoil(&folder, "snapshot-0000000000000002.bin");
     let mut blocks = Vec::new();
@@ -96,7 +96,7 @@ fn a_newest_snapshot_that_cannot_be_read_is_set_aside_and_the_one_before_is_used
 }
 
 #[test]
-fn if_no_snapshot_can_be_read_and_the_journal_begins_later_that_is_said() {
+fn reports_missing_records_without_a_snapshot() {
     let folder = with_two_snapshots();
     for name in ["snapshot-0000000000000001.bin", "snapshot-0000000000000002.bin"] {
         spoil(&folder, name);
@@ -107,7 +107,7 @@ fn if_no_snapshot_can_be_read_and_the_journal_begins_later_that_is_said() {
 }
 
 #[test]
-fn a_snapshot_is_written_while_the_journal_goes_on() {
+fn writes_a_snapshot_while_the_journal_continues() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let mut journal = open(&folder).journal;
     write(&mut journal, b"a").expect("there is room");
@@ -129,7 +129,7 @@ fn a_snapshot_is_written_while_the_journal_goes_on() {
 }
 
 #[test]
-fn a_start_tells_how_far_it_is_and_ends_with_all() {
+fn reports_progress_up_to_the_total() {
     let folder = with_two_snapshots();
     let mut told = Vec::new();
     let opened = load(&folder, &mut |loaded| {
@@ -142,7 +142,7 @@ fn a_start_tells_how_far_it_is_and_ends_with_all() {
 }
 
 #[test]
-fn what_the_receiver_refuses_ends_the_start_and_changes_nothing() {
+fn receiver_error_fails_the_start_without_changes() {
     let folder = with_two_snapshots();
     let shared = Arc::new(folder.clone());
     let refused = FileJournal::open(shared, SMALL, &mut |_| Err("no such table".to_owned()));
@@ -152,7 +152,7 @@ fn what_the_receiver_refuses_ends_the_start_and_changes_nothing() {
 }
 
 #[test]
-fn a_second_server_on_the_folder_is_refused() {
+fn refuses_a_second_server() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let first = open(&folder);
     let error = load(&folder, &mut |_| {}).map(|_| ()).expect_err("the first has it");
@@ -162,7 +162,7 @@ fn a_second_server_on_the_folder_is_refused() {
 }
 
 #[test]
-fn a_closed_journal_takes_nothing_more_and_marks_its_end() {
+fn closed_journal_rejects_records_and_marks_its_end() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let mut journal = open(&folder).journal;
     write(&mut journal, b"a").expect("there is room");

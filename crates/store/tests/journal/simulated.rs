@@ -15,7 +15,7 @@ use crate::random::Random;
 const RUNS: u64 = 2000;
 
 #[test]
-fn what_was_acknowledged_is_found_after_any_end() {
+fn acknowledged_records_survive_any_end() {
     let number = |name: &str, otherwise| {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
     };

@@ -22,7 +22,7 @@ enum Loss {
 }
 
 #[test]
-fn lost_tail_is_refused_up_to_the_last_synced_record() {
+fn refuses_a_journal_that_lost_synced_records() {
     let (mut refused, mut opened_short, mut nothing_lost) = (0, 0, 0);
     for seed in 0..600 {
         let mut random = Random(seed);
@@ -92,7 +92,7 @@ fn lost_tail_is_refused_up_to_the_last_synced_record() {
 }
 
 #[test]
-fn lost_tail_of_a_closed_journal_is_refused_with_its_place() {
+fn refuses_a_closed_journal_without_its_tail() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let mut journal = open(&folder).expect("nothing fails").0.journal;
     for number in 1..=50 {
@@ -114,7 +114,7 @@ fn lost_tail_of_a_closed_journal_is_refused_with_its_place() {
 }
 
 #[test]
-fn removed_last_segment_is_refused() {
+fn refuses_a_missing_last_segment() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let mut journal = open(&folder).expect("nothing fails").0.journal;
     journal.append(&content(1)).expect("there is room");
@@ -129,7 +129,7 @@ fn removed_last_segment_is_refused() {
 }
 
 #[test]
-fn warning_about_a_torn_end_says_what_may_be_lost() {
+fn warns_about_what_a_torn_end_may_have_lost() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let mut journal = open(&folder).expect("nothing fails").0.journal;
     for number in 1..=3 {
@@ -164,7 +164,7 @@ fn warning_about_a_torn_end_says_what_may_be_lost() {
 /// A journal of an earlier version has no mark: the end of its last segment is unproven, and the
 /// warning says so.
 #[test]
-fn journal_without_a_mark_opens_and_its_warning_admits_what_is_unknown() {
+fn opens_a_journal_without_a_mark_and_warns() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let mut journal = open(&folder).expect("nothing fails").0.journal;
     journal.append(&content(1)).expect("there is room");
@@ -188,7 +188,7 @@ fn journal_without_a_mark_opens_and_its_warning_admits_what_is_unknown() {
 }
 
 #[test]
-fn unusable_mark_is_told_and_stops_nothing() {
+fn warns_about_an_unusable_mark_and_opens() {
     let folder = SimulatedFolder::new(1, 1 << 20);
     let mut journal = open(&folder).expect("nothing fails").0.journal;
     journal.append(&content(1)).expect("there is room");

@@ -26,7 +26,7 @@ const KEPT: i64 = 5;
 const MOST_FILES: usize = 100;
 
 #[test]
-fn what_a_killed_process_has_acknowledged_is_there_once_and_whole() {
+fn keeps_acknowledged_changes_after_a_kill() {
     if let Ok(folder) = std::env::var(PLACE) {
         return write_until_killed(&open(Path::new(&folder)));
     }
@@ -156,7 +156,7 @@ impl Killed {
         command
             .args([
                 "--exact",
-                "kills::what_a_killed_process_has_acknowledged_is_there_once_and_whole",
+                "kills::keeps_acknowledged_changes_after_a_kill",
             ])
             .arg("--nocapture")
             .env(PLACE, folder)

@@ -71,7 +71,7 @@ struct Count {
 }
 
 #[test]
-fn a_view_that_a_commit_has_changed_is_always_told_and_few_others_are() {
+fn read_sets_catch_every_change_with_few_false_positives() {
     let commits = std::env::var("BINE_COMMITS").ok().and_then(|text| text.parse().ok());
     let store = Store::in_memory(tables::options()).unwrap();
     let (tell, told) = mpsc::channel();
@@ -129,7 +129,7 @@ fn commit(store: &Store, pool: &mut Pool, random: &mut Random) {
 
 /// Large read sets and large commits cause false positives only.
 #[test]
-fn more_than_is_told_one_by_one_is_told_of_all() {
+fn coarsens_large_read_sets_and_changes() {
     const MANY: u64 = 5000;
     let store = Store::in_memory(tables::options()).unwrap();
     let (tell, told) = mpsc::channel();

@@ -16,7 +16,7 @@ const PLENTY: u64 = 1 << 24;
 const SEGMENT: u64 = 64 << 10;
 
 #[test]
-fn nothing_acknowledged_is_lost_on_a_disk_that_fills_up() {
+fn keeps_acknowledged_changes_on_a_full_disk() {
     let (mut owed, mut full_at_start) = (0, 0);
     for seed in 0..80 {
         let mut random = Random(seed);
@@ -63,7 +63,7 @@ fn nothing_acknowledged_is_lost_on_a_disk_that_fills_up() {
 }
 
 #[test]
-fn segments_shrink_until_the_last_blocks_are_used() {
+fn uses_the_last_blocks_of_a_disk_with_smaller_segments() {
     let disk = SimulatedFolder::new(1, 3 * SEGMENT + 40_000);
     let mut names = Vec::new();
     let store = open(&disk);
@@ -73,7 +73,7 @@ fn segments_shrink_until_the_last_blocks_are_used() {
 }
 
 #[test]
-fn observer_is_told_once_when_the_disk_fills_up_and_once_when_it_has_room() {
+fn notifies_observers_once_per_change_of_disk_space() {
     let disk = SimulatedFolder::new(1, 10_000);
     let store = open(&disk);
     let told = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
@@ -95,7 +95,7 @@ fn observer_is_told_once_when_the_disk_fills_up_and_once_when_it_has_room() {
 }
 
 #[test]
-fn owed_records_are_written_first_and_once() {
+fn writes_deferred_records_first_and_once() {
     let disk = SimulatedFolder::new(1, 0);
     let heard = Arc::new(Heard::default());
     let open = |disk: &SimulatedFolder| {

@@ -20,7 +20,7 @@ const CHANGES: u64 = 50;
 const HISTORIES: u64 = 100;
 
 #[test]
-fn every_history_is_that_of_one_after_the_other() {
+fn concurrent_changes_are_serializable() {
     let mut played = Played::default();
     for seed in 0..histories() {
         let store = Store::in_memory(tables::options()).unwrap();
@@ -32,7 +32,7 @@ fn every_history_is_that_of_one_after_the_other() {
 }
 
 #[test]
-fn a_disk_that_is_full_now_and_then_leaves_nothing_halfway() {
+fn changes_are_serializable_on_a_full_disk() {
     let mut played = Played::default();
     for seed in 0..histories() {
         let disk = SimulatedFolder::new(seed, 1 << 30);

@@ -20,7 +20,7 @@ const RUNS: u64 = 2000;
 const ROOM: u64 = 1 << 24;
 
 #[test]
-fn what_was_acknowledged_is_found_once_after_any_end() {
+fn acknowledged_changes_survive_any_end_exactly_once() {
     let number = |name: &str, otherwise| {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
     };

@@ -13,14 +13,14 @@ use crate::tables::{self, User};
 /// The environment variable that marks a traced process of this test; it holds the folder.
 const PLACE: &str = "BINE_SYSCALLS_FOLDER";
 const THIS: &str =
-    "syscalls::what_the_system_says_of_a_disk_is_told_and_nothing_acknowledged_is_lost";
+    "syscalls::reports_system_errors_and_keeps_acknowledged_changes";
 const CHANGES: usize = 12;
 
 const FAILED: &str = "Input/output error (os error 5)): nothing is written until a restart";
 const FULL: &str = "the disk is full: nothing was written";
 
 #[test]
-fn what_the_system_says_of_a_disk_is_told_and_nothing_acknowledged_is_lost() {
+fn reports_system_errors_and_keeps_acknowledged_changes() {
     if let Ok(folder) = std::env::var(PLACE) {
         return change(Path::new(&folder));
     }
