@@ -22,11 +22,11 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use room::{PROBE_INTERVAL, Room};
 
-use crate::counts::{Counts, Figures};
+use crate::stats::{Counters, Stats};
 use crate::error::Error;
-use crate::guest::Then;
+use crate::extension::Then;
 use crate::image::Kept;
-use crate::journal::{self, Journal, LONGEST_GROUP};
+use crate::journal::{self, Journal, MAX_GROUP_LENGTH};
 use crate::reads::Changes;
 use crate::record;
 use crate::state::{Definitions, State};
@@ -50,7 +50,7 @@ pub(crate) struct Commits {
     pub(crate) definitions: Definitions,
     /// Checkpointing, and the tables that the program does not declare.
     pub(crate) kept: Kept,
-    counts: Counts,
+    counts: Counters,
     visible: ArcSwap<State>,
     head: Mutex<Head>,
     /// The thread that holds this lock is the leader: it writes for all.
@@ -160,31 +160,31 @@ pub struct Pending {
 
 /// How soon an extension's record with `Sync::Interval` is synced, unless the store has its own
 /// interval.
-const GUESTS_INTERVAL: Duration = Duration::from_millis(100);
+const EXTENSION_SYNC_INTERVAL: Duration = Duration::from_millis(100);
 /// Changes kept for conflict checks: a transaction that began before the oldest of them conflicts.
-const MOST_RECENT: usize = 1 << 13;
+const MAX_RECENT: usize = 1 << 13;
 /// The memory limit of these in bytes; that many small changes stay below it.
-const MOST_RECENT_BYTES: usize = 1 << 22;
+const MAX_RECENT_BYTES: usize = 1 << 22;
 /// A spare state that is further away than this is dropped, because following costs about as much
 /// as copying.
-const MOST_FOLLOWED: u64 = 1 << 8;
+const MAX_FOLLOWED: u64 = 1 << 8;
 /// The bytes of deleted rows that a spare state may keep in memory.
-const MOST_GONE: usize = 1 << 20;
+const MAX_REMOVED_BYTES: usize = 1 << 20;
 /// Staged commits; more are rejected as [`Error::Busy`].
-const MOST_STAGED: usize = 1 << 14;
+const MAX_STAGED: usize = 1 << 14;
 /// The longest record of one commit. A group has room for it with its framing.
-const LONGEST_RECORD: usize = LONGEST_GROUP - 4096;
+const MAX_RECORD_LENGTH: usize = MAX_GROUP_LENGTH - 4096;
 /// The length of a group with more than one commit.
-const LONGEST_TOGETHER: usize = LONGEST_GROUP / 4;
+const MAX_SHARED_GROUP_LENGTH: usize = MAX_GROUP_LENGTH / 4;
 /// The shortest sync interval: a sync takes longer than this.
-const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
-const LONGEST_INTERVAL: Duration = Duration::from_hours(1);
+const MIN_SYNC_INTERVAL: Duration = Duration::from_millis(1);
+const MAX_SYNC_INTERVAL: Duration = Duration::from_hours(1);
 /// The time within which the synced mark is synced. One sync a second costs a busy disk next to no
 /// throughput, and after a power failure the mark misses at most the last second of acknowledged
 /// commits.
 const MARK_INTERVAL: Duration = Duration::from_secs(1);
 /// Fallbacks that are remembered. A transaction that has missed more of them conflicts.
-const MOST_FALLBACKS: usize = 1 << 10;
+const MAX_FALLBACKS: usize = 1 << 10;
 
 impl Commits {
     pub(crate) fn new(
@@ -209,7 +209,7 @@ impl Commits {
         Self {
             definitions,
             kept,
-            counts: Counts::default(),
+            counts: Counters::default(),
             visible: ArcSwap::new(state),
             head: Mutex::new(head),
             is_instant: journal.is_instant(),
@@ -250,7 +250,7 @@ impl Commits {
         if !writes.is_empty() {
             record = record::rows(&writes, &self.kept.places);
         }
-        if record.len() > LONGEST_RECORD {
+        if record.len() > MAX_RECORD_LENGTH {
             return Err(Error::TooLarge);
         }
         let slot = Arc::new(Slot::default());
@@ -311,9 +311,9 @@ impl Commits {
     }
 
     /// The counters since the start.
-    pub(crate) fn figures(&self) -> Figures {
+    pub(crate) fn stats(&self) -> Stats {
         let is_read_only = self.head().failure.is_some();
-        self.counts.figures(is_read_only, self.is_full())
+        self.counts.stats(is_read_only, self.is_full())
     }
 
     /// Stages an extension's record after all commits so far.
@@ -327,7 +327,7 @@ impl Commits {
         sync: Sync,
         then: Then,
     ) -> Result<Pending, Error> {
-        if record.len() > LONGEST_RECORD {
+        if record.len() > MAX_RECORD_LENGTH {
             return Err(Error::TooLarge);
         }
         let slot = Arc::new(Slot::default());
@@ -345,8 +345,8 @@ impl Commits {
     /// syncs after an interval, and starts checkpoints.
     pub(crate) fn attend(self: &Arc<Self>) {
         let interval = match self.sync {
-            Sync::Interval(interval) => interval.clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL),
-            Sync::Commit | Sync::None => GUESTS_INTERVAL,
+            Sync::Interval(interval) => interval.clamp(MIN_SYNC_INTERVAL, MAX_SYNC_INTERVAL),
+            Sync::Commit | Sync::None => EXTENSION_SYNC_INTERVAL,
         };
         let mut due: Option<Instant> = None;
         let mut mark_due: Option<Instant> = None;
@@ -355,7 +355,7 @@ impl Commits {
         loop {
             let next = due.into_iter().chain(mark_due).chain(room_due).min();
             let wait = next
-                .map_or(LONGEST_INTERVAL, |next| next.saturating_duration_since(Instant::now()));
+                .map_or(MAX_SYNC_INTERVAL, |next| next.saturating_duration_since(Instant::now()));
             let rung = self.bell.wait(wait);
             if rung != Rung::Later && !self.head().staged.is_empty() {
                 run(self.lead(self.journal()));
@@ -378,7 +378,7 @@ impl Commits {
             }
             if room_due.is_some_and(|due| Instant::now() >= due) {
                 room_due = None;
-                self.look_for_room();
+                self.probe_disk_space();
             }
             if room_due.is_none() && self.is_full() {
                 room_due = Some(Instant::now() + PROBE_INTERVAL);
@@ -440,7 +440,7 @@ impl Commits {
         let _ = mark.map(|mark| mark.sync_data());
     }
 
-    pub(crate) fn count_needless(&self, bytes: usize) {
+    pub(crate) fn count_obsolete(&self, bytes: usize) {
         self.kept.grown(bytes);
         if self.kept.is_due() {
             self.bell.ring(Rung::Yes);
@@ -457,15 +457,15 @@ impl Commits {
         // The visible state is complete: no write runs while this thread holds the journal.
         let state = self.visible();
         // A panic of the extension must not end this thread or later checkpoints.
-        let guest = caught(|| Ok(self.kept.guest_image()));
-        let writer = guest.and_then(|guest| Ok((guest, journal.snapshot(state.sequence)?)));
+        let extension = caught(|| Ok(self.kept.extension_snapshot()));
+        let writer = extension.and_then(|extension| Ok((extension, journal.snapshot(state.sequence)?)));
         drop(journal);
         self.call_next();
         let own = Arc::clone(self);
         let write = move || {
             let written = caught(|| {
-                let (guest, mut writer) = writer?;
-                own.kept.write(&own.definitions, &state, guest, &mut *writer)?;
+                let (extension, mut writer) = writer?;
+                own.kept.write(&own.definitions, &state, extension, &mut *writer)?;
                 writer.finish()?;
                 let compaction = own.journal().compaction(state.sequence);
                 // Waiting commits go on before the files are removed.
@@ -591,7 +591,7 @@ impl Commits {
         {
             head.recent_bytes -= last.bytes();
         }
-        if head.fallbacks.len() == MOST_FALLBACKS {
+        if head.fallbacks.len() == MAX_FALLBACKS {
             head.fallbacks.pop_front();
         }
         head.fallbacks.push_back(visible.sequence);
@@ -639,7 +639,7 @@ impl Commits {
         if let Some(failure) = &head.failure {
             return Err(failure.clone());
         }
-        if head.staged.len() >= MOST_STAGED {
+        if head.staged.len() >= MAX_STAGED {
             return Err(Error::Busy);
         }
         Ok(head)
@@ -689,7 +689,7 @@ impl Head {
     /// copy of the last one that the caller changes.
     fn advance(&mut self, bytes: usize, own: Option<Arc<State>>) -> &mut State {
         let sequence = self.state.sequence + 1;
-        if self.unmarked + bytes > LONGEST_TOGETHER
+        if self.unmarked + bytes > MAX_SHARED_GROUP_LENGTH
             && let Some(last) = self.staged.last_mut()
         {
             // The group would be too long with this record: it ends before it.
@@ -710,7 +710,7 @@ impl Head {
     /// Remembers the changes of the head's last record for conflict checks.
     fn note(&mut self, changes: &Arc<Changes>) {
         let bytes = changes.bytes();
-        while self.recent.len() == MOST_RECENT || self.recent_bytes + bytes > MOST_RECENT_BYTES {
+        while self.recent.len() == MAX_RECENT || self.recent_bytes + bytes > MAX_RECENT_BYTES {
             let Some(oldest) = self.recent.pop_front() else { break };
             self.recent_bytes -= oldest.bytes();
         }
@@ -744,9 +744,9 @@ impl Head {
         let mut gone = 0;
         let is_small = |changes: &Arc<Changes>| {
             gone += changes.gone();
-            changes.is_of_single_rows() && gone <= MOST_GONE
+            changes.is_of_single_rows() && gone <= MAX_REMOVED_BYTES
         };
-        (count <= MOST_FOLLOWED && self.recent.range(first..).all(is_small)).then_some(first)
+        (count <= MAX_FOLLOWED && self.recent.range(first..).all(is_small)).then_some(first)
     }
 
     /// Takes the oldest staged commits, at most one group, and the state that includes them.

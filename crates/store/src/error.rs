@@ -5,15 +5,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::id::RowId;
-use crate::schema::Wrong;
+use crate::schema::InvalidValue;
 
 /// The reason why a change failed. A failed change has no effect.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Error {
     /// A column does not accept its value.
-    Wrong(Wrong),
+    InvalidValue(InvalidValue),
     /// A unique index already holds the same values.
-    Taken {
+    Duplicate {
         /// The table.
         table: Cow<'static, str>,
         /// The columns with the duplicate values.
@@ -27,7 +27,7 @@ pub enum Error {
         id: RowId,
     },
     /// Other rows still refer to the row to be removed.
-    StillNamed {
+    StillReferenced {
         /// A table that holds such rows.
         by: Cow<'static, str>,
     },
@@ -48,12 +48,12 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Wrong(wrong) => wrong.fmt(to),
-            Self::Taken { table, columns } => {
+            Self::InvalidValue(wrong) => wrong.fmt(to),
+            Self::Duplicate { table, columns } => {
                 write!(to, "another row of `{table}` has the same `{}`", columns.join("`, `"))
             }
             Self::NoSuchRow { table, id } => write!(to, "there is no row {id} in `{table}`"),
-            Self::StillNamed { by } => write!(to, "rows of `{by}` name this row still"),
+            Self::StillReferenced { by } => write!(to, "rows of `{by}` name this row still"),
             Self::Conflict => to.write_str("others changed the same at the same time; try again"),
             Self::Busy => to.write_str("too many changes wait for the disk; try again"),
             Self::TooLarge => to.write_str("a row has at most 8 MB, and a commit 64"),
@@ -68,8 +68,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-impl From<Wrong> for Error {
-    fn from(wrong: Wrong) -> Self {
-        Self::Wrong(wrong)
+impl From<InvalidValue> for Error {
+    fn from(wrong: InvalidValue) -> Self {
+        Self::InvalidValue(wrong)
     }
 }

@@ -166,33 +166,33 @@ impl fmt::Debug for RowId {
 
 /// The error for a text that is not an id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NoId;
+pub struct ParseIdError;
 
-impl fmt::Display for NoId {
+impl fmt::Display for ParseIdError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("an id is 32 hexadecimal digits, like 0193f9a0-4c5e-7b3a-9c1d-5e6f70819203")
     }
 }
 
-impl std::error::Error for NoId {}
+impl std::error::Error for ParseIdError {}
 
 impl FromStr for RowId {
-    type Err = NoId;
+    type Err = ParseIdError;
 
     /// Parses the displayed form, in upper or lower case.
-    fn from_str(text: &str) -> Result<Self, NoId> {
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
         let bytes = text.as_bytes();
         if bytes.len() != Self::LENGTH {
-            return Err(NoId);
+            return Err(ParseIdError);
         }
         let mut all = 0;
         for (place, byte) in bytes.iter().enumerate() {
             if HYPHENS.contains(&place) {
                 if *byte != b'-' {
-                    return Err(NoId);
+                    return Err(ParseIdError);
                 }
             } else {
-                all = all << 4 | u128::from((*byte as char).to_digit(16).ok_or(NoId)?);
+                all = all << 4 | u128::from((*byte as char).to_digit(16).ok_or(ParseIdError)?);
             }
         }
         Ok(Self::from_number(all))
@@ -270,9 +270,9 @@ impl<T> fmt::Debug for Id<T> {
 }
 
 impl<T> FromStr for Id<T> {
-    type Err = NoId;
+    type Err = ParseIdError;
 
-    fn from_str(text: &str) -> Result<Self, NoId> {
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
         text.parse().map(Self::of)
     }
 }
@@ -346,7 +346,7 @@ mod tests {
             "0193f9a0-4c5e-7b3a-9c1d-5e6f7081920g",
             "+193f9a0-4c5e-7b3a-9c1d-5e6f70819203",
         ] {
-            assert_eq!(text.parse::<RowId>(), Err(NoId), "{text}");
+            assert_eq!(text.parse::<RowId>(), Err(ParseIdError), "{text}");
         }
     }
 

@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::guest::{Blocks, Seat, wrapped};
-use crate::journal::{Error, LONGEST_BLOCK, SnapshotWriter};
+use crate::extension::{SnapshotBlocks, ExtensionSlot, with_marker};
+use crate::journal::{Error, MAX_BLOCK_LENGTH, SnapshotWriter};
 use crate::record;
 use crate::row::Row;
 use crate::schema::Stored;
@@ -21,7 +21,7 @@ pub(crate) struct Kept {
     /// The rows of tables that the program no longer declares.
     pub(crate) others: Vec<(usize, Rows)>,
     /// The store's extension.
-    guest: Seat,
+    extension: ExtensionSlot,
     /// Bytes of records since the last checkpoint.
     grown: AtomicU64,
     /// The smallest journal growth that triggers a checkpoint; a start replays less than this in a
@@ -39,7 +39,7 @@ pub(crate) struct Kept {
 /// The size of a block of rows in bytes.
 const BLOCK: usize = 256 << 10;
 /// The longest row in bytes: a block ends with a whole row and fits the journal's limit.
-pub(crate) const LONGEST_ROW: usize = LONGEST_BLOCK / 2;
+pub(crate) const MAX_ROW_LENGTH: usize = MAX_BLOCK_LENGTH / 2;
 
 impl Kept {
     pub(crate) fn new(
@@ -47,14 +47,14 @@ impl Kept {
         places: Vec<usize>,
         others: Vec<(usize, Rows)>,
         grown: u64,
-        guest: Seat,
+        extension: ExtensionSlot,
         least: u64,
     ) -> Self {
         Self {
             stored,
             places,
             others,
-            guest,
+            extension,
             grown: AtomicU64::new(grown),
             least,
             last: AtomicU64::new(0),
@@ -102,8 +102,8 @@ impl Kept {
     }
 
     /// The extension's snapshot as of now.
-    pub(crate) fn guest_image(&self) -> Option<Blocks> {
-        self.guest.0.as_ref().map(|guest| guest.image())
+    pub(crate) fn extension_snapshot(&self) -> Option<SnapshotBlocks> {
+        self.extension.0.as_ref().map(|extension| extension.image())
     }
 
     /// Writes the table definitions, then the rows, then the extension's blocks.
@@ -111,7 +111,7 @@ impl Kept {
         &self,
         definitions: &Definitions,
         state: &State,
-        guest: Option<Blocks>,
+        extension: Option<SnapshotBlocks>,
         to: &mut dyn SnapshotWriter,
     ) -> Result<(), Error> {
         let mut bytes = 0;
@@ -141,8 +141,8 @@ impl Kept {
                 put(&record::rows(&writes, &[place]))?;
             }
         }
-        for block in guest.into_iter().flatten() {
-            put(&wrapped(&block))?;
+        for block in extension.into_iter().flatten() {
+            put(&with_marker(&block))?;
         }
         self.last.store(bytes, Ordering::Relaxed);
         Ok(())

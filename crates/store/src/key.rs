@@ -36,7 +36,7 @@ impl Key {
         match value {
             Value::Null => {}
             Value::Bool(value) => to.push(u8::from(value)),
-            Value::Whole(number) => put_whole(to, number),
+            Value::Integer(number) => put_whole(to, number),
             Value::Float(number) => to.extend_from_slice(&ordered(number).to_be_bytes()),
             Value::Text(text) => put_text(to, text.as_bytes()),
             Value::Bytes(bytes) => put_text(to, bytes),
@@ -112,7 +112,7 @@ mod tests {
             (Value::Null, _) => Ordering::Less,
             (_, Value::Null) => Ordering::Greater,
             (Value::Bool(left), Value::Bool(right)) => left.cmp(&right),
-            (Value::Whole(left), Value::Whole(right)) => left.cmp(&right),
+            (Value::Integer(left), Value::Integer(right)) => left.cmp(&right),
             (Value::Float(left), Value::Float(right)) => left.total_cmp(&right),
             (Value::Text(left), Value::Text(right)) => left.cmp(right),
             (Value::Bytes(left), Value::Bytes(right)) => left.cmp(right),

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use crate::guest::{Seat, unwrapped};
+use crate::extension::{ExtensionSlot, strip_marker};
 use crate::id::RowId;
 use crate::image::Kept;
 use crate::journal::{self, Journal, Loaded, Sequence};
@@ -25,7 +25,7 @@ pub enum Warning {
     Journal(journal::Warning),
     /// The folder has records of an extension, which an [`Archive`](crate::Archive) leaves
     /// unchanged.
-    Others,
+    Extension,
 }
 
 /// The tables as loaded so far.
@@ -39,7 +39,7 @@ pub(crate) struct Loading {
     /// Bytes of records after the last snapshot.
     grown: u64,
     /// Receives the records that belong to no table.
-    guest: Seat,
+    extension: ExtensionSlot,
     warnings: Vec<Warning>,
 }
 
@@ -57,9 +57,9 @@ pub(crate) struct Begun {
 }
 
 impl Loading {
-    /// Begins to load. Records that belong to no table are passed to `guest`.
-    pub(crate) fn with_guest(guest: Seat) -> Self {
-        Self { guest, ..Self::default() }
+    /// Begins to load. Records that belong to no table are passed to `extension`.
+    pub(crate) fn for_extension(extension: ExtensionSlot) -> Self {
+        Self { extension, ..Self::default() }
     }
 
     /// Loads the next part.
@@ -69,15 +69,15 @@ impl Loading {
         progress: &mut Progress<'_>,
     ) -> Result<(), String> {
         match loaded {
-            Loaded::Block(block) => match unwrapped(block) {
-                Some(bytes) => self.guest.receive(None, bytes),
+            Loaded::Block(block) => match strip_marker(block) {
+                Some(bytes) => self.extension.receive(None, bytes),
                 None => self.read(0, block),
             }
             .map_err(|why| format!("the image: {why}")),
             Loaded::Record(sequence, record) => {
                 self.grown += record.len() as u64;
-                match unwrapped(record) {
-                    Some(bytes) => self.guest.receive(Some(sequence), bytes),
+                match strip_marker(record) {
+                    Some(bytes) => self.extension.receive(Some(sequence), bytes),
                     None => self.read(sequence, record),
                 }
                 .map_err(|why| format!("record {sequence}: {why}"))
@@ -157,7 +157,7 @@ impl Loading {
         sequence: u64,
         journal: &mut dyn Journal,
     ) -> Result<Begun, String> {
-        let Self { stored: before, mut rows, grown, guest, warnings, .. } = self;
+        let Self { stored: before, mut rows, grown, extension, warnings, .. } = self;
         let least = options.journal.segment.saturating_mul(4);
         let Joined { definitions, places, stored } = options.join(&before)?;
         rows.resize_with(stored.len(), Rows::default);
@@ -178,7 +178,7 @@ impl Loading {
                 Err(error) => return Err(error.to_string()),
             }
         }
-        let kept = Kept::new(stored, places, others, grown, guest, least);
+        let kept = Kept::new(stored, places, others, grown, extension, least);
         let last = last.unwrap_or_default();
         Ok(Begun { definitions, kept, state, last, warnings, owed })
     }
@@ -285,7 +285,7 @@ impl fmt::Display for Warning {
                 write!(to, "records {first} to {last} are lost: a repair could not read them")
             }
             Self::Journal(warning) => warning.fmt(to),
-            Self::Others => to.write_str(
+            Self::Extension => to.write_str(
                 "others than tables keep something here, such as channels; it stays as it is, and no line has any of it",
             ),
         }

@@ -68,16 +68,16 @@ impl KeyPart<String> for &str {
 pub trait KeyParts<K> {
     /// Appends the arguments to a key.
     #[doc(hidden)]
-    fn put(&self, key: &mut PartialKey);
+    fn put(&self, key: &mut KeyBuilder);
 }
 
 /// A key under construction.
 #[doc(hidden)]
 #[derive(Debug, Default)]
-pub struct PartialKey(Key);
+pub struct KeyBuilder(Key);
 
 impl<A, P: KeyPart<A>> KeyParts<(A,)> for P {
-    fn put(&self, key: &mut PartialKey) {
+    fn put(&self, key: &mut KeyBuilder) {
         key.0.push(self.part());
     }
 }
@@ -85,7 +85,7 @@ impl<A, P: KeyPart<A>> KeyParts<(A,)> for P {
 macro_rules! parts {
     ($([$($column:ident)+] $($given:ident: $of:ident $place:tt)+;)*) => {$(
         impl<$($column,)+ $($given: KeyPart<$of>),+> KeyParts<($($column,)+)> for ($($given,)+) {
-            fn put(&self, key: &mut PartialKey) {
+            fn put(&self, key: &mut KeyBuilder) {
                 $(key.0.push(self.$place.part());)+
             }
         }
@@ -106,7 +106,7 @@ parts! {
 
 /// The key of these arguments.
 pub(crate) fn key<K>(parts: &impl KeyParts<K>) -> Key {
-    let mut key = PartialKey::default();
+    let mut key = KeyBuilder::default();
     parts.put(&mut key);
     key.0
 }

@@ -46,7 +46,7 @@ enum Place {
 }
 
 /// A reader with more places than this in one table is indexed by the whole table.
-const MOST_PLACES: usize = 256;
+const MAX_DEPENDENCIES: usize = 256;
 
 impl<K: Copy + Ord> Readers<K> {
     /// Adds a reader with its read set.
@@ -207,7 +207,7 @@ fn places(reads: &ReadSet) -> BTreeMap<usize, BTreeSet<Place>> {
             continue;
         }
         let place = place(read);
-        if place == Place::Table || places.len() >= MOST_PLACES {
+        if place == Place::Table || places.len() >= MAX_DEPENDENCIES {
             *places = BTreeSet::from([Place::Table]);
         } else {
             places.insert(place);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     fn key(numbers: &[u8]) -> Key {
-        Key::of(numbers.iter().map(|number| Value::Whole(i128::from(*number))))
+        Key::of(numbers.iter().map(|number| Value::Integer(i128::from(*number))))
     }
 
     fn some_key() -> impl Strategy<Value = Key> {

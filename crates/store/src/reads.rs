@@ -61,9 +61,9 @@ pub(crate) struct Changed {
 pub(crate) type KeysByIndex = SmallVec<[SmallVec<[Key; 2]>; 2]>;
 
 /// A set with more reads is coarsened to whole tables.
-const MOST_READS: usize = 4096;
+const MAX_READS: usize = 4096;
 /// A commit that changed more rows of one table counts as a change of the whole table.
-const MOST_ROWS: usize = 4096;
+const MAX_ROWS: usize = 4096;
 
 impl ReadSet {
     /// Adds a read.
@@ -73,7 +73,7 @@ impl ReadSet {
         if self.reads.last() == Some(&read) {
             return;
         }
-        if self.reads.len() >= MOST_READS {
+        if self.reads.len() >= MAX_READS {
             self.condense();
         }
         self.reads.push(read);
@@ -210,7 +210,7 @@ impl Changes {
     /// Adds a row, with its keys before and after.
     fn note(&mut self, table: &Definition, write: &Write, keys: impl Iterator<Item = Keys>) {
         let changed = self.table(write.table, table.schema.indexes.len());
-        if changed.rows.len() == MOST_ROWS {
+        if changed.rows.len() == MAX_ROWS {
             let (rows, keys) = (SmallVec::new(), SmallVec::new());
             *changed = Changed { all: true, rows, keys, ..*changed };
         }

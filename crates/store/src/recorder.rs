@@ -26,10 +26,10 @@ thread_local! {
 /// # Ok::<(), String>(())
 /// ```
 #[derive(Clone, Default, Debug)]
-pub struct Recorder(Arc<Own>);
+pub struct Recorder(Arc<Recording>);
 
 #[derive(Default, Debug)]
-struct Own {
+struct Recording {
     reads: Mutex<ReadSet>,
     has_written: AtomicBool,
 }
@@ -37,8 +37,8 @@ struct Own {
 impl Recorder {
     /// Runs a part of the function. Snapshots and transactions that begin on this thread meanwhile
     /// report to this recorder alone.
-    pub fn around<T>(&self, run: impl FnOnce() -> T) -> T {
-        let _outer = Outer(CURRENT.replace(Some(self.clone())));
+    pub fn scope<T>(&self, run: impl FnOnce() -> T) -> T {
+        let _outer = RestoreOuter(CURRENT.replace(Some(self.clone())));
         run()
     }
 
@@ -76,9 +76,9 @@ impl Recorder {
 }
 
 /// Restores the thread's previous recorder on drop, also after a panic.
-struct Outer(Option<Recorder>);
+struct RestoreOuter(Option<Recorder>);
 
-impl Drop for Outer {
+impl Drop for RestoreOuter {
     fn drop(&mut self) {
         CURRENT.set(self.0.take());
     }

@@ -51,7 +51,7 @@ impl RowWriter {
         match value {
             Value::Null => to[self.nulls + column / 8] |= 1 << (column % 8),
             Value::Bool(value) => to.push(u8::from(value)),
-            Value::Whole(number) => put_signed(to, number),
+            Value::Integer(number) => put_signed(to, number),
             Value::Float(number) => to.extend_from_slice(&number.to_le_bytes()),
             Value::Text(text) => put_bytes(to, text.as_bytes()),
             Value::Bytes(bytes) => put_bytes(to, bytes),
@@ -100,7 +100,7 @@ impl<'r> RowReader<'r> {
         let rest = &mut self.rest;
         Some(match kind {
             Kind::Bool => Value::Bool(rest.byte()? != 0),
-            Kind::Whole { .. } => Value::Whole(rest.signed()?),
+            Kind::Integer { .. } => Value::Integer(rest.signed()?),
             Kind::Float => Value::Float(f64::from_le_bytes(rest.array()?)),
             Kind::Text => Value::Text(rest.text()?),
             Kind::Bytes => Value::Bytes(rest.bytes()?),
@@ -124,7 +124,7 @@ pub(crate) mod tests {
     pub(crate) enum Owned {
         Null,
         Bool(bool),
-        Whole(i64),
+        Integer(i64),
         Float(f64),
         Text(String),
         Bytes(Vec<u8>),
@@ -137,7 +137,7 @@ pub(crate) mod tests {
             match self {
                 Self::Null => Value::Null,
                 Self::Bool(value) => Value::Bool(*value),
-                Self::Whole(number) => Value::Whole(i128::from(*number)),
+                Self::Integer(number) => Value::Integer(i128::from(*number)),
                 Self::Float(number) => Value::Float(*number),
                 Self::Text(text) => Value::Text(text),
                 Self::Bytes(bytes) => Value::Bytes(bytes),
@@ -148,7 +148,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn kinds() -> [Kind; 7] {
-        let whole = Kind::Whole { least: i128::from(i64::MIN), most: i128::from(i64::MAX) };
+        let whole = Kind::Integer { min: i128::from(i64::MIN), max: i128::from(i64::MAX) };
         let reference = Kind::Reference(Cow::Borrowed("other"));
         [Kind::Bool, whole, Kind::Float, Kind::Text, Kind::Bytes, Kind::Time, reference]
     }
@@ -157,7 +157,7 @@ pub(crate) mod tests {
     pub(crate) fn value(kind: usize) -> BoxedStrategy<Owned> {
         match kind {
             0 => any::<bool>().prop_map(Owned::Bool).boxed(),
-            1 => any::<i64>().prop_map(Owned::Whole).boxed(),
+            1 => any::<i64>().prop_map(Owned::Integer).boxed(),
             2 => any::<f64>().prop_map(Owned::Float).boxed(),
             3 => ".{0,40}".prop_map(Owned::Text).boxed(),
             4 => prop::collection::vec(any::<u8>(), 0..40).prop_map(Owned::Bytes).boxed(),

@@ -65,7 +65,7 @@ pub enum Constant {
     /// True or false.
     Bool(bool),
     /// An integer.
-    Whole(i128),
+    Integer(i128),
     /// A floating-point number.
     Float(f64),
     /// Text.
@@ -78,7 +78,7 @@ pub enum Constant {
 
 /// A value that a column does not accept.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Wrong {
+pub struct InvalidValue {
     /// The column's name.
     pub column: Cow<'static, str>,
     /// The reason: `must be ..`.
@@ -141,21 +141,21 @@ impl Column {
             Value::Bytes(bytes) => Some((bytes.len(), "bytes")),
             _ => None,
         };
-        if let (Some((least, most)), Some((length, what))) = (self.length, length)
-            && !(least..=most).contains(&length)
+        if let (Some((min, max)), Some((length, what))) = (self.length, length)
+            && !(min..=max).contains(&length)
         {
-            return Err(format!("must have from {least} to {most} {what}, not {length}"));
+            return Err(format!("must have from {min} to {max} {what}, not {length}"));
         }
         let number = match value {
-            Value::Whole(number) => Some(number as f64),
+            Value::Integer(number) => Some(number as f64),
             Value::Float(number) => Some(number),
             _ => None,
         };
-        if let (Some((least, most)), Some(number)) = (self.range, number)
+        if let (Some((min, max)), Some(number)) = (self.range, number)
             // NaN is outside of every range.
-            && !(least..=most).contains(&number)
+            && !(min..=max).contains(&number)
         {
-            return Err(format!("must be from {least} to {most}, not {number}"));
+            return Err(format!("must be from {min} to {max}, not {number}"));
         }
         Ok(())
     }
@@ -168,10 +168,10 @@ impl Schema {
     }
 
     /// Checks the values of a row against the columns' types and limits.
-    pub(crate) fn check(&self, values: &[Value<'_>]) -> Result<(), Wrong> {
+    pub(crate) fn check(&self, values: &[Value<'_>]) -> Result<(), InvalidValue> {
         debug_assert_eq!(values.len(), self.columns.len());
         for (column, value) in self.columns.iter().zip(values) {
-            column.check(*value).map_err(|reason| Wrong { column: column.name.clone(), reason })?;
+            column.check(*value).map_err(|reason| InvalidValue { column: column.name.clone(), reason })?;
         }
         Ok(())
     }
@@ -313,7 +313,7 @@ impl Constant {
                 let place = words.iter().position(|word| word == text);
                 place.map_or(self, |place| Self::Word(place as u16))
             }
-            (Self::Whole(number), Kind::Float) => Self::Float(*number as f64),
+            (Self::Integer(number), Kind::Float) => Self::Float(*number as f64),
             _ => self,
         }
     }
@@ -323,7 +323,7 @@ impl Constant {
         match self {
             Self::Null => Value::Null,
             Self::Bool(value) => Value::Bool(*value),
-            Self::Whole(number) => Value::Whole(*number),
+            Self::Integer(number) => Value::Integer(*number),
             Self::Float(number) => Value::Float(*number),
             Self::Text(text) => Value::Text(text),
             Self::Time(moment) => Value::Time(*moment),
@@ -344,21 +344,21 @@ macro_rules! constants {
 
 constants! {
     bool: own => Self::Bool(own);
-    i8: own => Self::Whole(own.into());
-    i16: own => Self::Whole(own.into());
-    i32: own => Self::Whole(own.into());
-    u8: own => Self::Whole(own.into());
-    u16: own => Self::Whole(own.into());
-    u32: own => Self::Whole(own.into());
-    i64: own => Self::Whole(own.into());
-    u64: own => Self::Whole(own.into());
+    i8: own => Self::Integer(own.into());
+    i16: own => Self::Integer(own.into());
+    i32: own => Self::Integer(own.into());
+    u8: own => Self::Integer(own.into());
+    u16: own => Self::Integer(own.into());
+    u32: own => Self::Integer(own.into());
+    i64: own => Self::Integer(own.into());
+    u64: own => Self::Integer(own.into());
     f32: own => Self::Float(own.into());
     f64: own => Self::Float(own);
     &'static str: own => Self::Text(own.into());
     Time: own => Self::Time(own);
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for InvalidValue {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "`{}` {}", self.column, self.reason)
     }
@@ -415,10 +415,10 @@ impl Stored {
 fn write_kind(kind: &Kind, to: &mut Vec<u8>) {
     match kind {
         Kind::Bool => to.push(0),
-        Kind::Whole { least, most } => {
+        Kind::Integer { min, max } => {
             to.push(1);
-            put_signed(to, *least);
-            put_signed(to, *most);
+            put_signed(to, *min);
+            put_signed(to, *max);
         }
         Kind::Float => to.push(2),
         Kind::Text => to.push(3),
@@ -439,7 +439,7 @@ fn write_kind(kind: &Kind, to: &mut Vec<u8>) {
 fn read_kind(from: &mut Bytes<'_>) -> Option<Kind> {
     Some(match from.byte()? {
         0 => Kind::Bool,
-        1 => Kind::Whole { least: from.signed()?, most: from.signed()? },
+        1 => Kind::Integer { min: from.signed()?, max: from.signed()? },
         2 => Kind::Float,
         3 => Kind::Text,
         4 => Kind::Bytes,
@@ -461,7 +461,7 @@ fn write_constant(constant: &Constant, to: &mut Vec<u8>) {
     match constant {
         Constant::Null => to.push(0),
         Constant::Bool(value) => to.extend_from_slice(&[1, u8::from(*value)]),
-        Constant::Whole(number) => {
+        Constant::Integer(number) => {
             to.push(2);
             put_signed(to, *number);
         }
@@ -488,7 +488,7 @@ fn read_constant(from: &mut Bytes<'_>) -> Option<Constant> {
     Some(match from.byte()? {
         0 => Constant::Null,
         1 => Constant::Bool(from.byte()? != 0),
-        2 => Constant::Whole(from.signed()?),
+        2 => Constant::Integer(from.signed()?),
         3 => Constant::Float(f64::from_le_bytes(from.array()?)),
         4 => Constant::Text(from.text()?.to_owned().into()),
         5 => Constant::Time(Time(i64::from_le_bytes(from.array()?))),
@@ -567,7 +567,7 @@ mod tests {
         let schema = of(&[name, stars]);
         let told =
             |values: [Value<'_>; 2]| schema.check(&values).map_err(|wrong| wrong.to_string());
-        let one = Value::Whole(1);
+        let one = Value::Integer(1);
         assert_eq!(told([Value::Text("\u{e4}\u{f6}\u{fc}"), one]), Ok(()));
         assert_eq!(
             told([Value::Text("abcd"), one]),
@@ -576,11 +576,11 @@ mod tests {
         assert_eq!(told([Value::Null, one]), Err("`name` must be given".to_owned()));
         assert_eq!(told([one, one]), Err("`name` must be text".to_owned()));
         assert_eq!(
-            told([Value::Text("a"), Value::Whole(6)]),
+            told([Value::Text("a"), Value::Integer(6)]),
             Err("`stars` must be from 1 to 5, not 6".to_owned())
         );
         assert_eq!(
-            told([Value::Text("a"), Value::Whole(256)]),
+            told([Value::Text("a"), Value::Integer(256)]),
             Err("`stars` must be a whole number from 0 to 255".to_owned())
         );
     }
@@ -588,7 +588,7 @@ mod tests {
     #[test]
     fn reads_rows_of_an_older_schema() {
         let before = of(&[text("a"), Column::new("b", u8::kind()), text("c")]);
-        let values = [Value::Text("x"), Value::Whole(7), Value::Text("z")];
+        let values = [Value::Text("x"), Value::Integer(7), Value::Text("z")];
         let mut added = text("d");
         added.default = Some(Constant::Text("new".into()));
         let mut wider = Column::new("b", Option::<i32>::kind());
@@ -629,17 +629,17 @@ mod tests {
     fn reuses_the_name_of_a_dropped_column() {
         let (stored, _) = of(&[text("a")]).join(None).unwrap();
         let mut number = Column::new("b", u8::kind());
-        number.default = Some(Constant::Whole(1));
+        number.default = Some(Constant::Integer(1));
         let without = Schema { dropped: vec!["a".into()], ..of(&[number.clone()]) };
         let (stored, _) = without.join(Some(&stored)).unwrap();
         let mut again = Column::new("a", u8::kind());
-        again.default = Some(Constant::Whole(9));
+        again.default = Some(Constant::Integer(9));
         let (stored, layout) = of(&[number, again]).join(Some(&stored)).unwrap();
         assert_eq!(stored.columns.len(), 3);
-        let row = layout.write(&[Value::Whole(1), Value::Whole(2)]);
+        let row = layout.write(&[Value::Integer(1), Value::Integer(2)]);
         let mut values = [Value::Null; 2];
         layout.read(&row, &mut values).unwrap();
-        assert_eq!(values, [Value::Whole(1), Value::Whole(2)]);
+        assert_eq!(values, [Value::Integer(1), Value::Integer(2)]);
     }
 
     proptest! {

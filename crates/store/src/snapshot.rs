@@ -21,22 +21,22 @@ pub struct Snapshot {
     pub(crate) definitions: Definitions,
     pub(crate) state: Arc<State>,
     pub(crate) reads: RefCell<ReadSet>,
-    is_noting: bool,
+    is_tracking: bool,
     /// The recorder of the run that the snapshot was begun in.
     pub(crate) recorder: Option<Recorder>,
 }
 
 /// An iterator over rows of one table, in the order of their ids or of an index; `rev()` reverses
 /// it.
-pub struct Found<'s, T> {
+pub struct RowIter<'s, T> {
     snapshot: &'s Snapshot,
     table: usize,
-    walk: Walk<'s>,
+    cursor: RowCursor<'s>,
     of: PhantomData<fn() -> T>,
 }
 
-enum Walk<'s> {
-    Nothing,
+enum RowCursor<'s> {
+    Empty,
     Rows(RowsBetween<'s>),
     Index(EntriesBetween<'s>),
 }
@@ -47,21 +47,21 @@ impl Snapshot {
             definitions: Arc::clone(definitions),
             state,
             reads: RefCell::default(),
-            is_noting: true,
+            is_tracking: true,
             recorder: Recorder::current(),
         }
     }
 
     /// The same snapshot with this recorder.
-    pub(crate) fn told_to(self, recorder: &Recorder) -> Self {
+    pub(crate) fn with_recorder(self, recorder: &Recorder) -> Self {
         Self { recorder: Some(recorder.clone()), ..self }
     }
 
     /// The same snapshot without tracking: later reads are not recorded, for a caller that needs no
     /// notice of changes.
     #[must_use]
-    pub fn without_notes(mut self) -> Self {
-        self.is_noting = false;
+    pub fn without_tracking(mut self) -> Self {
+        self.is_tracking = false;
         self
     }
 
@@ -104,10 +104,10 @@ impl Snapshot {
     }
 
     /// All rows, the oldest first.
-    pub fn all<T: Table>(&self) -> Found<'_, T> {
+    pub fn all<T: Table>(&self) -> RowIter<'_, T> {
         let table = self.table::<T>();
         self.note(Read::Table { table });
-        self.found(table, Walk::Rows(self.state.tables[table].rows.between()))
+        self.found(table, RowCursor::Rows(self.state.tables[table].rows.between()))
     }
 
     /// The number of rows.
@@ -123,12 +123,12 @@ impl Snapshot {
         clippy::needless_pass_by_value,
         reason = "keys are small, and written where they are used"
     )]
-    pub fn find<T: Table, K>(&self, by: By<T, K>, parts: impl KeyParts<K>) -> Found<'_, T> {
+    pub fn find<T: Table, K>(&self, by: By<T, K>, parts: impl KeyParts<K>) -> RowIter<'_, T> {
         let (table, index) = (self.table::<T>(), by.place);
         let key = query::key(&parts);
-        let walk = self.walk(table, index, Bound::Included(&key), end_of(key.end().as_ref()));
+        let cursor = self.cursor(table, index, Bound::Included(&key), end_of(key.end().as_ref()));
         self.note(Read::Prefix { table, index, key });
-        self.found(table, walk)
+        self.found(table, cursor)
     }
 
     /// The row whose index columns have these values; of several, the oldest.
@@ -141,14 +141,14 @@ impl Snapshot {
         &self,
         by: By<T, K>,
         range: impl RangeBounds<P>,
-    ) -> Found<'_, T> {
+    ) -> RowIter<'_, T> {
         let (table, index) = (self.table::<T>(), by.place);
         let Some([from, until]) = query::bounds(&range) else {
-            return self.found(table, Walk::Nothing);
+            return self.found(table, RowCursor::Empty);
         };
-        let walk = self.walk(table, index, from.as_ref(), until.as_ref());
+        let cursor = self.cursor(table, index, from.as_ref(), until.as_ref());
         self.note(Read::Range { table, index, from, until });
-        self.found(table, walk)
+        self.found(table, cursor)
     }
 
     #[inline]
@@ -158,7 +158,7 @@ impl Snapshot {
 
     #[inline]
     pub(crate) fn note(&self, read: Read) {
-        if self.is_noting {
+        if self.is_tracking {
             if let Some(recorder) = &self.recorder {
                 recorder.note(read.clone());
             }
@@ -189,12 +189,12 @@ impl Snapshot {
             .expect("what came in was of this type")
     }
 
-    fn walk(&self, table: usize, index: usize, from: Bound<&Key>, until: Bound<&Key>) -> Walk<'_> {
-        Walk::Index(self.state.tables[table].indexes[index].between(from, until))
+    fn cursor(&self, table: usize, index: usize, from: Bound<&Key>, until: Bound<&Key>) -> RowCursor<'_> {
+        RowCursor::Index(self.state.tables[table].indexes[index].between(from, until))
     }
 
-    fn found<'s, T>(&'s self, table: usize, walk: Walk<'s>) -> Found<'s, T> {
-        Found { snapshot: self, table, walk, of: PhantomData }
+    fn found<'s, T>(&'s self, table: usize, cursor: RowCursor<'s>) -> RowIter<'s, T> {
+        RowIter { snapshot: self, table, cursor, of: PhantomData }
     }
 }
 
@@ -216,8 +216,8 @@ fn end_of(end: Option<&Key>) -> Bound<&Key> {
     end.map_or(Bound::Unbounded, Bound::Excluded)
 }
 
-impl<T: Table> Found<'_, T> {
-    fn show(&self, entry: Option<(RowId, Option<&[u8]>)>) -> Option<T> {
+impl<T: Table> RowIter<'_, T> {
+    fn decode(&self, entry: Option<(RowId, Option<&[u8]>)>) -> Option<T> {
         let (id, row) = entry?;
         // An index entry always has its row.
         let row = row.or_else(|| self.snapshot.row(self.table, id))?;
@@ -225,31 +225,31 @@ impl<T: Table> Found<'_, T> {
     }
 }
 
-impl<T: Table> Iterator for Found<'_, T> {
+impl<T: Table> Iterator for RowIter<'_, T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
-        let entry = match &mut self.walk {
-            Walk::Nothing => None,
-            Walk::Rows(rows) => rows.next().map(|(id, row)| (id_of(id), Some(row))),
-            Walk::Index(entries) => entries.next().map(|(entry, _)| (id_of(entry), None)),
+        let entry = match &mut self.cursor {
+            RowCursor::Empty => None,
+            RowCursor::Rows(rows) => rows.next().map(|(id, row)| (id_of(id), Some(row))),
+            RowCursor::Index(entries) => entries.next().map(|(entry, _)| (id_of(entry), None)),
         };
-        self.show(entry)
+        self.decode(entry)
     }
 }
 
-impl<T: Table> DoubleEndedIterator for Found<'_, T> {
+impl<T: Table> DoubleEndedIterator for RowIter<'_, T> {
     fn next_back(&mut self) -> Option<T> {
-        let entry = match &mut self.walk {
-            Walk::Nothing => None,
-            Walk::Rows(rows) => rows.next_back().map(|(id, row)| (id_of(id), Some(row))),
-            Walk::Index(entries) => entries.next_back().map(|(entry, _)| (id_of(entry), None)),
+        let entry = match &mut self.cursor {
+            RowCursor::Empty => None,
+            RowCursor::Rows(rows) => rows.next_back().map(|(id, row)| (id_of(id), Some(row))),
+            RowCursor::Index(entries) => entries.next_back().map(|(entry, _)| (id_of(entry), None)),
         };
-        self.show(entry)
+        self.decode(entry)
     }
 }
 
-impl<T> fmt::Debug for Found<'_, T> {
+impl<T> fmt::Debug for RowIter<'_, T> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Found").field("table", &self.table).finish_non_exhaustive()
     }

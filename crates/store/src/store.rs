@@ -9,10 +9,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::change::{Change, RETRIES};
 use crate::commit::{Commits, Pending, Sync};
-use crate::counts::Figures;
+use crate::stats::Stats;
 use crate::disk::{self, RealFolder};
 use crate::error::Error;
-use crate::guest::{self, Guest, Seat};
+use crate::extension::{self, Extension, ExtensionSlot};
 use crate::id::{Id, Ids, RowId};
 use crate::journal::{self, FileJournal, Journal, MemoryJournal};
 use crate::load::{Begun, Loading, Warning};
@@ -41,7 +41,7 @@ struct Own {
 pub struct Options {
     tables: Vec<Declared>,
     sync: Sync,
-    guest: Seat,
+    extension: ExtensionSlot,
     pub(crate) journal: journal::Options,
 }
 
@@ -74,8 +74,8 @@ impl Options {
     /// Adds an extension, which keeps records in the same journal. A folder with an extension's
     /// records does not open without it.
     #[must_use]
-    pub fn guest(mut self, guest: Arc<dyn Guest>) -> Self {
-        self.guest = Seat(Some(guest));
+    pub fn extension(mut self, extension: Arc<dyn Extension>) -> Self {
+        self.extension = ExtensionSlot(Some(extension));
         self
     }
 
@@ -186,11 +186,11 @@ impl Store {
         progress: &mut Progress<'_>,
     ) -> Result<Self, String> {
         let own = Arc::clone(&folder);
-        let mut loading = Loading::with_guest(options.guest.clone());
+        let mut loading = Loading::for_extension(options.extension.clone());
         let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
         let opened = FileJournal::open(folder, options.journal, &mut receive);
         let opened = opened.map_err(|error| error.to_string())?;
-        options.guest.told_all()?;
+        options.extension.finish_load()?;
         let mut journal = Box::new(opened.journal);
         let sync = options.sync;
         let mut begun = loading.finish(options, opened.last, &mut *journal)?;
@@ -211,7 +211,7 @@ impl Store {
         mut journal: Box<dyn Journal>,
     ) -> Result<Self, String> {
         let sync = options.sync;
-        let loading = Loading::with_guest(options.guest.clone());
+        let loading = Loading::for_extension(options.extension.clone());
         let begun = loading.finish(options, 0, &mut *journal)?;
         Self::begin_with(begun, journal, sync)
     }
@@ -238,14 +238,14 @@ impl Store {
         let commits = &self.0.commits;
         let snapshot = Snapshot::new(&commits.definitions, commits.visible());
         match &self.1 {
-            Some(recorder) => snapshot.told_to(recorder),
+            Some(recorder) => snapshot.with_recorder(recorder),
             None => snapshot,
         }
     }
 
     /// The same store with a recorder: all reads through it, on any thread, are noted there too.
     #[must_use]
-    pub fn told_to(&self, recorder: &Recorder) -> Self {
+    pub fn with_recorder(&self, recorder: &Recorder) -> Self {
         Self(Arc::clone(&self.0), Some(recorder.clone()))
     }
 
@@ -366,7 +366,7 @@ impl Store {
         sync: Sync,
         then: impl FnOnce(u64) + Send + 'static,
     ) -> Result<Pending, Error> {
-        self.0.commits.keep(guest::wrapped(record), sync, Box::new(then))
+        self.0.commits.keep(extension::with_marker(record), sync, Box::new(then))
     }
 
     /// Accepts a record of the store's extension for which [`keep`](Self::keep) found no room, and
@@ -378,25 +378,25 @@ impl Store {
     ///
     /// The store rejects commits.
     pub fn owe(&self, record: &[u8], then: impl FnOnce(u64) + Send + 'static) -> Result<(), Error> {
-        self.0.commits.owe(guest::wrapped(record), Box::new(then))
+        self.0.commits.owe(extension::with_marker(record), Box::new(then))
     }
 
     /// Registers a callback for disk space: true when the disk becomes full, false when it has room
     /// again. The callback runs under a lock: it must be quick and must not commit.
-    pub fn observe_room(&self, observer: impl Fn(bool) + Send + std::marker::Sync + 'static) {
-        self.0.commits.observe_room(Box::new(observer));
+    pub fn observe_disk_space(&self, observer: impl Fn(bool) + Send + std::marker::Sync + 'static) {
+        self.0.commits.observe_disk_space(Box::new(observer));
     }
 
     /// Checks at once whether a full disk has room again. The store does so by itself once a
     /// second.
-    pub fn look_for_room(&self) {
-        self.0.commits.look_for_room();
+    pub fn probe_disk_space(&self) {
+        self.0.commits.probe_disk_space();
     }
 
     /// Counts journal bytes that the store's extension no longer needs, as if the journal had grown
     /// by them. The next checkpoint, which frees their space, runs sooner.
-    pub fn count_needless(&self, bytes: usize) {
-        self.0.commits.count_needless(bytes);
+    pub fn count_obsolete(&self, bytes: usize) {
+        self.0.commits.count_obsolete(bytes);
     }
 
     /// Registers a callback for commits. It runs for each commit, in order, as soon as the commit
@@ -407,13 +407,13 @@ impl Store {
 
     /// The error of the last checkpoint, if it failed. No data is lost: the next start only replays
     /// more of the journal.
-    pub fn image_failure(&self) -> Option<String> {
+    pub fn checkpoint_failure(&self) -> Option<String> {
         self.0.commits.kept.failure()
     }
 
     /// Counters of the store's work since it was opened.
-    pub fn figures(&self) -> Figures {
-        self.0.commits.figures()
+    pub fn stats(&self) -> Stats {
+        self.0.commits.stats()
     }
 
     /// Warnings for the operator from the start: data that is lost, and what was repaired.

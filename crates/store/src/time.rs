@@ -69,22 +69,22 @@ impl fmt::Display for Time {
 
 /// The error for a text that is not a point in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NoTime;
+pub struct ParseTimeError;
 
-impl fmt::Display for NoTime {
+impl fmt::Display for ParseTimeError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("a moment is written in UTC, like 2026-11-21T09:30:00Z")
     }
 }
 
-impl std::error::Error for NoTime {}
+impl std::error::Error for ParseTimeError {}
 
 impl FromStr for Time {
-    type Err = NoTime;
+    type Err = ParseTimeError;
 
     /// Parses the displayed form, also with fewer digits of a second.
-    fn from_str(text: &str) -> Result<Self, NoTime> {
-        read(text).ok_or(NoTime)
+    fn from_str(text: &str) -> Result<Self, ParseTimeError> {
+        read(text).ok_or(ParseTimeError)
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::commit::Action;
 use crate::error::Error;
 use crate::id::{Id, RowId};
-use crate::image::LONGEST_ROW;
+use crate::image::MAX_ROW_LENGTH;
 use crate::reads::Read;
 use crate::recorder::Recorder;
 use crate::schema::Table;
@@ -119,7 +119,7 @@ impl Transaction {
             let named = self.ids(referrer, index, &key).any(|own| (referrer, own) != (table, id));
             self.note(Read::Prefix { table: referrer, index, key });
             if named {
-                return Err(Error::StillNamed { by: definitions[referrer].schema.name.clone() });
+                return Err(Error::StillReferenced { by: definitions[referrer].schema.name.clone() });
             }
         }
         self.write(Write { table, id, row: None });
@@ -180,11 +180,11 @@ impl Transaction {
                 let names =
                     own.columns.iter().map(|column| &definition.schema.columns[*column].name);
                 let columns = names.cloned().collect();
-                return Err(Error::Taken { table: definition.schema.name.clone(), columns });
+                return Err(Error::Duplicate { table: definition.schema.name.clone(), columns });
             }
         }
         let row = definition.layout.write(&values);
-        if row.len() > LONGEST_ROW {
+        if row.len() > MAX_ROW_LENGTH {
             return Err(Error::TooLarge);
         }
         self.write(Write { table, id, row: Some(row) });

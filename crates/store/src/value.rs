@@ -13,11 +13,11 @@ pub enum Kind {
     /// True or false.
     Bool,
     /// An integer between these bounds, inclusive, within 64 bits.
-    Whole {
+    Integer {
         /// The lower bound.
-        least: i128,
+        min: i128,
         /// The upper bound.
-        most: i128,
+        max: i128,
     },
     /// A floating-point number of 64 bits (IEEE 754).
     Float,
@@ -44,7 +44,7 @@ pub enum Value<'v> {
     /// True or false.
     Bool(bool),
     /// An integer.
-    Whole(i128),
+    Integer(i128),
     /// A floating-point number.
     Float(f64),
     /// Text.
@@ -84,8 +84,8 @@ impl Kind {
     /// Whether a value has this type. [`Value::Null`] has no type.
     pub fn admits(&self, value: Value<'_>) -> bool {
         match (self, value) {
-            (Self::Whole { least, most }, Value::Whole(number)) => {
-                (*least..=*most).contains(&number)
+            (Self::Integer { min, max }, Value::Integer(number)) => {
+                (*min..=*max).contains(&number)
             }
             (Self::Word(words), Value::Word(place)) => usize::from(place) < words.len(),
             (Self::Bool, Value::Bool(_))
@@ -101,8 +101,8 @@ impl Kind {
     /// Whether every value of `older` is also a value of this type, with the same meaning.
     pub fn widens(&self, older: &Self) -> bool {
         match (self, older) {
-            (Self::Whole { least, most }, Self::Whole { least: low, most: high }) => {
-                least <= low && most >= high
+            (Self::Integer { min, max }, Self::Integer { min: low, max: high }) => {
+                min <= low && max >= high
             }
             // A word is stored by its position.
             (Self::Word(words), Self::Word(before)) => words.starts_with(before),
@@ -116,7 +116,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool => to.write_str("true or false"),
-            Self::Whole { least, most } => write!(to, "a whole number from {least} to {most}"),
+            Self::Integer { min, max } => write!(to, "a whole number from {min} to {max}"),
             Self::Float => to.write_str("a number"),
             Self::Text => to.write_str("text"),
             Self::Bytes => to.write_str("bytes"),
@@ -131,17 +131,17 @@ macro_rules! whole_numbers {
     ($($number:ty)*) => {$(
         impl Field for $number {
             fn kind() -> Kind {
-                Kind::Whole { least: <$number>::MIN.into(), most: <$number>::MAX.into() }
+                Kind::Integer { min: <$number>::MIN.into(), max: <$number>::MAX.into() }
             }
 
             #[inline]
             fn value(&self) -> Value<'_> {
-                Value::Whole((*self).into())
+                Value::Integer((*self).into())
             }
 
             #[inline]
             fn from_value(value: Value<'_>) -> Option<Self> {
-                let Value::Whole(number) = value else { return None };
+                let Value::Integer(number) = value else { return None };
                 Self::try_from(number).ok()
             }
         }
@@ -231,17 +231,17 @@ mod tests {
 
     #[test]
     fn rejects_numbers_out_of_range() {
-        assert_eq!(u8::from_value(Value::Whole(256)), None);
-        assert_eq!(i64::from_value(Value::Whole(-1)), Some(-1));
+        assert_eq!(u8::from_value(Value::Integer(256)), None);
+        assert_eq!(i64::from_value(Value::Integer(-1)), Some(-1));
         assert_eq!(u64::from_value(u64::MAX.value()), Some(u64::MAX));
-        assert_eq!(String::from_value(Value::Whole(1)), None);
+        assert_eq!(String::from_value(Value::Integer(1)), None);
     }
 
     #[test]
     fn accepts_null_only_in_optional_columns() {
         assert_eq!(Option::<u8>::from_value(Value::Null), Some(None));
         assert_eq!(u8::from_value(Value::Null), None);
-        assert_eq!(Some(3_u8).value(), Value::Whole(3));
+        assert_eq!(Some(3_u8).value(), Value::Integer(3));
     }
 
     #[test]

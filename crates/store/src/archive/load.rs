@@ -14,7 +14,7 @@ use super::table::{self, mistake, once, read_bool, read_whole};
 use super::value::{self, Given};
 use super::{Archive, VERSION};
 use crate::id::RowId;
-use crate::image::LONGEST_ROW;
+use crate::image::MAX_ROW_LENGTH;
 use crate::journal::{self, Journal};
 use crate::record;
 use crate::row::Row;
@@ -23,7 +23,7 @@ use crate::state::Write;
 use crate::value::{Kind, Value};
 
 /// The longest line in bytes: enough for the longest row in any spelling.
-pub const LONGEST_LINE: usize = 64 << 20;
+pub const MAX_LINE_LENGTH: usize = 64 << 20;
 /// The rows of one record in bytes.
 const BLOCK: usize = 256 << 10;
 /// The records of one write in bytes.
@@ -83,7 +83,7 @@ impl Archive {
             return Err(LoadError::at(lines.line + 1, "", &mistake(0, what)));
         }
         let Incoming { stored, places, rows: new, .. } = incoming;
-        if record::tables(&stored).len() > LONGEST_ROW {
+        if record::tables(&stored).len() > MAX_ROW_LENGTH {
             let what = "what tables consist of takes more than 8 MB";
             return Err(LoadError::at(lines.line, "", &mistake(0, what)));
         }
@@ -339,7 +339,7 @@ impl Target {
             });
         }
         let row = self.layout.write(&values);
-        if row.len() > LONGEST_ROW {
+        if row.len() > MAX_ROW_LENGTH {
             return Err(mistake(begin, "a row has at most 8 MB"));
         }
         Ok(row)
@@ -399,7 +399,7 @@ impl<'t> Said<'t> {
     }
 }
 
-/// Reads lines of at most [`LONGEST_LINE`] bytes.
+/// Reads lines of at most [`MAX_LINE_LENGTH`] bytes.
 struct Lines<'f> {
     from: &'f mut dyn BufRead,
     line: u64,
@@ -411,13 +411,13 @@ impl Lines<'_> {
     fn next(&mut self) -> Result<Option<(u64, &str)>, LoadError> {
         loop {
             self.bytes.clear();
-            let mut part = (&mut self.from).take(LONGEST_LINE as u64 + 1);
+            let mut part = (&mut self.from).take(MAX_LINE_LENGTH as u64 + 1);
             let read = part.read_until(b'\n', &mut self.bytes).map_err(LoadError::Read)?;
             if read == 0 {
                 return Ok(None);
             }
             self.line += 1;
-            if read > LONGEST_LINE {
+            if read > MAX_LINE_LENGTH {
                 let what = "a line has at most 64 MB";
                 return Err(LoadError::at(self.line, "", &mistake(0, what)));
             }

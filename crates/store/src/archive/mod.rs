@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::disk::Folder;
-use crate::guest::{Blocks, Guest, Seat};
+use crate::extension::{SnapshotBlocks, Extension, ExtensionSlot};
 use crate::id::RowId;
 use crate::image::Kept;
 use crate::journal::{self, FileJournal, Journal, Sequence};
@@ -25,7 +25,7 @@ use crate::state::{Rows, State};
 use crate::store::Progress;
 use crate::value::Value;
 
-pub use load::{LONGEST_LINE, LoadError, Loaded};
+pub use load::{MAX_LINE_LENGTH, LoadError, Loaded};
 
 /// The tables of a folder, opened without the program that declares them. The folder stays locked
 /// until the archive is closed or dropped.
@@ -38,13 +38,13 @@ pub struct Archive {
     stored: Vec<Stored>,
     rows: Vec<Rows>,
     /// The extension whose records the folder has, if given.
-    guest: Seat,
+    extension: ExtensionSlot,
     warnings: Vec<Warning>,
 }
 
 /// The size of a folder before and after it was compacted, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Compacted {
+pub struct CompactSummary {
     /// The size before.
     pub before: u64,
     /// The size after; equal to `before` if compacting would gain too little.
@@ -74,31 +74,31 @@ pub enum DumpError {
 
 /// Forwards an extension's data to the given extension, if any, and notes that the folder has such
 /// data.
-struct Others {
-    are_some: AtomicBool,
-    guest: Seat,
+struct ExtensionProbe {
+    has_records: AtomicBool,
+    extension: ExtensionSlot,
 }
 
-impl Guest for Others {
+impl Extension for ExtensionProbe {
     fn block(&self, block: &[u8]) -> Result<(), String> {
-        self.are_some.store(true, Ordering::Relaxed);
-        self.guest.0.as_ref().map_or(Ok(()), |guest| guest.block(block))
+        self.has_records.store(true, Ordering::Relaxed);
+        self.extension.0.as_ref().map_or(Ok(()), |extension| extension.block(block))
     }
 
     fn record(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
-        self.are_some.store(true, Ordering::Relaxed);
-        self.guest.0.as_ref().map_or(Ok(()), |guest| guest.record(sequence, record))
+        self.has_records.store(true, Ordering::Relaxed);
+        self.extension.0.as_ref().map_or(Ok(()), |extension| extension.record(sequence, record))
     }
 
-    fn told_all(&self) -> Result<(), String> {
-        self.guest.told_all()
+    fn finish_load(&self) -> Result<(), String> {
+        self.extension.finish_load()
     }
 
-    fn image(&self) -> Blocks {
-        self.guest
+    fn image(&self) -> SnapshotBlocks {
+        self.extension
             .0
             .as_ref()
-            .map_or_else(|| Box::new(std::iter::empty()) as Blocks, |guest| guest.image())
+            .map_or_else(|| Box::new(std::iter::empty()) as SnapshotBlocks, |extension| extension.image())
     }
 }
 
@@ -110,10 +110,10 @@ const VERSION: i128 = 1;
 /// The bytes of one write.
 const PIECE: usize = 64 << 10;
 /// The least reduction for which compacting is worth its work, in bytes.
-const LEAST_GAIN: u64 = 4 << 10;
+const MIN_GAIN: u64 = 4 << 10;
 
 impl Archive {
-    /// Opens a folder. `guest` is the extension whose data the folder has, channels for example;
+    /// Opens a folder. `extension` is the extension whose data the folder has, channels for example;
     /// without it that data stays unchanged. `progress` is called while the folder is read.
     ///
     /// # Errors
@@ -121,10 +121,10 @@ impl Archive {
     /// Another program has locked the folder, or it is damaged. Nothing is changed then.
     pub fn open(
         folder: Arc<dyn Folder>,
-        guest: Option<Arc<dyn Guest>>,
+        extension: Option<Arc<dyn Extension>>,
         progress: &mut Progress<'_>,
     ) -> Result<Self, String> {
-        Self::open_with(folder, journal::Options::default(), guest, progress)
+        Self::open_with(folder, journal::Options::default(), extension, progress)
     }
 
     /// Opens a folder with other journal options, for tests.
@@ -135,23 +135,23 @@ impl Archive {
     pub fn open_with(
         folder: Arc<dyn Folder>,
         options: journal::Options,
-        guest: Option<Arc<dyn Guest>>,
+        extension: Option<Arc<dyn Extension>>,
         progress: &mut Progress<'_>,
     ) -> Result<Self, String> {
-        let guest = Seat(guest);
-        let others = Arc::new(Others { are_some: AtomicBool::new(false), guest: guest.clone() });
-        let mut loading = Loading::with_guest(Seat(Some(Arc::<Others>::clone(&others))));
+        let extension = ExtensionSlot(extension);
+        let probe = Arc::new(ExtensionProbe { has_records: AtomicBool::new(false), extension: extension.clone() });
+        let mut loading = Loading::for_extension(ExtensionSlot(Some(Arc::<ExtensionProbe>::clone(&probe))));
         let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
         let opened = FileJournal::open(Arc::clone(&folder), options, &mut receive);
         let opened = opened.map_err(|error| error.to_string())?;
-        guest.told_all()?;
+        extension.finish_load()?;
         let (stored, rows, mut warnings) = loading.into_parts();
         warnings.extend(opened.warnings.into_iter().map(Warning::Journal));
-        if guest.0.is_none() && others.are_some.load(Ordering::Relaxed) {
-            warnings.push(Warning::Others);
+        if extension.0.is_none() && probe.has_records.load(Ordering::Relaxed) {
+            warnings.push(Warning::Extension);
         }
         let (journal, image, last) = (opened.journal, opened.snapshot, opened.last);
-        Ok(Self { folder, journal, image, last, stored, rows, guest, warnings })
+        Ok(Self { folder, journal, image, last, stored, rows, extension, warnings })
     }
 
     /// Dumps the named tables, or all tables if `names` is empty, as lines of JSON. Returns the
@@ -212,17 +212,17 @@ impl Archive {
     ///
     /// The disk fails or is full, or the folder has data of an extension that was not given. No
     /// data is lost.
-    pub fn compact(mut self) -> Result<Compacted, journal::Error> {
-        if self.warnings.contains(&Warning::Others) {
+    pub fn compact(mut self) -> Result<CompactSummary, journal::Error> {
+        if self.warnings.contains(&Warning::Extension) {
             let why = "only the program whose channels are kept here can write an image of them, and does so by itself";
             return Err(journal::Error::Refused(why.to_owned()));
         }
         let before = journal::bytes(&*self.folder)?;
         // A smaller gain is not worth the work, and a compacted folder is not compacted again.
-        let gain = (before / 8).max(LEAST_GAIN);
+        let gain = (before / 8).max(MIN_GAIN);
         if 2 * self.image_bytes() + gain > before {
             self.journal.close()?;
-            return Ok(Compacted { before, after: before });
+            return Ok(CompactSummary { before, after: before });
         }
         if self.image < self.last {
             self.write_image(self.last)?;
@@ -233,7 +233,7 @@ impl Archive {
         self.write_image(last)?;
         self.journal.compact(last)?;
         self.journal.close()?;
-        Ok(Compacted { before, after: journal::bytes(&*self.folder)? })
+        Ok(CompactSummary { before, after: journal::bytes(&*self.folder)? })
     }
 
     /// Closes the archive and unlocks the folder. Dropping it unlocks the folder too, but without
@@ -258,19 +258,19 @@ impl Archive {
 
     fn write_image(&mut self, last: Sequence) -> Result<(), journal::Error> {
         let rows = self.rows.iter().cloned().enumerate().collect();
-        let kept = Kept::new(self.stored.clone(), Vec::new(), rows, 0, self.guest.clone(), 0);
+        let kept = Kept::new(self.stored.clone(), Vec::new(), rows, 0, self.extension.clone(), 0);
         let none = State { sequence: last, epoch: 0, tables: Vec::new() };
         let mut writer = self.journal.snapshot(last)?;
-        kept.write(&Arc::default(), &none, kept.guest_image(), &mut *writer)?;
+        kept.write(&Arc::default(), &none, kept.extension_snapshot(), &mut *writer)?;
         writer.finish()
     }
 
     /// The approximate size of a snapshot.
     fn image_bytes(&self) -> u64 {
         let rows = self.rows.iter().flat_map(Rows::iter).map(|(_, row)| row.len() + 20);
-        let guest =
-            self.guest.0.iter().flat_map(|guest| guest.image()).map(|block| block.len() + 20);
-        let blocks = rows.sum::<usize>() + guest.sum::<usize>();
+        let extension =
+            self.extension.0.iter().flat_map(|extension| extension.image()).map(|block| block.len() + 20);
+        let blocks = rows.sum::<usize>() + extension.sum::<usize>();
         (blocks + record::tables(&self.stored).len() + 80) as u64
     }
 }

@@ -30,11 +30,11 @@ fn put_column(to: &mut Vec<u8>, column: &StoredColumn) -> Option<()> {
     to.extend_from_slice(b",\"kind\":");
     put_text(to, name_of(kind));
     match kind {
-        Kind::Whole { least, most } => {
+        Kind::Integer { min, max } => {
             to.extend_from_slice(b",\"least\":");
-            value::put_whole(to, *least);
+            value::put_whole(to, *min);
             to.extend_from_slice(b",\"most\":");
-            value::put_whole(to, *most);
+            value::put_whole(to, *max);
         }
         Kind::Word(words) => {
             to.extend_from_slice(b",\"words\":[");
@@ -69,7 +69,7 @@ fn put_column(to: &mut Vec<u8>, column: &StoredColumn) -> Option<()> {
 fn name_of(kind: &Kind) -> &'static str {
     match kind {
         Kind::Bool => "bool",
-        Kind::Whole { .. } => "whole",
+        Kind::Integer { .. } => "whole",
         Kind::Float => "float",
         Kind::Text => "text",
         Kind::Bytes => "bytes",
@@ -102,8 +102,8 @@ pub(super) fn read(from: &mut Reader<'_>, name: &str) -> Result<Stored, Mistake>
 struct Said<'t> {
     name: Option<Cow<'t, str>>,
     kind: Option<(usize, Cow<'t, str>)>,
-    least: Option<i128>,
-    most: Option<i128>,
+    min: Option<i128>,
+    max: Option<i128>,
     words: Option<Vec<Cow<'static, str>>>,
     to: Option<Cow<'t, str>>,
     optional: Option<bool>,
@@ -119,8 +119,8 @@ fn read_column(from: &mut Reader<'_>) -> Result<StoredColumn, Mistake> {
         match &*key {
             "name" => once(&mut said.name, from.text()?, at),
             "kind" => once(&mut said.kind, (place, from.text()?), at),
-            "least" => once(&mut said.least, read_whole(from)?, at),
-            "most" => once(&mut said.most, read_whole(from)?, at),
+            "least" => once(&mut said.min, read_whole(from)?, at),
+            "most" => once(&mut said.max, read_whole(from)?, at),
             "words" => once(&mut said.words, read_words(from)?, at),
             "to" => once(&mut said.to, from.text()?, at),
             "optional" => once(&mut said.optional, read_bool(from)?, at),
@@ -141,9 +141,9 @@ fn read_column(from: &mut Reader<'_>) -> Result<StoredColumn, Mistake> {
     let lacks = |what: &str| mistake(begin, format!("`{name}` has no `{what}`"));
     let kind = match &*kind.1 {
         "bool" => Kind::Bool,
-        "whole" => Kind::Whole {
-            least: said.least.take().ok_or_else(|| lacks("least"))?,
-            most: said.most.take().ok_or_else(|| lacks("most"))?,
+        "whole" => Kind::Integer {
+            min: said.min.take().ok_or_else(|| lacks("least"))?,
+            max: said.max.take().ok_or_else(|| lacks("most"))?,
         },
         "float" => Kind::Float,
         "text" => Kind::Text,
@@ -160,8 +160,8 @@ fn read_column(from: &mut Reader<'_>) -> Result<StoredColumn, Mistake> {
         }
     };
     let left = [
-        ("least", said.least.is_some()),
-        ("most", said.most.is_some()),
+        ("least", said.min.is_some()),
+        ("most", said.max.is_some()),
         ("words", said.words.is_some()),
         ("to", said.to.is_some()),
     ];

@@ -202,7 +202,7 @@ fn rejects_invalid_lines_with_their_position() {
     let mut archive = open(&disk);
     let error = archive.load(&mut &b"{\"a\xff\"}"[..]).unwrap_err().to_string();
     assert_eq!(error, "line 1, column 4: this is not UTF-8");
-    let long = [LINES.as_bytes(), &vec![b' '; LONGEST_LINE + 1]].concat();
+    let long = [LINES.as_bytes(), &vec![b' '; MAX_LINE_LENGTH + 1]].concat();
     let error = archive.load(&mut &long[..]).unwrap_err().to_string();
     assert_eq!(error, "line 8, column 1: a line has at most 64 MB");
     assert_eq!((archive.count(), dumped(&archive)), (0, [HEAD, END].concat()));
@@ -317,13 +317,13 @@ fn archive_keeps_records_of_an_unknown_extension() {
     let disk = disk();
     load(&disk, LINES).unwrap();
     let mut journal = open(&disk).journal;
-    let kept = crate::guest::wrapped(b"a message");
+    let kept = crate::extension::with_marker(b"a message");
     journal.append(&kept).unwrap();
     journal.write(true).unwrap();
     drop(journal);
     load(&disk, &LINES.replace("anna", "anne")).unwrap();
     let archive = open(&disk);
-    assert_eq!(archive.warnings(), [Warning::Others]);
+    assert_eq!(archive.warnings(), [Warning::Extension]);
     assert_eq!(dumped(&archive), LINES.replace("anna", "anne"));
     let refused = archive.compact().unwrap_err().to_string();
     assert!(refused.starts_with("only the program whose channels"), "{refused}");
@@ -342,7 +342,7 @@ fn archive_keeps_records_of_an_unknown_extension() {
 #[test]
 fn compacts_an_empty_folder_to_nothing() {
     let disk = disk();
-    assert_eq!(open(&disk).compact().unwrap(), Compacted { before: 0, after: 0 });
+    assert_eq!(open(&disk).compact().unwrap(), CompactSummary { before: 0, after: 0 });
 }
 
 /// A column type.
@@ -375,8 +375,8 @@ fn value_of(kind: &Kind) -> BoxedStrategy<Made> {
     let plain = Made::Plain;
     match kind {
         Kind::Bool => any::<bool>().prop_map(move |value| plain(Value::Bool(value))).boxed(),
-        Kind::Whole { least, most } => {
-            (*least..=*most).prop_map(move |number| plain(Value::Whole(number))).boxed()
+        Kind::Integer { min, max } => {
+            (*min..=*max).prop_map(move |number| plain(Value::Integer(number))).boxed()
         }
         Kind::Float => {
             any::<u64>().prop_map(move |bits| plain(Value::Float(f64::from_bits(bits)))).boxed()
@@ -405,7 +405,7 @@ impl Made {
     fn constant(self) -> Constant {
         match self {
             Self::Plain(Value::Bool(value)) => Constant::Bool(value),
-            Self::Plain(Value::Whole(number)) => Constant::Whole(number),
+            Self::Plain(Value::Integer(number)) => Constant::Integer(number),
             Self::Plain(Value::Float(number)) => Constant::Float(number),
             Self::Plain(Value::Time(moment)) => Constant::Time(moment),
             Self::Plain(Value::Word(place)) => Constant::Word(place),

@@ -15,7 +15,7 @@ pub(super) enum Given<'t> {
 }
 
 /// The largest integer that each JSON reader handles exactly (RFC 7493 section 2.2).
-const GREATEST_NUMBER: u128 = (1 << 53) - 1;
+const MAX_SAFE_INTEGER: u128 = (1 << 53) - 1;
 /// Floats that JSON numbers cannot represent.
 const UNUSUAL: [(&str, f64); 3] =
     [("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY), ("NaN", f64::NAN)];
@@ -27,7 +27,7 @@ pub(super) fn put(to: &mut Vec<u8>, value: Value<'_>, kind: &Kind) -> Option<()>
     match value {
         Value::Null => to.extend_from_slice(b"null"),
         Value::Bool(value) => to.extend_from_slice(if value { b"true" } else { b"false" }),
-        Value::Whole(number) => put_whole(to, number),
+        Value::Integer(number) => put_whole(to, number),
         Value::Float(number) => put_float(to, number),
         Value::Text(text) => put_text(to, text),
         Value::Bytes(bytes) => put_base64(to, bytes),
@@ -44,12 +44,12 @@ pub(super) fn put(to: &mut Vec<u8>, value: Value<'_>, kind: &Kind) -> Option<()>
 /// Whether a value matches a type. Bounds of numbers are not checked: a dump writes what the folder
 /// has.
 fn value_is_of(value: Value<'_>, kind: &Kind) -> bool {
-    matches!((value, kind), (Value::Whole(_), Kind::Whole { .. })) || kind.admits(value)
+    matches!((value, kind), (Value::Integer(_), Kind::Integer { .. })) || kind.admits(value)
 }
 
 pub(super) fn put_whole(to: &mut Vec<u8>, number: i128) {
     let text = number.to_string();
-    if number.unsigned_abs() <= GREATEST_NUMBER {
+    if number.unsigned_abs() <= MAX_SAFE_INTEGER {
         to.extend_from_slice(text.as_bytes());
     } else {
         put_text(to, &text);
@@ -79,8 +79,8 @@ pub(super) fn read<'t>(
     let scalar = from.scalar()?;
     let given = match (kind, scalar) {
         (Kind::Bool, Scalar::Bool(value)) => Some(Given::Plain(Value::Bool(value))),
-        (Kind::Whole { .. }, Scalar::Number(digits)) => whole(digits),
-        (Kind::Whole { .. }, Scalar::Text(digits)) => whole(&digits),
+        (Kind::Integer { .. }, Scalar::Number(digits)) => whole(digits),
+        (Kind::Integer { .. }, Scalar::Text(digits)) => whole(&digits),
         (Kind::Float, Scalar::Number(digits)) => {
             let number = digits.parse().ok().filter(|number: &f64| number.is_finite());
             number.map(|number| Given::Plain(Value::Float(number)))
@@ -134,7 +134,7 @@ impl Given<'_> {
         Some(match self {
             Self::Text(text) => Constant::Text(text.into_owned().into()),
             Self::Plain(Value::Bool(value)) => Constant::Bool(value),
-            Self::Plain(Value::Whole(number)) => Constant::Whole(number),
+            Self::Plain(Value::Integer(number)) => Constant::Integer(number),
             Self::Plain(Value::Float(number)) => Constant::Float(number),
             Self::Plain(Value::Time(moment)) => Constant::Time(moment),
             Self::Plain(Value::Word(place)) => Constant::Word(place),
@@ -144,7 +144,7 @@ impl Given<'_> {
 }
 
 fn whole(digits: &str) -> Option<Given<'static>> {
-    number(digits).map(|number| Given::Plain(Value::Whole(number)))
+    number(digits).map(|number| Given::Plain(Value::Integer(number)))
 }
 
 /// Parses an integer of plain digits.
@@ -244,11 +244,11 @@ mod tests {
     #[test]
     fn writes_each_type_in_its_form() {
         check(Value::Bool(true), &Kind::Bool, "true");
-        check(Value::Whole(-7), &i64::kind(), "-7");
-        check(Value::Whole(9_007_199_254_740_991), &u64::kind(), "9007199254740991");
-        check(Value::Whole(9_007_199_254_740_992), &u64::kind(), "\"9007199254740992\"");
-        check(Value::Whole(i64::MIN.into()), &i64::kind(), "\"-9223372036854775808\"");
-        check(Value::Whole(u64::MAX.into()), &u64::kind(), "\"18446744073709551615\"");
+        check(Value::Integer(-7), &i64::kind(), "-7");
+        check(Value::Integer(9_007_199_254_740_991), &u64::kind(), "9007199254740991");
+        check(Value::Integer(9_007_199_254_740_992), &u64::kind(), "\"9007199254740992\"");
+        check(Value::Integer(i64::MIN.into()), &i64::kind(), "\"-9223372036854775808\"");
+        check(Value::Integer(u64::MAX.into()), &u64::kind(), "\"18446744073709551615\"");
         check(Value::Float(0.1), &Kind::Float, "0.1");
         check(Value::Float(-0.0), &Kind::Float, "-0.0");
         check(Value::Float(5e-324), &Kind::Float, "5e-324");

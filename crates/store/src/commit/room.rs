@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Commits, Rung, run, told};
 use crate::error::Error;
-use crate::guest::Then;
+use crate::extension::Then;
 use crate::journal::{self, Journal};
 use crate::reads::Changes;
 
@@ -126,12 +126,12 @@ impl Commits {
         self.room.is_full()
     }
 
-    pub(crate) fn observe_room(&self, observer: RoomObserver) {
+    pub(crate) fn observe_disk_space(&self, observer: RoomObserver) {
         self.room.observe(observer);
     }
 
     /// Checks whether a full disk has room again.
-    pub(crate) fn look_for_room(&self) {
+    pub(crate) fn probe_disk_space(&self) {
         let mut journal = self.journal();
         if self.room.is_full() {
             let found =

@@ -386,13 +386,13 @@ fn long_full_disk_causes_no_later_conflicts() {
     let looked = store.begin();
     assert_eq!(looked.count::<Counter>(), 1);
     full.store(100, Ordering::Relaxed);
-    for _ in 0..=2 * MOST_FALLBACKS {
+    for _ in 0..=2 * MAX_FALLBACKS {
         assert_eq!(store.remove(id).wait(), Err(Error::Full));
     }
     full.store(0, Ordering::Relaxed);
     assert_eq!(store.change_once(|change| change.remove(id)).wait(), Ok(true));
     let pending = store.commit(store.begin()).unwrap();
-    assert!(pending.commits.head().fallbacks.len() <= MOST_FALLBACKS);
+    assert!(pending.commits.head().fallbacks.len() <= MAX_FALLBACKS);
     // An extension's record must not change that.
     let kept = pending.commits.keep(vec![9], Sync::Commit, Box::new(|_| ())).unwrap();
     kept.wait().unwrap();
@@ -486,7 +486,7 @@ fn frees_rows_that_a_large_change_removed() {
 fn frees_large_rows_that_several_changes_removed() {
     let store = Store::in_memory(Options::new().table::<Counter>().table::<Sack>()).unwrap();
     let number = counters(&store, 1)[0];
-    for (length, is_kept) in [(100, true), (MOST_GONE / 3, false)] {
+    for (length, is_kept) in [(100, true), (MAX_REMOVED_BYTES / 3, false)] {
         let sack = || store.insert(Sack { id: Id::new(), bytes: vec![7; length] }).wait().unwrap();
         let sacks: Vec<Id<Sack>> = (0..4).map(|_| sack()).collect();
         store.update(number, |row: &mut Counter| row.number += 1).wait().unwrap();
@@ -540,7 +540,7 @@ fn bounds_the_memory_of_recent_changes() {
     let head = pending.commits.head();
     let bytes: usize = head.recent.iter().map(|changes| changes.bytes()).sum();
     assert_eq!(bytes, head.recent_bytes);
-    assert!(head.recent.len() < 30 && (1..=MOST_RECENT_BYTES).contains(&bytes), "{bytes}");
+    assert!(head.recent.len() < 30 && (1..=MAX_RECENT_BYTES).contains(&bytes), "{bytes}");
     drop(head);
     assert_eq!(store.commit(old).map(drop), Err(Error::Conflict));
     assert!(store.commit(young).unwrap().wait().is_ok());
@@ -597,7 +597,7 @@ fn publishes_exactly_the_written_groups() {
     let Played { store, kept, .. } = moody(1, 0, None);
     let seen = Arc::new(Mutex::new(Vec::new()));
     // Three of these records fit into a group.
-    let record = vec![0; LONGEST_TOGETHER / 3 - 1];
+    let record = vec![0; MAX_SHARED_GROUP_LENGTH / 3 - 1];
     let keep = || {
         let (now, kept, seen) = (store.clone(), Arc::clone(&kept), Arc::clone(&seen));
         let then = move |sequence| {

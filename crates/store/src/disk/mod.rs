@@ -10,7 +10,7 @@ mod simulated;
 use std::io::{self, ErrorKind};
 
 pub use real::RealFolder;
-pub use real::{boot, random};
+pub use real::{boot_id, random};
 pub use simulated::{Fault, SimulatedFolder};
 
 /// A folder that holds one store. File names contain no separators, and there are no subfolders.
@@ -84,7 +84,7 @@ pub trait Folder: Send + Sync {
     /// # Errors
     ///
     /// An I/O error of the system.
-    fn chance(&self) -> io::Result<u64>;
+    fn random_number(&self) -> io::Result<u64>;
 }
 
 /// An open file. Reads and writes take an offset; writes are durable after a sync.

@@ -113,7 +113,7 @@ impl Folder for RealFolder {
         Ok(told.f_bavail.saturating_mul(told.f_frsize))
     }
 
-    fn chance(&self) -> io::Result<u64> {
+    fn random_number(&self) -> io::Result<u64> {
         let mut bytes = [0; 8];
         fill(&mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
@@ -131,7 +131,7 @@ pub fn random(bytes: &mut [u8]) {
 
 /// The id of the system's current boot: data that an earlier boot wrote may not have reached the
 /// disk. `None` if it is unknown.
-pub fn boot() -> Option<[u8; 16]> {
+pub fn boot_id() -> Option<[u8; 16]> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let digits: Vec<u8> = text.trim().bytes().filter(|byte| *byte != b'-').collect();
     let mut id = [0; 16];

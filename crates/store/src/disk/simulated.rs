@@ -296,7 +296,7 @@ impl Folder for SimulatedFolder {
         Ok(self.room())
     }
 
-    fn chance(&self) -> io::Result<u64> {
+    fn random_number(&self) -> io::Result<u64> {
         Ok(next(&mut self.state().random))
     }
 }

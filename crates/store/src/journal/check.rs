@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::folder::Contents;
-use super::format::{Head, Kind};
+use super::folder::FolderContents;
+use super::format::{FileHeader, FileKind};
 use super::open::{self, Warning};
 use super::salvage::{Salvaged, salvage};
 use super::segment::Segment;
@@ -16,14 +16,14 @@ use crate::disk::Folder;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
     /// The checked files, snapshots first.
-    pub files: Vec<Checked>,
+    pub files: Vec<CheckedFile>,
     /// The problems found.
     pub findings: Vec<Finding>,
 }
 
 /// A checked file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Checked {
+pub struct CheckedFile {
     /// The file's name.
     pub file: String,
     /// The file's length in bytes.
@@ -45,7 +45,7 @@ pub enum Finding {
 
 impl Report {
     /// Whether a start would find all acknowledged data.
-    pub fn is_sound(&self) -> bool {
+    pub fn is_intact(&self) -> bool {
         self.findings.iter().all(|finding| matches!(finding, Finding::Harmless(_)))
     }
 }
@@ -61,16 +61,16 @@ pub fn check(folder: &Arc<dyn Folder>) -> Result<Report, Error> {
     let survey = Survey::of(&**folder)?;
     let mut report = Report::default();
     for (number, found) in &survey.snapshots {
-        let name = Kind::Snapshot.name(*number);
+        let name = FileKind::Snapshot.name(*number);
         let (count, whole) = match found {
-            Ok(tally) => (tally.blocks, true),
+            Ok(totals) => (totals.blocks, true),
             Err(damage) => {
                 report.findings.push(Finding::Damaged(damage.clone()));
                 (0, false)
             }
         };
         let records = (whole && *number > 0).then_some(1..=*number);
-        report.files.push(Checked {
+        report.files.push(CheckedFile {
             bytes: size_of(&**folder, &name)?,
             file: name,
             count,
@@ -81,9 +81,9 @@ pub fn check(folder: &Arc<dyn Folder>) -> Result<Report, Error> {
     let mark = survey.mark.fault(survey.store).map(|what| Warning::Mark { what });
     report.findings.extend(mark.map(Finding::Harmless));
     for (first, following) in survey.contents.from(survey.base + 1) {
-        let name = Kind::Segment.name(first);
+        let name = FileKind::Segment.name(first);
         let mut checked =
-            Checked { bytes: size_of(&**folder, &name)?, file: name, count: 0, records: None };
+            CheckedFile { bytes: size_of(&**folder, &name)?, file: name, count: 0, records: None };
         let (segment, damage) = survey.segment(&**folder, first)?;
         report.findings.extend(damage.map(Finding::Damaged));
         if let Some(mut segment) = segment {
@@ -112,26 +112,26 @@ pub fn check(folder: &Arc<dyn Folder>) -> Result<Report, Error> {
 
 /// An overview of a folder before its segments are read.
 pub(super) struct Survey {
-    pub(super) contents: Contents,
+    pub(super) contents: FolderContents,
     /// The number that all files share, if one can be read.
     pub(super) store: Option<u64>,
     /// Each snapshot with its totals or its damage.
-    pub(super) snapshots: Vec<(Sequence, Result<snapshot::Tally, Damage>)>,
+    pub(super) snapshots: Vec<(Sequence, Result<snapshot::Totals, Damage>)>,
     /// The oldest intact snapshot; 0 without one.
     pub(super) base: Sequence,
-    pub(super) mark: synced::Found,
+    pub(super) mark: synced::MarkState,
 }
 
 impl Survey {
     pub(super) fn of(folder: &dyn Folder) -> Result<Self, Error> {
-        let contents = Contents::of(folder)?;
+        let contents = FolderContents::of(folder)?;
         let mark = synced::read(folder)?;
         let mut survey = Self { contents, store: None, snapshots: Vec::new(), base: 0, mark };
         for &number in &survey.contents.snapshots {
             let read = match snapshot::read(folder, number, &mut |_| Ok(())) {
-                Ok((head, tally)) => {
+                Ok((head, totals)) => {
                     let is_ours = *survey.store.get_or_insert(head.store) == head.store;
-                    if is_ours { Ok(tally) } else { Err(foreign(head.name())) }
+                    if is_ours { Ok(totals) } else { Err(foreign(head.name())) }
                 }
                 Err(Error::Damaged(damage)) => Err(damage),
                 Err(error) => return Err(error),
@@ -184,7 +184,7 @@ impl Survey {
             Err(error) => return Err(error),
         };
         let Some(store) = self.store else { return Ok((None, Some(damage))) };
-        let head = Head { kind: Kind::Segment, store, number: first };
+        let head = FileHeader { kind: FileKind::Segment, store, number: first };
         let mut segment = Segment::without_head(open_file(folder, first)?, head)?;
         segment.note_synced(self.reaches(), self.base);
         Ok((Some(segment), Some(damage)))
@@ -192,7 +192,7 @@ impl Survey {
 }
 
 fn open_file(folder: &dyn Folder, first: Sequence) -> Result<Box<dyn crate::disk::File>, Error> {
-    let name = Kind::Segment.name(first);
+    let name = FileKind::Segment.name(first);
     folder.open(&name).map_err(|error| Error::disk(&name, "open", error))
 }
 
@@ -202,7 +202,7 @@ fn foreign(file: String) -> Damage {
 
 /// The length of a segment in bytes.
 pub(super) fn size(folder: &dyn Folder, first: Sequence) -> Result<u64, Error> {
-    size_of(folder, &Kind::Segment.name(first))
+    size_of(folder, &FileKind::Segment.name(first))
 }
 
 fn size_of(folder: &dyn Folder, name: &str) -> Result<u64, Error> {
@@ -212,7 +212,7 @@ fn size_of(folder: &dyn Folder, name: &str) -> Result<u64, Error> {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Checked { file, bytes, count, records } in &self.files {
+        for CheckedFile { file, bytes, count, records } in &self.files {
             match records {
                 Some(records) => {
                     let (first, last) = (records.start(), records.end());
@@ -227,6 +227,6 @@ impl fmt::Display for Report {
                 Finding::Damaged(damage) => writeln!(f, "{damage}")?,
             }
         }
-        f.write_str(if self.is_sound() { "all is well\n" } else { "damaged\n" })
+        f.write_str(if self.is_intact() { "all is well\n" } else { "damaged\n" })
     }
 }

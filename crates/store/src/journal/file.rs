@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use super::folder::Contents;
-use super::format::{HEAD, Head, Kind, UNFINISHED, word};
-use super::group::Draft;
+use super::folder::FolderContents;
+use super::format::{HEADER_LENGTH, FileHeader, FileKind, UNFINISHED, word};
+use super::group::GroupBuilder;
 use super::open::settle;
 use super::segment::Segment;
 use super::snapshot::Writer;
@@ -38,9 +38,9 @@ pub struct FileJournal {
     lock: Option<Arc<dyn Lock>>,
     options: Options,
     store: u64,
-    draft: Draft,
+    draft: GroupBuilder,
     /// `None` until the first group: a start without a write creates no segment.
-    current: Option<Current>,
+    current: Option<OpenSegment>,
     /// The end of the last segment, if the disk had no room to settle it at the start.
     unsettled: Option<Segment>,
     /// `None` until the first segment, or if the file cannot be created.
@@ -54,7 +54,7 @@ pub struct FileJournal {
 }
 
 /// The segment being written.
-struct Current {
+struct OpenSegment {
     file: Box<dyn File>,
     name: String,
     /// The offset of the next group.
@@ -70,7 +70,7 @@ struct Current {
 const BLOCK: u64 = 4096;
 
 /// Why a segment was not created: the operation, its error, and whether it was a sync.
-type NotMade = (&'static str, io::Error, bool);
+type CreateError = (&'static str, io::Error, bool);
 
 impl FileJournal {
     /// A journal that continues after the record `last`, up to which everything is durable.
@@ -87,7 +87,7 @@ impl FileJournal {
             lock: Some(lock),
             options,
             store,
-            draft: Draft::new(store, last + 1),
+            draft: GroupBuilder::new(store, last + 1),
             current: None,
             unsettled,
             mark: None,
@@ -108,7 +108,7 @@ impl FileJournal {
     /// unsynced page.
     fn fail(&mut self, action: &str, file: &str, error: &io::Error) -> Error {
         let why = format!("cannot {action} {file}: {error}");
-        self.draft.take_back();
+        self.draft.discard();
         self.broken = Some(why.clone());
         Error::Broken { why }
     }
@@ -118,18 +118,18 @@ impl FileJournal {
         if !is_full(&error) {
             return self.fail(action, file, &error);
         }
-        self.draft.take_back();
+        self.draft.discard();
         Error::Full { file: file.to_owned(), error }
     }
 
     /// Prepares the segment for the current group: the current one if it has room, otherwise a new
     /// one.
-    fn place(&mut self) -> Result<(), Error> {
-        self.place_bytes(self.draft.length() as u64)
+    fn prepare_segment(&mut self) -> Result<(), Error> {
+        self.prepare_segment_for(self.draft.length() as u64)
     }
 
-    /// As `place`, for a group of this length in bytes.
-    fn place_bytes(&mut self, length: u64) -> Result<(), Error> {
+    /// As `prepare_segment`, for a group of this length in bytes.
+    fn prepare_segment_for(&mut self, length: u64) -> Result<(), Error> {
         self.settle_tail()?;
         if let Some(current) = &self.current {
             if !current.is_sealed && current.at + length <= current.size {
@@ -139,18 +139,18 @@ impl FileJournal {
             self.sync_current()?;
         }
         let number = self.written + 1;
-        let head = Head { kind: Kind::Segment, store: self.store, number };
+        let head = FileHeader { kind: FileKind::Segment, store: self.store, number };
         let name = head.name();
         if self.mark.is_none() {
             // Without a mark the journal is as safe as one of an earlier version.
             self.mark = SyncedMark::open(&*self.folder, self.store).ok();
         }
-        let made = self.make_fitting(&name, HEAD as u64 + length, &head.to_bytes());
+        let made = self.create_fitting_segment(&name, HEADER_LENGTH as u64 + length, &head.to_bytes());
         match made {
             Ok((file, size)) => {
-                let previous = word(&head.to_bytes(), HEAD - 4);
-                let at = HEAD as u64;
-                let current = Current { file, name, at, size, previous, is_sealed: false };
+                let previous = word(&head.to_bytes(), HEADER_LENGTH - 4);
+                let at = HEADER_LENGTH as u64;
+                let current = OpenSegment { file, name, at, size, previous, is_sealed: false };
                 self.current = Some(current);
                 Ok(())
             }
@@ -173,7 +173,7 @@ impl FileJournal {
             }
             Err(Error::Disk { file, action, error }) => Err(self.fail(action, &file, &error)),
             Err(error) => {
-                self.draft.take_back();
+                self.draft.discard();
                 Err(error)
             }
         }
@@ -181,16 +181,16 @@ impl FileJournal {
 
     /// Creates a segment of the usual size, or a smaller one of at least `least` bytes on a nearly
     /// full disk, so that the last megabytes are usable too.
-    fn make_fitting(
+    fn create_fitting_segment(
         &self,
         name: &str,
         least: u64,
         head: &[u8],
-    ) -> Result<(Box<dyn File>, u64), NotMade> {
+    ) -> Result<(Box<dyn File>, u64), CreateError> {
         let mut size = self.options.segment.max(least);
         let least = least.next_multiple_of(BLOCK).min(size);
         loop {
-            match self.make(name, size, head) {
+            match self.create_segment(name, size, head) {
                 Ok(file) => return Ok((file, size)),
                 Err((_, error, false)) if is_full(&error) && size > least => {
                     size = (size / 4).max(least);
@@ -202,7 +202,7 @@ impl FileJournal {
 
     /// Creates a segment under a temporary name and renames it once it is complete. The error
     /// contains the operation and whether it was a sync, which is never retried.
-    fn make(&self, name: &str, size: u64, head: &[u8]) -> Result<Box<dyn File>, NotMade> {
+    fn create_segment(&self, name: &str, size: u64, head: &[u8]) -> Result<Box<dyn File>, CreateError> {
         let unfinished = name.to_owned() + UNFINISHED;
         let folder = &*self.folder;
         let file = match folder.create(&unfinished) {
@@ -238,7 +238,7 @@ impl FileJournal {
     /// Writes the current group; the second attempt uses a new segment.
     fn write_group(&mut self) -> Result<(), Error> {
         for _ in 0..2 {
-            self.place()?;
+            self.prepare_segment()?;
             if self.write_draft()? {
                 return Ok(());
             }
@@ -273,9 +273,9 @@ impl FileJournal {
 
     /// Records a clean shutdown, and frees the reserved rest of the last segment.
     fn end(&mut self) -> Result<(), Error> {
-        self.draft.take_back();
+        self.draft.discard();
         self.sync_current()?;
-        let has_room = |current: &Current| {
+        let has_room = |current: &OpenSegment| {
             !current.is_sealed && current.at + self.draft.length() as u64 <= current.size
         };
         if self.current.as_ref().is_some_and(has_room) {
@@ -320,8 +320,8 @@ impl Journal for FileJournal {
 
     fn find_room(&mut self, bytes: u64) -> Result<(), Error> {
         self.is_usable()?;
-        let most = self.options.segment.saturating_sub(HEAD as u64);
-        self.place_bytes(bytes.min(most))
+        let most = self.options.segment.saturating_sub(HEADER_LENGTH as u64);
+        self.prepare_segment_for(bytes.min(most))
     }
 
     fn durable(&self) -> Sequence {
@@ -347,7 +347,7 @@ impl Journal for FileJournal {
     }
 
     fn compaction(&mut self, snapshot: Sequence) -> Result<Compaction, Error> {
-        let contents = Contents::of(&*self.folder)?;
+        let contents = FolderContents::of(&*self.folder)?;
         if !contents.snapshots.contains(&snapshot) {
             return Err(Error::Refused(format!("there is no snapshot of record {snapshot}")));
         }
@@ -357,9 +357,9 @@ impl Journal for FileJournal {
         let needed = contents.from(before + 1).first().map_or(0, |(first, _)| *first);
         let snapshots = contents.snapshots.iter().filter(|last| **last < before);
         let segments = contents.segments.iter().filter(|first| **first < needed);
-        let snapshots = snapshots.map(|last| Kind::Snapshot.name(*last));
+        let snapshots = snapshots.map(|last| FileKind::Snapshot.name(*last));
         let names: Vec<String> =
-            snapshots.chain(segments.map(|first| Kind::Segment.name(*first))).collect();
+            snapshots.chain(segments.map(|first| FileKind::Segment.name(*first))).collect();
         // The lock is held until the files are removed.
         let (folder, lock) = (Arc::clone(&self.folder), self.lock.clone());
         Ok(Box::new(move || {

@@ -1,12 +1,12 @@
 //! The files of a store's folder.
 
-use super::format::{Kind, UNFINISHED};
+use super::format::{FileKind, UNFINISHED};
 use super::{Error, Sequence};
 use crate::disk::Folder;
 
 /// The journal files of a folder, as their names describe them.
 #[derive(Debug, Default)]
-pub(super) struct Contents {
+pub(super) struct FolderContents {
     /// The first record of each segment, sorted.
     pub(super) segments: Vec<Sequence>,
     /// The last record of each snapshot, sorted.
@@ -21,21 +21,21 @@ pub(crate) fn bytes(folder: &dyn Folder) -> Result<u64, Error> {
         let size = folder.open(&name).and_then(|file| file.size());
         size.map_err(|error| Error::disk(&name, "open", error))
     };
-    Contents::of(folder)?.names().map(size).sum()
+    FolderContents::of(folder)?.names().map(size).sum()
 }
 
-impl Contents {
+impl FolderContents {
     pub(super) fn of(folder: &dyn Folder) -> Result<Self, Error> {
         let names = folder.list();
         let names = names.map_err(|error| Error::disk(&folder.name(), "read", error))?;
         let mut contents = Self::default();
         for name in names {
-            match Kind::of(&name) {
-                Some((Kind::Segment, first)) => contents.segments.push(first),
-                Some((Kind::Snapshot, last)) => contents.snapshots.push(last),
+            match FileKind::of(&name) {
+                Some((FileKind::Segment, first)) => contents.segments.push(first),
+                Some((FileKind::Snapshot, last)) => contents.snapshots.push(last),
                 None => {
                     let finished = name.strip_suffix(UNFINISHED);
-                    if finished.is_some_and(|finished| Kind::of(finished).is_some()) {
+                    if finished.is_some_and(|finished| FileKind::of(finished).is_some()) {
                         contents.unfinished.push(name);
                     }
                 }
@@ -48,8 +48,8 @@ impl Contents {
 
     /// The names of all finished files.
     fn names(&self) -> impl Iterator<Item = String> {
-        let segments = self.segments.iter().map(|first| Kind::Segment.name(*first));
-        segments.chain(self.snapshots.iter().map(|last| Kind::Snapshot.name(*last)))
+        let segments = self.segments.iter().map(|first| FileKind::Segment.name(*first));
+        segments.chain(self.snapshots.iter().map(|last| FileKind::Snapshot.name(*last)))
     }
 
     /// The segments with the record `sequence` and all later ones, each with the first record of

@@ -3,7 +3,7 @@
 use super::{Damage, Error, Sequence};
 
 /// The length of a file's header in bytes.
-pub(super) const HEAD: usize = 32;
+pub(super) const HEADER_LENGTH: usize = 32;
 /// The format version that is written and read.
 pub(super) const VERSION: u32 = 1;
 /// Groups begin at multiples of this, so that a scan can find them.
@@ -23,7 +23,7 @@ pub(super) const DAMAGED: &str = "damaged-";
 
 /// The kind of a journal file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     /// A segment of records, numbered by its first record.
     Segment,
     /// A snapshot, numbered by the last record in it.
@@ -32,14 +32,14 @@ pub(super) enum Kind {
 
 /// A file's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Head {
-    pub(super) kind: Kind,
+pub(super) struct FileHeader {
+    pub(super) kind: FileKind,
     /// A random number that the files of one store share.
     pub(super) store: u64,
     pub(super) number: Sequence,
 }
 
-impl Kind {
+impl FileKind {
     /// The name of the file with this number.
     pub(super) fn name(self, number: Sequence) -> String {
         match self {
@@ -64,13 +64,13 @@ impl Kind {
     }
 }
 
-impl Head {
+impl FileHeader {
     pub(super) fn name(self) -> String {
         self.kind.name(self.number)
     }
 
-    pub(super) fn to_bytes(self) -> [u8; HEAD] {
-        let mut bytes = [0; HEAD];
+    pub(super) fn to_bytes(self) -> [u8; HEADER_LENGTH] {
+        let mut bytes = [0; HEADER_LENGTH];
         bytes[..8].copy_from_slice(self.kind.magic());
         bytes[8..16].copy_from_slice(&self.store.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.number.to_le_bytes());
@@ -81,13 +81,13 @@ impl Head {
     }
 
     /// Parses the header of a file with this kind and number.
-    pub(super) fn read(bytes: &[u8], kind: Kind, number: Sequence) -> Result<Self, Error> {
+    pub(super) fn read(bytes: &[u8], kind: FileKind, number: Sequence) -> Result<Self, Error> {
         let file = kind.name(number);
         let damaged = |what| {
             let damage = Damage { file: file.clone(), offset: 0, records: None, what };
             Err(Error::Damaged(damage))
         };
-        let Some(bytes) = bytes.get(..HEAD) else {
+        let Some(bytes) = bytes.get(..HEADER_LENGTH) else {
             return damaged("it is shorter than its head");
         };
         let store = long(bytes, 8);
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn parses_file_names() {
-        for (kind, number) in [(Kind::Segment, 1), (Kind::Snapshot, LAST)] {
-            assert_eq!(Kind::of(&kind.name(number)), Some((kind, number)));
+        for (kind, number) in [(FileKind::Segment, 1), (FileKind::Snapshot, LAST)] {
+            assert_eq!(FileKind::of(&kind.name(number)), Some((kind, number)));
         }
         for name in [
             "lock",
@@ -146,36 +146,36 @@ mod tests {
             "",
             "-",
         ] {
-            assert_eq!(Kind::of(name), None, "{name}");
+            assert_eq!(FileKind::of(name), None, "{name}");
         }
     }
 
     #[test]
     fn round_trips_headers() {
-        let head = Head { kind: Kind::Snapshot, store: 0x1234_5678_9ABC_DEF1, number: 77 };
+        let head = FileHeader { kind: FileKind::Snapshot, store: 0x1234_5678_9ABC_DEF1, number: 77 };
         let bytes = head.to_bytes();
-        assert_eq!(Head::read(&bytes, Kind::Snapshot, 77).ok(), Some(head));
+        assert_eq!(FileHeader::read(&bytes, FileKind::Snapshot, 77).ok(), Some(head));
         let refused = |bytes: &[u8], kind, number| {
-            Head::read(bytes, kind, number).expect_err("it is not whole").to_string()
+            FileHeader::read(bytes, kind, number).expect_err("it is not whole").to_string()
         };
-        assert!(refused(&bytes, Kind::Snapshot, 78).contains("a file of another name"));
-        assert!(refused(&bytes, Kind::Segment, 77).contains("a file of another name"));
-        assert!(refused(&bytes[..31], Kind::Snapshot, 77).contains("shorter than its head"));
-        for place in 0..HEAD * 8 {
+        assert!(refused(&bytes, FileKind::Snapshot, 78).contains("a file of another name"));
+        assert!(refused(&bytes, FileKind::Segment, 77).contains("a file of another name"));
+        assert!(refused(&bytes[..31], FileKind::Snapshot, 77).contains("shorter than its head"));
+        for place in 0..HEADER_LENGTH * 8 {
             let mut bytes = bytes;
             bytes[place / 8] ^= 1 << (place % 8);
-            assert!(refused(&bytes, Kind::Snapshot, 77).contains("its checksum"));
+            assert!(refused(&bytes, FileKind::Snapshot, 77).contains("its checksum"));
         }
     }
 
     #[test]
     fn refuses_a_newer_format_version() {
-        let head = Head { kind: Kind::Segment, store: 1, number: 1 };
+        let head = FileHeader { kind: FileKind::Segment, store: 1, number: 1 };
         let mut bytes = head.to_bytes();
         bytes[24] = 9;
         let check = checksum(1, &[&bytes[..28]]).to_le_bytes();
         bytes[28..].copy_from_slice(&check);
-        let error = Head::read(&bytes, Kind::Segment, 1).expect_err("9 is unknown");
+        let error = FileHeader::read(&bytes, FileKind::Segment, 1).expect_err("9 is unknown");
         assert!(error.to_string().contains("version 9"), "{error}");
     }
 }

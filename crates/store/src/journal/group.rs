@@ -4,22 +4,22 @@ use super::format::{ALIGNMENT, LAST, checksum, long, word};
 use super::{Error, Sequence};
 
 /// The longest group in bytes, with its header; an upper bound for records too.
-pub const LONGEST_GROUP: usize = 64 << 20;
+pub const MAX_GROUP_LENGTH: usize = 64 << 20;
 
 /// The length of a group's header in bytes.
-pub(super) const GROUP_HEAD: usize = 40;
+pub(super) const GROUP_HEADER_LENGTH: usize = 40;
 /// The length of a record's header in bytes.
-pub(super) const RECORD_HEAD: usize = 16;
+pub(super) const RECORD_HEADER_LENGTH: usize = 16;
 /// The length of the shortest encoded record in bytes.
-pub(super) const SHORTEST_RECORD: usize = RECORD_HEAD + ALIGNMENT;
+pub(super) const MIN_RECORD_LENGTH: usize = RECORD_HEADER_LENGTH + ALIGNMENT;
 /// Each record ends with 1 to 8 of these bytes. So a complete group never ends with a zero, and one
 /// whose end was not written always does.
 const FILLER: u8 = 0xFF;
 /// A buffer that a large group has grown above this size is shrunk.
-const KEPT: usize = 1 << 20;
+const MAX_IDLE_BUFFER: usize = 1 << 20;
 
 /// A group that collects records.
-pub(super) struct Draft {
+pub(super) struct GroupBuilder {
     store: u64,
     bytes: Vec<u8>,
     /// The sequence of the next record.
@@ -28,14 +28,14 @@ pub(super) struct Draft {
     first: Sequence,
 }
 
-impl Draft {
+impl GroupBuilder {
     pub(super) fn new(store: u64, first: Sequence) -> Self {
-        Self { store, bytes: vec![0; GROUP_HEAD], next: first, first }
+        Self { store, bytes: vec![0; GROUP_HEADER_LENGTH], next: first, first }
     }
 
     pub(super) fn append(&mut self, record: &[u8]) -> Result<Sequence, Error> {
-        let room = LONGEST_GROUP - self.bytes.len();
-        let room = room.saturating_sub(RECORD_HEAD + ALIGNMENT);
+        let room = MAX_GROUP_LENGTH - self.bytes.len();
+        let room = room.saturating_sub(RECORD_HEADER_LENGTH + ALIGNMENT);
         if record.len() > room {
             return Err(Error::TooLong { length: record.len(), room });
         }
@@ -52,7 +52,7 @@ impl Draft {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.bytes.len() == GROUP_HEAD
+        self.bytes.len() == GROUP_HEADER_LENGTH
     }
 
     /// The sequence of the first record.
@@ -73,7 +73,7 @@ impl Draft {
     /// Completes the header. Returns the bytes to write, and the checksum that the next group
     /// refers to.
     pub(super) fn seal(&mut self, durable: Sequence, previous: u32) -> (&[u8], u32) {
-        let (head, body) = self.bytes.split_at_mut(GROUP_HEAD);
+        let (head, body) = self.bytes.split_at_mut(GROUP_HEADER_LENGTH);
         head[..8].copy_from_slice(&self.store.to_le_bytes());
         head[8..16].copy_from_slice(&self.first.to_le_bytes());
         head[16..24].copy_from_slice(&durable.to_le_bytes());
@@ -92,25 +92,25 @@ impl Draft {
     }
 
     /// Discards the group and frees its sequences.
-    pub(super) fn take_back(&mut self) {
+    pub(super) fn discard(&mut self) {
         self.next = self.first;
         self.clear();
     }
 
     /// Continues an empty group with a higher sequence, after a gap.
-    pub(super) fn go_on_at(&mut self, first: Sequence) {
+    pub(super) fn skip_to(&mut self, first: Sequence) {
         (self.first, self.next) = (first, first);
     }
 
     fn clear(&mut self) {
-        self.bytes.truncate(GROUP_HEAD);
-        self.bytes.shrink_to(KEPT);
+        self.bytes.truncate(GROUP_HEADER_LENGTH);
+        self.bytes.shrink_to(MAX_IDLE_BUFFER);
     }
 }
 
 /// A group's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct GroupHead {
+pub(super) struct GroupHeader {
     /// The sequence of its first record, or of the next one if it is empty.
     pub(super) first: Sequence,
     /// All records up to this one were durable when the group was written.
@@ -125,17 +125,17 @@ pub(super) struct GroupHead {
     pub(super) mark: u32,
 }
 
-impl GroupHead {
+impl GroupHeader {
     /// Parses a header. `None` if the bytes are not an intact header of this store.
     pub(super) fn read(bytes: &[u8], store: u64) -> Option<Self> {
-        let bytes = bytes.get(..GROUP_HEAD)?;
+        let bytes = bytes.get(..GROUP_HEADER_LENGTH)?;
         let mark = word(bytes, 36);
         if long(bytes, 0) != store || checksum(store, &[&bytes[..36]]) != mark {
             return None;
         }
         let length = word(bytes, 24) as usize;
         let (first, durable) = (long(bytes, 8), long(bytes, 16));
-        let is_possible = length <= LONGEST_GROUP - GROUP_HEAD
+        let is_possible = length <= MAX_GROUP_LENGTH - GROUP_HEADER_LENGTH
             && length.is_multiple_of(ALIGNMENT)
             && first <= LAST
             && durable < first;
@@ -175,13 +175,13 @@ impl<'b> Records<'b> {
 
     /// Skips a corrupt record by its length, which may be wrong too. Returns `false` if the length
     /// is out of range.
-    pub(super) fn pass_over(&mut self) -> bool {
+    pub(super) fn skip_corrupt(&mut self) -> bool {
         let rest = &self.bytes[self.at..];
-        if rest.len() < RECORD_HEAD || rest[..RECORD_HEAD] == [0; RECORD_HEAD] {
+        if rest.len() < RECORD_HEADER_LENGTH || rest[..RECORD_HEADER_LENGTH] == [0; RECORD_HEADER_LENGTH] {
             return false;
         }
         let length = word(rest, 0) as usize;
-        let whole = RECORD_HEAD + length + filler(length);
+        let whole = RECORD_HEADER_LENGTH + length + filler(length);
         if whole > rest.len() {
             return false;
         }
@@ -196,16 +196,16 @@ impl<'b> Iterator for Records<'b> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let rest = &self.bytes[self.at..];
-        if rest.len() < RECORD_HEAD {
+        if rest.len() < RECORD_HEADER_LENGTH {
             return None;
         }
         let length = word(rest, 0) as usize;
-        let record = rest.get(RECORD_HEAD..)?.get(..length)?;
+        let record = rest.get(RECORD_HEADER_LENGTH..)?.get(..length)?;
         let check = checksum(self.store, &[&rest[..4], &rest[8..16], record]);
         if check != word(rest, 4) || long(rest, 8) != self.next {
             return None;
         }
-        self.at += (RECORD_HEAD + length + filler(length)).min(rest.len());
+        self.at += (RECORD_HEADER_LENGTH + length + filler(length)).min(rest.len());
         self.next += 1;
         Some((self.next - 1, record))
     }
@@ -228,15 +228,15 @@ mod tests {
         fn round_trips_records(
             records in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..20),
         ) {
-            let mut draft = Draft::new(STORE, 5);
+            let mut draft = GroupBuilder::new(STORE, 5);
             for (index, record) in records.iter().enumerate() {
                 prop_assert_eq!(draft.append(record).ok(), Some(5 + index as u64));
             }
             let (bytes, mark) = draft.seal(4, 99);
             prop_assert!(bytes.len().is_multiple_of(ALIGNMENT));
             prop_assert_eq!(bytes.last(), Some(&FILLER));
-            let (head, body) = bytes.split_at(GROUP_HEAD);
-            let head = GroupHead::read(head, STORE).expect("it was just written");
+            let (head, body) = bytes.split_at(GROUP_HEADER_LENGTH);
+            let head = GroupHeader::read(head, STORE).expect("it was just written");
             prop_assert_eq!((head.first, head.durable, head.previous, head.mark), (5, 4, 99, mark));
             prop_assert_eq!((head.length, head.body), (body.len(), checksum(STORE, &[body])));
             let found: Vec<_> = Records::new(body, STORE, 5).map(|(_, bytes)| bytes).collect();
@@ -245,18 +245,18 @@ mod tests {
 
         #[test]
         fn reads_any_bytes_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            GroupHead::read(&bytes, STORE);
+            GroupHeader::read(&bytes, STORE);
             let mut records = Records::new(&bytes, STORE, 1);
-            while records.next().is_some() || records.pass_over() {}
+            while records.next().is_some() || records.skip_corrupt() {}
             prop_assert!(records.at() <= bytes.len());
         }
     }
 
     #[test]
     fn discarded_group_frees_its_sequences() {
-        let mut draft = Draft::new(STORE, 1);
+        let mut draft = GroupBuilder::new(STORE, 1);
         assert_eq!(draft.append(b"a").ok(), Some(1));
-        draft.take_back();
+        draft.discard();
         assert_eq!(draft.append(b"b").ok(), Some(1));
         draft.begin_next();
         assert_eq!(draft.append(b"c").ok(), Some(2));
@@ -264,8 +264,8 @@ mod tests {
 
     #[test]
     fn rejects_a_long_record_before_copying() {
-        let mut draft = Draft::new(STORE, 1);
-        let record = vec![0; LONGEST_GROUP];
+        let mut draft = GroupBuilder::new(STORE, 1);
+        let record = vec![0; MAX_GROUP_LENGTH];
         assert!(matches!(draft.append(&record), Err(Error::TooLong { .. })));
         assert!(draft.is_empty());
     }

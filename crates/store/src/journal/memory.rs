@@ -1,18 +1,18 @@
 //! A journal without storage: the baseline of measurements, and a test double.
 
-use super::group::Draft;
+use super::group::GroupBuilder;
 use super::{Compaction, Error, Journal, Sequence, SnapshotWriter};
 
 /// A journal that numbers records and discards them.
 pub struct MemoryJournal {
-    draft: Draft,
+    draft: GroupBuilder,
     written: Sequence,
 }
 
 impl MemoryJournal {
     /// Creates an empty journal.
     pub fn new() -> Self {
-        Self { draft: Draft::new(0, 1), written: 0 }
+        Self { draft: GroupBuilder::new(0, 1), written: 0 }
     }
 }
 

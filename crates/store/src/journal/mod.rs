@@ -20,16 +20,16 @@ mod synced;
 
 use std::sync::Arc;
 
-pub use check::{Checked, Finding, Report, check};
+pub use check::{CheckedFile, Finding, Report, check};
 pub use error::{Damage, Error};
 pub use file::{FileJournal, Options};
 pub(crate) use folder::bytes;
-pub use group::LONGEST_GROUP;
+pub use group::MAX_GROUP_LENGTH;
 pub use memory::MemoryJournal;
 pub use open::{Loaded, Opened, Torn, Warning};
 
 pub use repair::{Repair, repair};
-pub use snapshot::LONGEST_BLOCK;
+pub use snapshot::MAX_BLOCK_LENGTH;
 
 use crate::disk::File;
 
@@ -133,7 +133,7 @@ pub type Compaction = Box<dyn FnOnce() -> Result<(), Error> + Send>;
 
 /// A snapshot being written. Dropping it before [`finish`](Self::finish) discards it.
 pub trait SnapshotWriter: Send {
-    /// Adds a block of 1 to [`LONGEST_BLOCK`] bytes.
+    /// Adds a block of 1 to [`MAX_BLOCK_LENGTH`] bytes.
     ///
     /// # Errors
     ///

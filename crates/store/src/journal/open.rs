@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::file::{FileJournal, Options};
-use super::folder::Contents;
-use super::format::{DAMAGED, Kind, LOCK};
+use super::folder::FolderContents;
+use super::format::{DAMAGED, FileKind, LOCK};
 use super::segment::{Segment, Step, Verdict};
 use super::{Damage, Error, Sequence, snapshot, synced};
 use crate::disk::{Folder, Lock, write_all};
@@ -91,8 +91,8 @@ impl FileJournal {
         receive: &mut dyn FnMut(Loaded<'_>) -> Result<(), String>,
     ) -> Result<Opened, Error> {
         let lock = lock(&*folder)?;
-        let contents = Contents::of(&*folder)?;
-        let mut start = Start {
+        let contents = FolderContents::of(&*folder)?;
+        let mut start = Recovery {
             folder: &*folder,
             contents: &contents,
             store: None,
@@ -104,7 +104,7 @@ impl FileJournal {
         };
         let snapshot = start.snapshot()?;
         let (last, tail) = start.segments(snapshot)?;
-        let Start { store, mark, mut warnings, .. } = start;
+        let Recovery { store, mark, mut warnings, .. } = start;
         warnings.extend(mark.fault(store).map(|what| Warning::Mark { what }));
         // Recovery has succeeded; files are changed from here on.
         let mut unsettled = None;
@@ -137,7 +137,7 @@ impl FileJournal {
 
 /// A random number for a new store.
 pub(super) fn new_store(folder: &dyn Folder) -> Result<u64, Error> {
-    let number = folder.chance().map_err(|error| Error::disk("a random number", "get", error))?;
+    let number = folder.random_number().map_err(|error| Error::disk("a random number", "get", error))?;
     // The lowest bit is set, so that the number is never zero: empty space reads as zero.
     Ok(number | 1)
 }
@@ -179,19 +179,19 @@ pub(super) fn settle(segment: &Segment) -> Result<(), Error> {
 const PIECE: usize = 1 << 20;
 
 /// A recovery in progress.
-struct Start<'s> {
+struct Recovery<'s> {
     folder: &'s dyn Folder,
-    contents: &'s Contents,
+    contents: &'s FolderContents,
     /// The number that all files share, once one is read.
     store: Option<u64>,
-    mark: synced::Found,
+    mark: synced::MarkState,
     warnings: Vec<Warning>,
     done: u64,
     all: u64,
     receive: &'s mut dyn FnMut(Loaded<'_>) -> Result<(), String>,
 }
 
-impl Start<'_> {
+impl Recovery<'_> {
     /// Loads the newest intact snapshot, and returns its sequence.
     fn snapshot(&mut self) -> Result<Sequence, Error> {
         for &number in self.contents.snapshots.iter().rev() {
@@ -207,7 +207,7 @@ impl Start<'_> {
                 }
                 Err(error) => return Err(error),
             };
-            self.belongs(head.store, &head.name())?;
+            self.check_store(head.store, &head.name())?;
             self.all = self.size(&head.name())? + self.sizes_from(number + 1)?;
             snapshot::read(self.folder, number, &mut |block| {
                 self.hand_over(Loaded::Block(block))?;
@@ -230,11 +230,11 @@ impl Start<'_> {
             if first > last + 1 {
                 return Err(Error::Damaged(missing(self.folder, last + 1, first - 1)));
             }
-            let name = Kind::Segment.name(first);
+            let name = FileKind::Segment.name(first);
             let file = self.folder.open(&name);
             let file = file.map_err(|error| Error::disk(&name, "open", error))?;
             let mut segment = Segment::open(file, first)?;
-            self.belongs(segment.head.store, &name)?;
+            self.check_store(segment.head.store, &name)?;
             segment.note_synced(newest.max(self.mark.sequence(self.store)), snapshot);
             self.records(&mut segment, snapshot, following)?;
             last = last.max(segment.next() - 1);
@@ -283,7 +283,7 @@ impl Start<'_> {
                         }));
                     }
                 },
-                Step::Bad(bad) => match segment.judge(&bad, following)? {
+                Step::BadGroup(bad) => match segment.judge(&bad, following)? {
                     Verdict::Torn(torn) => {
                         self.warnings.push(Warning::Torn(torn));
                         break;
@@ -317,7 +317,7 @@ impl Start<'_> {
         self.hand_over(Loaded::Progress { done: self.done, all: self.all })
     }
 
-    fn belongs(&mut self, store: u64, file: &str) -> Result<(), Error> {
+    fn check_store(&mut self, store: u64, file: &str) -> Result<(), Error> {
         if *self.store.get_or_insert(store) == store {
             return Ok(());
         }
@@ -328,7 +328,7 @@ impl Start<'_> {
 
     fn sizes_from(&self, sequence: Sequence) -> Result<u64, Error> {
         let names = self.contents.from(sequence).into_iter().map(|(first, _)| first);
-        names.map(|first| self.size(&Kind::Segment.name(first))).sum()
+        names.map(|first| self.size(&FileKind::Segment.name(first))).sum()
     }
 
     fn size(&self, name: &str) -> Result<u64, Error> {

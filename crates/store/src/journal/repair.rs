@@ -9,8 +9,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::check::{Survey, size};
-use super::format::{HEAD, Head, Kind, UNFINISHED, word};
-use super::group::{Draft, SHORTEST_RECORD};
+use super::format::{HEADER_LENGTH, FileHeader, FileKind, UNFINISHED, word};
+use super::group::{GroupBuilder, MIN_RECORD_LENGTH};
 use super::open::{self, aside};
 use super::salvage::{Salvaged, salvage};
 use super::segment::Segment;
@@ -40,7 +40,7 @@ pub struct Repair {
 pub fn repair(folder: &Arc<dyn Folder>) -> Result<Repair, Error> {
     let lock = open::lock(&**folder)?;
     let mut survey = Survey::of(&**folder)?;
-    let mut work = Work { folder: &**folder, done: Repair::default(), useless: Vec::new() };
+    let mut work = RepairRun { folder: &**folder, done: Repair::default(), useless: Vec::new() };
     for name in &survey.contents.unfinished {
         folder.remove(name).map_err(|error| Error::disk(name, "remove", error))?;
     }
@@ -77,7 +77,7 @@ pub fn repair(folder: &Arc<dyn Folder>) -> Result<Repair, Error> {
             // upper bound.
             let beyond = match &segment {
                 None => {
-                    let most = first + size(&**folder, first)? / SHORTEST_RECORD as u64;
+                    let most = first + size(&**folder, first)? / MIN_RECORD_LENGTH as u64;
                     Some(most.max(survey.reaches() + 1))
                 }
                 Some(_) => None,
@@ -98,26 +98,26 @@ pub fn repair(folder: &Arc<dyn Folder>) -> Result<Repair, Error> {
 /// The store's number from the first intact group after a damaged header.
 fn store_of_first_group(folder: &dyn Folder, survey: &Survey) -> Option<u64> {
     survey.contents.segments.iter().find_map(|first| {
-        let file = folder.open(&Kind::Segment.name(*first)).ok()?;
+        let file = folder.open(&FileKind::Segment.name(*first)).ok()?;
         let mut bytes = [0; 8];
-        let read = read_full(&*file, &mut bytes, HEAD as u64).ok()?;
+        let read = read_full(&*file, &mut bytes, HEADER_LENGTH as u64).ok()?;
         let store = u64::from_le_bytes(bytes);
-        let head = Head { kind: Kind::Segment, store, number: *first };
+        let head = FileHeader { kind: FileKind::Segment, store, number: *first };
         let mut segment = Segment::without_head(file, head).ok()?;
-        let found = segment.find_group(HEAD as u64).ok()?;
+        let found = segment.find_group(HEADER_LENGTH as u64).ok()?;
         (read == bytes.len() && store != 0 && found.is_some()).then_some(store)
     })
 }
 
 /// A repair in progress.
-struct Work<'f> {
+struct RepairRun<'f> {
     folder: &'f dyn Folder,
     done: Repair,
     /// Damaged snapshots that are not needed.
     useless: Vec<String>,
 }
 
-impl Work<'_> {
+impl RepairRun<'_> {
     /// Determines which damaged snapshots are obsolete. If no intact one exists and the journal
     /// does not begin with the first record, rewrites the newest with the blocks that can be read.
     fn snapshots(
@@ -130,7 +130,7 @@ impl Work<'_> {
         let newest = survey.snapshots.last().map(|(number, _)| *number);
         for (number, found) in &survey.snapshots {
             let Err(damage) = found else { continue };
-            let name = Kind::Snapshot.name(*number);
+            let name = FileKind::Snapshot.name(*number);
             self.done.damages.push(damage.clone());
             let store = survey.store;
             if let (true, true, Some(store)) = (is_needed, newest == Some(*number), store) {
@@ -176,17 +176,17 @@ impl Work<'_> {
         first: Sequence,
         following: Option<Sequence>,
     ) -> Result<(), Error> {
-        let name = Kind::Segment.name(first);
+        let name = FileKind::Segment.name(first);
         let unfinished = name.clone() + UNFINISHED;
-        let head = Head { kind: Kind::Segment, store, number: first };
+        let head = FileHeader { kind: FileKind::Segment, store, number: first };
         let file = self.folder.create(&unfinished);
         let file = file.map_err(|error| Error::disk(&unfinished, "make", error))?;
         let mut writer = Rewriter {
             name: &unfinished,
             file: &*file,
             at: 0,
-            previous: word(&head.to_bytes(), HEAD - 4),
-            draft: Draft::new(store, first),
+            previous: word(&head.to_bytes(), HEADER_LENGTH - 4),
+            draft: GroupBuilder::new(store, first),
             lost: Vec::new(),
         };
         writer.write(&head.to_bytes())?;
@@ -254,7 +254,7 @@ struct Rewriter<'w> {
     file: &'w dyn File,
     at: u64,
     previous: u32,
-    draft: Draft,
+    draft: GroupBuilder,
     lost: Vec<RangeInclusive<Sequence>>,
 }
 
@@ -275,7 +275,7 @@ impl Rewriter<'_> {
         }
         self.flush()?;
         self.lost.push(next..=first - 1);
-        self.draft.go_on_at(first);
+        self.draft.skip_to(first);
         self.seal()
     }
 

@@ -1,8 +1,8 @@
 //! Reading a damaged segment: recovers every record that is intact.
 
-use super::group::{GROUP_HEAD, LONGEST_GROUP, Records, SHORTEST_RECORD};
+use super::group::{GROUP_HEADER_LENGTH, MAX_GROUP_LENGTH, Records, MIN_RECORD_LENGTH};
 use super::open::Torn;
-use super::segment::{Bad, Segment, Step, Verdict};
+use super::segment::{BadGroup, Segment, Step, Verdict};
 use super::{Damage, Error, Sequence};
 
 /// An event during a scan of a segment, in order.
@@ -48,13 +48,13 @@ pub(super) fn salvage(
                 }
                 return Ok(());
             }
-            Step::Bad(bad) => bad,
+            Step::BadGroup(bad) => bad,
         };
         match segment.judge(&bad, following)? {
             Verdict::Torn(torn) => return receive(Salvaged::Torn(torn)),
             Verdict::Damaged(damage) => receive(Salvaged::Damaged(damage))?,
         }
-        match pass_over(segment, &bad, receive)? {
+        match skip_corrupt(segment, &bad, receive)? {
             None => {}
             Some(_) if following.is_some() => return Ok(()),
             Some(beyond) => return receive(Salvaged::Lost(beyond)),
@@ -65,15 +65,15 @@ pub(super) fn salvage(
 
 /// Recovers the intact records of a bad group and moves to the next group. Without a next group,
 /// returns a number above all lost records.
-fn pass_over(
+fn skip_corrupt(
     segment: &mut Segment,
-    bad: &Bad,
+    bad: &BadGroup,
     receive: &mut dyn FnMut(Salvaged<'_>) -> Result<(), Error>,
 ) -> Result<Option<Sequence>, Error> {
     let (store, mut next) = (segment.head.store, segment.next());
-    let mut behind = segment.find_group(bad.at + GROUP_HEAD as u64)?;
+    let mut behind = segment.find_group(bad.at + GROUP_HEADER_LENGTH as u64)?;
     let end = behind.map_or(segment.size(), |(at, _)| at);
-    let room = end.saturating_sub(bad.at + GROUP_HEAD as u64).min(LONGEST_GROUP as u64) as usize;
+    let room = end.saturating_sub(bad.at + GROUP_HEADER_LENGTH as u64).min(MAX_GROUP_LENGTH as u64) as usize;
     let first = bad.head.map_or(next, |head| head.first);
     let mut body = segment.body(bad.at, bad.head.map_or(room, |head| head.length.min(room)))?;
     if bad.head.is_none() {
@@ -88,11 +88,11 @@ fn pass_over(
                 next = sequence + 1;
             }
         }
-        if !records.pass_over() {
+        if !records.skip_corrupt() {
             break;
         }
     }
-    let unread = (body.len() - records.at()) / SHORTEST_RECORD;
+    let unread = (body.len() - records.at()) / MIN_RECORD_LENGTH;
     let beyond = next.max(records.next_sequence() + unread as u64);
     while let Some((at, head)) = behind {
         if head.first >= next {
@@ -102,7 +102,7 @@ fn pass_over(
             }
             return Ok(None);
         }
-        behind = segment.find_group(at + GROUP_HEAD as u64)?;
+        behind = segment.find_group(at + GROUP_HEADER_LENGTH as u64)?;
     }
     Ok(Some(beyond))
 }

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
-use super::format::{ALIGNMENT, HEAD, Head, Kind, SECTOR, checksum, long, word};
-use super::group::{GROUP_HEAD, GroupHead, Records};
+use super::format::{ALIGNMENT, HEADER_LENGTH, FileHeader, FileKind, SECTOR, checksum, long, word};
+use super::group::{GROUP_HEADER_LENGTH, GroupHeader, Records};
 use super::open::Torn;
 use super::{Damage, Error, Sequence};
 use crate::disk::{File, read_full};
@@ -17,7 +17,7 @@ use crate::disk::{File, read_full};
 /// A reader of a segment's groups.
 pub(super) struct Segment {
     pub(super) file: Box<dyn File>,
-    pub(super) head: Head,
+    pub(super) head: FileHeader,
     name: String,
     size: u64,
     /// The offset of the next group.
@@ -32,7 +32,7 @@ pub(super) struct Segment {
     synced: Sequence,
     /// Groups that no durable mark so far covers: the last sequence and the offset of each.
     unsettled: VecDeque<(Sequence, u64)>,
-    window: Window,
+    window: ReadBuffer,
 }
 
 /// The result of reading at a group's offset.
@@ -44,16 +44,16 @@ pub(super) enum Step<'b> {
     /// The end of the written data.
     End,
     /// A corrupt group.
-    Bad(Bad),
+    BadGroup(BadGroup),
 }
 
 /// A corrupt group.
 #[derive(Clone, Copy)]
-pub(super) struct Bad {
+pub(super) struct BadGroup {
     /// The group's offset.
     pub(super) at: u64,
     /// The group's header, if it is intact.
-    pub(super) head: Option<GroupHead>,
+    pub(super) head: Option<GroupHeader>,
     what: &'static str,
 }
 
@@ -68,35 +68,35 @@ pub(super) enum Verdict {
 impl Segment {
     /// Opens the segment whose first record has this sequence.
     pub(super) fn open(file: Box<dyn File>, first: Sequence) -> Result<Self, Error> {
-        let name = Kind::Segment.name(first);
-        let mut bytes = [0; HEAD];
+        let name = FileKind::Segment.name(first);
+        let mut bytes = [0; HEADER_LENGTH];
         let read = |error| Error::disk(&name, "read", error);
         let length = read_full(&*file, &mut bytes, 0).map_err(read)?;
-        let head = Head::read(&bytes[..length], Kind::Segment, first)?;
+        let head = FileHeader::read(&bytes[..length], FileKind::Segment, first)?;
         let size = file.size().map_err(read)?;
-        Ok(Self::at_head(file, head, size, word(&bytes, HEAD - 4)))
+        Ok(Self::at_head(file, head, size, word(&bytes, HEADER_LENGTH - 4)))
     }
 
     /// Opens a segment whose header is damaged; the first group is assumed to follow it.
-    pub(super) fn without_head(file: Box<dyn File>, head: Head) -> Result<Self, Error> {
+    pub(super) fn without_head(file: Box<dyn File>, head: FileHeader) -> Result<Self, Error> {
         let size = file.size().map_err(|error| Error::disk(&head.name(), "read", error))?;
-        let previous = word(&head.to_bytes(), HEAD - 4);
+        let previous = word(&head.to_bytes(), HEADER_LENGTH - 4);
         Ok(Self::at_head(file, head, size, previous))
     }
 
-    fn at_head(file: Box<dyn File>, head: Head, size: u64, previous: u32) -> Self {
+    fn at_head(file: Box<dyn File>, head: FileHeader, size: u64, previous: u32) -> Self {
         Self {
             file,
             head,
             name: head.name(),
             size,
-            at: HEAD as u64,
+            at: HEADER_LENGTH as u64,
             next: head.number,
             previous,
             durable: head.number.saturating_sub(1),
             synced: 0,
             unsettled: VecDeque::new(),
-            window: Window::default(),
+            window: ReadBuffer::default(),
         }
     }
 
@@ -139,25 +139,25 @@ impl Segment {
         self.unsettled.front().map_or(self.at, |(_, at)| *at)..self.at
     }
 
-    /// Reads the next group. After `End` or `Bad` the position stays the same.
+    /// Reads the next group. After `End` or `BadGroup` the position stays the same.
     pub(super) fn step(&mut self) -> Result<Step<'_>, Error> {
         let (at, store) = (self.at, self.head.store);
-        let bytes = self.read(at, GROUP_HEAD)?;
-        let Some(head) = GroupHead::read(bytes, store) else {
+        let bytes = self.read(at, GROUP_HEADER_LENGTH)?;
+        let Some(head) = GroupHeader::read(bytes, store) else {
             if self.is_zero(at)? {
                 return Ok(Step::End);
             }
-            return Ok(Step::Bad(Bad { at, head: None, what: "a group's head is not whole" }));
+            return Ok(Step::BadGroup(BadGroup { at, head: None, what: "a group's head is not whole" }));
         };
-        let bad = |what| Ok(Step::Bad(Bad { at, head: Some(head), what }));
+        let bad = |what| Ok(Step::BadGroup(BadGroup { at, head: Some(head), what }));
         if head.previous != self.previous {
             return bad("a group does not follow the one before it");
         }
         if head.first < self.next || (head.first > self.next && head.length > 0) {
             return bad("a group's numbers do not follow the ones before it");
         }
-        let end = at + (GROUP_HEAD + head.length) as u64;
-        let body = self.read(at + GROUP_HEAD as u64, head.length)?;
+        let end = at + (GROUP_HEADER_LENGTH + head.length) as u64;
+        let body = self.read(at + GROUP_HEADER_LENGTH as u64, head.length)?;
         if body.len() < head.length {
             return bad("the file ends within a group");
         }
@@ -176,11 +176,11 @@ impl Segment {
         if head.first > before {
             return Ok(Step::Lost(head.first));
         }
-        let body = self.window.slice(at + GROUP_HEAD as u64, head.length);
+        let body = self.window.slice(at + GROUP_HEADER_LENGTH as u64, head.length);
         Ok(Step::Group(Records::new(body, store, head.first)))
     }
 
-    fn advance(&mut self, end: u64, next: Sequence, head: &GroupHead) {
+    fn advance(&mut self, end: u64, next: Sequence, head: &GroupHeader) {
         if next > head.first {
             self.unsettled.push_back((next - 1, self.at));
         }
@@ -201,7 +201,7 @@ impl Segment {
     ///   whole sectors, or everything after some byte.
     pub(super) fn judge(
         &mut self,
-        bad: &Bad,
+        bad: &BadGroup,
         following: Option<Sequence>,
     ) -> Result<Verdict, Error> {
         let mut behind = None;
@@ -230,52 +230,52 @@ impl Segment {
     }
 
     /// The next offset from `from` on with an intact group header.
-    pub(super) fn find_group(&mut self, from: u64) -> Result<Option<(u64, GroupHead)>, Error> {
+    pub(super) fn find_group(&mut self, from: u64) -> Result<Option<(u64, GroupHeader)>, Error> {
         let store = self.head.store;
         let mut at = from;
-        while at + GROUP_HEAD as u64 <= self.size {
+        while at + GROUP_HEADER_LENGTH as u64 <= self.size {
             // Search the buffered bytes first: with many small groups, reading a whole piece for
             // each would repeat most of the reads.
             let here = self.window.behind(at);
-            let bytes = self.read(at, if here < GROUP_HEAD { PIECE } else { here })?;
-            let places = (0..bytes.len().saturating_sub(GROUP_HEAD - 1)).step_by(ALIGNMENT);
+            let bytes = self.read(at, if here < GROUP_HEADER_LENGTH { PIECE } else { here })?;
+            let places = (0..bytes.len().saturating_sub(GROUP_HEADER_LENGTH - 1)).step_by(ALIGNMENT);
             for place in places {
                 if long(bytes, place) != store {
                     continue;
                 }
-                if let Some(head) = GroupHead::read(&bytes[place..], store) {
+                if let Some(head) = GroupHeader::read(&bytes[place..], store) {
                     return Ok(Some((at + place as u64, head)));
                 }
             }
-            let passed = bytes.len().saturating_sub(GROUP_HEAD - 1).next_multiple_of(ALIGNMENT);
+            let passed = bytes.len().saturating_sub(GROUP_HEADER_LENGTH - 1).next_multiple_of(ALIGNMENT);
             at += passed.max(ALIGNMENT) as u64;
         }
         Ok(None)
     }
 
     /// Continues at a group that [`find_group`](Self::find_group) has found, whatever precedes it.
-    pub(super) fn resume(&mut self, at: u64, head: &GroupHead) {
+    pub(super) fn resume(&mut self, at: u64, head: &GroupHeader) {
         (self.at, self.next, self.previous) = (at, head.first, head.previous);
     }
 
     /// The bytes of a bad group's records, as far as the file contains them.
     pub(super) fn body(&mut self, at: u64, length: usize) -> Result<&[u8], Error> {
-        self.read(at + GROUP_HEAD as u64, length)
+        self.read(at + GROUP_HEADER_LENGTH as u64, length)
     }
 
     /// Whether these bytes look like an interrupted write.
-    fn is_torn(&mut self, bad: &Bad) -> Result<bool, Error> {
+    fn is_torn(&mut self, bad: &BadGroup) -> Result<bool, Error> {
         let store = self.head.store;
         let Some(head) = bad.head else {
-            let bytes = self.read(bad.at, GROUP_HEAD)?;
+            let bytes = self.read(bad.at, GROUP_HEADER_LENGTH)?;
             let written = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-            let was_cut = written < GROUP_HEAD && bytes.len() == GROUP_HEAD;
+            let was_cut = written < GROUP_HEADER_LENGTH && bytes.len() == GROUP_HEADER_LENGTH;
             if has_lost_sector(bytes, bad.at, 0) {
                 return Ok(true);
             }
             return Ok(was_cut && self.is_zero(bad.at + written as u64)?);
         };
-        let at = bad.at + GROUP_HEAD as u64;
+        let at = bad.at + GROUP_HEADER_LENGTH as u64;
         let body = self.read(at, head.length)?;
         if body.len() < head.length || checksum(store, &[body]) == head.body {
             return Ok(false);
@@ -315,12 +315,12 @@ const PIECE: usize = 256 * 1024;
 
 /// A buffered part of a file, so that short groups need no system call each.
 #[derive(Default)]
-struct Window {
+struct ReadBuffer {
     bytes: Vec<u8>,
     at: u64,
 }
 
-impl Window {
+impl ReadBuffer {
     /// Buffers at least `length` bytes at `at`, and more if the remaining `rest` of the file has
     /// them.
     fn fill(&mut self, file: &dyn File, at: u64, length: usize, rest: u64) -> io::Result<()> {

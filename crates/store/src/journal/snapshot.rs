@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::format::{HEAD, Head, Kind, UNFINISHED, checksum, long, word};
+use super::format::{HEADER_LENGTH, FileHeader, FileKind, UNFINISHED, checksum, long, word};
 use super::{Damage, Error, Sequence, SnapshotWriter};
 use crate::disk::{File, Folder, Lock, read_full, write_all};
 
 /// The longest block of a snapshot in bytes.
-pub const LONGEST_BLOCK: usize = 16 << 20;
+pub const MAX_BLOCK_LENGTH: usize = 16 << 20;
 
 /// The length of a block's header in bytes.
-const BLOCK_HEAD: usize = 8;
+const BLOCK_HEADER_LENGTH: usize = 8;
 /// The length of a snapshot's trailer in bytes.
-const END: usize = BLOCK_HEAD + 16;
+const TRAILER_LENGTH: usize = BLOCK_HEADER_LENGTH + 16;
 /// The bytes of one write.
 const PIECE: usize = 1 << 20;
 /// The bytes of one sync. Larger syncs would delay the journal's own: 8 MiB take 25 ms on a disk of
@@ -25,19 +25,19 @@ pub(super) struct Writer {
     /// Keeps the folder locked while the snapshot is written.
     _lock: Arc<dyn Lock>,
     file: Box<dyn File>,
-    head: Head,
+    head: FileHeader,
     /// Bytes not written yet.
     bytes: Vec<u8>,
     at: u64,
     /// The offset up to which the file is durable.
     synced: u64,
-    tally: Tally,
+    totals: Totals,
     is_finished: bool,
 }
 
 /// The totals of the blocks so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct Totals {
     pub(super) blocks: u64,
     /// The total length of the blocks, without their headers.
     pub(super) bytes: u64,
@@ -50,11 +50,11 @@ impl Writer {
         store: u64,
         sequence: Sequence,
     ) -> Result<Self, Error> {
-        let head = Head { kind: Kind::Snapshot, store, number: sequence };
+        let head = FileHeader { kind: FileKind::Snapshot, store, number: sequence };
         let name = head.name() + UNFINISHED;
         let file = folder.create(&name).map_err(|error| Error::disk(&name, "make", error))?;
         let bytes = head.to_bytes().to_vec();
-        let tally = Tally::default();
+        let totals = Totals::default();
         Ok(Self {
             folder,
             _lock: lock,
@@ -63,7 +63,7 @@ impl Writer {
             bytes,
             at: 0,
             synced: 0,
-            tally,
+            totals,
             is_finished: false,
         })
     }
@@ -89,18 +89,18 @@ impl Writer {
 
 impl SnapshotWriter for Writer {
     fn block(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        if bytes.is_empty() || bytes.len() > LONGEST_BLOCK {
-            return Err(Error::TooLong { length: bytes.len(), room: LONGEST_BLOCK });
+        if bytes.is_empty() || bytes.len() > MAX_BLOCK_LENGTH {
+            return Err(Error::TooLong { length: bytes.len(), room: MAX_BLOCK_LENGTH });
         }
-        self.bytes.extend_from_slice(&block_head(self.head, self.tally.blocks, bytes));
+        self.bytes.extend_from_slice(&block_head(self.head, self.totals.blocks, bytes));
         self.bytes.extend_from_slice(bytes);
-        self.tally.blocks += 1;
-        self.tally.bytes += bytes.len() as u64;
+        self.totals.blocks += 1;
+        self.totals.bytes += bytes.len() as u64;
         if self.bytes.len() >= PIECE { self.flush() } else { Ok(()) }
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), Error> {
-        self.bytes.extend_from_slice(&end(self.head, self.tally));
+        self.bytes.extend_from_slice(&end(self.head, self.totals));
         self.flush()?;
         self.file.sync_all().map_err(|error| self.fault("sync", error))?;
         let name = self.head.name();
@@ -133,7 +133,7 @@ pub(super) fn read(
     folder: &dyn Folder,
     number: Sequence,
     receive: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
-) -> Result<(Head, Tally), Error> {
+) -> Result<(FileHeader, Totals), Error> {
     read_over(folder, number, receive, &mut |damage| Err(Error::Damaged(damage)))
 }
 
@@ -143,47 +143,47 @@ pub(super) fn read_over(
     number: Sequence,
     receive: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
     pass: &mut dyn FnMut(Damage) -> Result<(), Error>,
-) -> Result<(Head, Tally), Error> {
-    let name = Kind::Snapshot.name(number);
+) -> Result<(FileHeader, Totals), Error> {
+    let name = FileKind::Snapshot.name(number);
     let fault = |error| Error::disk(&name, "read", error);
     let file = folder.open(&name).map_err(fault)?;
     let size = file.size().map_err(fault)?;
     let mut source =
-        Source { file: &*file, name: &name, size, at: 0, piece: Vec::new(), passed: 0 };
-    let bytes = source.take(HEAD.min(size as usize))?;
-    let head = Head::read(bytes, Kind::Snapshot, number)?;
-    let mut tally = Tally::default();
+        BlockReader { file: &*file, name: &name, size, at: 0, piece: Vec::new(), passed: 0 };
+    let bytes = source.take(HEADER_LENGTH.min(size as usize))?;
+    let head = FileHeader::read(bytes, FileKind::Snapshot, number)?;
+    let mut totals = Totals::default();
     let mut block = Vec::new();
     loop {
         let begin = source.at;
         let damage = |what| Damage { file: name.clone(), offset: begin, records: None, what };
         let damaged = |what| Err(Error::Damaged(damage(what)));
-        if size - begin < BLOCK_HEAD as u64 {
+        if size - begin < BLOCK_HEADER_LENGTH as u64 {
             return damaged("it ends where a block should begin");
         }
-        let mut start = [0; BLOCK_HEAD];
-        start.copy_from_slice(source.take(BLOCK_HEAD)?);
+        let mut start = [0; BLOCK_HEADER_LENGTH];
+        start.copy_from_slice(source.take(BLOCK_HEADER_LENGTH)?);
         let length = word(&start, 0) as usize;
         if length == 0 {
             let rest = size - begin;
-            if rest != END as u64 {
+            if rest != TRAILER_LENGTH as u64 {
                 return damaged("its end is not where it says");
             }
-            let counts = source.take(END - BLOCK_HEAD)?;
-            let told = Tally { blocks: long(counts, 0), bytes: long(counts, 8) };
-            if end(head, told)[..BLOCK_HEAD] != start || told != tally {
+            let counts = source.take(TRAILER_LENGTH - BLOCK_HEADER_LENGTH)?;
+            let told = Totals { blocks: long(counts, 0), bytes: long(counts, 8) };
+            if end(head, told)[..BLOCK_HEADER_LENGTH] != start || told != totals {
                 return damaged("its end does not match what is before it");
             }
-            return Ok((head, tally));
+            return Ok((head, totals));
         }
-        if length > LONGEST_BLOCK || length as u64 > size - source.at {
+        if length > MAX_BLOCK_LENGTH || length as u64 > size - source.at {
             return damaged("a block is longer than what is left");
         }
         block.clear();
         block.extend_from_slice(source.take(length)?);
-        let is_whole = block_head(head, tally.blocks, &block) == start;
-        tally.blocks += 1;
-        tally.bytes += length as u64;
+        let is_whole = block_head(head, totals.blocks, &block) == start;
+        totals.blocks += 1;
+        totals.bytes += length as u64;
         if is_whole {
             receive(&block)?;
         } else {
@@ -192,27 +192,27 @@ pub(super) fn read_over(
     }
 }
 
-fn block_head(head: Head, index: u64, bytes: &[u8]) -> [u8; BLOCK_HEAD] {
+fn block_head(head: FileHeader, index: u64, bytes: &[u8]) -> [u8; BLOCK_HEADER_LENGTH] {
     let length = (bytes.len() as u32).to_le_bytes();
     let (number, index) = (head.number.to_le_bytes(), index.to_le_bytes());
     let check = checksum(head.store, &[&number, &index, &length, bytes]);
-    let mut begin = [0; BLOCK_HEAD];
+    let mut begin = [0; BLOCK_HEADER_LENGTH];
     begin[..4].copy_from_slice(&length);
     begin[4..].copy_from_slice(&check.to_le_bytes());
     begin
 }
 
-fn end(head: Head, tally: Tally) -> [u8; END] {
-    let mut end = [0; END];
-    end[8..16].copy_from_slice(&tally.blocks.to_le_bytes());
-    end[16..].copy_from_slice(&tally.bytes.to_le_bytes());
+fn end(head: FileHeader, totals: Totals) -> [u8; TRAILER_LENGTH] {
+    let mut end = [0; TRAILER_LENGTH];
+    end[8..16].copy_from_slice(&totals.blocks.to_le_bytes());
+    end[16..].copy_from_slice(&totals.bytes.to_le_bytes());
     let check = checksum(head.store, &[&head.number.to_le_bytes(), &[0; 4], &end[8..]]);
     end[4..8].copy_from_slice(&check.to_le_bytes());
     end
 }
 
 /// A sequential reader of a file.
-struct Source<'f> {
+struct BlockReader<'f> {
     file: &'f dyn File,
     name: &'f str,
     size: u64,
@@ -223,7 +223,7 @@ struct Source<'f> {
     passed: usize,
 }
 
-impl Source<'_> {
+impl BlockReader<'_> {
     /// The next bytes, which must be within the file.
     fn take(&mut self, length: usize) -> Result<&[u8], Error> {
         if self.piece.len() - self.passed < length {

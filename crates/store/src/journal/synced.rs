@@ -8,7 +8,7 @@
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-use super::format::{HEAD, LAST, VERSION, checksum, long, word};
+use super::format::{HEADER_LENGTH, LAST, VERSION, checksum, long, word};
 use super::{Error, Sequence};
 use crate::disk::{File, Folder, read_full, write_all};
 
@@ -27,9 +27,9 @@ pub(super) struct SyncedMark {
 
 /// The mark as a start reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Found {
+pub(super) enum MarkState {
     /// The file is missing: an earlier version wrote the journal, or no sync has happened.
-    Nothing,
+    Missing,
     /// All records up to `sequence` of the store were synced.
     Mark {
         store: u64,
@@ -45,7 +45,7 @@ impl SyncedMark {
             Err(error) if error.kind() == ErrorKind::NotFound => folder.create(NAME)?,
             opened => opened?,
         };
-        if file.size()? > HEAD as u64 {
+        if file.size()? > HEADER_LENGTH as u64 {
             file.truncate(0)?;
         }
         Ok(Self { file: file.into(), store, is_unsynced: false })
@@ -64,7 +64,7 @@ impl SyncedMark {
     }
 }
 
-impl Found {
+impl MarkState {
     /// The last record of this store that is known to have been synced, or 0 without a valid mark.
     /// If no other file identifies the store, the mark is accepted.
     pub(super) fn sequence(self, of: Option<u64>) -> Sequence {
@@ -98,40 +98,40 @@ impl Found {
 /// # Errors
 ///
 /// [`Error::Disk`] if the file exists and cannot be read, [`Error::Version`].
-pub(super) fn read(folder: &dyn Folder) -> Result<Found, Error> {
+pub(super) fn read(folder: &dyn Folder) -> Result<MarkState, Error> {
     let fault = |error| Error::disk(NAME, "read", error);
     let file = match folder.open(NAME) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(MarkState::Missing),
         opened => opened.map_err(fault)?,
     };
     // One extra byte detects a file that is too long.
-    let mut bytes = [0; HEAD + 1];
+    let mut bytes = [0; HEADER_LENGTH + 1];
     let length = read_full(&*file, &mut bytes, 0).map_err(fault)?;
     // The power failed before the first mark reached the disk.
-    if length <= HEAD && bytes == [0; HEAD + 1] {
-        return Ok(Found::Nothing);
+    if length <= HEADER_LENGTH && bytes == [0; HEADER_LENGTH + 1] {
+        return Ok(MarkState::Missing);
     }
     let store = long(&bytes, 8);
-    if length != HEAD || checksum(store, &[&bytes[..28]]) != word(&bytes, 28) {
-        return Ok(Found::Unreadable("it does not match its checksum"));
+    if length != HEADER_LENGTH || checksum(store, &[&bytes[..28]]) != word(&bytes, 28) {
+        return Ok(MarkState::Unreadable("it does not match its checksum"));
     }
     let found = word(&bytes, 24);
     if found != VERSION {
         return Err(Error::Version { file: NAME.to_owned(), found });
     }
     if bytes[..8] != *MAGIC {
-        return Ok(Found::Unreadable("it is a file of another kind"));
+        return Ok(MarkState::Unreadable("it is a file of another kind"));
     }
     let sequence = long(&bytes, 16);
     // A repair must be able to write the next sequence.
     if sequence >= LAST {
-        return Ok(Found::Unreadable("it names a record that no journal has"));
+        return Ok(MarkState::Unreadable("it names a record that no journal has"));
     }
-    Ok(Found::Mark { store, sequence })
+    Ok(MarkState::Mark { store, sequence })
 }
 
-fn to_bytes(store: u64, sequence: Sequence) -> [u8; HEAD] {
-    let mut bytes = [0; HEAD];
+fn to_bytes(store: u64, sequence: Sequence) -> [u8; HEADER_LENGTH] {
+    let mut bytes = [0; HEADER_LENGTH];
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8..16].copy_from_slice(&store.to_le_bytes());
     bytes[16..24].copy_from_slice(&sequence.to_le_bytes());
@@ -149,15 +149,15 @@ mod tests {
     #[test]
     fn reads_the_last_mark_that_was_set() {
         let folder = SimulatedFolder::new(1, 1 << 20);
-        assert_eq!(read(&folder).ok(), Some(Found::Nothing));
+        assert_eq!(read(&folder).ok(), Some(MarkState::Missing));
         let mut mark = SyncedMark::open(&folder, 7).unwrap();
-        assert_eq!(read(&folder).ok(), Some(Found::Nothing));
+        assert_eq!(read(&folder).ok(), Some(MarkState::Missing));
         assert!(mark.take_unsynced().is_none());
         mark.set(3);
         mark.set(5);
         assert!(mark.take_unsynced().is_some() && mark.take_unsynced().is_none());
         let found = read(&folder).unwrap();
-        assert_eq!(found, Found::Mark { store: 7, sequence: 5 });
+        assert_eq!(found, MarkState::Mark { store: 7, sequence: 5 });
         assert_eq!(
             (found.sequence(Some(7)), found.sequence(Some(8)), found.sequence(None)),
             (5, 0, 5)
@@ -166,27 +166,27 @@ mod tests {
         assert_eq!(found.fault(Some(8)), Some("it belongs to another store"));
         // The next process uses the same file.
         SyncedMark::open(&folder, 7).unwrap().set(6);
-        assert_eq!(read(&folder).ok(), Some(Found::Mark { store: 7, sequence: 6 }));
+        assert_eq!(read(&folder).ok(), Some(MarkState::Mark { store: 7, sequence: 6 }));
     }
 
     #[test]
     fn ignores_a_corrupt_mark() {
         let folder = SimulatedFolder::new(1, 1 << 20);
         let whole = to_bytes(7, 5);
-        for bit in 0..8 * HEAD {
+        for bit in 0..8 * HEADER_LENGTH {
             let mut bytes = whole;
             bytes[bit / 8] ^= 1 << (bit % 8);
             folder.put(NAME, &bytes);
-            assert!(matches!(read(&folder), Ok(Found::Unreadable(_))), "{bit}");
+            assert!(matches!(read(&folder), Ok(MarkState::Unreadable(_))), "{bit}");
         }
-        for bytes in [&whole[..31], &[&whole[..], &[0]].concat(), &[0; HEAD + 1]] {
+        for bytes in [&whole[..31], &[&whole[..], &[0]].concat(), &[0; HEADER_LENGTH + 1]] {
             folder.put(NAME, bytes);
-            assert!(matches!(read(&folder), Ok(Found::Unreadable(_))));
+            assert!(matches!(read(&folder), Ok(MarkState::Unreadable(_))));
             SyncedMark::open(&folder, 7).unwrap().set(6);
-            assert_eq!(read(&folder).ok(), Some(Found::Mark { store: 7, sequence: 6 }));
+            assert_eq!(read(&folder).ok(), Some(MarkState::Mark { store: 7, sequence: 6 }));
         }
-        folder.put(NAME, &[0; HEAD]);
-        assert_eq!(read(&folder).ok(), Some(Found::Nothing));
+        folder.put(NAME, &[0; HEADER_LENGTH]);
+        assert_eq!(read(&folder).ok(), Some(MarkState::Missing));
     }
 
     /// Symptom: a repair panicked. Cause: a mark with the highest sequence, which has no successor.
@@ -195,9 +195,9 @@ mod tests {
     fn refuses_a_sequence_out_of_range() {
         let folder = SimulatedFolder::new(1, 1 << 20);
         for (sequence, found) in [
-            (LAST - 1, Found::Mark { store: 7, sequence: LAST - 1 }),
-            (LAST, Found::Unreadable("it names a record that no journal has")),
-            (u64::MAX, Found::Unreadable("it names a record that no journal has")),
+            (LAST - 1, MarkState::Mark { store: 7, sequence: LAST - 1 }),
+            (LAST, MarkState::Unreadable("it names a record that no journal has")),
+            (u64::MAX, MarkState::Unreadable("it names a record that no journal has")),
         ] {
             folder.put(NAME, &to_bytes(7, sequence));
             assert_eq!(read(&folder).ok(), Some(found));

@@ -462,7 +462,7 @@ impl Older {
     fn put(store: &Store, names: &[&str]) {
         for name in names {
             let mut change = store.begin();
-            let values = [Value::Text(name), Value::Whole(44)];
+            let values = [Value::Text(name), Value::Integer(44)];
             let row = change.definitions[0].layout.write(&values);
             let id = add_id(store);
             change.write(Write { table: 0, id, row: Some(row) });
@@ -526,7 +526,7 @@ fn rejects_changes_on_a_full_disk_and_resumes() {
     let long = "a".repeat(1 << 20);
     let put = || {
         let mut change = store.begin();
-        let row = change.definitions[0].layout.write(&[Value::Text(&long), Value::Whole(44)]);
+        let row = change.definitions[0].layout.write(&[Value::Text(&long), Value::Integer(44)]);
         change.write(Write { table: 0, id: add_id(&store), row: Some(row) });
         store.commit(change).and_then(Pending::wait)
     };
@@ -584,7 +584,7 @@ fn reopens_a_folder_after_close() {
     }
     let names = || crate::disk::Folder::list(&disk).unwrap();
     while !names().iter().any(|name| name.starts_with("snapshot-")) {
-        assert_eq!(store.image_failure(), None);
+        assert_eq!(store.checkpoint_failure(), None);
         thread::yield_now();
     }
     store.close();
@@ -614,7 +614,7 @@ fn checkpoints_rows_of_any_length() {
         names.iter().any(|name| name.starts_with("snapshot-") && !name.ends_with("new"))
     };
     while !has_image() {
-        assert_eq!(store.image_failure(), None);
+        assert_eq!(store.checkpoint_failure(), None);
         thread::yield_now();
     }
     put(7).unwrap();
@@ -632,9 +632,9 @@ fn recorder_notes_reads_of_its_own_run_only() {
     store.observe(move |changes| tell.send(Changes::clone(changes)).unwrap());
     let (recorder, other) = (Recorder::default(), Recorder::default());
     let before = store.read();
-    let (within, change) = recorder.around(|| (store.read(), store.begin()));
-    let of_another = recorder.around(|| other.around(|| store.read()));
-    let unnoted = recorder.around(|| store.read().without_notes());
+    let (within, change) = recorder.scope(|| (store.read(), store.begin()));
+    let of_another = recorder.scope(|| other.scope(|| store.read()));
+    let unnoted = recorder.scope(|| store.read().without_tracking());
     let behind = store.read();
     let all: [(&str, &Snapshot); 6] = [
         ("before", &before),
@@ -647,7 +647,7 @@ fn recorder_notes_reads_of_its_own_run_only() {
     for (name, snapshot) in all {
         assert!(snapshot.one(User::NAME, name).is_none());
     }
-    let told_to = |recorder: &Recorder| {
+    let with_recorder = |recorder: &Recorder| {
         let names = all.iter().filter(|(name, _)| {
             add(&store, name, None);
             let changes = told.recv().unwrap();
@@ -657,8 +657,8 @@ fn recorder_notes_reads_of_its_own_run_only() {
         });
         names.map(|(name, _)| *name).collect::<Vec<_>>()
     };
-    assert_eq!(told_to(&recorder), ["within", "change"]);
-    assert_eq!(told_to(&other), ["another"]);
+    assert_eq!(with_recorder(&recorder), ["within", "change"]);
+    assert_eq!(with_recorder(&other), ["another"]);
 }
 
 fn id_of(snapshot: &Snapshot, name: &str) -> Id<User> {
@@ -669,7 +669,7 @@ fn id_of(snapshot: &Snapshot, name: &str) -> Id<User> {
 fn recorder_notes_commits_with_writes() {
     let store = store();
     let recorder = Recorder::default();
-    let (idle, busy) = recorder.around(|| (store.begin(), store.begin()));
+    let (idle, busy) = recorder.scope(|| (store.begin(), store.begin()));
     store.commit(idle).unwrap().wait().unwrap();
     assert!(!recorder.has_written(), "nothing was changed");
     add(&store, "another", None);

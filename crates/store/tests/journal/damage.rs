@@ -121,7 +121,7 @@ fn refuses_a_snapshot_without_its_last_block() {
     }
     let error = open(&folder).map(|_| ()).expect_err("a block is missing");
     let report = check(&shared(&folder)).expect("the disk can be read");
-    assert!(!report.is_sound(), "{report}");
+    assert!(!report.is_intact(), "{report}");
     let told = format!("{error}; {report}");
     assert!(told.contains("its end does not match what is before it"), "{told}");
 }
@@ -183,7 +183,7 @@ fn rejects_files_of_another_store() {
     }
     let last = files.iter().rfind(|file| *file != "synced").expect("there are files");
     folder.put(last, &other.content(last).expect("both stores are written alike"));
-    assert!(!check(&shared(&folder)).expect("nothing fails").is_sound());
+    assert!(!check(&shared(&folder)).expect("nothing fails").is_intact());
     repair(&shared(&folder)).expect("nothing fails");
     let (_, found) = open(&folder).expect("it is repaired");
     assert!(!found.records.is_empty() || found.snapshot > 0);
@@ -236,7 +236,7 @@ fn cuts_a_torn_end_and_warns() {
     bytes[second + 300..].fill(0);
     folder.put(file, &bytes);
     let report = check(&shared(&folder)).expect("nothing fails");
-    assert!(report.is_sound(), "{report}");
+    assert!(report.is_intact(), "{report}");
     assert!(report.to_string().contains("is cut off at byte"), "{report}");
     let (opened, found) = open(&folder).expect("a torn end is no damage");
     assert_eq!((found.records.len(), opened.warnings.len()), (1, 1));
@@ -266,7 +266,7 @@ fn spoiled(folder: &SimulatedFolder, file: &str, place: usize) -> Option<u64> {
     }
     assert!(folder.content(file) == before, "{what}: a refused start has changed it");
     let report = check(&shared(folder)).expect("the disk can be read");
-    assert!(!report.is_sound(), "{what}: {report}");
+    assert!(!report.is_intact(), "{what}: {report}");
     let repaired = repair(&shared(folder)).expect("the disk can be written");
     assert!(!repaired.damages.is_empty(), "{what}");
     if let Some(before) = before {
@@ -284,7 +284,7 @@ fn spoiled(folder: &SimulatedFolder, file: &str, place: usize) -> Option<u64> {
     let told = found.lost.iter().cloned().flatten().filter(|n| *n <= ALL);
     assert!(told.eq(lost.iter().copied().filter(|n| *n > found.snapshot)), "{what}: {found:?}");
     let report = check(&shared(folder)).expect("the disk can be read");
-    assert!(report.is_sound(), "{what}: {report}");
+    assert!(report.is_intact(), "{what}: {report}");
     assert_eq!(repair(&shared(folder)).ok(), Some(Repair::default()), "{what}");
     Some(lost.len() as u64)
 }

@@ -211,7 +211,7 @@ impl Folder for Numbered {
         self.0.lock(name)
     }
 
-    fn chance(&self) -> io::Result<u64> {
+    fn random_number(&self) -> io::Result<u64> {
         Ok(STORE)
     }
 }

@@ -70,7 +70,7 @@ fn refuses_a_journal_that_lost_synced_records() {
                 assert!(told.contains("`bine data repair`"), "{what}: {told}");
                 let before = folder.content(&last);
                 let report = check(&shared(&folder)).expect("the disk can be read");
-                assert!(!report.is_sound(), "{what}: {report}");
+                assert!(!report.is_intact(), "{what}: {report}");
                 let repaired = repair(&shared(&folder)).expect("the disk can be written");
                 assert!(repaired.aside.iter().any(|name| folder.content(name) == before), "{what}");
                 let lost: Vec<u64> = repaired.lost.iter().cloned().flatten().collect();
@@ -197,7 +197,7 @@ fn warns_about_an_unusable_mark_and_opens() {
     folder.put(MARK, b"not a mark");
     let report = check(&shared(&folder)).expect("the disk can be read");
     assert!(
-        report.is_sound() && report.to_string().contains("`synced` cannot be used"),
+        report.is_intact() && report.to_string().contains("`synced` cannot be used"),
         "{report}"
     );
     let (opened, records) = open(&folder).expect("the records are there");

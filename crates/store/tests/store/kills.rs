@@ -23,7 +23,7 @@ const WRITERS: u8 = 4;
 /// The number of messages that each writer keeps.
 const KEPT: i64 = 5;
 /// The most files of a folder: each process creates one, and a checkpoint is due after four.
-const MOST_FILES: usize = 100;
+const MAX_FILES: usize = 100;
 
 #[test]
 fn keeps_acknowledged_changes_after_a_kill() {
@@ -55,7 +55,7 @@ fn keeps_acknowledged_changes_after_a_kill() {
         }
         last = found;
         let files = std::fs::read_dir(&scratch.0).expect("it was just read").count();
-        assert!(files < MOST_FILES, "{files} files: what an image makes needless goes");
+        assert!(files < MAX_FILES, "{files} files: what an image makes needless goes");
     }
     println!("{} changes of {WRITERS} writers", last.values().sum::<i64>());
     assert_eq!(last.len(), usize::from(WRITERS), "all have written");

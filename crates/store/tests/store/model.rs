@@ -353,7 +353,7 @@ impl Model {
 
     fn refuse_user(&self, own: RowId, user: &User) -> Option<Error> {
         let is_taken = self.users.iter().any(|(id, other)| *id != own && other.name == user.name);
-        is_taken.then(|| Error::Taken { table: "user".into(), columns: vec!["name".into()] })
+        is_taken.then(|| Error::Duplicate { table: "user".into(), columns: vec!["name".into()] })
     }
 
     fn refuse_message(&self, own: RowId, message: &Message) -> Option<Error> {
@@ -368,7 +368,7 @@ impl Model {
             })
             .or_else(|| {
                 let columns = vec!["subject".into(), "score".into()];
-                let taken = Error::Taken { table: "message".into(), columns };
+                let taken = Error::Duplicate { table: "message".into(), columns };
                 self.messages.iter().any(is_taken).then_some(taken)
             })
     }
@@ -399,7 +399,7 @@ fn missing<T: Table>(rows: &BTreeMap<RowId, T>, id: RowId) -> Option<Error> {
 }
 
 fn still_named() -> Error {
-    Error::StillNamed { by: "message".into() }
+    Error::StillReferenced { by: "message".into() }
 }
 
 fn told<R: Debug>(rows: impl IntoIterator<Item = R>) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bine_store::disk::SimulatedFolder;
-use bine_store::{Error, Guest, Options, Store, Sync};
+use bine_store::{Error, Extension, Options, Store, Sync};
 
 use crate::model::Model;
 use crate::random::Random;
@@ -25,9 +25,9 @@ fn keeps_acknowledged_changes_on_a_full_disk() {
         let disk = SimulatedFolder::new(seed, room);
         let mut names = Vec::new();
         let store = open(&disk);
-        owed += u64::from(store.figures().is_full);
+        owed += u64::from(store.stats().is_full);
         fill(&store, &mut random, &mut names);
-        assert!(store.figures().is_full && !store.figures().is_read_only, "seed {seed}");
+        assert!(store.stats().is_full && !store.stats().is_read_only, "seed {seed}");
         check(&store, &names);
         for _ in 0..=random.below(3) {
             end(&disk, &mut random);
@@ -37,7 +37,7 @@ fn keeps_acknowledged_changes_on_a_full_disk() {
             }
             let store = open(&disk);
             // A file system allocates at least one block.
-            assert!(!store.figures().is_full || disk.room() < 4096, "seed {seed}: there is room");
+            assert!(!store.stats().is_full || disk.room() < 4096, "seed {seed}: there is room");
             check(&store, &names);
             fill(&store, &mut random, &mut names);
             check(&store, &names);
@@ -47,11 +47,11 @@ fn keeps_acknowledged_changes_on_a_full_disk() {
         let store = open(&disk);
         disk.set_room(PLENTY);
         if random.below(2) == 0 {
-            store.look_for_room();
-            assert!(!store.figures().is_full, "seed {seed}: there is room");
+            store.probe_disk_space();
+            assert!(!store.stats().is_full, "seed {seed}: there is room");
         }
         insert(&store, &mut names).expect("there is room");
-        assert!(!store.figures().is_full, "seed {seed}: it was written");
+        assert!(!store.stats().is_full, "seed {seed}: it was written");
         check(&store, &names);
         drop(store);
         disk.lose_power();
@@ -78,18 +78,18 @@ fn notifies_observers_once_per_change_of_disk_space() {
     let store = open(&disk);
     let told = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
     let own = Arc::clone(&told);
-    store.observe_room(move |is_full| {
+    store.observe_disk_space(move |is_full| {
         own[usize::from(is_full)].fetch_add(1, Ordering::Relaxed);
     });
     let count = || [0, 1].map(|place: usize| told[place].load(Ordering::Relaxed));
     let mut names = Vec::new();
     fill(&store, &mut Random(1), &mut names);
     assert_eq!(insert(&store, &mut names), Err(Error::Full));
-    store.look_for_room();
+    store.probe_disk_space();
     assert_eq!(count(), [0, 1]);
     disk.set_room(PLENTY);
-    store.look_for_room();
-    store.look_for_room();
+    store.probe_disk_space();
+    store.probe_disk_space();
     insert(&store, &mut names).expect("there is room");
     assert_eq!(count(), [1, 1]);
 }
@@ -99,7 +99,7 @@ fn writes_deferred_records_first_and_once() {
     let disk = SimulatedFolder::new(1, 0);
     let heard = Arc::new(Heard::default());
     let open = |disk: &SimulatedFolder| {
-        let options = options().guest(Arc::clone(&heard) as Arc<dyn Guest>);
+        let options = options().extension(Arc::clone(&heard) as Arc<dyn Extension>);
         Store::in_folder(Arc::new(disk.process()), options, &mut |_, _| {}).expect("it can be read")
     };
     let store = open(&disk);
@@ -183,7 +183,7 @@ fn options() -> Options {
 #[derive(Default)]
 struct Heard(std::sync::Mutex<Vec<(u64, Vec<u8>)>>);
 
-impl Guest for Heard {
+impl Extension for Heard {
     fn block(&self, _block: &[u8]) -> Result<(), String> {
         Ok(())
     }
@@ -193,11 +193,11 @@ impl Guest for Heard {
         Ok(())
     }
 
-    fn told_all(&self) -> Result<(), String> {
+    fn finish_load(&self) -> Result<(), String> {
         Ok(())
     }
 
-    fn image(&self) -> bine_store::Blocks {
+    fn image(&self) -> bine_store::SnapshotBlocks {
         Box::new(std::iter::empty())
     }
 }

@@ -28,7 +28,7 @@ impl Diary {
     }
 }
 
-impl Guest for Diary {
+impl Extension for Diary {
     fn block(&self, block: &[u8]) -> Result<(), String> {
         let (sequence, word) = block.split_first_chunk().ok_or("too short")?;
         self.note(u64::from_be_bytes(*sequence), word)
@@ -38,11 +38,11 @@ impl Guest for Diary {
         self.note(sequence, record)
     }
 
-    fn told_all(&self) -> Result<(), String> {
+    fn finish_load(&self) -> Result<(), String> {
         Ok(())
     }
 
-    fn image(&self) -> Blocks {
+    fn image(&self) -> SnapshotBlocks {
         let lines = self.lines().clone();
         let block = |(sequence, word): (u64, String)| {
             [&sequence.to_be_bytes()[..], word.as_bytes()].concat()
@@ -82,8 +82,8 @@ impl Table for Number {
 }
 
 fn open(disk: &SimulatedFolder, diary: &Arc<Diary>) -> Result<Store, String> {
-    let guest = Arc::clone(diary) as Arc<dyn Guest>;
-    let options = Options::new().table::<Number>().guest(guest).segment(1 << 20);
+    let extension = Arc::clone(diary) as Arc<dyn Extension>;
+    let options = Options::new().table::<Number>().extension(extension).segment(1 << 20);
     Store::in_folder(Arc::new(disk.clone()), options, &mut |_, _| {})
 }
 
@@ -193,7 +193,7 @@ fn snapshot_replaces_extension_records() {
     };
     let began = Instant::now();
     while !has_image() {
-        assert_eq!(store.image_failure(), None);
+        assert_eq!(store.checkpoint_failure(), None);
         assert!(began.elapsed() < Duration::from_mins(1), "there is no image");
         thread::yield_now();
     }
@@ -209,7 +209,7 @@ fn snapshot_replaces_extension_records() {
 #[derive(Default)]
 struct Clumsy(Diary, AtomicU32);
 
-impl Guest for Clumsy {
+impl Extension for Clumsy {
     fn block(&self, block: &[u8]) -> Result<(), String> {
         self.0.block(block)
     }
@@ -218,11 +218,11 @@ impl Guest for Clumsy {
         self.0.record(sequence, record)
     }
 
-    fn told_all(&self) -> Result<(), String> {
+    fn finish_load(&self) -> Result<(), String> {
         Ok(())
     }
 
-    fn image(&self) -> Blocks {
+    fn image(&self) -> SnapshotBlocks {
         match self.1.fetch_add(1, Ordering::Relaxed) {
             0 => panic!("a fault of the guest"),
             1 => Box::new(iter::from_fn(|| -> Option<Vec<u8>> { panic!("another one") })),
@@ -236,8 +236,8 @@ impl Guest for Clumsy {
 #[test]
 fn panicking_extension_stops_neither_writes_nor_checkpoints() {
     let disk = SimulatedFolder::new(1, 1 << 30);
-    let guest = Arc::new(Clumsy::default());
-    let options = Options::new().guest(Arc::clone(&guest) as Arc<dyn Guest>).segment(1 << 16);
+    let extension = Arc::new(Clumsy::default());
+    let options = Options::new().extension(Arc::clone(&extension) as Arc<dyn Extension>).segment(1 << 16);
     let store = Store::in_folder(Arc::new(disk.clone()), options, &mut |_, _| {}).unwrap();
     let long = [b'x'; 10_000];
     let has_image = || {
@@ -250,7 +250,7 @@ fn panicking_extension_stops_neither_writes_nor_checkpoints() {
         count += 1;
         assert!(count < 10_000, "there is no image");
     }
-    assert!(guest.1.load(Ordering::Relaxed) >= 3);
+    assert!(extension.1.load(Ordering::Relaxed) >= 3);
     // Wait for the callback only.
     let (tell, told) = std::sync::mpsc::channel();
     drop(store.keep(b"last", Sync::Commit, move |_| tell.send(()).unwrap()).unwrap());

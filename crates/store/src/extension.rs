@@ -8,7 +8,7 @@ use std::sync::Arc;
 ///
 /// [`Store::keep`](crate::Store::keep) calls its callback once the record is durable. At each start
 /// the store hands over the blocks of the last snapshot, then all later records.
-pub trait Guest: Send + Sync {
+pub trait Extension: Send + Sync {
     /// Loads the next block of the extension's last snapshot, at a start.
     ///
     /// # Errors
@@ -28,15 +28,15 @@ pub trait Guest: Send + Sync {
     /// # Errors
     ///
     /// The replayed state is incomplete. The store then fails to open.
-    fn told_all(&self) -> Result<(), String>;
+    fn finish_load(&self) -> Result<(), String>;
 
     /// All state up to the last acknowledged record, as blocks of at most 8 MB each. The store
     /// drains the iterator in the background, while commits continue.
-    fn image(&self) -> Blocks;
+    fn image(&self) -> SnapshotBlocks;
 }
 
 /// The blocks of an extension's snapshot.
-pub type Blocks = Box<dyn Iterator<Item = Vec<u8>> + Send>;
+pub type SnapshotBlocks = Box<dyn Iterator<Item = Vec<u8>> + Send>;
 
 /// The callback of a durable record. Its argument is the record's sequence.
 pub(crate) type Then = Box<dyn FnOnce(u64) + Send>;
@@ -45,27 +45,27 @@ pub(crate) type Then = Box<dyn FnOnce(u64) + Send>;
 const GUEST: u8 = 16;
 
 /// Marks an extension's bytes as its record or block.
-pub(crate) fn wrapped(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn with_marker(bytes: &[u8]) -> Vec<u8> {
     [&[GUEST], bytes].concat()
 }
 
 /// The extension's bytes of a record or a block; `None` if it is the store's own.
-pub(crate) fn unwrapped(record: &[u8]) -> Option<&[u8]> {
+pub(crate) fn strip_marker(record: &[u8]) -> Option<&[u8]> {
     record.split_first().filter(|(kind, _)| **kind == GUEST).map(|(_, bytes)| bytes)
 }
 
 /// A store's extension, if it has one.
 #[derive(Clone, Default)]
-pub(crate) struct Seat(pub(crate) Option<Arc<dyn Guest>>);
+pub(crate) struct ExtensionSlot(pub(crate) Option<Arc<dyn Extension>>);
 
-impl Seat {
+impl ExtensionSlot {
     /// Tells the extension that the replay is complete.
     ///
     /// # Errors
     ///
     /// The extension finds its state incomplete.
-    pub(crate) fn told_all(&self) -> Result<(), String> {
-        self.0.as_ref().map_or(Ok(()), |guest| guest.told_all())
+    pub(crate) fn finish_load(&self) -> Result<(), String> {
+        self.0.as_ref().map_or(Ok(()), |extension| extension.finish_load())
     }
 
     /// Hands a record or a block of the journal to the extension.
@@ -74,21 +74,21 @@ impl Seat {
     ///
     /// The program has no extension, or the extension does not accept the bytes.
     pub(crate) fn receive(&self, record: Option<u64>, bytes: &[u8]) -> Result<(), String> {
-        let Some(guest) = &self.0 else {
+        let Some(extension) = &self.0 else {
             return Err("others than tables have kept something here, such as channels, and this program does not \
                         know them: open the folder with the program that does"
                 .to_owned());
         };
         match record {
-            Some(sequence) => guest.record(sequence, bytes),
-            None => guest.block(bytes),
+            Some(sequence) => extension.record(sequence, bytes),
+            None => extension.block(bytes),
         }
     }
 }
 
-impl std::fmt::Debug for Seat {
+impl std::fmt::Debug for ExtensionSlot {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.write_str(if self.0.is_some() { "a guest" } else { "no guest" })
+        to.write_str(if self.0.is_some() { "an extension" } else { "no extension" })
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// Counters of a store since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Figures {
+pub struct Stats {
     /// Committed changes of tables.
     pub commits: u64,
     /// Transactions that were retried or rejected because of a conflict.
@@ -26,19 +26,19 @@ pub struct Figures {
 
 /// The counters themselves, updated by atomic operations.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) conflicts: Count,
-    commits: Count,
-    groups: Count,
-    bytes: Count,
-    syncs: Count,
-    sync_nanoseconds: Count,
+pub(crate) struct Counters {
+    pub(crate) conflicts: Counter,
+    commits: Counter,
+    groups: Counter,
+    bytes: Counter,
+    syncs: Counter,
+    sync_nanoseconds: Counter,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Count(AtomicU64);
+pub(crate) struct Counter(AtomicU64);
 
-impl Count {
+impl Counter {
     pub(crate) fn add(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
@@ -48,7 +48,7 @@ impl Count {
     }
 }
 
-impl Counts {
+impl Counters {
     /// Counts a written group.
     pub(crate) fn wrote(&self, commits: usize, bytes: usize) {
         self.commits.add(commits as u64);
@@ -62,8 +62,8 @@ impl Counts {
         self.sync_nanoseconds.add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
     }
 
-    pub(crate) fn figures(&self, is_read_only: bool, is_full: bool) -> Figures {
-        Figures {
+    pub(crate) fn stats(&self, is_read_only: bool, is_full: bool) -> Stats {
+        Stats {
             commits: self.commits.read(),
             conflicts: self.conflicts.read(),
             groups: self.groups.read(),
