@@ -2,7 +2,7 @@
 
 /// A reader of encoded bytes. On any input it returns `None` instead of panicking.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bytes<'b>(pub(crate) &'b [u8]);
+pub(crate) struct ByteReader<'b>(pub(crate) &'b [u8]);
 
 /// Appends a number in LEB128: seven bits a byte, the lowest first; the highest bit marks a
 /// continuation.
@@ -25,7 +25,7 @@ pub(crate) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend_from_slice(bytes);
 }
 
-impl<'b> Bytes<'b> {
+impl<'b> ByteReader<'b> {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -120,12 +120,12 @@ mod tests {
         for number in [0, 127, 128, u128::from(u64::MAX), u128::MAX] {
             let mut written = Vec::new();
             put_number(&mut written, number);
-            assert_eq!(Bytes(&written).number(), Some(number));
+            assert_eq!(ByteReader(&written).number(), Some(number));
         }
         for number in [0, -1, i128::MIN, i128::MAX] {
             let mut written = Vec::new();
             put_signed(&mut written, number);
-            assert_eq!(Bytes(&written).signed(), Some(number));
+            assert_eq!(ByteReader(&written).signed(), Some(number));
         }
     }
 
@@ -133,10 +133,10 @@ mod tests {
     fn rejects_a_number_with_too_many_bits() {
         let mut bytes = [0xff; 19];
         bytes[18] = 0x07;
-        assert_eq!(Bytes(&bytes).number(), None);
+        assert_eq!(ByteReader(&bytes).number(), None);
         bytes[18] = 0x03;
-        assert_eq!(Bytes(&bytes).number(), Some(u128::MAX));
-        assert_eq!(Bytes(&[0x80; 40]).number(), None);
+        assert_eq!(ByteReader(&bytes).number(), Some(u128::MAX));
+        assert_eq!(ByteReader(&[0x80; 40]).number(), None);
     }
 
     proptest! {
@@ -146,7 +146,7 @@ mod tests {
             put_number(&mut written, number >> shift);
             put_signed(&mut written, signed >> shift);
             put_bytes(&mut written, &bytes);
-            let mut read = Bytes(&written);
+            let mut read = ByteReader(&written);
             prop_assert_eq!(read.number(), Some(number >> shift));
             prop_assert_eq!(read.signed(), Some(signed >> shift));
             prop_assert_eq!(read.bytes(), Some(&bytes[..]));
@@ -155,7 +155,7 @@ mod tests {
 
         #[test]
         fn decodes_any_bytes_without_panic(bytes: Vec<u8>) {
-            let mut read = Bytes(&bytes);
+            let mut read = ByteReader(&bytes);
             while read.text().is_some() || read.signed().is_some() {}
         }
     }

@@ -16,7 +16,7 @@ pub struct Change<A, T, E> {
     action: A,
     retries: u32,
     /// The commit that waits for its acknowledgment, with the action's result.
-    under_way: Option<(Pending, Result<T, E>)>,
+    in_progress: Option<(Pending, Result<T, E>)>,
 }
 
 /// Retries after a conflict.
@@ -28,7 +28,7 @@ where
     E: From<Error>,
 {
     pub(crate) const fn new(store: Store, retries: u32, action: A) -> Self {
-        Self { store, action, retries, under_way: None }
+        Self { store, action, retries, in_progress: None }
     }
 
     /// Runs the change and blocks until the store acknowledges it. In an async function, await the
@@ -42,7 +42,7 @@ where
     pub fn wait(mut self) -> Result<T, E> {
         self.begin(Store::begin)?;
         loop {
-            let (pending, outcome) = self.under_way.take().expect("it has begun");
+            let (pending, outcome) = self.in_progress.take().expect("it has begun");
             if let Some(settled) = self.settle(pending.wait(), outcome) {
                 return settled;
             }
@@ -63,7 +63,7 @@ where
             }
             match self.store.commit(transaction) {
                 Ok(pending) => {
-                    self.under_way = Some((pending, outcome));
+                    self.in_progress = Some((pending, outcome));
                     return Ok(());
                 }
                 Err(Error::Conflict) if self.retries > 0 => {
@@ -105,13 +105,13 @@ where
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let own = &mut *self;
-        if own.under_way.is_none() {
+        if own.in_progress.is_none() {
             own.begin(Store::begin)?;
         }
         loop {
-            let (pending, _) = own.under_way.as_mut().expect("it has begun");
+            let (pending, _) = own.in_progress.as_mut().expect("it has begun");
             let acknowledged = ready!(Pin::new(pending).poll(context));
-            let (_, outcome) = own.under_way.take().expect("it has begun");
+            let (_, outcome) = own.in_progress.take().expect("it has begun");
             if let Some(settled) = own.settle(acknowledged, outcome) {
                 return Poll::Ready(settled);
             }
@@ -122,7 +122,7 @@ where
 
 impl<A, T, E> fmt::Debug for Change<A, T, E> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_under_way = self.under_way.is_some();
-        to.debug_struct("Change").field("is_under_way", &is_under_way).finish_non_exhaustive()
+        let is_in_progress = self.in_progress.is_some();
+        to.debug_struct("Change").field("is_under_way", &is_in_progress).finish_non_exhaustive()
     }
 }

@@ -7,7 +7,7 @@
 //! the next group. If the write fails, the head falls back to the visible state, and all commits
 //! staged on it fail.
 
-mod room;
+mod disk_space;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,17 +20,17 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use room::{PROBE_INTERVAL, Room};
+use disk_space::{PROBE_INTERVAL, DiskSpace};
 
 use crate::stats::{Counters, Stats};
 use crate::error::Error;
-use crate::extension::Then;
-use crate::image::Kept;
+use crate::extension::OnDurable;
+use crate::checkpoint::Checkpointer;
 use crate::journal::{self, Journal, MAX_GROUP_LENGTH};
 use crate::reads::Changes;
 use crate::record;
 use crate::state::{Definitions, State};
-use crate::transaction::{Parts, Transaction};
+use crate::transaction::{CommitParts, Transaction};
 
 /// When a commit is acknowledged, and so how durable an acknowledged commit is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -46,10 +46,10 @@ pub enum Sync {
 }
 
 /// The commit queue and the state that it leads to.
-pub(crate) struct Commits {
+pub(crate) struct Committer {
     pub(crate) definitions: Definitions,
     /// Checkpointing, and the tables that the program does not declare.
-    pub(crate) kept: Kept,
+    pub(crate) checkpointer: Checkpointer,
     counts: Counters,
     visible: ArcSwap<State>,
     head: Mutex<Head>,
@@ -57,17 +57,17 @@ pub(crate) struct Commits {
     journal: Mutex<Box<dyn Journal>>,
     sync: Sync,
     /// Whether written records wait for a sync within the interval.
-    owes_sync: AtomicBool,
+    needs_sync: AtomicBool,
     /// Whether the synced mark has changed and waits for its own sync.
-    owes_mark: AtomicBool,
-    room: Room,
+    needs_mark_sync: AtomicBool,
+    disk_space: DiskSpace,
     observers: RwLock<Vec<Observer>>,
-    bell: Bell,
+    notifier: Notifier,
     /// Whether the journal writes without I/O, so that `poll` may write on the caller's thread.
     is_instant: bool,
     /// Actions after a commit that `poll` may not run, because they may block. `None` once the
     /// store's thread has ended.
-    left: Mutex<Option<Vec<Action>>>,
+    pending_actions: Mutex<Option<Vec<Action>>>,
 }
 
 /// A callback that receives each commit, in order, as soon as it is visible.
@@ -88,9 +88,9 @@ struct Head {
     recent_bytes: usize,
     staged: Vec<Staged>,
     /// Bytes of the records after the last one with a `state`.
-    unmarked: usize,
+    unmarked_bytes: usize,
     /// How many times the head fell back.
-    fallen: usize,
+    fallback_count: usize,
     /// The sequences that the last fallbacks returned to, in order.
     fallbacks: VecDeque<u64>,
     /// Why commits are rejected, if they are.
@@ -110,52 +110,52 @@ struct Staged {
     sync: Sync,
     changes: Option<Arc<Changes>>,
     /// The callback of an extension's record.
-    then: Option<Then>,
-    slot: Arc<Slot>,
+    on_durable: Option<OnDurable>,
+    completion: Arc<Completion>,
     after: Vec<Action>,
 }
 
 /// The outcome of one commit, shared with the caller that waits for it.
 #[derive(Default)]
-struct Slot {
-    stand: Mutex<Stand>,
+struct Completion {
+    status: Mutex<CompletionStatus>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Stand {
+struct CompletionStatus {
     outcome: Option<Result<u64, Error>>,
     /// Whether a leader has taken the commit and will settle it.
-    is_taken: bool,
+    is_claimed: bool,
     /// Whether a thread waits.
     is_waiting: bool,
     /// Whether the waiting thread is asked to become the leader.
-    is_called: bool,
+    is_asked: bool,
     waker: Option<Waker>,
 }
 
 /// Wakes the store's thread, which writes for callers that do not block.
 #[derive(Default)]
-struct Bell {
-    rung: Mutex<Rung>,
+struct Notifier {
+    wakeup: Mutex<Wakeup>,
     changed: Condvar,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-enum Rung {
+enum Wakeup {
     #[default]
-    No,
-    Yes,
+    Idle,
+    Work,
     /// Nothing to write; only a deadline has changed.
-    Later,
+    Deadline,
     /// The store is closing.
-    Over,
+    Close,
 }
 
 /// A commit in progress. Dropping it does not cancel the commit.
 pub struct Pending {
-    commits: Arc<Commits>,
-    slot: Arc<Slot>,
+    committer: Arc<Committer>,
+    completion: Arc<Completion>,
 }
 
 /// How soon an extension's record with `Sync::Interval` is synced, unless the store has its own
@@ -186,10 +186,10 @@ const MARK_INTERVAL: Duration = Duration::from_secs(1);
 /// Fallbacks that are remembered. A transaction that has missed more of them conflicts.
 const MAX_FALLBACKS: usize = 1 << 10;
 
-impl Commits {
+impl Committer {
     pub(crate) fn new(
         definitions: Definitions,
-        kept: Kept,
+        checkpointer: Checkpointer,
         state: State,
         journal: Box<dyn Journal>,
         sync: Sync,
@@ -201,26 +201,26 @@ impl Commits {
             recent: VecDeque::new(),
             recent_bytes: 0,
             staged: Vec::new(),
-            unmarked: 0,
-            fallen: 0,
+            unmarked_bytes: 0,
+            fallback_count: 0,
             fallbacks: VecDeque::new(),
             failure: None,
         };
         Self {
             definitions,
-            kept,
+            checkpointer,
             counts: Counters::default(),
             visible: ArcSwap::new(state),
             head: Mutex::new(head),
             is_instant: journal.is_instant(),
-            left: Mutex::new(Some(Vec::new())),
+            pending_actions: Mutex::new(Some(Vec::new())),
             journal: Mutex::new(journal),
             sync,
-            owes_sync: AtomicBool::new(false),
-            owes_mark: AtomicBool::new(false),
-            room: Room::default(),
+            needs_sync: AtomicBool::new(false),
+            needs_mark_sync: AtomicBool::new(false),
+            disk_space: DiskSpace::default(),
             observers: RwLock::default(),
-            bell: Bell::default(),
+            notifier: Notifier::default(),
         }
     }
 
@@ -245,39 +245,39 @@ impl Commits {
     ///
     /// [`Error::Conflict`], or the store rejects commits.
     pub(crate) fn commit(self: &Arc<Self>, transaction: Transaction) -> Result<Pending, Error> {
-        let Parts { base, own, reads, writes, after } = transaction.into_parts();
+        let CommitParts { base, own, reads, writes, after } = transaction.into_parts();
         let mut record = Vec::new();
         if !writes.is_empty() {
-            record = record::rows(&writes, &self.kept.places);
+            record = record::rows(&writes, &self.checkpointer.places);
         }
         if record.len() > MAX_RECORD_LENGTH {
             return Err(Error::TooLarge);
         }
-        let slot = Arc::new(Slot::default());
+        let completion = Arc::new(Completion::default());
         let mut head = self.head_for_more()?;
         if writes.is_empty() {
             let changes = None;
             if base.sequence <= self.visible.load().sequence && head.has(&base) {
                 drop(head);
                 run(after);
-                slot.settle(Ok(base.sequence));
+                completion.settle(Ok(base.sequence));
             } else if head.has(&base) {
                 let (sequence, state) = (head.state.sequence, None);
-                let (sync, then, slot) = (self.sync, None, Arc::clone(&slot));
+                let (sync, on_durable, completion) = (self.sync, None, Arc::clone(&completion));
                 head.staged.push(Staged {
                     record,
                     sequence,
                     state,
                     sync,
                     changes,
-                    then,
-                    slot,
+                    on_durable,
+                    completion,
                     after,
                 });
             } else {
                 return Err(self.conflict());
             }
-            return Ok(Pending { commits: Arc::clone(self), slot });
+            return Ok(Pending { committer: Arc::clone(self), completion });
         }
         let is_next = Arc::ptr_eq(&base, &head.state);
         let fits = is_next
@@ -293,16 +293,16 @@ impl Commits {
             changes
         } else {
             let next = head.advance(record.len(), None);
-            Changes::made(&self.definitions, next, &writes)
+            Changes::apply(&self.definitions, next, &writes)
         };
         let changes = Arc::new(changes);
         head.note(&changes);
         let (sequence, state) = (changes.sequence, None);
-        let (changes, then, own) = (Some(changes), None, Arc::clone(&slot));
+        let (changes, on_durable, own) = (Some(changes), None, Arc::clone(&completion));
         let sync = self.sync;
-        head.staged.push(Staged { record, sequence, state, sync, changes, then, slot: own, after });
+        head.staged.push(Staged { record, sequence, state, sync, changes, on_durable, completion: own, after });
         drop(head);
-        Ok(Pending { commits: Arc::clone(self), slot })
+        Ok(Pending { committer: Arc::clone(self), completion })
     }
 
     fn conflict(&self) -> Error {
@@ -321,29 +321,29 @@ impl Commits {
     /// # Errors
     ///
     /// The record is too long, or the store rejects commits.
-    pub(crate) fn keep(
+    pub(crate) fn append(
         self: &Arc<Self>,
         record: Vec<u8>,
         sync: Sync,
-        then: Then,
+        on_durable: OnDurable,
     ) -> Result<Pending, Error> {
         if record.len() > MAX_RECORD_LENGTH {
             return Err(Error::TooLarge);
         }
-        let slot = Arc::new(Slot::default());
+        let completion = Arc::new(Completion::default());
         let mut head = self.head_for_more()?;
         let (sequence, state) = (head.advance(record.len(), None).sequence, None);
-        head.note(&Arc::new(Changes::none(sequence)));
-        let (then, own) = (Some(then), Arc::clone(&slot));
+        head.note(&Arc::new(Changes::empty(sequence)));
+        let (on_durable, own) = (Some(on_durable), Arc::clone(&completion));
         let (changes, after) = (None, Vec::new());
-        head.staged.push(Staged { record, sequence, state, sync, changes, then, slot: own, after });
+        head.staged.push(Staged { record, sequence, state, sync, changes, on_durable, completion: own, after });
         drop(head);
-        Ok(Pending { commits: Arc::clone(self), slot })
+        Ok(Pending { committer: Arc::clone(self), completion })
     }
 
-    /// Runs the store's thread until [`Commits::close`]: writes commits that no thread waits for,
+    /// Runs the store's thread until [`Committer::close`]: writes commits that no thread waits for,
     /// syncs after an interval, and starts checkpoints.
-    pub(crate) fn attend(self: &Arc<Self>) {
+    pub(crate) fn run_worker(self: &Arc<Self>) {
         let interval = match self.sync {
             Sync::Interval(interval) => interval.clamp(MIN_SYNC_INTERVAL, MAX_SYNC_INTERVAL),
             Sync::Commit | Sync::None => EXTENSION_SYNC_INTERVAL,
@@ -356,24 +356,24 @@ impl Commits {
             let next = due.into_iter().chain(mark_due).chain(room_due).min();
             let wait = next
                 .map_or(MAX_SYNC_INTERVAL, |next| next.saturating_duration_since(Instant::now()));
-            let rung = self.bell.wait(wait);
-            if rung != Rung::Later && !self.head().staged.is_empty() {
-                run(self.lead(self.journal()));
+            let wakeup = self.notifier.wait(wait);
+            if wakeup != Wakeup::Deadline && !self.head().staged.is_empty() {
+                run(self.write_next_group(self.journal()));
             }
-            let left = self.left().as_mut().map(std::mem::take);
-            run(left.unwrap_or_default());
+            let pending_actions = self.pending_actions().as_mut().map(std::mem::take);
+            run(pending_actions.unwrap_or_default());
             if due.is_some_and(|due| Instant::now() >= due) {
                 due = None;
                 self.sync_now();
             }
-            if due.is_none() && self.owes_sync.load(Ordering::Acquire) {
+            if due.is_none() && self.needs_sync.load(Ordering::Acquire) {
                 due = Some(Instant::now() + interval);
             }
             if mark_due.is_some_and(|due| Instant::now() >= due) {
                 mark_due = None;
                 self.sync_mark();
             }
-            if mark_due.is_none() && self.owes_mark.load(Ordering::Acquire) {
+            if mark_due.is_none() && self.needs_mark_sync.load(Ordering::Acquire) {
                 mark_due = Some(Instant::now() + MARK_INTERVAL);
             }
             if room_due.is_some_and(|due| Instant::now() >= due) {
@@ -383,10 +383,10 @@ impl Commits {
             if room_due.is_none() && self.is_full() {
                 room_due = Some(Instant::now() + PROBE_INTERVAL);
             }
-            if rung == Rung::Over && self.head().staged.is_empty() {
-                let left = self.left().take();
-                run(left.unwrap_or_default());
-                self.kept.give_up();
+            if wakeup == Wakeup::Close && self.head().staged.is_empty() {
+                let pending_actions = self.pending_actions().take();
+                run(pending_actions.unwrap_or_default());
+                self.checkpointer.cancel();
                 // The thread uses the folder too. A panic in it has been reported.
                 let _ = image.map(JoinHandle::join);
                 // Closing syncs the journal whatever the sync policy; a disk failure has been
@@ -394,21 +394,21 @@ impl Commits {
                 let _ = self.journal().close();
                 return;
             }
-            image = self.write_image_if_due().or(image);
+            image = self.checkpoint_if_due().or(image);
         }
     }
 
     /// Rejects new commits. Staged ones are still written.
     pub(crate) fn close(&self) {
         self.head().failure.get_or_insert(Error::Closed);
-        self.bell.ring(Rung::Over);
+        self.notifier.notify(Wakeup::Close);
     }
 
     #[cfg(test)]
-    pub(crate) fn owes_sync(&self) -> bool {
+    pub(crate) fn needs_sync(&self) -> bool {
         // Waits for a sync in progress.
         let journal = self.journal();
-        let owes = self.owes_sync.load(Ordering::Acquire);
+        let owes = self.needs_sync.load(Ordering::Acquire);
         drop(journal);
         self.call_next();
         owes
@@ -416,14 +416,14 @@ impl Commits {
 
     fn sync_now(&self) {
         let mut journal = self.journal();
-        self.owes_sync.store(false, Ordering::Release);
+        self.needs_sync.store(false, Ordering::Release);
         let begun = Instant::now();
         match journal.sync() {
             Ok(_) => {
                 self.counts.synced(begun);
-                self.owes_mark.store(true, Ordering::Release);
+                self.needs_mark_sync.store(true, Ordering::Release);
             }
-            Err(error) => self.fall_back(Vec::new(), &told(&error)),
+            Err(error) => self.fall_back(Vec::new(), &commit_error(&error)),
         }
         drop(journal);
         self.call_next();
@@ -432,7 +432,7 @@ impl Commits {
     /// Syncs the synced mark without the journal's lock.
     fn sync_mark(&self) {
         let mut journal = self.journal();
-        self.owes_mark.store(false, Ordering::Release);
+        self.needs_mark_sync.store(false, Ordering::Release);
         let mark = journal.unsynced_mark();
         drop(journal);
         self.call_next();
@@ -441,31 +441,31 @@ impl Commits {
     }
 
     pub(crate) fn count_obsolete(&self, bytes: usize) {
-        self.kept.grown(bytes);
-        if self.kept.is_due() {
-            self.bell.ring(Rung::Yes);
+        self.checkpointer.add_growth(bytes);
+        if self.checkpointer.is_due() {
+            self.notifier.notify(Wakeup::Work);
         }
     }
 
     /// Starts a checkpoint on a thread of its own if one is due, and removes the journal files that
     /// it replaces.
-    fn write_image_if_due(self: &Arc<Self>) -> Option<JoinHandle<()>> {
-        if !self.kept.begin_if_due() {
+    fn checkpoint_if_due(self: &Arc<Self>) -> Option<JoinHandle<()>> {
+        if !self.checkpointer.start_if_due() {
             return None;
         }
         let mut journal = self.journal();
         // The visible state is complete: no write runs while this thread holds the journal.
         let state = self.visible();
         // A panic of the extension must not end this thread or later checkpoints.
-        let extension = caught(|| Ok(self.kept.extension_snapshot()));
+        let extension = catch_panic(|| Ok(self.checkpointer.extension_snapshot()));
         let writer = extension.and_then(|extension| Ok((extension, journal.snapshot(state.sequence)?)));
         drop(journal);
         self.call_next();
         let own = Arc::clone(self);
         let write = move || {
-            let written = caught(|| {
+            let written = catch_panic(|| {
                 let (extension, mut writer) = writer?;
-                own.kept.write(&own.definitions, &state, extension, &mut *writer)?;
+                own.checkpointer.write(&own.definitions, &state, extension, &mut *writer)?;
                 writer.finish()?;
                 let compaction = own.journal().compaction(state.sequence);
                 // Waiting commits go on before the files are removed.
@@ -473,31 +473,31 @@ impl Commits {
                 compaction?()
             });
             own.call_next();
-            own.kept.end(written.err());
+            own.checkpointer.finish(written.err());
         };
         let thread = thread::Builder::new().name("store image".to_owned());
         let spawned = thread.spawn(write);
         spawned
             .inspect_err(|error| {
-                self.kept.end(Some(journal::Error::Refused(format!("no thread: {error}"))));
+                self.checkpointer.finish(Some(journal::Error::Refused(format!("no thread: {error}"))));
             })
             .ok()
     }
 
     /// Writes the next group and makes it visible. Wakes another leader if commits were staged
     /// meanwhile. Returns the group's `after_commit` actions, which may block.
-    fn lead(&self, mut journal: MutexGuard<'_, Box<dyn Journal>>) -> Vec<Action> {
+    fn write_next_group(&self, mut journal: MutexGuard<'_, Box<dyn Journal>>) -> Vec<Action> {
         let (mut group, state) = self.head().next_group();
         for staged in &group {
-            staged.slot.stand().is_taken = true;
+            staged.completion.status().is_claimed = true;
         }
         let bytes: usize = group.iter().map(|staged| staged.record.len()).sum();
         let is_durable = group.iter().any(|staged| staged.sync == Sync::Commit);
         let is_owed = group.iter().any(|staged| matches!(staged.sync, Sync::Interval(_)));
         let mut records = group.iter().filter(|staged| !staged.record.is_empty());
         // Every commit of the group must be settled, even after a panic.
-        let written = caught(|| {
-            self.room.write_owed(&mut **journal)?;
+        let written = catch_panic(|| {
+            self.disk_space.write_deferred(&mut **journal)?;
             records.try_for_each(|staged| journal.append(&staged.record).map(drop))?;
             let begun = Instant::now();
             let written = journal.write(is_durable)?;
@@ -506,25 +506,25 @@ impl Commits {
             }
             Ok(written)
         });
-        if is_owed && !is_durable && !self.owes_sync.swap(true, Ordering::AcqRel) {
-            self.bell.ring(Rung::Yes);
+        if is_owed && !is_durable && !self.needs_sync.swap(true, Ordering::AcqRel) {
+            self.notifier.notify(Wakeup::Work);
         }
-        if is_durable && !self.is_instant && !self.owes_mark.swap(true, Ordering::AcqRel) {
-            self.bell.ring(Rung::Later);
+        if is_durable && !self.is_instant && !self.needs_mark_sync.swap(true, Ordering::AcqRel) {
+            self.notifier.notify(Wakeup::Deadline);
         }
         let (done, old) = match written {
             Ok(_) => {
                 if bytes > 0 {
-                    self.room.set_full(false);
+                    self.disk_space.set_full(false);
                 }
-                self.kept.grown(bytes);
+                self.checkpointer.add_growth(bytes);
                 let commits = group.iter().filter(|staged| staged.changes.is_some()).count();
                 self.counts.wrote(commits, bytes);
                 let old = self.publish(&mut group, state);
                 (group, Some(old))
             }
             Err(error) => {
-                self.fall_back(group, &told(&error));
+                self.fall_back(group, &commit_error(&error));
                 (Vec::new(), None)
             }
         };
@@ -532,29 +532,29 @@ impl Commits {
         let _needless = old.map(|old| self.head().spare(old));
         // Waking many threads takes as long as a sync: the next leader writes meanwhile.
         self.call_next();
-        if self.kept.is_due() {
-            self.bell.ring(Rung::Yes);
+        if self.checkpointer.is_due() {
+            self.notifier.notify(Wakeup::Work);
         }
         let mut after = Vec::new();
         for staged in done {
-            staged.slot.settle(Ok(staged.sequence));
+            staged.completion.settle(Ok(staged.sequence));
             after.extend(staged.after);
         }
         after
     }
 
     /// Runs actions on the store's thread.
-    fn leave(&self, after: Vec<Action>) {
+    fn enqueue_actions(&self, after: Vec<Action>) {
         if after.is_empty() {
             return;
         }
-        let mut left = self.left();
-        if let Some(left) = &mut *left {
-            left.extend(after);
-            self.bell.ring(Rung::Yes);
+        let mut pending_actions = self.pending_actions();
+        if let Some(pending_actions) = &mut *pending_actions {
+            pending_actions.extend(after);
+            self.notifier.notify(Wakeup::Work);
         } else {
             // The store is closed and its thread has ended.
-            drop(left);
+            drop(pending_actions);
             run(after);
         }
     }
@@ -571,10 +571,10 @@ impl Commits {
                     let _ = catch_unwind(AssertUnwindSafe(|| observer(changes)));
                 }
             }
-            if let Some(then) = staged.then.take() {
+            if let Some(on_durable) = staged.on_durable.take() {
                 let sequence = staged.sequence;
                 // The callback may panic too.
-                let _ = catch_unwind(AssertUnwindSafe(|| then(sequence)));
+                let _ = catch_unwind(AssertUnwindSafe(|| on_durable(sequence)));
             }
         }
         old
@@ -585,7 +585,7 @@ impl Commits {
         let visible = self.visible();
         let mut head = self.head();
         let later = std::mem::take(&mut head.staged);
-        (head.unmarked, head.spare) = (0, None);
+        (head.unmarked_bytes, head.spare) = (0, None);
         while let Some(last) =
             head.recent.pop_back_if(|changes| changes.sequence > visible.sequence)
         {
@@ -595,23 +595,23 @@ impl Commits {
             head.fallbacks.pop_front();
         }
         head.fallbacks.push_back(visible.sequence);
-        head.fallen += 1;
+        head.fallback_count += 1;
         match error {
             Error::Broken(_) => head.failure = Some(error.clone()),
             Error::Full => {
-                self.room.set_full(true);
-                self.bell.ring(Rung::Later);
+                self.disk_space.set_full(true);
+                self.notifier.notify(Wakeup::Deadline);
             }
             _ => {}
         }
         let mut state = State::clone(&visible);
-        state.epoch = head.fallen;
+        state.epoch = head.fallback_count;
         head.state = Arc::new(state);
         // The same data with a new epoch: a transaction that begins with it has missed no fallback.
         self.visible.store(Arc::clone(&head.state));
         drop(head);
         for staged in group.into_iter().chain(later) {
-            staged.slot.settle(Err(error.clone()));
+            staged.completion.settle(Err(error.clone()));
         }
     }
 
@@ -623,14 +623,14 @@ impl Commits {
             return;
         }
         for staged in &head.staged {
-            let mut stand = staged.slot.stand();
-            if stand.is_waiting {
-                stand.is_called = true;
-                staged.slot.changed.notify_one();
+            let mut status = staged.completion.status();
+            if status.is_waiting {
+                status.is_asked = true;
+                staged.completion.changed.notify_one();
                 return;
             }
         }
-        self.bell.ring(Rung::Yes);
+        self.notifier.notify(Wakeup::Work);
     }
 
     /// Locks the head to stage one more commit, or fails if the store rejects commits.
@@ -649,8 +649,8 @@ impl Commits {
         self.head.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn left(&self) -> MutexGuard<'_, Option<Vec<Action>>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending_actions(&self) -> MutexGuard<'_, Option<Vec<Action>>> {
+        self.pending_actions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn journal(&self) -> MutexGuard<'_, Box<dyn Journal>> {
@@ -668,7 +668,7 @@ impl Commits {
 }
 
 /// Runs a write and turns a panic into an error.
-fn caught<T>(write: impl FnOnce() -> Result<T, journal::Error>) -> Result<T, journal::Error> {
+fn catch_panic<T>(write: impl FnOnce() -> Result<T, journal::Error>) -> Result<T, journal::Error> {
     catch_unwind(AssertUnwindSafe(write)).unwrap_or_else(|_| {
         let why = "writing panicked; what it said is in the log".to_owned();
         Err(journal::Error::Broken { why })
@@ -676,7 +676,7 @@ fn caught<T>(write: impl FnOnce() -> Result<T, journal::Error>) -> Result<T, jou
 }
 
 /// The error that a program receives for a failed write.
-fn told(error: &journal::Error) -> Error {
+fn commit_error(error: &journal::Error) -> Error {
     match error {
         journal::Error::Full { .. } => Error::Full,
         journal::Error::Broken { why } => Error::Broken(why.as_str().into()),
@@ -689,21 +689,21 @@ impl Head {
     /// copy of the last one that the caller changes.
     fn advance(&mut self, bytes: usize, own: Option<Arc<State>>) -> &mut State {
         let sequence = self.state.sequence + 1;
-        if self.unmarked + bytes > MAX_SHARED_GROUP_LENGTH
+        if self.unmarked_bytes + bytes > MAX_SHARED_GROUP_LENGTH
             && let Some(last) = self.staged.last_mut()
         {
             // The group would be too long with this record: it ends before it.
             last.state = Some(Arc::clone(&self.state));
-            self.unmarked = 0;
+            self.unmarked_bytes = 0;
         }
-        self.unmarked += bytes;
+        self.unmarked_bytes += bytes;
         match own {
             Some(own) => self.state = own,
             None if Arc::get_mut(&mut self.state).is_none() => self.use_spare(),
             None => {}
         }
         let state = Arc::make_mut(&mut self.state);
-        (state.sequence, state.epoch) = (sequence, self.fallen);
+        (state.sequence, state.epoch) = (sequence, self.fallback_count);
         state
     }
 
@@ -730,7 +730,7 @@ impl Head {
 
     /// Keeps a state that is no longer visible as the spare. Returns the states to drop.
     fn spare(&mut self, old: Arc<State>) -> [Option<Arc<State>>; 2] {
-        let is_near = old.epoch == self.fallen && self.few_since(old.sequence).is_some();
+        let is_near = old.epoch == self.fallback_count && self.few_since(old.sequence).is_some();
         let (kept, needless) = if is_near { (Some(old), None) } else { (None, Some(old)) };
         [std::mem::replace(&mut self.spare, kept), needless]
     }
@@ -741,10 +741,10 @@ impl Head {
     fn few_since(&self, sequence: u64) -> Option<usize> {
         let count = self.state.sequence.checked_sub(sequence)?;
         let first = self.recent.len().checked_sub(usize::try_from(count).ok()?)?;
-        let mut gone = 0;
+        let mut removed_bytes = 0;
         let is_small = |changes: &Arc<Changes>| {
-            gone += changes.gone();
-            changes.is_of_single_rows() && gone <= MAX_REMOVED_BYTES
+            removed_bytes += changes.removed_bytes();
+            changes.has_single_rows() && removed_bytes <= MAX_REMOVED_BYTES
         };
         (count <= MAX_FOLLOWED && self.recent.range(first..).all(is_small)).then_some(first)
     }
@@ -757,13 +757,13 @@ impl Head {
             let later = self.staged.split_off(end + 1);
             return (std::mem::replace(&mut self.staged, later), state);
         }
-        self.unmarked = 0;
+        self.unmarked_bytes = 0;
         (std::mem::take(&mut self.staged), Arc::clone(&self.state))
     }
 
     /// Whether a state is an ancestor of the head. A state that a fallback dropped is not.
     fn has(&self, base: &State) -> bool {
-        let missed = self.fallen - base.epoch;
+        let missed = self.fallback_count - base.epoch;
         let first = self.fallbacks.len().checked_sub(missed);
         first.is_some_and(|first| {
             self.fallbacks.get(first).is_none_or(|fallback| base.sequence <= *fallback)
@@ -783,16 +783,16 @@ impl Head {
     }
 }
 
-impl Slot {
-    fn stand(&self) -> MutexGuard<'_, Stand> {
-        self.stand.lock().unwrap_or_else(PoisonError::into_inner)
+impl Completion {
+    fn status(&self) -> MutexGuard<'_, CompletionStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn settle(&self, outcome: Result<u64, Error>) {
-        let mut stand = self.stand();
-        stand.outcome = Some(outcome);
-        let waker = stand.waker.take();
-        drop(stand);
+        let mut status = self.status();
+        status.outcome = Some(outcome);
+        let waker = status.waker.take();
+        drop(status);
         self.changed.notify_one();
         if let Some(waker) = waker {
             waker.wake();
@@ -800,26 +800,26 @@ impl Slot {
     }
 }
 
-impl Bell {
-    fn ring(&self, rung: Rung) {
-        let mut own = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+impl Notifier {
+    fn notify(&self, wakeup: Wakeup) {
+        let mut own = self.wakeup.lock().unwrap_or_else(PoisonError::into_inner);
         let is_news = match *own {
-            Rung::No | Rung::Later => true,
-            Rung::Yes => rung == Rung::Over,
-            Rung::Over => false,
+            Wakeup::Idle | Wakeup::Deadline => true,
+            Wakeup::Work => wakeup == Wakeup::Close,
+            Wakeup::Close => false,
         };
         if is_news {
-            *own = rung;
+            *own = wakeup;
         }
         self.changed.notify_one();
     }
 
     /// Waits until the bell rings, at most for this time.
-    fn wait(&self, time: Duration) -> Rung {
-        let own = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.changed.wait_timeout_while(own, time, |rung| *rung == Rung::No);
+    fn wait(&self, time: Duration) -> Wakeup {
+        let own = self.wakeup.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(own, time, |wakeup| *wakeup == Wakeup::Idle);
         let mut own = waited.unwrap_or_else(PoisonError::into_inner).0;
-        if *own == Rung::Over { Rung::Over } else { std::mem::take(&mut *own) }
+        if *own == Wakeup::Close { Wakeup::Close } else { std::mem::take(&mut *own) }
     }
 }
 
@@ -831,26 +831,26 @@ impl Pending {
     ///
     /// The reason why the commit failed.
     pub fn wait(self) -> Result<u64, Error> {
-        let commits = &self.commits;
+        let committer = &self.committer;
         loop {
-            let mut stand = self.slot.stand();
-            if let Some(outcome) = stand.outcome.clone() {
+            let mut status = self.completion.status();
+            if let Some(outcome) = status.outcome.clone() {
                 return outcome;
             }
-            let journal = if stand.is_taken { None } else { commits.try_journal() };
+            let journal = if status.is_claimed { None } else { committer.try_journal() };
             let Some(journal) = journal else {
                 // The leader that has taken it settles it; the holder of the journal calls the next
                 // leader.
-                stand.is_waiting = true;
-                let is_idle = |stand: &mut Stand| stand.outcome.is_none() && !stand.is_called;
-                let stand = self.slot.changed.wait_while(stand, is_idle);
-                let mut stand = stand.unwrap_or_else(PoisonError::into_inner);
-                (stand.is_waiting, stand.is_called) = (false, false);
+                status.is_waiting = true;
+                let is_idle = |status: &mut CompletionStatus| status.outcome.is_none() && !status.is_asked;
+                let status = self.completion.changed.wait_while(status, is_idle);
+                let mut status = status.unwrap_or_else(PoisonError::into_inner);
+                (status.is_waiting, status.is_asked) = (false, false);
                 continue;
             };
-            drop(stand);
+            drop(status);
             // The actions may commit changes themselves.
-            run(commits.lead(journal));
+            run(committer.write_next_group(journal));
         }
     }
 }
@@ -860,32 +860,32 @@ impl Future for Pending {
     type Output = Result<u64, Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let commits = &self.commits;
-        let mut stand = self.slot.stand();
-        if commits.is_instant
-            && stand.outcome.is_none()
-            && !stand.is_taken
-            && let Some(journal) = commits.try_journal()
+        let committer = &self.committer;
+        let mut status = self.completion.status();
+        if committer.is_instant
+            && status.outcome.is_none()
+            && !status.is_claimed
+            && let Some(journal) = committer.try_journal()
         {
-            drop(stand);
+            drop(status);
             // Handing the write to a thread would take several times as long.
-            commits.leave(commits.lead(journal));
-            stand = self.slot.stand();
+            committer.enqueue_actions(committer.write_next_group(journal));
+            status = self.completion.status();
         }
-        if let Some(outcome) = &stand.outcome {
+        if let Some(outcome) = &status.outcome {
             return Poll::Ready(outcome.clone());
         }
-        stand.waker = Some(context.waker().clone());
-        drop(stand);
-        commits.bell.ring(Rung::Yes);
+        status.waker = Some(context.waker().clone());
+        drop(status);
+        committer.notifier.notify(Wakeup::Work);
         Poll::Pending
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if self.slot.stand().outcome.is_none() {
-            self.commits.bell.ring(Rung::Yes);
+        if self.completion.status().outcome.is_none() {
+            self.committer.notifier.notify(Wakeup::Work);
         }
     }
 }
@@ -893,7 +893,7 @@ impl Drop for Pending {
 impl fmt::Debug for Pending {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Pending")
-            .field("outcome", &self.slot.stand().outcome)
+            .field("outcome", &self.completion.status().outcome)
             .finish_non_exhaustive()
     }
 }

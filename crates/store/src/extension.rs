@@ -14,14 +14,14 @@ pub trait Extension: Send + Sync {
     /// # Errors
     ///
     /// The block is invalid. The store then fails to open and changes nothing on disk.
-    fn block(&self, block: &[u8]) -> Result<(), String>;
+    fn load_block(&self, block: &[u8]) -> Result<(), String>;
 
     /// Replays a record, at a start.
     ///
     /// # Errors
     ///
     /// The record is invalid. The store then fails to open and changes nothing on disk.
-    fn record(&self, sequence: u64, record: &[u8]) -> Result<(), String>;
+    fn replay(&self, sequence: u64, record: &[u8]) -> Result<(), String>;
 
     /// Ends the replay: all blocks and records were handed over.
     ///
@@ -32,14 +32,14 @@ pub trait Extension: Send + Sync {
 
     /// All state up to the last acknowledged record, as blocks of at most 8 MB each. The store
     /// drains the iterator in the background, while commits continue.
-    fn image(&self) -> SnapshotBlocks;
+    fn snapshot(&self) -> SnapshotBlocks;
 }
 
 /// The blocks of an extension's snapshot.
 pub type SnapshotBlocks = Box<dyn Iterator<Item = Vec<u8>> + Send>;
 
 /// The callback of a durable record. Its argument is the record's sequence.
-pub(crate) type Then = Box<dyn FnOnce(u64) + Send>;
+pub(crate) type OnDurable = Box<dyn FnOnce(u64) + Send>;
 
 /// The first byte of an extension's records and blocks.
 const GUEST: u8 = 16;
@@ -80,8 +80,8 @@ impl ExtensionSlot {
                 .to_owned());
         };
         match record {
-            Some(sequence) => extension.record(sequence, bytes),
-            None => extension.block(bytes),
+            Some(sequence) => extension.replay(sequence, bytes),
+            None => extension.load_block(bytes),
         }
     }
 }

@@ -6,14 +6,14 @@ use std::ops::RangeInclusive;
 
 use crate::extension::{ExtensionSlot, strip_marker};
 use crate::id::RowId;
-use crate::image::Kept;
-use crate::journal::{self, Journal, Loaded, Sequence};
+use crate::checkpoint::Checkpointer;
+use crate::journal::{self, Journal, RecoveryEvent, Sequence};
 use crate::record::{self, Record};
-use crate::schema::Stored;
+use crate::schema::StoredTable;
 use crate::state::{
-    Contents, Definition, Definitions, Entries, Rows, State, Values, Write, entry, id_of,
+    TableState, Definition, Definitions, IndexEntries, Rows, State, Values, Write, entry, id_of,
 };
-use crate::store::{Joined, Options, Progress};
+use crate::store::{MergedTables, Options, Progress};
 use crate::value::Value;
 
 /// A warning for the operator from a start that succeeded.
@@ -30,33 +30,33 @@ pub enum Warning {
 
 /// The tables as loaded so far.
 #[derive(Default)]
-pub(crate) struct Loading {
-    stored: Vec<Stored>,
+pub(crate) struct Loader {
+    stored: Vec<StoredTable>,
     /// Rows by the stored position of their table.
     rows: Vec<Rows>,
     /// Staged rows without a `Taken` record so far, with the sequences of their records.
     staged: Vec<(Sequence, Vec<Write>)>,
     /// Bytes of records after the last snapshot.
-    grown: u64,
+    journal_growth: u64,
     /// Receives the records that belong to no table.
     extension: ExtensionSlot,
     warnings: Vec<Warning>,
 }
 
 /// A loaded store before its first commit.
-pub(crate) struct Begun {
+pub(crate) struct LoadedStore {
     pub(crate) definitions: Definitions,
-    pub(crate) kept: Kept,
+    pub(crate) checkpointer: Checkpointer,
     pub(crate) state: State,
     /// The highest id of all rows.
     pub(crate) last: RowId,
     pub(crate) warnings: Vec<Warning>,
     /// The record of table definitions, if the disk had no room for it. The state counts it
     /// already.
-    pub(crate) owed: Option<Vec<u8>>,
+    pub(crate) deferred_tables: Option<Vec<u8>>,
 }
 
-impl Loading {
+impl Loader {
     /// Begins to load. Records that belong to no table are passed to `extension`.
     pub(crate) fn for_extension(extension: ExtensionSlot) -> Self {
         Self { extension, ..Self::default() }
@@ -65,28 +65,28 @@ impl Loading {
     /// Loads the next part.
     pub(crate) fn receive(
         &mut self,
-        loaded: Loaded<'_>,
+        loaded: RecoveryEvent<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<(), String> {
         match loaded {
-            Loaded::Block(block) => match strip_marker(block) {
+            RecoveryEvent::Block(block) => match strip_marker(block) {
                 Some(bytes) => self.extension.receive(None, bytes),
                 None => self.read(0, block),
             }
             .map_err(|why| format!("the image: {why}")),
-            Loaded::Record(sequence, record) => {
-                self.grown += record.len() as u64;
+            RecoveryEvent::Record(sequence, record) => {
+                self.journal_growth += record.len() as u64;
                 match strip_marker(record) {
                     Some(bytes) => self.extension.receive(Some(sequence), bytes),
                     None => self.read(sequence, record),
                 }
                 .map_err(|why| format!("record {sequence}: {why}"))
             }
-            Loaded::Lost(records) => {
+            RecoveryEvent::Lost(records) => {
                 self.warnings.push(Warning::Lost(records));
                 Ok(())
             }
-            Loaded::Progress { done, all } => {
+            RecoveryEvent::Progress { done, all } => {
                 progress(done, all);
                 Ok(())
             }
@@ -115,7 +115,7 @@ impl Loading {
         Ok(())
     }
 
-    fn describe(&mut self, tables: Vec<Stored>) -> Result<(), String> {
+    fn describe(&mut self, tables: Vec<StoredTable>) -> Result<(), String> {
         if tables.len() < self.rows.len() {
             return Err("it has fewer tables than there were".to_owned());
         }
@@ -145,7 +145,7 @@ impl Loading {
     }
 
     /// All tables as loaded, for tools that do not know the program's schema.
-    pub(crate) fn into_parts(self) -> (Vec<Stored>, Vec<Rows>, Vec<Warning>) {
+    pub(crate) fn into_parts(self) -> (Vec<StoredTable>, Vec<Rows>, Vec<Warning>) {
         (self.stored, self.rows, self.warnings)
     }
 
@@ -156,53 +156,53 @@ impl Loading {
         options: Options,
         sequence: u64,
         journal: &mut dyn Journal,
-    ) -> Result<Begun, String> {
-        let Self { stored: before, mut rows, grown, extension, warnings, .. } = self;
-        let least = options.journal.segment.saturating_mul(4);
-        let Joined { definitions, places, stored } = options.join(&before)?;
+    ) -> Result<LoadedStore, String> {
+        let Self { stored: before, mut rows, journal_growth, extension, warnings, .. } = self;
+        let min_growth = options.journal.segment.saturating_mul(4);
+        let MergedTables { definitions, places, stored } = options.merge(&before)?;
         rows.resize_with(stored.len(), Rows::default);
         let last = rows.iter().filter_map(|rows| rows.iter().next_back()).map(|(id, _)| id).max();
         let mut state = State { sequence, epoch: 0, tables: Vec::new() };
         for (definition, place) in definitions.iter().zip(&places) {
             state.tables.push(with_indexes(definition, std::mem::take(&mut rows[*place]))?);
         }
-        let others = rows.into_iter().enumerate().filter(|(place, _)| !places.contains(place));
-        let others = others.collect();
-        let mut owed = None;
+        let undeclared = rows.into_iter().enumerate().filter(|(place, _)| !places.contains(place));
+        let undeclared = undeclared.collect();
+        let mut deferred_tables = None;
         if stored != before {
             let tables = record::tables(&stored);
             state.sequence += 1;
             match journal.append(&tables).and_then(|_| journal.write(true)) {
                 Ok(written) => state.sequence = written,
-                Err(journal::Error::Full { .. }) => owed = Some(tables),
+                Err(journal::Error::Full { .. }) => deferred_tables = Some(tables),
                 Err(error) => return Err(error.to_string()),
             }
         }
-        let kept = Kept::new(stored, places, others, grown, extension, least);
+        let checkpointer = Checkpointer::new(stored, places, undeclared, journal_growth, extension, min_growth);
         let last = last.unwrap_or_default();
-        Ok(Begun { definitions, kept, state, last, warnings, owed })
+        Ok(LoadedStore { definitions, checkpointer, state, last, warnings, deferred_tables })
     }
 }
 
 /// Decodes each row once and builds the table's indexes.
-fn with_indexes(definition: &Definition, rows: Rows) -> Result<Contents, String> {
+fn with_indexes(definition: &Definition, rows: Rows) -> Result<TableState, String> {
     let name = &definition.schema.name;
     let all = &definition.schema.indexes;
-    let mut found: Vec<Unordered> = all.iter().map(|_| Unordered::default()).collect();
+    let mut found: Vec<UnsortedEntries> = all.iter().map(|_| UnsortedEntries::default()).collect();
     for (id, row) in rows.iter() {
         let mut values = Values::new();
         let values = definition.read(row, &mut values);
         let values = values.ok_or_else(|| format!("the row {id} of `{name}` cannot be read"))?;
         for (index, found) in found.iter_mut().enumerate() {
-            let is_partial = all[index].columns.iter().any(|column| values[*column] == Value::Null);
-            found.push(&entry(&definition.key(index, values), id), is_partial);
+            let has_null = all[index].columns.iter().any(|column| values[*column] == Value::Null);
+            found.push(&entry(&definition.key(index, values), id), has_null);
         }
     }
     let mut indexes = Vec::new();
     for (own, mut found) in all.iter().zip(found) {
-        found.order();
+        found.sort();
         if own.is_unique
-            && let Some([first, second]) = found.twice()
+            && let Some([first, second]) = found.duplicate()
         {
             let columns =
                 own.columns.iter().map(|column| &*definition.schema.columns[*column].name);
@@ -214,61 +214,61 @@ fn with_indexes(definition: &Definition, rows: Rows) -> Result<Contents, String>
         }
         indexes.push(found.into_index());
     }
-    Ok(Contents { rows, indexes })
+    Ok(TableState { rows, indexes })
 }
 
 /// The entries of an index before they are sorted. They share one buffer: separate small
 /// allocations would fragment the heap.
 #[derive(Default)]
-struct Unordered {
+struct UnsortedEntries {
     bytes: Vec<u8>,
-    pieces: Vec<Piece>,
+    refs: Vec<EntryRef>,
 }
 
 /// The position of an entry in the buffer.
-struct Piece {
+struct EntryRef {
     /// The first bytes as a number, which decides most comparisons.
     head: u64,
     start: usize,
     length: u32,
     /// Whether a column of the key is null.
-    is_partial: bool,
+    has_null: bool,
 }
 
-impl Unordered {
-    fn push(&mut self, entry: &[u8], is_partial: bool) {
+impl UnsortedEntries {
+    fn push(&mut self, entry: &[u8], has_null: bool) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(entry);
         // The entry has at least the sixteen bytes of the id.
         let head = entry.first_chunk().copied().map_or(0, u64::from_be_bytes);
-        self.pieces.push(Piece { head, start, length: entry.len() as u32, is_partial });
+        self.refs.push(EntryRef { head, start, length: entry.len() as u32, has_null });
     }
 
-    fn entry(&self, piece: &Piece) -> &[u8] {
-        &self.bytes[piece.start..][..piece.length as usize]
+    fn entry(&self, entry_ref: &EntryRef) -> &[u8] {
+        &self.bytes[entry_ref.start..][..entry_ref.length as usize]
     }
 
-    fn order(&mut self) {
-        let mut pieces = std::mem::take(&mut self.pieces);
-        pieces.sort_unstable_by(|left, right| {
+    fn sort(&mut self) {
+        let mut refs = std::mem::take(&mut self.refs);
+        refs.sort_unstable_by(|left, right| {
             let heads = left.head.cmp(&right.head);
             heads.then_with(|| self.entry(left).cmp(self.entry(right)))
         });
-        self.pieces = pieces;
+        self.refs = refs;
     }
 
     /// Two rows with the same key. As in SQL, null equals no other null.
-    fn twice(&self) -> Option<[RowId; 2]> {
-        let key = |piece: &Piece| self.entry(piece).split_last_chunk::<16>().map(|(key, _)| key);
-        let mut pairs = self.pieces.windows(2);
-        let pair = pairs.find(|pair| !pair[0].is_partial && key(&pair[0]) == key(&pair[1]))?;
-        Some([&pair[0], &pair[1]].map(|piece| id_of(self.entry(piece))))
+    fn duplicate(&self) -> Option<[RowId; 2]> {
+        let key = |entry_ref: &EntryRef| self.entry(entry_ref).split_last_chunk::<16>().map(|(key, _)| key);
+        let mut pairs = self.refs.windows(2);
+        let pair = pairs.find(|pair| !pair[0].has_null && key(&pair[0]) == key(&pair[1]))?;
+        Some([&pair[0], &pair[1]].map(|entry_ref| id_of(self.entry(entry_ref))))
     }
 
-    fn into_index(self) -> Entries {
-        let mut index = Entries::default();
-        for piece in &self.pieces {
-            index.insert_entry(self.entry(piece));
+    fn into_index(self) -> IndexEntries {
+        let mut index = IndexEntries::default();
+        for entry_ref in &self.refs {
+            index.insert_entry(self.entry(entry_ref));
         }
         index
     }

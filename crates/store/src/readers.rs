@@ -23,7 +23,7 @@ pub struct Readers<K> {
 #[derive(Debug)]
 struct TableReaders<K> {
     /// Readers of the whole table.
-    whole: BTreeSet<K>,
+    table_readers: BTreeSet<K>,
     rows: HashMap<RowId, BTreeSet<K>>,
     /// Readers of all rows from an id on.
     since: BTreeMap<RowId, BTreeSet<K>>,
@@ -32,17 +32,17 @@ struct TableReaders<K> {
 }
 
 /// Readers by key prefix, grouped by the prefix's length.
-type Prefixes<K> = BTreeMap<usize, HashMap<Bytes, BTreeSet<K>>>;
+type Prefixes<K> = BTreeMap<usize, HashMap<PrefixBytes, BTreeSet<K>>>;
 
-type Bytes = SmallVec<[u8; 16]>;
+type PrefixBytes = SmallVec<[u8; 16]>;
 
 /// One entry of a read set in this index.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Place {
+enum Dependency {
     Table,
     Row(RowId),
     Since(RowId),
-    Prefix(usize, Bytes),
+    Prefix(usize, PrefixBytes),
 }
 
 /// A reader with more places than this in one table is indexed by the whole table.
@@ -51,20 +51,20 @@ const MAX_DEPENDENCIES: usize = 256;
 impl<K: Copy + Ord> Readers<K> {
     /// Adds a reader with its read set.
     pub fn insert(&mut self, reader: K, reads: &ReadSet) {
-        for (table, places) in places(reads) {
+        for (table, dependencies) in dependencies(reads) {
             let own = self.tables.entry(table).or_default();
-            for place in places {
-                own.insert(reader, place);
+            for dependency in dependencies {
+                own.insert(reader, dependency);
             }
         }
     }
 
     /// Removes a reader. `reads` must equal the read set that it was added with.
     pub fn remove(&mut self, reader: K, reads: &ReadSet) {
-        for (table, places) in places(reads) {
+        for (table, dependencies) in dependencies(reads) {
             let Some(own) = self.tables.get_mut(&table) else { continue };
-            for place in &places {
-                own.remove(reader, place);
+            for dependency in &dependencies {
+                own.remove(reader, dependency);
             }
             if own.is_empty() {
                 self.tables.remove(&table);
@@ -72,22 +72,22 @@ impl<K: Copy + Ord> Readers<K> {
         }
     }
 
-    /// Calls `see` with each reader that a commit may affect; it may pass a reader more than once.
-    pub fn touched(&self, changes: &Changes, mut see: impl FnMut(K)) {
+    /// Calls `visit` with each reader that a commit may affect; it may pass a reader more than once.
+    pub fn touched(&self, changes: &Changes, mut visit: impl FnMut(K)) {
         for changed in changes.tables() {
             let Some(own) = self.tables.get(&changed.table()) else { continue };
-            let mut see_all = |readers: &BTreeSet<K>| readers.iter().for_each(|own| see(*own));
-            match changed.parts() {
-                None => own.each(see_all),
+            let mut visit_all = |readers: &BTreeSet<K>| readers.iter().for_each(|own| visit(*own));
+            match changed.rows_and_keys() {
+                None => own.each(visit_all),
                 Some((rows, keys)) => {
-                    see_all(&own.whole);
-                    rows.iter().filter_map(|id| own.rows.get(id)).for_each(&mut see_all);
+                    visit_all(&own.table_readers);
+                    rows.iter().filter_map(|id| own.rows.get(id)).for_each(&mut visit_all);
                     if let Some(last) = rows.last() {
-                        own.since.range(..=*last).for_each(|(_, readers)| see_all(readers));
+                        own.since.range(..=*last).for_each(|(_, readers)| visit_all(readers));
                     }
                     for (index, keys) in keys.iter().enumerate() {
                         let Some(prefixes) = own.prefixes.get(&index) else { continue };
-                        see_prefixes(prefixes, keys, &mut see_all);
+                        visit_prefixes(prefixes, keys, &mut visit_all);
                     }
                 }
             }
@@ -101,12 +101,12 @@ impl<K: Copy + Ord> Readers<K> {
 }
 
 impl<K: Copy + Ord> TableReaders<K> {
-    fn insert(&mut self, reader: K, place: Place) {
-        let readers = match place {
-            Place::Table => &mut self.whole,
-            Place::Row(id) => self.rows.entry(id).or_default(),
-            Place::Since(id) => self.since.entry(id).or_default(),
-            Place::Prefix(index, bytes) => {
+    fn insert(&mut self, reader: K, dependency: Dependency) {
+        let readers = match dependency {
+            Dependency::Table => &mut self.table_readers,
+            Dependency::Row(id) => self.rows.entry(id).or_default(),
+            Dependency::Since(id) => self.since.entry(id).or_default(),
+            Dependency::Prefix(index, bytes) => {
                 let prefixes = self.prefixes.entry(index).or_default();
                 prefixes.entry(bytes.len()).or_default().entry(bytes).or_default()
             }
@@ -114,12 +114,12 @@ impl<K: Copy + Ord> TableReaders<K> {
         readers.insert(reader);
     }
 
-    fn remove(&mut self, reader: K, place: &Place) {
-        match place {
-            Place::Table => {
-                self.whole.remove(&reader);
+    fn remove(&mut self, reader: K, dependency: &Dependency) {
+        match dependency {
+            Dependency::Table => {
+                self.table_readers.remove(&reader);
             }
-            Place::Row(id) => {
+            Dependency::Row(id) => {
                 if let Some(readers) = self.rows.get_mut(id) {
                     readers.remove(&reader);
                     if readers.is_empty() {
@@ -127,7 +127,7 @@ impl<K: Copy + Ord> TableReaders<K> {
                     }
                 }
             }
-            Place::Since(id) => {
+            Dependency::Since(id) => {
                 if let Some(readers) = self.since.get_mut(id) {
                     readers.remove(&reader);
                     if readers.is_empty() {
@@ -135,11 +135,11 @@ impl<K: Copy + Ord> TableReaders<K> {
                     }
                 }
             }
-            Place::Prefix(index, bytes) => self.remove_prefix(reader, *index, bytes),
+            Dependency::Prefix(index, bytes) => self.remove_prefix(reader, *index, bytes),
         }
     }
 
-    fn remove_prefix(&mut self, reader: K, index: usize, bytes: &Bytes) {
+    fn remove_prefix(&mut self, reader: K, index: usize, bytes: &PrefixBytes) {
         let Some(prefixes) = self.prefixes.get_mut(&index) else { return };
         let Some(of_length) = prefixes.get_mut(&bytes.len()) else { return };
         if let Some(readers) = of_length.get_mut(bytes) {
@@ -156,16 +156,16 @@ impl<K: Copy + Ord> TableReaders<K> {
         }
     }
 
-    fn each(&self, mut see: impl FnMut(&BTreeSet<K>)) {
-        see(&self.whole);
-        self.rows.values().for_each(&mut see);
-        self.since.values().for_each(&mut see);
+    fn each(&self, mut visit: impl FnMut(&BTreeSet<K>)) {
+        visit(&self.table_readers);
+        self.rows.values().for_each(&mut visit);
+        self.since.values().for_each(&mut visit);
         let of_length = self.prefixes.values().flat_map(BTreeMap::values);
-        of_length.flat_map(HashMap::values).for_each(&mut see);
+        of_length.flat_map(HashMap::values).for_each(&mut visit);
     }
 
     fn is_empty(&self) -> bool {
-        self.whole.is_empty()
+        self.table_readers.is_empty()
             && self.rows.is_empty()
             && self.since.is_empty()
             && self.prefixes.is_empty()
@@ -181,7 +181,7 @@ impl<K> Default for Readers<K> {
 impl<K> Default for TableReaders<K> {
     fn default() -> Self {
         Self {
-            whole: BTreeSet::new(),
+            table_readers: BTreeSet::new(),
             rows: HashMap::new(),
             since: BTreeMap::new(),
             prefixes: HashMap::new(),
@@ -189,40 +189,40 @@ impl<K> Default for TableReaders<K> {
     }
 }
 
-fn see_prefixes<K>(prefixes: &Prefixes<K>, keys: &[Key], mut see: impl FnMut(&BTreeSet<K>)) {
+fn visit_prefixes<K>(prefixes: &Prefixes<K>, keys: &[Key], mut visit: impl FnMut(&BTreeSet<K>)) {
     for key in keys {
         let key = key.bytes();
         for (length, readers) in prefixes.range(..=key.len()) {
-            readers.get(&key[..*length]).into_iter().for_each(&mut see);
+            readers.get(&key[..*length]).into_iter().for_each(&mut visit);
         }
     }
 }
 
 /// The places of a read set, by table. Equal read sets have equal places.
-fn places(reads: &ReadSet) -> BTreeMap<usize, BTreeSet<Place>> {
-    let mut tables = BTreeMap::<usize, BTreeSet<Place>>::new();
+fn dependencies(reads: &ReadSet) -> BTreeMap<usize, BTreeSet<Dependency>> {
+    let mut tables = BTreeMap::<usize, BTreeSet<Dependency>>::new();
     for read in reads.reads() {
-        let places = tables.entry(read.table()).or_default();
-        if places.contains(&Place::Table) {
+        let dependencies = tables.entry(read.table()).or_default();
+        if dependencies.contains(&Dependency::Table) {
             continue;
         }
-        let place = place(read);
-        if place == Place::Table || places.len() >= MAX_DEPENDENCIES {
-            *places = BTreeSet::from([Place::Table]);
+        let dependency = dependency(read);
+        if dependency == Dependency::Table || dependencies.len() >= MAX_DEPENDENCIES {
+            *dependencies = BTreeSet::from([Dependency::Table]);
         } else {
-            places.insert(place);
+            dependencies.insert(dependency);
         }
     }
     tables
 }
 
-fn place(read: &Read) -> Place {
+fn dependency(read: &Read) -> Dependency {
     match read {
-        Read::Row { id, .. } => Place::Row(*id),
-        Read::Since { id, .. } => Place::Since(*id),
-        Read::Prefix { index, key, .. } => Place::Prefix(*index, key.bytes().into()),
-        Read::Range { index, from, until, .. } => Place::Prefix(*index, common(from, until).into()),
-        Read::Table { .. } => Place::Table,
+        Read::Row { id, .. } => Dependency::Row(*id),
+        Read::Since { id, .. } => Dependency::Since(*id),
+        Read::Prefix { index, key, .. } => Dependency::Prefix(*index, key.bytes().into()),
+        Read::Range { index, from, until, .. } => Dependency::Prefix(*index, common(from, until).into()),
+        Read::Table { .. } => Dependency::Table,
     }
 }
 
@@ -342,7 +342,7 @@ mod tests {
         let rows = (0..=255).map(|number| Read::Row { table: 0, id: id(number) });
         let more = Read::Row { table: 0, id: RowId::from_number(1000) };
         let set = read_set(rows.chain([more]).collect());
-        let places = places(&set);
-        assert_eq!(places[&0], BTreeSet::from([Place::Table]));
+        let dependencies = dependencies(&set);
+        assert_eq!(dependencies[&0], BTreeSet::from([Dependency::Table]));
     }
 }

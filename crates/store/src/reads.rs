@@ -37,22 +37,22 @@ pub(crate) enum Read {
 pub struct Changes {
     /// The sequence of the commit's record.
     pub sequence: u64,
-    tables: SmallVec<[Changed; 1]>,
+    tables: SmallVec<[TableChanges; 1]>,
     /// Memory of the rows and keys in bytes.
     bytes: usize,
     /// Bytes of the rows that were removed or replaced.
-    gone: usize,
+    removed_bytes: usize,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Changed {
+pub(crate) struct TableChanges {
     table: usize,
     /// Changed rows, sorted.
     rows: SmallVec<[RowId; 1]>,
     /// The keys of these rows before and after, by index.
     keys: KeysByIndex,
     /// Whether the changed rows are too many to list.
-    all: bool,
+    is_whole: bool,
 }
 
 /// Sorted keys, by index. The keys of a small change are stored inline: the store keeps thousands
@@ -149,7 +149,7 @@ impl Changes {
     }
 
     /// The changes by table.
-    pub(crate) fn tables(&self) -> &[Changed] {
+    pub(crate) fn tables(&self) -> &[TableChanges] {
         &self.tables
     }
 
@@ -159,7 +159,7 @@ impl Changes {
         rows: impl IntoIterator<Item = (usize, RowId, [Key; 2])>,
         of_all: Option<usize>,
     ) -> Self {
-        let mut changes = Self::none(1);
+        let mut changes = Self::empty(1);
         for (table, id, keys) in rows {
             let changed = changes.table(table, 2);
             changed.rows.push(id);
@@ -170,24 +170,24 @@ impl Changes {
         if let Some(table) = of_all {
             let changed = changes.table(table, 2);
             let (rows, keys) = (SmallVec::new(), SmallVec::new());
-            *changed = Changed { all: true, rows, keys, ..*changed };
+            *changed = TableChanges { is_whole: true, rows, keys, ..*changed };
         }
         changes.sort();
         changes
     }
 
     /// The empty changes of a record that belongs to no table.
-    pub(crate) fn none(sequence: u64) -> Self {
+    pub(crate) fn empty(sequence: u64) -> Self {
         Self { sequence, ..Self::default() }
     }
 
     /// The changes of `writes`, computed from the state before them.
     pub(crate) fn of(definitions: &Definitions, state: &State, writes: &[Write]) -> Self {
-        let mut changes = Self::none(state.sequence + 1);
+        let mut changes = Self::empty(state.sequence + 1);
         for write in writes {
             let definition = &definitions[write.table];
             let old = state.tables[write.table].rows.get(write.id);
-            changes.gone += old.map_or(0, <[u8]>::len);
+            changes.removed_bytes += old.map_or(0, <[u8]>::len);
             let rows = old.into_iter().chain(write.row.as_deref());
             changes.note(definition, write, rows.map(|row| definition.keys(row)));
         }
@@ -196,11 +196,11 @@ impl Changes {
     }
 
     /// Applies `writes` to a state, which has their record's sequence, and returns the changes.
-    pub(crate) fn made(definitions: &Definitions, state: &mut State, writes: &[Write]) -> Self {
-        let mut changes = Self::none(state.sequence);
+    pub(crate) fn apply(definitions: &Definitions, state: &mut State, writes: &[Write]) -> Self {
+        let mut changes = Self::empty(state.sequence);
         for write in writes {
-            let (gone, keys) = state.apply(definitions, write);
-            changes.gone += gone;
+            let (removed_bytes, keys) = state.apply(definitions, write);
+            changes.removed_bytes += removed_bytes;
             changes.note(&definitions[write.table], write, keys.into_iter().flatten());
         }
         changes.sort();
@@ -212,9 +212,9 @@ impl Changes {
         let changed = self.table(write.table, table.schema.indexes.len());
         if changed.rows.len() == MAX_ROWS {
             let (rows, keys) = (SmallVec::new(), SmallVec::new());
-            *changed = Changed { all: true, rows, keys, ..*changed };
+            *changed = TableChanges { is_whole: true, rows, keys, ..*changed };
         }
-        if changed.all {
+        if changed.is_whole {
             return;
         }
         changed.rows.push(write.id);
@@ -244,7 +244,7 @@ impl Changes {
     pub(crate) fn rows(&self, table: usize) -> Option<&[RowId]> {
         match self.tables.iter().find(|changed| changed.table == table) {
             None => Some(&[]),
-            Some(Changed { all: true, .. }) => None,
+            Some(TableChanges { is_whole: true, .. }) => None,
             Some(changed) => Some(&changed.rows),
         }
     }
@@ -255,12 +255,12 @@ impl Changes {
     }
 
     /// Bytes of the rows that were removed or replaced.
-    pub(crate) const fn gone(&self) -> usize {
-        self.gone
+    pub(crate) const fn removed_bytes(&self) -> usize {
+        self.removed_bytes
     }
 
     /// Whether each changed table has exactly one changed row.
-    pub(crate) fn is_of_single_rows(&self) -> bool {
+    pub(crate) fn has_single_rows(&self) -> bool {
         self.tables.iter().all(|changed| changed.rows.len() == 1)
     }
 
@@ -269,29 +269,29 @@ impl Changes {
         self.tables.iter().map(|changed| (changed.table, changed.rows[0], &changed.keys))
     }
 
-    fn table(&mut self, table: usize, indexes: usize) -> &mut Changed {
+    fn table(&mut self, table: usize, indexes: usize) -> &mut TableChanges {
         let known = self.tables.iter().position(|changed| changed.table == table);
         let place = known.unwrap_or_else(|| {
             let keys = SmallVec::from_elem(SmallVec::new(), indexes);
-            self.tables.push(Changed { table, rows: SmallVec::new(), keys, all: false });
+            self.tables.push(TableChanges { table, rows: SmallVec::new(), keys, is_whole: false });
             self.tables.len() - 1
         });
         &mut self.tables[place]
     }
 }
 
-impl Changed {
+impl TableChanges {
     pub(crate) const fn table(&self) -> usize {
         self.table
     }
 
     /// The changed rows and their keys by index; `None` if they are too many to list.
-    pub(crate) fn parts(&self) -> Option<(&[RowId], &KeysByIndex)> {
-        (!self.all).then_some((&self.rows, &self.keys))
+    pub(crate) fn rows_and_keys(&self) -> Option<(&[RowId], &KeysByIndex)> {
+        (!self.is_whole).then_some((&self.rows, &self.keys))
     }
 
     fn touches(&self, read: &Read) -> bool {
-        if self.all {
+        if self.is_whole {
             return true;
         }
         match read {

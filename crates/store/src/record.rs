@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use crate::bytes::{Bytes, put_bytes, put_number};
+use crate::bytes::{ByteReader, put_bytes, put_number};
 use crate::id::RowId;
-use crate::schema::Stored;
+use crate::schema::StoredTable;
 use crate::state::Write;
 
 /// A decoded record.
@@ -16,11 +16,11 @@ pub(crate) enum Record {
     /// [`Record::Tables`].
     Rows(Vec<Write>),
     /// The definitions of all tables from here on.
-    Tables(Vec<Stored>),
+    Tables(Vec<StoredTable>),
     /// Rows that take effect only by a later [`Record::Taken`].
     Staged(Vec<Write>),
     /// Makes all staged records from that sequence on effective, with these table definitions.
-    Taken(u64, Vec<Stored>),
+    Taken(u64, Vec<StoredTable>),
 }
 
 const ROWS: u8 = 1;
@@ -63,18 +63,18 @@ fn put_writes(kind: u8, writes: &[Write], places: &[usize]) -> Vec<u8> {
 }
 
 /// Encodes the record of table definitions.
-pub(crate) fn tables(tables: &[Stored]) -> Vec<u8> {
+pub(crate) fn tables(tables: &[StoredTable]) -> Vec<u8> {
     put_tables(vec![TABLES], tables)
 }
 
 /// Encodes the record that makes everything staged from the record `first` on effective.
-pub(crate) fn taken(first: u64, tables: &[Stored]) -> Vec<u8> {
+pub(crate) fn taken(first: u64, tables: &[StoredTable]) -> Vec<u8> {
     let mut record = vec![TAKEN];
     put_number(&mut record, u128::from(first));
     put_tables(record, tables)
 }
 
-fn put_tables(mut record: Vec<u8>, tables: &[Stored]) -> Vec<u8> {
+fn put_tables(mut record: Vec<u8>, tables: &[StoredTable]) -> Vec<u8> {
     put_number(&mut record, tables.len() as u128);
     for table in tables {
         table.write(&mut record);
@@ -84,7 +84,7 @@ fn put_tables(mut record: Vec<u8>, tables: &[Stored]) -> Vec<u8> {
 
 /// Decodes a record; `None` if the bytes are invalid.
 pub(crate) fn read(record: &[u8]) -> Option<Record> {
-    let mut rest = Bytes(record);
+    let mut rest = ByteReader(record);
     match rest.byte()? {
         ROWS => read_writes(rest).map(Record::Rows),
         TABLES => read_tables(rest).map(Record::Tables),
@@ -97,7 +97,7 @@ pub(crate) fn read(record: &[u8]) -> Option<Record> {
     }
 }
 
-fn read_writes(mut rest: Bytes<'_>) -> Option<Vec<Write>> {
+fn read_writes(mut rest: ByteReader<'_>) -> Option<Vec<Write>> {
     let mut writes = Vec::new();
     while !rest.is_empty() {
         let table = rest.count()?;
@@ -113,11 +113,11 @@ fn read_writes(mut rest: Bytes<'_>) -> Option<Vec<Write>> {
     Some(writes)
 }
 
-fn read_tables(mut rest: Bytes<'_>) -> Option<Vec<Stored>> {
+fn read_tables(mut rest: ByteReader<'_>) -> Option<Vec<StoredTable>> {
     let count = rest.count()?;
     let mut tables = Vec::new();
     for _ in 0..count {
-        tables.push(Stored::read(&mut rest)?);
+        tables.push(StoredTable::read(&mut rest)?);
     }
     rest.is_empty().then_some(tables)
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::bytes::{Bytes, put_bytes, put_number, put_signed};
+use crate::bytes::{ByteReader, put_bytes, put_number, put_signed};
 use crate::id::RowId;
 use crate::time::Time;
 use crate::value::{Kind, Value};
@@ -27,7 +27,7 @@ pub(crate) struct RowWriter {
 #[derive(Clone, Debug)]
 pub(crate) struct RowReader<'r> {
     nulls: &'r [u8],
-    rest: Bytes<'r>,
+    rest: ByteReader<'r>,
     column: usize,
     columns: usize,
 }
@@ -69,7 +69,7 @@ impl RowWriter {
 impl<'r> RowReader<'r> {
     /// Begins to decode; `None` if the bytes are not a row.
     pub(crate) fn new(row: &'r [u8]) -> Option<Self> {
-        let mut rest = Bytes(row);
+        let mut rest = ByteReader(row);
         let columns = rest.count()?;
         let nulls = rest.take(columns.div_ceil(8))?;
         Some(Self { nulls, rest, column: 0, columns })

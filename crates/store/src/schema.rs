@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::bytes::{Bytes, put_bytes, put_number, put_signed};
+use crate::bytes::{ByteReader, put_bytes, put_number, put_signed};
 use crate::id::RowId;
 use crate::row::{Row, RowReader, RowWriter};
 use crate::time::Time;
@@ -45,7 +45,7 @@ pub struct Column {
     /// The limits of a number, from and to.
     pub range: Option<(f64, f64)>,
     /// The column's former name.
-    pub was: Option<Cow<'static, str>>,
+    pub former_name: Option<Cow<'static, str>>,
 }
 
 /// An index over columns, in this order.
@@ -87,7 +87,7 @@ pub struct InvalidValue {
 
 /// A table's columns as the store keeps them, dropped ones included.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredTable {
     pub(crate) name: Cow<'static, str>,
     pub(crate) columns: Vec<StoredColumn>,
 }
@@ -120,7 +120,7 @@ impl Column {
             is_private: false,
             length: None,
             range: None,
-            was: None,
+            former_name: None,
         }
     }
 
@@ -182,7 +182,7 @@ impl Schema {
     /// # Errors
     ///
     /// The merge would lose data. The message names the fix.
-    pub(crate) fn join(&self, stored: Option<&Stored>) -> Result<(Stored, Layout), String> {
+    pub(crate) fn merge(&self, stored: Option<&StoredTable>) -> Result<(StoredTable, Layout), String> {
         let table = &self.name;
         let mut columns = stored.map(|stored| stored.columns.clone()).unwrap_or_default();
         let is_new = stored.is_none();
@@ -191,7 +191,7 @@ impl Schema {
             columns.iter().position(|stored| !stored.is_dropped && stored.name == name)
         };
         // Renames first: another column may take the old name.
-        let was = |column: &Column| column.was.as_ref().and_then(|was| find(was));
+        let was = |column: &Column| column.former_name.as_ref().and_then(|was| find(was));
         let renamed = |column: &Column| find(&column.name).map_or_else(|| was(column), |_| None);
         let renamed: Vec<Option<usize>> = self.columns.iter().map(renamed).collect();
         let own = |column: &Column| find(&column.name).filter(|own| !renamed.contains(&Some(*own)));
@@ -211,7 +211,7 @@ impl Schema {
                     "`{table}.{one}` and `{table}.{other}` cannot both be `{was}`"
                 ));
             }
-            columns[known].adopt(column, table)?;
+            columns[known].update(column, table)?;
             places[known] = Some(place);
         }
         for (stored, place) in columns.iter_mut().zip(&places) {
@@ -227,7 +227,7 @@ impl Schema {
             }
             stored.is_dropped = true;
         }
-        let stored = Stored { name: self.name.clone(), columns: columns.clone() };
+        let stored = StoredTable { name: self.name.clone(), columns: columns.clone() };
         Ok((stored, Layout { columns, places }))
     }
 }
@@ -237,7 +237,7 @@ impl StoredColumn {
         let Column { name, kind, is_optional, default, .. } = column;
         let default = match default {
             Some(constant) => {
-                let constant = constant.clone().of_kind(kind);
+                let constant = constant.clone().convert_to(kind);
                 column
                     .check(constant.value())
                     .map_err(|reason| format!("the default of `{table}.{name}` {reason}"))?;
@@ -257,7 +257,7 @@ impl StoredColumn {
     }
 
     /// Takes over the program's declaration of the column.
-    fn adopt(&mut self, column: &Column, table: &str) -> Result<(), String> {
+    fn update(&mut self, column: &Column, table: &str) -> Result<(), String> {
         let Column { name, kind, is_optional, .. } = column;
         if !kind.widens(&self.kind) {
             return Err(format!(
@@ -307,7 +307,7 @@ impl Layout {
 
 impl Constant {
     /// Converts to the column's type: a word becomes its position, an integer may become a float.
-    fn of_kind(self, kind: &Kind) -> Self {
+    fn convert_to(self, kind: &Kind) -> Self {
         match (&self, kind) {
             (Self::Text(text), Kind::Word(words)) => {
                 let place = words.iter().position(|word| word == text);
@@ -367,13 +367,13 @@ impl fmt::Display for InvalidValue {
 const DROPPED: u8 = 1;
 const OPTIONAL: u8 = 2;
 
-impl Stored {
+impl StoredTable {
     /// The columns that are not dropped.
-    pub(crate) fn live(&self) -> impl Iterator<Item = &StoredColumn> {
+    pub(crate) fn live_columns(&self) -> impl Iterator<Item = &StoredColumn> {
         self.columns.iter().filter(|column| !column.is_dropped)
     }
 
-    /// The layout of rows with the columns of [`Stored::live`], for tools that do not know the
+    /// The layout of rows with the columns of [`StoredTable::live_columns`], for tools that do not know the
     /// program.
     pub(crate) fn layout(&self) -> Layout {
         let mut live = 0..;
@@ -396,7 +396,7 @@ impl Stored {
     }
 
     /// Decodes a table; `None` if the bytes are invalid.
-    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Self> {
+    pub(crate) fn read(from: &mut ByteReader<'_>) -> Option<Self> {
         let name = from.text()?.to_owned().into();
         let count = from.count()?;
         let mut columns = Vec::new();
@@ -436,7 +436,7 @@ fn write_kind(kind: &Kind, to: &mut Vec<u8>) {
     }
 }
 
-fn read_kind(from: &mut Bytes<'_>) -> Option<Kind> {
+fn read_kind(from: &mut ByteReader<'_>) -> Option<Kind> {
     Some(match from.byte()? {
         0 => Kind::Bool,
         1 => Kind::Integer { min: from.signed()?, max: from.signed()? },
@@ -484,7 +484,7 @@ fn write_constant(constant: &Constant, to: &mut Vec<u8>) {
     }
 }
 
-fn read_constant(from: &mut Bytes<'_>) -> Option<Constant> {
+fn read_constant(from: &mut ByteReader<'_>) -> Option<Constant> {
     Some(match from.byte()? {
         0 => Constant::Null,
         1 => Constant::Bool(from.byte()? != 0),
@@ -539,20 +539,20 @@ mod tests {
 
     #[track_caller]
     fn refused(after: &Schema, before: &Schema, expected: &str) {
-        let (stored, _) = before.join(None).unwrap();
-        let error = after.join(Some(&stored)).unwrap_err();
+        let (stored, _) = before.merge(None).unwrap();
+        let error = after.merge(Some(&stored)).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
 
     /// The values that a program with the schema `after` reads from a row that `before` wrote.
     fn read(before: &Schema, values: &[Value<'_>], after: &Schema) -> Vec<String> {
-        let (stored, layout) = before.join(None).unwrap();
+        let (stored, layout) = before.merge(None).unwrap();
         let row = layout.write(values);
         // Encodes and decodes the schema, as a restart does.
         let mut bytes = Vec::new();
         stored.write(&mut bytes);
-        let stored = Stored::read(&mut Bytes(&bytes)).unwrap();
-        let (_, layout) = after.join(Some(&stored)).unwrap();
+        let stored = StoredTable::read(&mut ByteReader(&bytes)).unwrap();
+        let (_, layout) = after.merge(Some(&stored)).unwrap();
         let mut values = vec![Value::Null; after.columns.len()];
         layout.read(&row, &mut values).unwrap();
         values.iter().map(|value| format!("{value:?}")).collect()
@@ -593,7 +593,7 @@ mod tests {
         added.default = Some(Constant::Text("new".into()));
         let mut wider = Column::new("b", Option::<i32>::kind());
         wider.is_optional = true;
-        let renamed = Column { was: Some("c".into()), ..text("e") };
+        let renamed = Column { former_name: Some("c".into()), ..text("e") };
         let after = Schema { dropped: vec!["a".into()], ..of(&[added, renamed, wider]) };
         assert_eq!(read(&before, &values, &after), ["Text(\"new\")", "Text(\"z\")", "Whole(7)"]);
     }
@@ -602,7 +602,7 @@ mod tests {
     #[test]
     fn reuses_the_old_name_of_a_renamed_column() {
         let before = of(&[text("a")]);
-        let renamed = |name| Column { was: Some("a".into()), ..text(name) };
+        let renamed = |name| Column { former_name: Some("a".into()), ..text(name) };
         let mut new = text("a");
         new.default = Some(Constant::Text("new".into()));
         let after = of(&[new.clone(), renamed("b")]);
@@ -627,14 +627,14 @@ mod tests {
 
     #[test]
     fn reuses_the_name_of_a_dropped_column() {
-        let (stored, _) = of(&[text("a")]).join(None).unwrap();
+        let (stored, _) = of(&[text("a")]).merge(None).unwrap();
         let mut number = Column::new("b", u8::kind());
         number.default = Some(Constant::Integer(1));
         let without = Schema { dropped: vec!["a".into()], ..of(&[number.clone()]) };
-        let (stored, _) = without.join(Some(&stored)).unwrap();
+        let (stored, _) = without.merge(Some(&stored)).unwrap();
         let mut again = Column::new("a", u8::kind());
         again.default = Some(Constant::Integer(9));
-        let (stored, layout) = of(&[number, again]).join(Some(&stored)).unwrap();
+        let (stored, layout) = of(&[number, again]).merge(Some(&stored)).unwrap();
         assert_eq!(stored.columns.len(), 3);
         let row = layout.write(&[Value::Integer(1), Value::Integer(2)]);
         let mut values = [Value::Null; 2];
@@ -645,7 +645,7 @@ mod tests {
     proptest! {
         #[test]
         fn decodes_any_bytes_as_a_table_without_panic(bytes: Vec<u8>) {
-            let _ = Stored::read(&mut Bytes(&bytes));
+            let _ = StoredTable::read(&mut ByteReader(&bytes));
         }
     }
 }

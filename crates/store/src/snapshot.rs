@@ -13,7 +13,7 @@ use crate::query::{self, By, KeyParts};
 use crate::reads::{Changes, Read, ReadSet};
 use crate::recorder::Recorder;
 use crate::schema::Table;
-use crate::state::{Definition, Definitions, EntriesBetween, RowsBetween, State, Values, id_of};
+use crate::state::{Definition, Definitions, IndexRange, RowRange, State, Values, id_of};
 
 /// All tables as of one moment. A snapshot sees no later change and blocks no writer.
 #[derive(Debug)]
@@ -37,8 +37,8 @@ pub struct RowIter<'s, T> {
 
 enum RowCursor<'s> {
     Empty,
-    Rows(RowsBetween<'s>),
-    Index(EntriesBetween<'s>),
+    Rows(RowRange<'s>),
+    Index(IndexRange<'s>),
 }
 
 impl Snapshot {
@@ -107,7 +107,7 @@ impl Snapshot {
     pub fn all<T: Table>(&self) -> RowIter<'_, T> {
         let table = self.table::<T>();
         self.note(Read::Table { table });
-        self.found(table, RowCursor::Rows(self.state.tables[table].rows.between()))
+        self.found(table, RowCursor::Rows(self.state.tables[table].rows.range()))
     }
 
     /// The number of rows.
@@ -174,7 +174,7 @@ impl Snapshot {
     /// The ids of rows whose index key has this prefix.
     pub(crate) fn ids(&self, table: usize, index: usize, key: &Key) -> impl Iterator<Item = RowId> {
         let entries = &self.state.tables[table].indexes[index];
-        let own = entries.between(Bound::Included(key), end_of(key.end().as_ref()));
+        let own = entries.range(Bound::Included(key), end_of(key.end().as_ref()));
         own.map(|(entry, _)| id_of(entry))
     }
 
@@ -190,7 +190,7 @@ impl Snapshot {
     }
 
     fn cursor(&self, table: usize, index: usize, from: Bound<&Key>, until: Bound<&Key>) -> RowCursor<'_> {
-        RowCursor::Index(self.state.tables[table].indexes[index].between(from, until))
+        RowCursor::Index(self.state.tables[table].indexes[index].range(from, until))
     }
 
     fn found<'s, T>(&'s self, table: usize, cursor: RowCursor<'s>) -> RowIter<'s, T> {
@@ -206,7 +206,7 @@ impl Snapshot {
 #[inline]
 pub(crate) fn table_of<T: Table>(definitions: &Definitions) -> usize {
     let wanted = TypeId::of::<T>();
-    let found = definitions.iter().position(|table| table.rows == Some(wanted));
+    let found = definitions.iter().position(|table| table.row_type == Some(wanted));
     found.unwrap_or_else(|| {
         panic!("the store was opened without the table of {}", std::any::type_name::<T>())
     })

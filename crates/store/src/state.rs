@@ -20,7 +20,7 @@ pub(crate) struct Definition {
     pub(crate) schema: Schema,
     pub(crate) layout: Layout,
     /// The type of its rows, if the program declares one.
-    pub(crate) rows: Option<TypeId>,
+    pub(crate) row_type: Option<TypeId>,
     /// The indexes of other tables whose columns refer to this one: table, index.
     pub(crate) referrers: Vec<(usize, usize)>,
     /// The columns that refer to other tables: column, table.
@@ -37,14 +37,14 @@ pub(crate) struct State {
     pub(crate) sequence: u64,
     /// The number of fallbacks of the head before this state was created.
     pub(crate) epoch: usize,
-    pub(crate) tables: Vec<Contents>,
+    pub(crate) tables: Vec<TableState>,
 }
 
 /// The rows and indexes of one table at one moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Contents {
+pub(crate) struct TableState {
     pub(crate) rows: Rows,
-    pub(crate) indexes: Vec<Entries>,
+    pub(crate) indexes: Vec<IndexEntries>,
 }
 
 /// Rows by id.
@@ -57,13 +57,13 @@ pub(crate) struct Rows(Tree<16>);
 /// An entry is the bytes of the key followed by those of the id. Comparing these bytes compares key
 /// and id: no key of an index is a prefix of another, because each encoded value marks its end.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Entries(Tree<{ usize::MAX }>);
+pub(crate) struct IndexEntries(Tree<{ usize::MAX }>);
 
 /// A range of rows, in the order of their ids.
-pub(crate) type RowsBetween<'t> = tree::Range<'t, 16>;
+pub(crate) type RowRange<'t> = tree::Range<'t, 16>;
 
 /// A range of entries of an index.
-pub(crate) type EntriesBetween<'t> = tree::Range<'t, { usize::MAX }>;
+pub(crate) type IndexRange<'t> = tree::Range<'t, { usize::MAX }>;
 
 /// The values of a row; up to twelve are stored inline.
 pub(crate) type Values<'r> = SmallVec<[Value<'r>; 12]>;
@@ -118,9 +118,9 @@ impl Definition {
 impl State {
     #[cfg(test)]
     pub(crate) fn empty(definitions: &Definitions) -> Self {
-        let empty = |definition: &Definition| Contents {
+        let empty = |definition: &Definition| TableState {
             rows: Rows::default(),
-            indexes: vec![Entries::default(); definition.schema.indexes.len()],
+            indexes: vec![IndexEntries::default(); definition.schema.indexes.len()],
         };
         Self { sequence: 0, epoch: 0, tables: definitions.iter().map(empty).collect() }
     }
@@ -153,7 +153,7 @@ impl State {
     ) -> (usize, [Option<Keys>; 2]) {
         let (table, definition) = (&mut self.tables[write.table], &definitions[write.table]);
         let old = table.rows.get(write.id);
-        let (gone, before) = (old.map_or(0, <[u8]>::len), old.map(|row| definition.keys(row)));
+        let (removed_bytes, before) = (old.map_or(0, <[u8]>::len), old.map(|row| definition.keys(row)));
         let after = write.row.as_ref().map(|row| definition.keys(row));
         for (index, entries) in table.indexes.iter_mut().enumerate() {
             let [before, after] =
@@ -172,7 +172,7 @@ impl State {
             Some(row) => table.rows.insert(write.id, row),
             None => table.rows.remove(write.id),
         }
-        (gone, [before, after])
+        (removed_bytes, [before, after])
     }
 }
 
@@ -195,17 +195,17 @@ impl Rows {
     }
 
     /// All rows, the oldest first.
-    pub(crate) fn between(&self) -> RowsBetween<'_> {
+    pub(crate) fn range(&self) -> RowRange<'_> {
         self.0.range(None, None)
     }
 
     /// All rows with their ids.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (RowId, &[u8])> {
-        self.between().map(|(id, row)| (id_of(id), row))
+        self.range().map(|(id, row)| (id_of(id), row))
     }
 }
 
-impl Entries {
+impl IndexEntries {
     fn insert(&mut self, key: &Key, id: RowId) {
         self.insert_entry(&entry(key, id));
     }
@@ -219,7 +219,7 @@ impl Entries {
     }
 
     /// The entries whose keys are within these bounds, possibly an empty range.
-    pub(crate) fn between(&self, from: Bound<&Key>, until: Bound<&Key>) -> EntriesBetween<'_> {
+    pub(crate) fn range(&self, from: Bound<&Key>, until: Bound<&Key>) -> IndexRange<'_> {
         let [from, until] = [from, until].map(|bound| match bound {
             Bound::Included(key) | Bound::Excluded(key) => Some(key.bytes()),
             Bound::Unbounded => None,

@@ -8,17 +8,17 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::change::{Change, RETRIES};
-use crate::commit::{Commits, Pending, Sync};
+use crate::commit::{Committer, Pending, Sync};
 use crate::stats::Stats;
 use crate::disk::{self, RealFolder};
 use crate::error::Error;
 use crate::extension::{self, Extension, ExtensionSlot};
 use crate::id::{Id, Ids, RowId};
 use crate::journal::{self, FileJournal, Journal, MemoryJournal};
-use crate::load::{Begun, Loading, Warning};
+use crate::load::{LoadedStore, Loader, Warning};
 use crate::reads::Changes;
 use crate::recorder::Recorder;
-use crate::schema::{Index, Schema, Stored, Table};
+use crate::schema::{Index, Schema, StoredTable, Table};
 use crate::snapshot::Snapshot;
 use crate::state::{Definition, Definitions};
 use crate::transaction::Transaction;
@@ -26,29 +26,29 @@ use crate::value::Kind;
 
 /// A set of tables. Clones share the same tables.
 #[derive(Clone)]
-pub struct Store(Arc<Own>, Option<Recorder>);
+pub struct Store { inner: Arc<Inner>, recorder: Option<Recorder> }
 
-struct Own {
-    commits: Arc<Commits>,
+struct Inner {
+    committer: Arc<Committer>,
     ids: Arc<dyn Fn() -> RowId + Send + std::marker::Sync>,
     /// Writes commits that no thread waits for, and syncs on a timer.
-    attendant: Mutex<Option<thread::JoinHandle<()>>>,
+    worker: Mutex<Option<thread::JoinHandle<()>>>,
     warnings: Vec<Warning>,
 }
 
 /// The tables of a store, and how it persists them.
 #[derive(Debug, Default)]
 pub struct Options {
-    tables: Vec<Declared>,
+    tables: Vec<DeclaredTable>,
     sync: Sync,
     extension: ExtensionSlot,
     pub(crate) journal: journal::Options,
 }
 
 #[derive(Debug)]
-struct Declared {
+struct DeclaredTable {
     schema: Schema,
-    rows: Option<TypeId>,
+    row_type: Option<TypeId>,
 }
 
 impl Options {
@@ -60,7 +60,7 @@ impl Options {
     /// Adds the table of `T`.
     #[must_use]
     pub fn table<T: Table>(mut self) -> Self {
-        self.tables.push(Declared { schema: T::schema(), rows: Some(TypeId::of::<T>()) });
+        self.tables.push(DeclaredTable { schema: T::schema(), row_type: Some(TypeId::of::<T>()) });
         self
     }
 
@@ -88,33 +88,33 @@ impl Options {
     }
 
     /// Merges the program's tables with the stored ones.
-    pub(crate) fn join(self, stored: &[Stored]) -> Result<Joined, String> {
+    pub(crate) fn merge(self, stored: &[StoredTable]) -> Result<MergedTables, String> {
         let mut all = stored.to_vec();
         let (mut definitions, mut places) = (Vec::new(), Vec::new());
-        for Declared { schema, rows } in self.tables {
+        for DeclaredTable { schema, row_type } in self.tables {
             let known = all.iter().position(|stored| stored.name == schema.name);
             if known.is_some_and(|known| places.contains(&known)) {
                 return Err(format!("there are two tables of the name `{}`", schema.name));
             }
-            let (own, layout) = schema.join(known.map(|known| &all[known]))?;
+            let (own, layout) = schema.merge(known.map(|known| &all[known]))?;
             places.push(known.unwrap_or(all.len()));
             match known {
                 Some(known) => all[known] = own,
                 None => all.push(own),
             }
             let (referrers, references) = (Vec::new(), Vec::new());
-            definitions.push(Definition { schema, layout, rows, referrers, references });
+            definitions.push(Definition { schema, layout, row_type, referrers, references });
         }
-        refer(&mut definitions)?;
-        Ok(Joined { definitions: definitions.into(), places, stored: all })
+        resolve_references(&mut definitions)?;
+        Ok(MergedTables { definitions: definitions.into(), places, stored: all })
     }
 }
 
 /// The program's tables merged with the stored ones.
-pub(crate) struct Joined {
+pub(crate) struct MergedTables {
     pub(crate) definitions: Definitions,
     pub(crate) places: Vec<usize>,
-    pub(crate) stored: Vec<Stored>,
+    pub(crate) stored: Vec<StoredTable>,
 }
 
 /// A callback for the progress of a start: bytes read, of bytes in all.
@@ -122,7 +122,7 @@ pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
 
 /// Resolves references between tables. A column that refers to rows has an index, so that removing
 /// a row finds its referrers; the function adds one unless an index begins with that column.
-fn refer(definitions: &mut [Definition]) -> Result<(), String> {
+fn resolve_references(definitions: &mut [Definition]) -> Result<(), String> {
     for table in 0..definitions.len() {
         for column in 0..definitions[table].schema.columns.len() {
             let schema = &definitions[table].schema;
@@ -186,18 +186,18 @@ impl Store {
         progress: &mut Progress<'_>,
     ) -> Result<Self, String> {
         let own = Arc::clone(&folder);
-        let mut loading = Loading::for_extension(options.extension.clone());
-        let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
+        let mut loader = Loader::for_extension(options.extension.clone());
+        let mut receive = |loaded: journal::RecoveryEvent<'_>| loader.receive(loaded, progress);
         let opened = FileJournal::open(folder, options.journal, &mut receive);
         let opened = opened.map_err(|error| error.to_string())?;
         options.extension.finish_load()?;
         let mut journal = Box::new(opened.journal);
         let sync = options.sync;
-        let mut begun = loading.finish(options, opened.last, &mut *journal)?;
-        begun.warnings.extend(opened.warnings.into_iter().map(Warning::Journal));
-        let store = Self::begin_with(begun, journal, sync)?;
+        let mut loaded = loader.finish(options, opened.last, &mut *journal)?;
+        loaded.warnings.extend(opened.warnings.into_iter().map(Warning::Journal));
+        let store = Self::start(loaded, journal, sync)?;
         // Unknown free space counts as enough: the first change finds out.
-        store.0.commits.expect_room(own.available().unwrap_or(u64::MAX));
+        store.inner.committer.check_free_space(own.available().unwrap_or(u64::MAX));
         Ok(store)
     }
 
@@ -211,33 +211,33 @@ impl Store {
         mut journal: Box<dyn Journal>,
     ) -> Result<Self, String> {
         let sync = options.sync;
-        let loading = Loading::for_extension(options.extension.clone());
-        let begun = loading.finish(options, 0, &mut *journal)?;
-        Self::begin_with(begun, journal, sync)
+        let loader = Loader::for_extension(options.extension.clone());
+        let loaded = loader.finish(options, 0, &mut *journal)?;
+        Self::start(loaded, journal, sync)
     }
 
-    fn begin_with(begun: Begun, journal: Box<dyn Journal>, sync: Sync) -> Result<Self, String> {
-        let Begun { definitions, kept, state, last, warnings, owed } = begun;
-        let commits = Arc::new(Commits::new(definitions, kept, state, journal, sync));
-        if let Some(tables) = owed {
-            commits.owe_tables(tables);
+    fn start(loaded: LoadedStore, journal: Box<dyn Journal>, sync: Sync) -> Result<Self, String> {
+        let LoadedStore { definitions, checkpointer, state, last, warnings, deferred_tables } = loaded;
+        let committer = Arc::new(Committer::new(definitions, checkpointer, state, journal, sync));
+        if let Some(tables) = deferred_tables {
+            committer.defer_tables(tables);
         }
         let ids = Mutex::new(Ids::after(last, disk::random));
         let ids = move || ids.lock().unwrap_or_else(PoisonError::into_inner).next(now());
-        let attended = Arc::clone(&commits);
-        let attendant = thread::Builder::new()
+        let worker_committer = Arc::clone(&committer);
+        let worker = thread::Builder::new()
             .name("store".to_owned())
-            .spawn(move || attended.attend())
+            .spawn(move || worker_committer.run_worker())
             .map_err(|error| format!("no thread for the store: {error}"))?;
-        let attendant = Mutex::new(Some(attendant));
-        Ok(Self(Arc::new(Own { commits, ids: Arc::new(ids), attendant, warnings }), None))
+        let worker = Mutex::new(Some(worker));
+        Ok(Self { inner: Arc::new(Inner { committer, ids: Arc::new(ids), worker, warnings }), recorder: None })
     }
 
     /// A snapshot of all tables.
     pub fn read(&self) -> Snapshot {
-        let commits = &self.0.commits;
-        let snapshot = Snapshot::new(&commits.definitions, commits.visible());
-        match &self.1 {
+        let committer = &self.inner.committer;
+        let snapshot = Snapshot::new(&committer.definitions, committer.visible());
+        match &self.recorder {
             Some(recorder) => snapshot.with_recorder(recorder),
             None => snapshot,
         }
@@ -246,7 +246,7 @@ impl Store {
     /// The same store with a recorder: all reads through it, on any thread, are noted there too.
     #[must_use]
     pub fn with_recorder(&self, recorder: &Recorder) -> Self {
-        Self(Arc::clone(&self.0), Some(recorder.clone()))
+        Self { inner: Arc::clone(&self.inner), recorder: Some(recorder.clone()) }
     }
 
     /// Changes tables in a transaction. `action` sees a snapshot of all tables and its own writes.
@@ -329,14 +329,14 @@ impl Store {
 
     /// Begins a transaction. [`Store::commit`] commits it.
     pub fn begin(&self) -> Transaction {
-        Transaction::new(self.read(), Arc::clone(&self.0.ids))
+        Transaction::new(self.read(), Arc::clone(&self.inner.ids))
     }
 
     /// Begins a transaction that sees staged commits, because its own commit will follow them.
     pub(crate) fn begin_at_head(&self) -> Transaction {
-        let commits = &self.0.commits;
-        let snapshot = Snapshot::new(&commits.definitions, commits.head_state());
-        Transaction::new(snapshot, Arc::clone(&self.0.ids))
+        let committer = &self.inner.committer;
+        let snapshot = Snapshot::new(&committer.definitions, committer.head_state());
+        Transaction::new(snapshot, Arc::clone(&self.inner.ids))
     }
 
     /// Commits a transaction. The returned [`Pending`] resolves when the store acknowledges the
@@ -349,7 +349,7 @@ impl Store {
         if let Some(recorder) = transaction.recorder().filter(|_| !transaction.writes.is_empty()) {
             recorder.note_write();
         }
-        self.0.commits.commit(transaction)
+        self.inner.committer.commit(transaction)
     }
 
     /// Appends a record of the store's extension, in order with the commits. `then` receives the
@@ -360,16 +360,16 @@ impl Store {
     /// # Errors
     ///
     /// The record is too long, or the store rejects commits.
-    pub fn keep(
+    pub fn append(
         &self,
         record: &[u8],
         sync: Sync,
         then: impl FnOnce(u64) + Send + 'static,
     ) -> Result<Pending, Error> {
-        self.0.commits.keep(extension::with_marker(record), sync, Box::new(then))
+        self.inner.committer.append(extension::with_marker(record), sync, Box::new(then))
     }
 
-    /// Accepts a record of the store's extension for which [`keep`](Self::keep) found no room, and
+    /// Accepts a record of the store's extension for which [`append`](Self::append) found no room, and
     /// calls `then` with its sequence at once. The store writes the record before the next commit
     /// or as soon as the disk has room. Use it only for records that each start writes first: if
     /// the program ends before the write, its next start must submit the record again.
@@ -377,77 +377,77 @@ impl Store {
     /// # Errors
     ///
     /// The store rejects commits.
-    pub fn owe(&self, record: &[u8], then: impl FnOnce(u64) + Send + 'static) -> Result<(), Error> {
-        self.0.commits.owe(extension::with_marker(record), Box::new(then))
+    pub fn append_deferred(&self, record: &[u8], then: impl FnOnce(u64) + Send + 'static) -> Result<(), Error> {
+        self.inner.committer.append_deferred(extension::with_marker(record), Box::new(then))
     }
 
     /// Registers a callback for disk space: true when the disk becomes full, false when it has room
     /// again. The callback runs under a lock: it must be quick and must not commit.
     pub fn observe_disk_space(&self, observer: impl Fn(bool) + Send + std::marker::Sync + 'static) {
-        self.0.commits.observe_disk_space(Box::new(observer));
+        self.inner.committer.observe_disk_space(Box::new(observer));
     }
 
     /// Checks at once whether a full disk has room again. The store does so by itself once a
     /// second.
     pub fn probe_disk_space(&self) {
-        self.0.commits.probe_disk_space();
+        self.inner.committer.probe_disk_space();
     }
 
     /// Counts journal bytes that the store's extension no longer needs, as if the journal had grown
     /// by them. The next checkpoint, which frees their space, runs sooner.
     pub fn count_obsolete(&self, bytes: usize) {
-        self.0.commits.count_obsolete(bytes);
+        self.inner.committer.count_obsolete(bytes);
     }
 
     /// Registers a callback for commits. It runs for each commit, in order, as soon as the commit
     /// is visible, under the journal's lock: it must be quick and must not commit.
     pub fn observe(&self, observer: impl Fn(&Arc<Changes>) + Send + std::marker::Sync + 'static) {
-        self.0.commits.observe(Box::new(observer));
+        self.inner.committer.observe(Box::new(observer));
     }
 
     /// The error of the last checkpoint, if it failed. No data is lost: the next start only replays
     /// more of the journal.
     pub fn checkpoint_failure(&self) -> Option<String> {
-        self.0.commits.kept.failure()
+        self.inner.committer.checkpointer.failure()
     }
 
     /// Counters of the store's work since it was opened.
     pub fn stats(&self) -> Stats {
-        self.0.commits.stats()
+        self.inner.committer.stats()
     }
 
     /// Warnings for the operator from the start: data that is lost, and what was repaired.
     pub fn warnings(&self) -> &[Warning] {
-        &self.0.warnings
+        &self.inner.warnings
     }
 
     #[cfg(test)]
-    pub(crate) fn owes_sync(&self) -> bool {
-        self.0.commits.owes_sync()
+    pub(crate) fn needs_sync(&self) -> bool {
+        self.inner.committer.needs_sync()
     }
 
     /// Closes the store: writes staged commits, rejects new ones, and unlocks the folder. A
     /// checkpoint that is running is abandoned, which loses no data.
     pub fn close(&self) {
-        self.0.close();
+        self.inner.close();
     }
 }
 
-impl Own {
+impl Inner {
     fn close(&self) {
-        self.commits.close();
-        let attendant = self.attendant.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.committer.close();
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
         // An `after_commit` action may drop the last handle on this very thread, which must not
         // join itself.
-        let attendant = attendant.filter(|own| own.thread().id() != thread::current().id());
-        if let Some(attendant) = attendant {
+        let worker = worker.filter(|own| own.thread().id() != thread::current().id());
+        if let Some(worker) = worker {
             // If the thread panicked, the panic hook has reported it.
-            let _ = attendant.join();
+            let _ = worker.join();
         }
     }
 }
 
-impl Drop for Own {
+impl Drop for Inner {
     fn drop(&mut self) {
         self.close();
     }
@@ -455,7 +455,7 @@ impl Drop for Own {
 
 impl fmt::Debug for Store {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.0.commits.definitions.iter().map(|table| &table.schema.name);
+        let names = self.inner.committer.definitions.iter().map(|table| &table.schema.name);
         to.debug_list().entries(names).finish()
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::commit::Action;
 use crate::error::Error;
 use crate::id::{Id, RowId};
-use crate::image::MAX_ROW_LENGTH;
+use crate::checkpoint::MAX_ROW_LENGTH;
 use crate::reads::Read;
 use crate::recorder::Recorder;
 use crate::schema::Table;
@@ -25,10 +25,10 @@ use crate::value::Value;
 pub struct Transaction {
     definitions: Definitions,
     /// The snapshot with all writes applied.
-    seen: OnceCell<Snapshot>,
-    /// The snapshot without the writes from `applied` on, while `seen` is empty.
-    unseen: Cell<Option<Snapshot>>,
-    applied: Cell<usize>,
+    applied_snapshot: OnceCell<Snapshot>,
+    /// The snapshot without the writes from `applied_count` on, while `applied_snapshot` is empty.
+    pending_snapshot: Cell<Option<Snapshot>>,
+    applied_count: Cell<usize>,
     /// The state at the begin.
     pub(crate) base: Arc<State>,
     pub(crate) writes: Vec<Write>,
@@ -43,9 +43,9 @@ impl Transaction {
             definitions: Arc::clone(&snapshot.definitions),
             recorder: snapshot.recorder.clone(),
             base: Arc::clone(&snapshot.state),
-            seen: snapshot.into(),
-            unseen: Cell::default(),
-            applied: Cell::default(),
+            applied_snapshot: snapshot.into(),
+            pending_snapshot: Cell::default(),
+            applied_count: Cell::default(),
             writes: Vec::new(),
             after: Vec::new(),
             ids,
@@ -77,7 +77,7 @@ impl Transaction {
     /// row.
     pub fn replace<T: Table>(&mut self, row: &T) -> Result<(), Error> {
         let (table, id) = (self.table::<T>(), row.id());
-        self.must_be_there(table, id)?;
+        self.require_row(table, id)?;
         self.put(row)
     }
 
@@ -116,9 +116,9 @@ impl Transaction {
         for &(referrer, index) in &definitions[table].referrers {
             let mut key = crate::key::Key::default();
             key.push(Value::Id(id));
-            let named = self.ids(referrer, index, &key).any(|own| (referrer, own) != (table, id));
+            let referenced = self.ids(referrer, index, &key).any(|own| (referrer, own) != (table, id));
             self.note(Read::Prefix { table: referrer, index, key });
-            if named {
+            if referenced {
                 return Err(Error::StillReferenced { by: definitions[referrer].schema.name.clone() });
             }
         }
@@ -146,9 +146,9 @@ impl Transaction {
     pub(crate) fn forget_writes(&mut self) {
         let mut snapshot = self.take();
         snapshot.state = Arc::clone(&self.base);
-        self.seen = snapshot.into();
+        self.applied_snapshot = snapshot.into();
         self.writes.clear();
-        self.applied.set(0);
+        self.applied_count.set(0);
         self.after.clear();
     }
 
@@ -156,15 +156,15 @@ impl Transaction {
         let (table, id) = (self.table::<T>(), row.id());
         let definitions = Arc::clone(&self.definitions);
         let definition = &definitions[table];
-        debug_assert_eq!(definition.rows, Some(TypeId::of::<T>()));
+        debug_assert_eq!(definition.row_type, Some(TypeId::of::<T>()));
         let mut values = Vec::with_capacity(definition.schema.columns.len());
         row.values(&mut values);
         definition.schema.check(&values)?;
         for &(column, target) in &definition.references {
-            if let Value::Id(named) = values[column]
-                && (target, named) != (table, id)
+            if let Value::Id(referenced) = values[column]
+                && (target, referenced) != (table, id)
             {
-                self.must_be_there(target, named)?;
+                self.require_row(target, referenced)?;
             }
         }
         for (index, own) in definition.schema.indexes.iter().enumerate() {
@@ -174,9 +174,9 @@ impl Transaction {
                 continue;
             }
             let key = definition.key(index, &values);
-            let is_taken = self.ids(table, index, &key).any(|other| other != id);
+            let is_duplicate = self.ids(table, index, &key).any(|other| other != id);
             self.note(Read::Prefix { table, index, key });
-            if is_taken {
+            if is_duplicate {
                 let names =
                     own.columns.iter().map(|column| &definition.schema.columns[*column].name);
                 let columns = names.cloned().collect();
@@ -191,7 +191,7 @@ impl Transaction {
         Ok(())
     }
 
-    fn must_be_there(&self, table: usize, id: RowId) -> Result<(), Error> {
+    fn require_row(&self, table: usize, id: RowId) -> Result<(), Error> {
         self.note(Read::Row { table, id });
         match self.row(table, id) {
             Some(_) => Ok(()),
@@ -205,7 +205,7 @@ impl Transaction {
 
     pub(crate) fn write(&mut self, write: Write) {
         let snapshot = self.take();
-        self.unseen.set(Some(snapshot));
+        self.pending_snapshot.set(Some(snapshot));
         self.writes.push(write);
     }
 
@@ -214,23 +214,23 @@ impl Transaction {
         table_of::<T>(&self.definitions)
     }
 
-    /// Takes the snapshot, which has the first `applied` writes.
+    /// Takes the snapshot, which has the first `applied_count` writes.
     fn take(&mut self) -> Snapshot {
-        self.seen.take().or_else(|| self.unseen.take()).expect("it is in one of the two")
+        self.applied_snapshot.take().or_else(|| self.pending_snapshot.take()).expect("it is in one of the two")
     }
 
-    pub(crate) fn into_parts(mut self) -> Parts {
+    pub(crate) fn into_parts(mut self) -> CommitParts {
         let snapshot = self.take();
-        let is_whole = self.applied.get() == self.writes.len();
+        let is_whole = self.applied_count.get() == self.writes.len();
         let own = is_whole.then_some(snapshot.state);
         let reads = snapshot.reads.into_inner();
         let Self { base, writes, after, .. } = self;
-        Parts { base, own, reads, writes, after }
+        CommitParts { base, own, reads, writes, after }
     }
 }
 
 /// The parts of a transaction that a commit needs.
-pub(crate) struct Parts {
+pub(crate) struct CommitParts {
     pub(crate) base: Arc<State>,
     /// The base with all writes applied, if the transaction has read it.
     pub(crate) own: Option<Arc<State>>,
@@ -244,10 +244,10 @@ impl Deref for Transaction {
 
     #[inline]
     fn deref(&self) -> &Snapshot {
-        self.seen.get_or_init(|| {
-            let mut snapshot = self.unseen.take().expect("it is in one of the two");
+        self.applied_snapshot.get_or_init(|| {
+            let mut snapshot = self.pending_snapshot.take().expect("it is in one of the two");
             let state = Arc::make_mut(&mut snapshot.state);
-            for write in &self.writes[self.applied.replace(self.writes.len())..] {
+            for write in &self.writes[self.applied_count.replace(self.writes.len())..] {
                 state.apply(&self.definitions, write);
             }
             snapshot

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use entries::{Entries, MOST};
+use entries::{Entries, MAX_ENTRIES};
 
 /// A sorted map. A key has `KEY` bytes, or fewer if its value is empty.
 #[derive(Clone, Debug)]
@@ -35,24 +35,24 @@ enum Node<const KEY: usize> {
 struct Inner<const KEY: usize> {
     separators: Entries<KEY>,
     /// Stored inline, which saves each lookup one pointer.
-    children: SmallVec<[Node<KEY>; MOST]>,
+    children: SmallVec<[Node<KEY>; MAX_ENTRIES]>,
 }
 
 /// The right part of a split node, and the separator before it.
-type Parted<const KEY: usize> = (Vec<u8>, Node<KEY>);
+type Split<const KEY: usize> = (Vec<u8>, Node<KEY>);
 
 /// A range of entries, iterated from both ends.
 #[derive(Clone)]
 pub(crate) struct Range<'t, const KEY: usize> {
-    front: Place<'t, KEY>,
-    back: Place<'t, KEY>,
+    front: Position<'t, KEY>,
+    back: Position<'t, KEY>,
 }
 
 /// A position between two entries.
 #[derive(Clone)]
-struct Place<'t, const KEY: usize> {
+struct Position<'t, const KEY: usize> {
     /// The path from the root, with the index of the child at each node.
-    above: SmallVec<[(&'t Inner<KEY>, usize); 6]>,
+    path: SmallVec<[(&'t Inner<KEY>, usize); 6]>,
     leaf: &'t Entries<KEY>,
     /// The number of the leaf's entries before the position.
     before: usize,
@@ -61,9 +61,9 @@ struct Place<'t, const KEY: usize> {
 impl<const KEY: usize> Tree<KEY> {
     /// Inserts an entry, or replaces the value of its key.
     pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) {
-        let (is_new, parted) = self.root.insert(key, value);
+        let (is_new, split) = self.root.insert(key, value);
         self.length += usize::from(is_new);
-        if let Some((separator, right)) = parted {
+        if let Some((separator, right)) = split {
             let mut separators = Entries::new();
             separators.insert(0, &separator, &[]);
             let children = SmallVec::from_iter([self.root.clone(), right]);
@@ -127,17 +127,17 @@ impl<const KEY: usize> Tree<KEY> {
         &self,
         choose: impl Fn(&Inner<KEY>) -> usize,
         find: impl Fn(&Entries<KEY>) -> Result<usize, usize>,
-    ) -> Place<'_, KEY> {
-        let (mut node, mut above) = (&self.root, SmallVec::new());
+    ) -> Position<'_, KEY> {
+        let (mut node, mut path) = (&self.root, SmallVec::new());
         loop {
             match node {
                 Node::Leaf(leaf) => {
                     let before = find(leaf).unwrap_or_else(|would_be| would_be);
-                    return Place { above, leaf, before };
+                    return Position { path, leaf, before };
                 }
                 Node::Inner(inner) => {
                     let child = choose(inner);
-                    above.push((&**inner, child));
+                    path.push((&**inner, child));
                     node = &inner.children[child];
                 }
             }
@@ -153,7 +153,7 @@ impl<const KEY: usize> Default for Tree<KEY> {
 
 impl<const KEY: usize> Node<KEY> {
     /// Returns whether the entry is new, and the right part if the node was split.
-    fn insert(&mut self, key: &[u8], value: &[u8]) -> (bool, Option<Parted<KEY>>) {
+    fn insert(&mut self, key: &[u8], value: &[u8]) -> (bool, Option<Split<KEY>>) {
         match self {
             Self::Leaf(leaf) => {
                 let found = leaf.find(key);
@@ -172,13 +172,13 @@ impl<const KEY: usize> Node<KEY> {
                         place
                     }
                 };
-                (found.is_err(), own.parting(place).map(|at| part(own, at)))
+                (found.is_err(), own.split_point(place).map(|at| split_leaf(own, at)))
             }
             Self::Inner(inner) => {
                 let own = Arc::make_mut(inner);
                 let child = own.child(key);
-                let (is_new, parted) = own.children[child].insert(key, value);
-                (is_new, parted.and_then(|parted| own.insert(child, parted)))
+                let (is_new, split) = own.children[child].insert(key, value);
+                (is_new, split.and_then(|split| own.insert(child, split)))
             }
         }
     }
@@ -227,7 +227,7 @@ impl<const KEY: usize> Node<KEY> {
     }
 
     /// The number of owners.
-    fn shares(&self) -> usize {
+    fn owners(&self) -> usize {
         match self {
             Self::Leaf(leaf) => Arc::strong_count(leaf),
             Self::Inner(inner) => Arc::strong_count(inner),
@@ -243,7 +243,7 @@ impl<const KEY: usize> Node<KEY> {
 }
 
 /// Splits a leaf before the entry at `at`.
-fn part<const KEY: usize>(leaf: &mut Entries<KEY>, at: usize) -> Parted<KEY> {
+fn split_leaf<const KEY: usize>(leaf: &mut Entries<KEY>, at: usize) -> Split<KEY> {
     let right = leaf.split_off(at);
     let (last, first) = (leaf.key(leaf.len() - 1), right.key(0));
     // The shortest separator: the last key is below the first, so it is one byte longer than their
@@ -256,7 +256,7 @@ impl<const KEY: usize> Clone for Inner<KEY> {
     fn clone(&self) -> Self {
         // The reference counts of the children are on separate cache lines. Reading them first lets
         // the loads overlap, while incrementing one after another would wait for each.
-        let counts = self.children.iter().map(Node::shares);
+        let counts = self.children.iter().map(Node::owners);
         black_box(counts.sum::<usize>());
         Self { separators: self.separators.clone(), children: self.children.clone() }
     }
@@ -270,11 +270,11 @@ impl<const KEY: usize> Inner<KEY> {
     }
 
     /// Inserts the right part of a split child, and splits this node if it is full.
-    fn insert(&mut self, child: usize, (separator, right): Parted<KEY>) -> Option<Parted<KEY>> {
+    fn insert(&mut self, child: usize, (separator, right): Split<KEY>) -> Option<Split<KEY>> {
         self.separators.insert(child, &separator, &[]);
         self.children.insert(child + 1, right);
         let count = self.separators.len();
-        if self.separators.parting(child).is_none() || count < 3 {
+        if self.separators.split_point(child).is_none() || count < 3 {
             return None;
         }
         // Keys in ascending order fill each node before the next; two children move on.
@@ -288,7 +288,7 @@ impl<const KEY: usize> Inner<KEY> {
 
     /// Merges a child that has become small with a neighbor.
     fn join(&mut self, child: usize) {
-        if self.children[child].len() >= MOST / 4 || self.children.len() == 1 {
+        if self.children[child].len() >= MAX_ENTRIES / 4 || self.children.len() == 1 {
             return;
         }
         let place = if child + 1 < self.children.len() { child } else { child - 1 };
@@ -299,10 +299,10 @@ impl<const KEY: usize> Inner<KEY> {
         }
         let [left, right] = &mut self.children[place..place + 2] else { return };
         match (left, right) {
-            (Node::Leaf(left), Node::Leaf(right)) if left.fit(right) => {
+            (Node::Leaf(left), Node::Leaf(right)) if left.fits_with(right) => {
                 Arc::make_mut(left).append(right);
             }
-            (Node::Inner(left), Node::Inner(right)) if left.separators.fit(&right.separators) => {
+            (Node::Inner(left), Node::Inner(right)) if left.separators.fits_with(&right.separators) => {
                 let left = Arc::make_mut(left);
                 left.separators.insert(left.separators.len(), self.separators.key(place), &[]);
                 left.separators.append(&right.separators);
@@ -315,28 +315,28 @@ impl<const KEY: usize> Inner<KEY> {
     }
 }
 
-impl<const KEY: usize> Place<'_, KEY> {
+impl<const KEY: usize> Position<'_, KEY> {
     /// Moves before the first entry of the next leaf. `None` if this is the last one.
     fn next_leaf(&mut self) -> Option<()> {
-        self.turn(|inner, child| (child + 1 < inner.children.len()).then_some(child + 1))?;
+        self.next_child(|inner, child| (child + 1 < inner.children.len()).then_some(child + 1))?;
         self.descend(|_| 0);
         self.before = 0;
         Some(())
     }
 
     /// Moves after the last entry of the previous leaf. `None` if this is the first one.
-    fn leaf_before(&mut self) -> Option<()> {
-        self.turn(|_, child| child.checked_sub(1))?;
+    fn previous_leaf(&mut self) -> Option<()> {
+        self.next_child(|_, child| child.checked_sub(1))?;
         self.descend(|inner| inner.children.len() - 1);
         self.before = self.leaf.len();
         Some(())
     }
 
     /// Moves up to the nearest node with a further child in that direction, and selects this child.
-    fn turn(&mut self, other: impl Fn(&Inner<KEY>, usize) -> Option<usize>) -> Option<()> {
-        while let Some((inner, child)) = self.above.pop() {
+    fn next_child(&mut self, other: impl Fn(&Inner<KEY>, usize) -> Option<usize>) -> Option<()> {
+        while let Some((inner, child)) = self.path.pop() {
             if let Some(child) = other(inner, child) {
-                self.above.push((inner, child));
+                self.path.push((inner, child));
                 return Some(());
             }
         }
@@ -345,13 +345,13 @@ impl<const KEY: usize> Place<'_, KEY> {
 
     /// Moves down from the selected child to a leaf.
     fn descend(&mut self, choose: impl Fn(&Inner<KEY>) -> usize) {
-        while let Some(&(inner, child)) = self.above.last() {
+        while let Some(&(inner, child)) = self.path.last() {
             match &inner.children[child] {
                 Node::Leaf(leaf) => {
                     self.leaf = leaf;
                     return;
                 }
-                Node::Inner(below) => self.above.push((below, choose(below))),
+                Node::Inner(below) => self.path.push((below, choose(below))),
             }
         }
     }
@@ -386,7 +386,7 @@ impl<const KEY: usize> DoubleEndedIterator for Range<'_, KEY> {
                 back.before -= 1;
                 return Some(back.leaf.entry(back.before));
             }
-            back.leaf_before()?;
+            back.previous_leaf()?;
         }
     }
 }

@@ -14,11 +14,11 @@ use super::table::{self, mistake, once, read_bool, read_whole};
 use super::value::{self, Given};
 use super::{Archive, VERSION};
 use crate::id::RowId;
-use crate::image::MAX_ROW_LENGTH;
+use crate::checkpoint::MAX_ROW_LENGTH;
 use crate::journal::{self, Journal};
 use crate::record;
 use crate::row::Row;
-use crate::schema::{Constant, Layout, Stored, StoredColumn};
+use crate::schema::{Constant, Layout, StoredTable, StoredColumn};
 use crate::state::Write;
 use crate::value::{Kind, Value};
 
@@ -31,7 +31,7 @@ const GROUP: usize = 1 << 20;
 
 /// The result of a load.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Loaded {
+pub struct LoadSummary {
     /// Tables described by the lines.
     pub tables: usize,
     /// Rows inserted or replaced.
@@ -68,7 +68,7 @@ impl Archive {
     ///
     /// A line is invalid: nothing is written. The disk fails: the next start finds either all rows
     /// or no row of the load.
-    pub fn load(&mut self, from: &mut dyn BufRead) -> Result<Loaded, LoadError> {
+    pub fn load(&mut self, from: &mut dyn BufRead) -> Result<LoadSummary, LoadError> {
         let mut incoming = Incoming::into(self);
         let mut lines = Lines { from, line: 0, bytes: Vec::new() };
         while let Some((line, text)) = lines.next()? {
@@ -88,7 +88,7 @@ impl Archive {
             return Err(LoadError::at(lines.line, "", &mistake(0, what)));
         }
         self.write(&stored, &new).map_err(LoadError::Journal)?;
-        let mut loaded = Loaded { tables: places.len(), ..Loaded::default() };
+        let mut loaded = LoadSummary { tables: places.len(), ..LoadSummary::default() };
         self.stored = stored;
         self.rows.resize_with(self.stored.len(), Default::default);
         for (place, rows) in new {
@@ -109,7 +109,7 @@ impl Archive {
         Ok(loaded)
     }
 
-    fn write(&mut self, stored: &[Stored], new: &New) -> Result<(), journal::Error> {
+    fn write(&mut self, stored: &[StoredTable], new: &New) -> Result<(), journal::Error> {
         let (mut first, mut length) = (None, 0);
         for (place, rows) in new {
             let mut rows = rows.iter().peekable();
@@ -143,7 +143,7 @@ impl Archive {
         let place = |name: &str| self.stored.iter().position(|table| table.name == name);
         let mut count = 0;
         for (table, rows) in self.stored.iter().zip(&self.rows) {
-            let named = table.live().map(|column| match &column.kind {
+            let named = table.live_columns().map(|column| match &column.kind {
                 Kind::Reference(name) => Some(place(name)),
                 _ => None,
             });
@@ -178,7 +178,7 @@ struct Incoming<'a> {
     archive: &'a Archive,
     is_begun: bool,
     is_over: bool,
-    stored: Vec<Stored>,
+    stored: Vec<StoredTable>,
     /// The described tables by name.
     places: HashMap<String, Target>,
     rows: New,
@@ -270,7 +270,7 @@ impl<'a> Incoming<'a> {
             None => self.stored.push(given),
         }
         let table = &self.stored[place];
-        let columns: Vec<StoredColumn> = table.live().cloned().collect();
+        let columns: Vec<StoredColumn> = table.live_columns().cloned().collect();
         let names = columns.iter().enumerate().map(|(at, column)| (column.name.to_string(), at));
         let (layout, names) = (table.layout(), names.collect());
         self.places.insert(name.to_owned(), Target { place, columns, layout, names });
@@ -347,10 +347,10 @@ impl Target {
 }
 
 /// Checks that rows of a table as `given` by the lines fit into the existing table.
-fn joins(given: &Stored, has: &Stored) -> Result<(), String> {
+fn joins(given: &StoredTable, has: &StoredTable) -> Result<(), String> {
     let table = &has.name;
-    for own in has.live() {
-        let Some(column) = given.live().find(|column| column.name == own.name) else {
+    for own in has.live_columns() {
+        let Some(column) = given.live_columns().find(|column| column.name == own.name) else {
             if own.default == Constant::Null && !own.is_optional {
                 return Err(format!(
                     "`{table}` has a column `{}` here, without a default",
@@ -367,7 +367,7 @@ fn joins(given: &Stored, has: &Stored) -> Result<(), String> {
             return Err(format!("the column `{table}.{}` may not hold nothing here", own.name));
         }
     }
-    match given.live().find(|column| has.live().all(|own| own.name != column.name)) {
+    match given.live_columns().find(|column| has.live_columns().all(|own| own.name != column.name)) {
         Some(column) => Err(format!("`{table}` has no column `{}` here", column.name)),
         None => Ok(()),
     }

@@ -16,16 +16,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::disk::Folder;
 use crate::extension::{SnapshotBlocks, Extension, ExtensionSlot};
 use crate::id::RowId;
-use crate::image::Kept;
+use crate::checkpoint::Checkpointer;
 use crate::journal::{self, FileJournal, Journal, Sequence};
-use crate::load::{Loading, Warning};
+use crate::load::{Loader, Warning};
 use crate::record;
-use crate::schema::Stored;
+use crate::schema::StoredTable;
 use crate::state::{Rows, State};
 use crate::store::Progress;
 use crate::value::Value;
 
-pub use load::{MAX_LINE_LENGTH, LoadError, Loaded};
+pub use load::{MAX_LINE_LENGTH, LoadError, LoadSummary};
 
 /// The tables of a folder, opened without the program that declares them. The folder stays locked
 /// until the archive is closed or dropped.
@@ -33,9 +33,9 @@ pub struct Archive {
     folder: Arc<dyn Folder>,
     journal: FileJournal,
     /// The last record in the newest snapshot.
-    image: Sequence,
+    newest_snapshot: Sequence,
     last: Sequence,
-    stored: Vec<Stored>,
+    stored: Vec<StoredTable>,
     rows: Vec<Rows>,
     /// The extension whose records the folder has, if given.
     extension: ExtensionSlot,
@@ -80,25 +80,25 @@ struct ExtensionProbe {
 }
 
 impl Extension for ExtensionProbe {
-    fn block(&self, block: &[u8]) -> Result<(), String> {
+    fn load_block(&self, block: &[u8]) -> Result<(), String> {
         self.has_records.store(true, Ordering::Relaxed);
-        self.extension.0.as_ref().map_or(Ok(()), |extension| extension.block(block))
+        self.extension.0.as_ref().map_or(Ok(()), |extension| extension.load_block(block))
     }
 
-    fn record(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+    fn replay(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
         self.has_records.store(true, Ordering::Relaxed);
-        self.extension.0.as_ref().map_or(Ok(()), |extension| extension.record(sequence, record))
+        self.extension.0.as_ref().map_or(Ok(()), |extension| extension.replay(sequence, record))
     }
 
     fn finish_load(&self) -> Result<(), String> {
         self.extension.finish_load()
     }
 
-    fn image(&self) -> SnapshotBlocks {
+    fn snapshot(&self) -> SnapshotBlocks {
         self.extension
             .0
             .as_ref()
-            .map_or_else(|| Box::new(std::iter::empty()) as SnapshotBlocks, |extension| extension.image())
+            .map_or_else(|| Box::new(std::iter::empty()) as SnapshotBlocks, |extension| extension.snapshot())
     }
 }
 
@@ -140,18 +140,18 @@ impl Archive {
     ) -> Result<Self, String> {
         let extension = ExtensionSlot(extension);
         let probe = Arc::new(ExtensionProbe { has_records: AtomicBool::new(false), extension: extension.clone() });
-        let mut loading = Loading::for_extension(ExtensionSlot(Some(Arc::<ExtensionProbe>::clone(&probe))));
-        let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
+        let mut loader = Loader::for_extension(ExtensionSlot(Some(Arc::<ExtensionProbe>::clone(&probe))));
+        let mut receive = |loaded: journal::RecoveryEvent<'_>| loader.receive(loaded, progress);
         let opened = FileJournal::open(Arc::clone(&folder), options, &mut receive);
         let opened = opened.map_err(|error| error.to_string())?;
         extension.finish_load()?;
-        let (stored, rows, mut warnings) = loading.into_parts();
+        let (stored, rows, mut warnings) = loader.into_parts();
         warnings.extend(opened.warnings.into_iter().map(Warning::Journal));
         if extension.0.is_none() && probe.has_records.load(Ordering::Relaxed) {
             warnings.push(Warning::Extension);
         }
-        let (journal, image, last) = (opened.journal, opened.snapshot, opened.last);
-        Ok(Self { folder, journal, image, last, stored, rows, extension, warnings })
+        let (journal, newest_snapshot, last) = (opened.journal, opened.snapshot, opened.last);
+        Ok(Self { folder, journal, newest_snapshot, last, stored, rows, extension, warnings })
     }
 
     /// Dumps the named tables, or all tables if `names` is empty, as lines of JSON. Returns the
@@ -166,7 +166,7 @@ impl Archive {
             return Err(DumpError::NoSuchTable { name: name.clone(), known: known().collect() });
         }
         let is_wanted =
-            |table: &Stored| names.is_empty() || names.iter().any(|name| *name == table.name);
+            |table: &StoredTable| names.is_empty() || names.iter().any(|name| *name == table.name);
         let tables = || self.stored.iter().zip(&self.rows).filter(|(table, _)| is_wanted(table));
         let mut bytes = HEAD.as_bytes().to_vec();
         for (table, _) in tables() {
@@ -175,7 +175,7 @@ impl Archive {
         }
         let mut count = 0;
         for (table, rows) in tables() {
-            let (layout, kinds) = (table.layout(), table.live().collect::<Vec<_>>());
+            let (layout, kinds) = (table.layout(), table.live_columns().collect::<Vec<_>>());
             let mut values = vec![Value::Null; kinds.len()];
             let mut begin = b"{\"table\":".to_vec();
             json::put_text(&mut begin, &table.name);
@@ -220,17 +220,17 @@ impl Archive {
         let before = journal::bytes(&*self.folder)?;
         // A smaller gain is not worth the work, and a compacted folder is not compacted again.
         let gain = (before / 8).max(MIN_GAIN);
-        if 2 * self.image_bytes() + gain > before {
+        if 2 * self.snapshot_bytes() + gain > before {
             self.journal.close()?;
             return Ok(CompactSummary { before, after: before });
         }
-        if self.image < self.last {
-            self.write_image(self.last)?;
+        if self.newest_snapshot < self.last {
+            self.write_snapshot(self.last)?;
         }
         // Repeats the table definitions, so that the second snapshot has a sequence of its own.
         self.journal.append(&record::tables(&self.stored))?;
         let last = self.journal.write(true)?;
-        self.write_image(last)?;
+        self.write_snapshot(last)?;
         self.journal.compact(last)?;
         self.journal.close()?;
         Ok(CompactSummary { before, after: journal::bytes(&*self.folder)? })
@@ -256,27 +256,27 @@ impl Archive {
         &self.warnings
     }
 
-    fn write_image(&mut self, last: Sequence) -> Result<(), journal::Error> {
+    fn write_snapshot(&mut self, last: Sequence) -> Result<(), journal::Error> {
         let rows = self.rows.iter().cloned().enumerate().collect();
-        let kept = Kept::new(self.stored.clone(), Vec::new(), rows, 0, self.extension.clone(), 0);
+        let checkpointer = Checkpointer::new(self.stored.clone(), Vec::new(), rows, 0, self.extension.clone(), 0);
         let none = State { sequence: last, epoch: 0, tables: Vec::new() };
         let mut writer = self.journal.snapshot(last)?;
-        kept.write(&Arc::default(), &none, kept.extension_snapshot(), &mut *writer)?;
+        checkpointer.write(&Arc::default(), &none, checkpointer.extension_snapshot(), &mut *writer)?;
         writer.finish()
     }
 
     /// The approximate size of a snapshot.
-    fn image_bytes(&self) -> u64 {
+    fn snapshot_bytes(&self) -> u64 {
         let rows = self.rows.iter().flat_map(Rows::iter).map(|(_, row)| row.len() + 20);
         let extension =
-            self.extension.0.iter().flat_map(|extension| extension.image()).map(|block| block.len() + 20);
+            self.extension.0.iter().flat_map(|extension| extension.snapshot()).map(|block| block.len() + 20);
         let blocks = rows.sum::<usize>() + extension.sum::<usize>();
         (blocks + record::tables(&self.stored).len() + 80) as u64
     }
 }
 
 impl DumpError {
-    fn unreadable(table: &Stored, id: Option<RowId>) -> Self {
+    fn unreadable(table: &StoredTable, id: Option<RowId>) -> Self {
         Self::Unreadable { table: table.name.to_string(), id }
     }
 }

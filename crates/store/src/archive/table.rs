@@ -5,11 +5,11 @@ use std::collections::HashSet;
 
 use super::json::{Mistake, Reader, Scalar, put_text};
 use super::value;
-use crate::schema::{Constant, Stored, StoredColumn};
+use crate::schema::{Constant, StoredTable, StoredColumn};
 use crate::value::Kind;
 
 /// Appends the line of a table. `None` if a default does not match its column's type.
-pub(super) fn put(to: &mut Vec<u8>, table: &Stored) -> Option<()> {
+pub(super) fn put(to: &mut Vec<u8>, table: &StoredTable) -> Option<()> {
     to.extend_from_slice(b"{\"table\":");
     put_text(to, &table.name);
     to.extend_from_slice(b",\"columns\":[");
@@ -80,7 +80,7 @@ fn name_of(kind: &Kind) -> &'static str {
 }
 
 /// Reads the columns of a table.
-pub(super) fn read(from: &mut Reader<'_>, name: &str) -> Result<Stored, Mistake> {
+pub(super) fn read(from: &mut Reader<'_>, name: &str) -> Result<StoredTable, Mistake> {
     let (mut columns, mut live) = (Vec::new(), HashSet::new());
     from.array(|from| {
         let at = from.place();
@@ -94,7 +94,7 @@ pub(super) fn read(from: &mut Reader<'_>, name: &str) -> Result<Stored, Mistake>
         columns.push(column);
         Ok(())
     })?;
-    Ok(Stored { name: name.to_owned().into(), columns })
+    Ok(StoredTable { name: name.to_owned().into(), columns })
 }
 
 /// The keys of a column, in any order.

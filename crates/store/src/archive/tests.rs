@@ -38,7 +38,7 @@ fn dumped(archive: &Archive) -> String {
     String::from_utf8(lines).unwrap()
 }
 
-fn load(disk: &SimulatedFolder, lines: &str) -> Result<Loaded, String> {
+fn load(disk: &SimulatedFolder, lines: &str) -> Result<LoadSummary, String> {
     let mut archive = open(disk);
     let loaded = archive.load(&mut lines.as_bytes()).map_err(|error| error.to_string())?;
     archive.close().unwrap();
@@ -49,7 +49,7 @@ fn load(disk: &SimulatedFolder, lines: &str) -> Result<Loaded, String> {
 fn dump_survives_a_load() {
     let disk = disk();
     let loaded = load(&disk, LINES).unwrap();
-    assert_eq!(loaded, Loaded { tables: 2, rows: 3, removed: 0, dangling: 0 });
+    assert_eq!(loaded, LoadSummary { tables: 2, rows: 3, removed: 0, dangling: 0 });
     let archive = open(&disk);
     assert_eq!((archive.count(), dumped(&archive)), (3, LINES.to_owned()));
     let mut users = Vec::new();
@@ -90,7 +90,7 @@ fn load_merges_with_existing_rows() {
 {"end":true}
 "#;
     let loaded = load(&disk, more).unwrap();
-    assert_eq!(loaded, Loaded { tables: 2, rows: 2, removed: 1, dangling: 1 });
+    assert_eq!(loaded, LoadSummary { tables: 2, rows: 2, removed: 1, dangling: 1 });
     let dump = dumped(&open(&disk));
     assert_eq!(dump.matches("\"table\":\"note\"").count(), 1);
     assert!(dump.contains("\"most\":255,\"optional\":true"), "{dump}");
@@ -328,8 +328,8 @@ fn archive_keeps_records_of_an_unknown_extension() {
     let refused = archive.compact().unwrap_err().to_string();
     assert!(refused.starts_with("only the program whose channels"), "{refused}");
     let mut found = Vec::new();
-    let mut receive = |loaded: journal::Loaded<'_>| {
-        if let journal::Loaded::Record(_, record) = loaded {
+    let mut receive = |loaded: journal::RecoveryEvent<'_>| {
+        if let journal::RecoveryEvent::Record(_, record) = loaded {
             found.push(record.to_vec());
         }
         Ok(())
@@ -478,7 +478,7 @@ proptest! {
                 }
                 writes.push(Write { table: place, id: RowId::from_number(id), row: Some(row.finish()) });
             }
-            stored.push(Stored { name: format!("\"{place}").into(), columns });
+            stored.push(StoredTable { name: format!("\"{place}").into(), columns });
         }
         let places: Vec<usize> = (0..stored.len()).collect();
         journal.append(&record::tables(&stored)).unwrap();

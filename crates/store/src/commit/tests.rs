@@ -392,9 +392,9 @@ fn long_full_disk_causes_no_later_conflicts() {
     full.store(0, Ordering::Relaxed);
     assert_eq!(store.change_once(|change| change.remove(id)).wait(), Ok(true));
     let pending = store.commit(store.begin()).unwrap();
-    assert!(pending.commits.head().fallbacks.len() <= MAX_FALLBACKS);
+    assert!(pending.committer.head().fallbacks.len() <= MAX_FALLBACKS);
     // An extension's record must not change that.
-    let kept = pending.commits.keep(vec![9], Sync::Commit, Box::new(|_| ())).unwrap();
+    let kept = pending.committer.append(vec![9], Sync::Commit, Box::new(|_| ())).unwrap();
     kept.wait().unwrap();
     assert_eq!(store.change_once(|change| change.remove(id)).wait(), Ok(false));
     counters(&store, 1);
@@ -537,7 +537,7 @@ fn bounds_the_memory_of_recent_changes() {
     assert_eq!(change_all(), Err(Error::Full));
     full.store(0, Ordering::Relaxed);
     let pending = store.commit(store.begin()).unwrap();
-    let head = pending.commits.head();
+    let head = pending.committer.head();
     let bytes: usize = head.recent.iter().map(|changes| changes.bytes()).sum();
     assert_eq!(bytes, head.recent_bytes);
     assert!(head.recent.len() < 30 && (1..=MAX_RECENT_BYTES).contains(&bytes), "{bytes}");
@@ -553,7 +553,7 @@ fn checks_all_changes_since_the_base_or_conflicts() {
     let Played { store, .. } = moody(1, 0, None);
     let all = counters(&store, 20);
     let pending = store.commit(store.begin()).unwrap();
-    let mut head = pending.commits.head();
+    let mut head = pending.committer.head();
     // Many commits drop the oldest changes.
     head.recent.drain(..5);
     let base_at = |sequence| {
@@ -604,7 +604,7 @@ fn publishes_exactly_the_written_groups() {
             let ends = (now.read().sequence(), kept.lock().unwrap().len() as u64);
             seen.lock().unwrap().push((sequence, ends));
         };
-        store.keep(&record, Sync::Commit, then).unwrap()
+        store.append(&record, Sync::Commit, then).unwrap()
     };
     let staged: Vec<Pending> = (0..7).map(|_| keep()).collect();
     let outcomes: Vec<_> = staged.into_iter().map(Pending::wait).collect();

@@ -29,12 +29,12 @@ impl Diary {
 }
 
 impl Extension for Diary {
-    fn block(&self, block: &[u8]) -> Result<(), String> {
+    fn load_block(&self, block: &[u8]) -> Result<(), String> {
         let (sequence, word) = block.split_first_chunk().ok_or("too short")?;
         self.note(u64::from_be_bytes(*sequence), word)
     }
 
-    fn record(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+    fn replay(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
         self.note(sequence, record)
     }
 
@@ -42,7 +42,7 @@ impl Extension for Diary {
         Ok(())
     }
 
-    fn image(&self) -> SnapshotBlocks {
+    fn snapshot(&self) -> SnapshotBlocks {
         let lines = self.lines().clone();
         let block = |(sequence, word): (u64, String)| {
             [&sequence.to_be_bytes()[..], word.as_bytes()].concat()
@@ -90,7 +90,7 @@ fn open(disk: &SimulatedFolder, diary: &Arc<Diary>) -> Result<Store, String> {
 fn keep(store: &Store, diary: &Arc<Diary>, word: &str, sync: Sync) -> Result<u64, Error> {
     let (own, bytes) = (Arc::clone(diary), word.as_bytes().to_vec());
     let then = move |sequence| own.note(sequence, &bytes).unwrap();
-    store.keep(word.as_bytes(), sync, then)?.wait()
+    store.append(word.as_bytes(), sync, then)?.wait()
 }
 
 const INTERVAL: Sync = Sync::Interval(Duration::from_millis(1));
@@ -144,7 +144,7 @@ fn syncs_within_the_interval() {
     let store = open(&disk, &diary).unwrap();
     keep(&store, &diary, "one", INTERVAL).unwrap();
     let began = Instant::now();
-    while store.owes_sync() {
+    while store.needs_sync() {
         assert!(began.elapsed() < Duration::from_secs(20), "it is never made durable");
         thread::yield_now();
     }
@@ -210,23 +210,23 @@ fn snapshot_replaces_extension_records() {
 struct Clumsy(Diary, AtomicU32);
 
 impl Extension for Clumsy {
-    fn block(&self, block: &[u8]) -> Result<(), String> {
-        self.0.block(block)
+    fn load_block(&self, block: &[u8]) -> Result<(), String> {
+        self.0.load_block(block)
     }
 
-    fn record(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
-        self.0.record(sequence, record)
+    fn replay(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+        self.0.replay(sequence, record)
     }
 
     fn finish_load(&self) -> Result<(), String> {
         Ok(())
     }
 
-    fn image(&self) -> SnapshotBlocks {
+    fn snapshot(&self) -> SnapshotBlocks {
         match self.1.fetch_add(1, Ordering::Relaxed) {
             0 => panic!("a fault of the guest"),
             1 => Box::new(iter::from_fn(|| -> Option<Vec<u8>> { panic!("another one") })),
-            _ => self.0.image(),
+            _ => self.0.snapshot(),
         }
     }
 }
@@ -246,14 +246,14 @@ fn panicking_extension_stops_neither_writes_nor_checkpoints() {
     };
     let mut count = 0;
     while !has_image() {
-        store.keep(&long, Sync::None, drop).unwrap().wait().unwrap();
+        store.append(&long, Sync::None, drop).unwrap().wait().unwrap();
         count += 1;
         assert!(count < 10_000, "there is no image");
     }
     assert!(extension.1.load(Ordering::Relaxed) >= 3);
     // Wait for the callback only.
     let (tell, told) = std::sync::mpsc::channel();
-    drop(store.keep(b"last", Sync::Commit, move |_| tell.send(()).unwrap()).unwrap());
+    drop(store.append(b"last", Sync::Commit, move |_| tell.send(()).unwrap()).unwrap());
     assert_eq!(told.recv_timeout(Duration::from_mins(1)), Ok(()));
 }
 

@@ -14,7 +14,7 @@ use crate::disk::{Folder, Lock, write_all};
 
 /// An event during recovery: first the blocks of a snapshot, then records.
 #[derive(Debug)]
-pub enum Loaded<'b> {
+pub enum RecoveryEvent<'b> {
     /// The next block of the newest intact snapshot.
     Block(&'b [u8]),
     /// The next record after the snapshot.
@@ -88,7 +88,7 @@ impl FileJournal {
     pub fn open(
         folder: Arc<dyn Folder>,
         options: Options,
-        receive: &mut dyn FnMut(Loaded<'_>) -> Result<(), String>,
+        receive: &mut dyn FnMut(RecoveryEvent<'_>) -> Result<(), String>,
     ) -> Result<Opened, Error> {
         let lock = lock(&*folder)?;
         let contents = FolderContents::of(&*folder)?;
@@ -188,7 +188,7 @@ struct Recovery<'s> {
     warnings: Vec<Warning>,
     done: u64,
     all: u64,
-    receive: &'s mut dyn FnMut(Loaded<'_>) -> Result<(), String>,
+    receive: &'s mut dyn FnMut(RecoveryEvent<'_>) -> Result<(), String>,
 }
 
 impl Recovery<'_> {
@@ -210,7 +210,7 @@ impl Recovery<'_> {
             self.check_store(head.store, &head.name())?;
             self.all = self.size(&head.name())? + self.sizes_from(number + 1)?;
             snapshot::read(self.folder, number, &mut |block| {
-                self.hand_over(Loaded::Block(block))?;
+                self.hand_over(RecoveryEvent::Block(block))?;
                 self.progress(block.len() as u64)
             })?;
             return Ok(number);
@@ -264,11 +264,11 @@ impl Recovery<'_> {
             match segment.step()? {
                 Step::Group(records) => {
                     for (sequence, record) in records.filter(|(number, _)| *number > snapshot) {
-                        self.hand_over(Loaded::Record(sequence, record))?;
+                        self.hand_over(RecoveryEvent::Record(sequence, record))?;
                     }
                 }
                 Step::Lost(first) if first > snapshot + 1 => {
-                    self.hand_over(Loaded::Lost(next.max(snapshot + 1)..=first - 1))?;
+                    self.hand_over(RecoveryEvent::Lost(next.max(snapshot + 1)..=first - 1))?;
                 }
                 Step::Lost(_) => {}
                 Step::End => match following {
@@ -308,13 +308,13 @@ impl Recovery<'_> {
         self.progress(segment.size().saturating_sub(told))
     }
 
-    fn hand_over(&mut self, loaded: Loaded<'_>) -> Result<(), Error> {
+    fn hand_over(&mut self, loaded: RecoveryEvent<'_>) -> Result<(), Error> {
         (self.receive)(loaded).map_err(Error::Refused)
     }
 
     fn progress(&mut self, bytes: u64) -> Result<(), Error> {
         self.done = (self.done + bytes).min(self.all);
-        self.hand_over(Loaded::Progress { done: self.done, all: self.all })
+        self.hand_over(RecoveryEvent::Progress { done: self.done, all: self.all })
     }
 
     fn check_store(&mut self, store: u64, file: &str) -> Result<(), Error> {

@@ -455,7 +455,7 @@ impl Older {
             columns: vec![Column::new("called", String::kind()), Column::new("shoe", u8::kind())],
             ..Schema::new("user")
         };
-        options.tables.push(Declared { schema, rows: None });
+        options.tables.push(DeclaredTable { schema, row_type: None });
         options
     }
 
@@ -472,14 +472,14 @@ impl Older {
 }
 
 fn add_id(store: &Store) -> RowId {
-    (store.0.ids)()
+    (store.inner.ids)()
 }
 
 /// The next version of the schema of `user`.
 fn newer(change: impl FnOnce(&mut Schema)) -> Options {
     let mut options = Options::new().table::<User>();
     let schema = &mut options.tables[0].schema;
-    schema.columns[0].was = Some("called".into());
+    schema.columns[0].former_name = Some("called".into());
     schema.dropped = vec!["shoe".into()];
     change(schema);
     options

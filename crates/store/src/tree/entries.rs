@@ -13,28 +13,28 @@ use std::ops::Range;
 pub(super) struct Entries<const KEY: usize> {
     count: usize,
     /// The length of the common prefix of all keys.
-    shared: usize,
+    prefix_length: usize,
     /// The first eight bytes of this prefix as a number, padded with zeros.
     first: u64,
     bytes: Vec<u8>,
     /// The four bytes of each key after the prefix, as a number, which decide most searches. Unused
     /// elements are [`NO_HEAD`].
-    heads: [u32; MOST],
+    heads: [u32; MAX_ENTRIES],
     /// The end of each entry in `bytes`.
-    ends: [u32; MOST],
+    ends: [u32; MAX_ENTRIES],
 }
 
 /// The most entries of a node: an update copies them, and a search scans all heads.
-pub(super) const MOST: usize = 32;
+pub(super) const MAX_ENTRIES: usize = 32;
 /// The most bytes of a node with at least two entries, for the same reason.
-const MOST_BYTES: usize = 4096;
+const MAX_BYTES: usize = 4096;
 /// The highest head, for unused elements.
 const NO_HEAD: u32 = u32::MAX;
 
 impl<const KEY: usize> Entries<KEY> {
     pub(super) const fn new() -> Self {
-        let (heads, ends) = ([NO_HEAD; MOST], [0; MOST]);
-        Self { count: 0, shared: 0, first: 0, heads, ends, bytes: Vec::new() }
+        let (heads, ends) = ([NO_HEAD; MAX_ENTRIES], [0; MAX_ENTRIES]);
+        Self { count: 0, prefix_length: 0, first: 0, heads, ends, bytes: Vec::new() }
     }
 
     /// A copy with capacity for `more` further bytes.
@@ -50,24 +50,24 @@ impl<const KEY: usize> Entries<KEY> {
         let (count, start) = (self.count, self.start(place));
         let middle = start + key.len();
         let end = middle + value.len();
-        self.stretch(start..start, end - start);
+        self.resize_range(start..start, end - start);
         self.bytes[start..middle].copy_from_slice(key);
         self.bytes[middle..end].copy_from_slice(value);
         self.heads.copy_within(place..count, place + 1);
         self.ends.copy_within(place..count, place + 1);
-        self.heads[place] = head(key.get(self.shared..).unwrap_or_default());
+        self.heads[place] = head(key.get(self.prefix_length..).unwrap_or_default());
         self.ends[place] = end as u32;
         self.count += 1;
         for other in &mut self.ends[place + 1..=count] {
             *other += (end - start) as u32;
         }
-        self.share();
+        self.update_prefix();
     }
 
     /// Replaces the value of the entry at `place`.
     pub(super) fn replace(&mut self, place: usize, value: &[u8]) {
         let (start, end) = (self.start(place) + self.key(place).len(), self.end(place));
-        self.stretch(start..end, value.len());
+        self.resize_range(start..end, value.len());
         self.bytes[start..start + value.len()].copy_from_slice(value);
         let (before, after) = ((end - start) as u32, value.len() as u32);
         for other in &mut self.ends[place..self.count] {
@@ -77,7 +77,7 @@ impl<const KEY: usize> Entries<KEY> {
 
     pub(super) fn remove(&mut self, place: usize) {
         let (count, start, end) = (self.count, self.start(place), self.end(place));
-        self.stretch(start..end, 0);
+        self.resize_range(start..end, 0);
         self.heads.copy_within(place + 1..count, place);
         self.ends.copy_within(place + 1..count, place);
         self.count -= 1;
@@ -85,7 +85,7 @@ impl<const KEY: usize> Entries<KEY> {
         for other in &mut self.ends[place..self.count] {
             *other -= (end - start) as u32;
         }
-        self.share();
+        self.update_prefix();
     }
 
     /// Splits the node and returns the entries from `place` on.
@@ -95,15 +95,15 @@ impl<const KEY: usize> Entries<KEY> {
         right.count = self.count - place;
         right.bytes = self.bytes.split_off(start);
         self.bytes.shrink_to_fit();
-        (right.shared, right.first) = (self.shared, self.first);
+        (right.prefix_length, right.first) = (self.prefix_length, self.first);
         right.heads[..right.count].copy_from_slice(&self.heads[place..self.count]);
         for (own, other) in right.ends.iter_mut().zip(&self.ends[place..self.count]) {
             *own = other - start as u32;
         }
         self.heads[place..].fill(NO_HEAD);
         self.count = place;
-        self.share();
-        right.share();
+        self.update_prefix();
+        right.update_prefix();
         right
     }
 
@@ -138,15 +138,15 @@ impl<const KEY: usize> Entries<KEY> {
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> Result<usize, usize> {
         // Eight bytes, which are in the first cache line, nearly always decide.
-        let is_alike = self.shared <= 8 && {
+        let is_alike = self.prefix_length <= 8 && {
             let differing = first(key) ^ self.first;
-            differing.leading_zeros() as usize >= self.shared * 8
+            differing.leading_zeros() as usize >= self.prefix_length * 8
         };
-        match key.get(self.shared..) {
-            Some(rest) if is_alike || key.starts_with(&self.bytes[..self.shared]) => {
+        match key.get(self.prefix_length..) {
+            Some(rest) if is_alike || key.starts_with(&self.bytes[..self.prefix_length]) => {
                 self.search(head(rest), key)
             }
-            _ => Err(if key < &self.bytes[..self.shared] { 0 } else { self.count }),
+            _ => Err(if key < &self.bytes[..self.prefix_length] { 0 } else { self.count }),
         }
     }
 
@@ -156,16 +156,16 @@ impl<const KEY: usize> Entries<KEY> {
     pub(super) fn get(&self, key: &[u8]) -> Option<&[u8]> {
         // Among a million rows this node is in no cache. These reads let the loads of the entry's
         // end and of its page overlap with the load of the heads.
-        black_box((self.ends[MOST / 2], self.ends[MOST - 1], self.bytes.get(self.bytes.len() / 2)));
-        let place = self.search(head(key.get(self.shared..)?), key).ok()?;
+        black_box((self.ends[MAX_ENTRIES / 2], self.ends[MAX_ENTRIES - 1], self.bytes.get(self.bytes.len() / 2)));
+        let place = self.search(head(key.get(self.prefix_length..)?), key).ok()?;
         Some(self.entry(place).1)
     }
 
     /// The position at which to split the node after an insertion at `place`, or `None` if it is
     /// small enough. Insertions in ascending order leave full nodes.
-    pub(super) fn parting(&self, place: usize) -> Option<usize> {
-        let is_long = self.bytes.len() > MOST_BYTES && self.count > 1;
-        if self.count < MOST && !is_long {
+    pub(super) fn split_point(&self, place: usize) -> Option<usize> {
+        let is_long = self.bytes.len() > MAX_BYTES && self.count > 1;
+        if self.count < MAX_ENTRIES && !is_long {
             return None;
         }
         if place + 1 == self.count {
@@ -180,9 +180,9 @@ impl<const KEY: usize> Entries<KEY> {
     }
 
     /// Whether the entries of two nodes fit into one with room for more.
-    pub(super) const fn fit(&self, others: &Self) -> bool {
-        self.count + others.count < MOST * 3 / 4
-            && self.bytes.len() + others.bytes.len() <= MOST_BYTES * 3 / 4
+    pub(super) const fn fits_with(&self, others: &Self) -> bool {
+        self.count + others.count < MAX_ENTRIES * 3 / 4
+            && self.bytes.len() + others.bytes.len() <= MAX_BYTES * 3 / 4
     }
 
     #[inline]
@@ -217,23 +217,23 @@ impl<const KEY: usize> Entries<KEY> {
     }
 
     /// Updates the common prefix: since keys are sorted, it is that of the first and the last.
-    fn share(&mut self) {
-        let shared = match self.count {
+    fn update_prefix(&mut self) {
+        let prefix_length = match self.count {
             0 => 0,
             count => common(self.key(0), self.key(count - 1)),
         };
-        if shared == self.shared {
+        if prefix_length == self.prefix_length {
             return;
         }
-        self.shared = shared;
-        self.first = first(&self.bytes[..shared]);
+        self.prefix_length = prefix_length;
+        self.first = first(&self.bytes[..prefix_length]);
         for place in 0..self.count {
-            self.heads[place] = head(&self.key(place)[shared..]);
+            self.heads[place] = head(&self.key(place)[prefix_length..]);
         }
     }
 
     /// Resizes a range of the buffer. The caller overwrites its contents.
-    fn stretch(&mut self, range: Range<usize>, length: usize) {
+    fn resize_range(&mut self, range: Range<usize>, length: usize) {
         let bytes = &mut self.bytes;
         let old = bytes.len();
         let new = old - range.len() + length;
@@ -242,8 +242,8 @@ impl<const KEY: usize> Entries<KEY> {
             // Ascending insertions continue until the node splits and frees the rest. Elsewhere a
             // doubled buffer would stay half empty in most nodes.
             let is_in_order = range.start == old && self.count > 1;
-            let likely = if is_in_order { MOST_BYTES.saturating_sub(old) } else { old / 8 };
-            bytes.reserve_exact(likely.min(more * (MOST - self.count)).max(more));
+            let likely = if is_in_order { MAX_BYTES.saturating_sub(old) } else { old / 8 };
+            bytes.reserve_exact(likely.min(more * (MAX_ENTRIES - self.count)).max(more));
         }
         if new > old {
             bytes.resize(new, 0);

@@ -156,7 +156,7 @@ fn agree<'m, const KEY: usize>(
 fn sound<const KEY: usize>(node: &Node<KEY>, from: Option<&[u8]>, until: Option<&[u8]>) -> usize {
     match node {
         Node::Leaf(leaf) => {
-            assert!(leaf.len() < MOST);
+            assert!(leaf.len() < MAX_ENTRIES);
             let keys: Vec<&[u8]> = (0..leaf.len()).map(|place| leaf.key(place)).collect();
             assert!(keys.windows(2).all(|pair| pair[0] < pair[1]));
             assert!(keys.iter().all(|key| from.is_none_or(|from| *key >= from)));
@@ -165,7 +165,7 @@ fn sound<const KEY: usize>(node: &Node<KEY>, from: Option<&[u8]>, until: Option<
         }
         Node::Inner(inner) => {
             let Inner { separators, children } = &**inner;
-            assert!(separators.len() < MOST && children.len() == separators.len() + 1);
+            assert!(separators.len() < MAX_ENTRIES && children.len() == separators.len() + 1);
             let bound = |place: usize| (place < separators.len()).then(|| separators.key(place));
             let heights = children.iter().enumerate().map(|(place, child)| {
                 let before = place.checked_sub(1).and_then(bound);
@@ -192,7 +192,7 @@ fn fills_leaves_for_ascending_keys_even_with_older_versions() {
         let _moment = tree.clone();
         tree.insert(&number.to_be_bytes(), b"value");
     }
-    assert_eq!(leaves(&tree.root), 3100_usize.div_ceil(MOST - 1));
+    assert_eq!(leaves(&tree.root), 3100_usize.div_ceil(MAX_ENTRIES - 1));
     sound(&tree.root, None, None);
 }
 
@@ -209,7 +209,7 @@ fn shrinks_after_removals() {
     }
     sound(&tree.root, None, None);
     assert_eq!(tree.len(), 200);
-    assert!(leaves(&tree.root) <= 200 / (MOST / 8), "{} leaves", leaves(&tree.root));
+    assert!(leaves(&tree.root) <= 200 / (MAX_ENTRIES / 8), "{} leaves", leaves(&tree.root));
     keys().for_each(|key| tree.remove(&key));
     assert_eq!((tree.len(), leaves(&tree.root), tree.range(None, None).count()), (0, 1, 0));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bine_store::disk::{Fault, Folder, SimulatedFolder};
 use bine_store::journal::{
-    Error, FileJournal, Journal, Loaded, Opened, Options, Repair, check, repair,
+    Error, FileJournal, Journal, RecoveryEvent, Opened, Options, Repair, check, repair,
 };
 
 use crate::random::Random;
@@ -309,13 +309,13 @@ fn open(folder: &SimulatedFolder) -> Result<(Opened, Found), Error> {
     let mut blocks = 0;
     let opened = FileJournal::open(shared(folder), Options { segment: 4096 }, &mut |loaded| {
         match loaded {
-            Loaded::Block(_) => blocks += 1,
-            Loaded::Record(sequence, record) => {
+            RecoveryEvent::Block(_) => blocks += 1,
+            RecoveryEvent::Record(sequence, record) => {
                 assert_eq!(record[..8], sequence.to_le_bytes());
                 found.records.push((sequence, record.to_vec()));
             }
-            Loaded::Lost(records) => found.lost.push(records),
-            Loaded::Progress { .. } => {}
+            RecoveryEvent::Lost(records) => found.lost.push(records),
+            RecoveryEvent::Progress { .. } => {}
         }
         Ok(())
     })?;

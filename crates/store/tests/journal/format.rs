@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use bine_store::disk::{File, Folder, Lock, SimulatedFolder};
-use bine_store::journal::{FileJournal, Journal, Loaded, Options};
+use bine_store::journal::{FileJournal, Journal, RecoveryEvent, Options};
 
 const DOCUMENT: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/journal.md"));
@@ -46,9 +46,9 @@ fn reads_the_documented_example() {
         let folder = Arc::new(folder.clone());
         FileJournal::open(folder, Options::default(), &mut |loaded| {
             match loaded {
-                Loaded::Block(block) => found.push((0, block.to_vec())),
-                Loaded::Record(sequence, record) => found.push((sequence, record.to_vec())),
-                Loaded::Lost(_) | Loaded::Progress { .. } => {}
+                RecoveryEvent::Block(block) => found.push((0, block.to_vec())),
+                RecoveryEvent::Record(sequence, record) => found.push((sequence, record.to_vec())),
+                RecoveryEvent::Lost(_) | RecoveryEvent::Progress { .. } => {}
             }
             Ok(())
         })

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use bine_store::disk::RealFolder;
-use bine_store::journal::{Error, FileJournal, Journal, Loaded, Options};
+use bine_store::journal::{Error, FileJournal, Journal, RecoveryEvent, Options};
 
 use crate::random::Random;
 use crate::scratch::Scratch;
@@ -100,13 +100,13 @@ fn open(folder: &Path) -> Result<Open, Error> {
     let folder = Arc::new(RealFolder::open(folder).expect("it can be made"));
     let opened = FileJournal::open(folder, SEGMENT, &mut |loaded| {
         match loaded {
-            Loaded::Block(block) => last = u64::from_le_bytes(block.try_into().expect("8 bytes")),
-            Loaded::Record(sequence, bytes) => {
+            RecoveryEvent::Block(block) => last = u64::from_le_bytes(block.try_into().expect("8 bytes")),
+            RecoveryEvent::Record(sequence, bytes) => {
                 assert_eq!((sequence, bytes), (last + 1, &record(sequence)[..]));
                 last = sequence;
             }
-            Loaded::Lost(records) => panic!("{records:?} are lost"),
-            Loaded::Progress { .. } => {}
+            RecoveryEvent::Lost(records) => panic!("{records:?} are lost"),
+            RecoveryEvent::Progress { .. } => {}
         }
         Ok(())
     })?;

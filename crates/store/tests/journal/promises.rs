@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bine_store::disk::{Fault, Folder, SimulatedFolder};
-use bine_store::journal::{Error, FileJournal, Journal, Loaded, Opened, Options, Warning};
+use bine_store::journal::{Error, FileJournal, Journal, RecoveryEvent, Opened, Options, Warning};
 
 #[test]
 fn rejects_groups_on_a_full_disk_and_resumes() {
@@ -81,8 +81,8 @@ fn sets_a_damaged_snapshot_aside_and_uses_the_previous() {
     let mut blocks = Vec::new();
     let mut records = Vec::new();
     let opened = load(&folder, &mut |loaded| match loaded {
-        Loaded::Block(block) => blocks.push(block.to_vec()),
-        Loaded::Record(sequence, _) => records.push(sequence),
+        RecoveryEvent::Block(block) => blocks.push(block.to_vec()),
+        RecoveryEvent::Record(sequence, _) => records.push(sequence),
         _ => {}
     });
     let opened = opened.expect("there is another way");
@@ -133,7 +133,7 @@ fn reports_progress_up_to_the_total() {
     let folder = with_two_snapshots();
     let mut told = Vec::new();
     let opened = load(&folder, &mut |loaded| {
-        if let Loaded::Progress { done, all } = loaded {
+        if let RecoveryEvent::Progress { done, all } = loaded {
             told.push((done, all));
         }
     });
@@ -219,7 +219,7 @@ fn write(journal: &mut FileJournal, record: &[u8]) -> Result<u64, Error> {
 fn found(folder: &SimulatedFolder) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let opened = load(folder, &mut |loaded| {
-        if let Loaded::Record(_, record) = loaded {
+        if let RecoveryEvent::Record(_, record) = loaded {
             found.push(record.to_vec());
         }
     });
@@ -231,7 +231,7 @@ fn open(folder: &SimulatedFolder) -> Opened {
     load(folder, &mut |_| {}).expect("nothing is damaged")
 }
 
-fn load(folder: &SimulatedFolder, receive: &mut dyn FnMut(Loaded<'_>)) -> Result<Opened, Error> {
+fn load(folder: &SimulatedFolder, receive: &mut dyn FnMut(RecoveryEvent<'_>)) -> Result<Opened, Error> {
     let shared = Arc::new(folder.clone());
     FileJournal::open(shared, SMALL, &mut |loaded| {
         receive(loaded);

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use bine_store::disk::{Fault, SimulatedFolder};
-use bine_store::journal::{Error, FileJournal, Journal, Loaded, Options, SnapshotWriter, Warning};
+use bine_store::journal::{Error, FileJournal, Journal, RecoveryEvent, Options, SnapshotWriter, Warning};
 
 use crate::random::Random;
 
@@ -130,19 +130,19 @@ impl Run {
     fn open(&mut self) -> Result<FileJournal, Error> {
         let mut found: Vec<Vec<u8>> = Vec::new();
         let options = Options { segment: 2048 + 1024 * (self.records.len() as u64 % 7) };
-        let mut receive = |loaded: Loaded<'_>| {
+        let mut receive = |loaded: RecoveryEvent<'_>| {
             match loaded {
-                Loaded::Block(block) => {
+                RecoveryEvent::Block(block) => {
                     for record in block.chunk_by(|byte, _| *byte != END) {
                         found.push(record[..record.len() - 1].to_vec());
                     }
                 }
-                Loaded::Record(sequence, record) => {
+                RecoveryEvent::Record(sequence, record) => {
                     assert_eq!(sequence, found.len() as u64 + 1);
                     found.push(record.to_vec());
                 }
-                Loaded::Lost(records) => panic!("{records:?} are lost"),
-                Loaded::Progress { done, all } => assert!(done <= all),
+                RecoveryEvent::Lost(records) => panic!("{records:?} are lost"),
+                RecoveryEvent::Progress { done, all } => assert!(done <= all),
             }
             Ok(())
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bine_store::disk::{Folder, SimulatedFolder};
 use bine_store::journal::{
-    Error, FileJournal, Journal, Loaded, Opened, Options, Warning, check, repair,
+    Error, FileJournal, Journal, RecoveryEvent, Opened, Options, Warning, check, repair,
 };
 
 use crate::random::Random;
@@ -247,7 +247,7 @@ fn last_segment(folder: &SimulatedFolder) -> String {
 fn open(folder: &SimulatedFolder) -> Result<(Opened, Vec<Vec<u8>>), Error> {
     let mut records = Vec::new();
     let opened = FileJournal::open(shared(folder), SEGMENT, &mut |loaded| {
-        if let Loaded::Record(_, record) = loaded {
+        if let RecoveryEvent::Record(_, record) = loaded {
             records.push(record.to_vec());
         }
         Ok(())

@@ -103,12 +103,12 @@ fn writes_deferred_records_first_and_once() {
         Store::in_folder(Arc::new(disk.process()), options, &mut |_, _| {}).expect("it can be read")
     };
     let store = open(&disk);
-    let kept = store.keep(b"a", Sync::Commit, drop).and_then(bine_store::Pending::wait);
+    let kept = store.append(b"a", Sync::Commit, drop).and_then(bine_store::Pending::wait);
     assert_eq!(kept, Err(Error::Full));
     for record in [b"a", b"b"] {
         let own = Arc::clone(&heard);
         let then = move |sequence| own.0.lock().unwrap().push((sequence, record.to_vec()));
-        store.owe(record, then).expect("it is open");
+        store.append_deferred(record, then).expect("it is open");
     }
     // Record 1 holds the table definitions.
     let expected = vec![(2, b"a".to_vec()), (3, b"b".to_vec())];
@@ -184,11 +184,11 @@ fn options() -> Options {
 struct Heard(std::sync::Mutex<Vec<(u64, Vec<u8>)>>);
 
 impl Extension for Heard {
-    fn block(&self, _block: &[u8]) -> Result<(), String> {
+    fn load_block(&self, _block: &[u8]) -> Result<(), String> {
         Ok(())
     }
 
-    fn record(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+    fn replay(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
         self.0.lock().unwrap().push((sequence, record.to_vec()));
         Ok(())
     }
@@ -197,7 +197,7 @@ impl Extension for Heard {
         Ok(())
     }
 
-    fn image(&self) -> bine_store::SnapshotBlocks {
+    fn snapshot(&self) -> bine_store::SnapshotBlocks {
         Box::new(std::iter::empty())
     }
 }

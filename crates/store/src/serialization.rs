@@ -11,9 +11,9 @@ use crate::id::{Id, RowId};
 use crate::time::Time;
 
 /// A visitor that parses text.
-struct Texts<T>(PhantomData<T>, &'static str);
+struct TextVisitor<T>(PhantomData<T>, &'static str);
 
-impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for Texts<T> {
+impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for TextVisitor<T> {
     type Value = T;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,7 +49,7 @@ macro_rules! from_text {
     ($($type:ty $(, of $table:ident)?: $words:literal;)*) => {$(
         impl<'de$(, $table)?> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                from.deserialize_str(Texts(PhantomData, $words))
+                from.deserialize_str(TextVisitor(PhantomData, $words))
             }
         }
     )*};

@@ -5,34 +5,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::{Commits, Rung, run, told};
+use super::{Committer, Wakeup, run, commit_error};
 use crate::error::Error;
-use crate::extension::Then;
+use crate::extension::OnDurable;
 use crate::journal::{self, Journal};
 use crate::reads::Changes;
 
 /// Whether the disk has room, as of the last write or check.
 #[derive(Default)]
-pub(super) struct Room {
+pub(super) struct DiskSpace {
     is_full: AtomicBool,
     /// Records of a start on a full disk, in the order of their sequences. They are written before
     /// all later records.
-    owed: Mutex<Vec<Vec<u8>>>,
-    observers: RwLock<Vec<RoomObserver>>,
+    deferred: Mutex<Vec<Vec<u8>>>,
+    observers: RwLock<Vec<DiskSpaceObserver>>,
 }
 
 /// A callback: true when the disk becomes full, false when it has room again.
-pub(super) type RoomObserver = Box<dyn Fn(bool) + Send + std::marker::Sync>;
+pub(super) type DiskSpaceObserver = Box<dyn Fn(bool) + Send + std::marker::Sync>;
 
 /// How often the store checks a full disk for room while no change does.
 pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The free bytes that end the state of a full disk, unless a segment is smaller.
-const ENOUGH: u64 = 64 * 1024;
+const RESUME_BYTES: u64 = 64 * 1024;
 /// The free bytes below which a disk counts as full at the start.
-const LEAST: u64 = 2 * 1024;
+const MIN_FREE_BYTES: u64 = 2 * 1024;
 
-impl Room {
+impl DiskSpace {
     pub(super) fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Acquire)
     }
@@ -46,36 +46,36 @@ impl Room {
         }
     }
 
-    pub(super) fn observe(&self, observer: RoomObserver) {
+    pub(super) fn observe(&self, observer: DiskSpaceObserver) {
         self.observers.write().unwrap_or_else(PoisonError::into_inner).push(observer);
     }
 
     /// Writes the records that a start found no room for, as a group of their own.
-    pub(super) fn write_owed(&self, journal: &mut dyn Journal) -> Result<(), journal::Error> {
-        let mut owed = self.owed();
-        if owed.is_empty() {
+    pub(super) fn write_deferred(&self, journal: &mut dyn Journal) -> Result<(), journal::Error> {
+        let mut deferred = self.deferred();
+        if deferred.is_empty() {
             return Ok(());
         }
-        owed.iter().try_for_each(|record| journal.append(record).map(drop))?;
+        deferred.iter().try_for_each(|record| journal.append(record).map(drop))?;
         journal.write(true)?;
-        owed.clear();
+        deferred.clear();
         Ok(())
     }
 
-    fn owed(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn deferred(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Commits {
-    /// Accepts a record that a start found no room for, and calls `then` with its sequence. The
+impl Committer {
+    /// Accepts a record that a start found no room for, and calls `on_durable` with its sequence. The
     /// record is written before the next commit or as soon as there is room. If the program ends
     /// before, its next start must submit it again.
     ///
     /// # Errors
     ///
     /// The store rejects commits.
-    pub(crate) fn owe(self: &Arc<Self>, record: Vec<u8>, then: Then) -> Result<(), Error> {
+    pub(crate) fn append_deferred(self: &Arc<Self>, record: Vec<u8>, on_durable: OnDurable) -> Result<(), Error> {
         loop {
             let journal = self.journal();
             let mut head = self.head();
@@ -84,62 +84,62 @@ impl Commits {
             }
             if !head.staged.is_empty() {
                 drop(head);
-                run(self.lead(journal));
+                run(self.write_next_group(journal));
                 continue;
             }
             let sequence = head.advance(record.len(), None).sequence;
-            head.unmarked = 0;
-            head.note(&Arc::new(Changes::none(sequence)));
+            head.unmarked_bytes = 0;
+            head.note(&Arc::new(Changes::empty(sequence)));
             self.visible.store(Arc::clone(&head.state));
             drop(head);
-            self.room.owed().push(record);
-            then(sequence);
-            self.room.set_full(true);
+            self.disk_space.deferred().push(record);
+            on_durable(sequence);
+            self.disk_space.set_full(true);
             drop(journal);
             self.call_next();
-            self.bell.ring(Rung::Later);
+            self.notifier.notify(Wakeup::Deadline);
             return Ok(());
         }
     }
 
     /// Accepts the record of all tables, which a start found no room for. The state counts it
     /// already.
-    pub(crate) fn owe_tables(&self, record: Vec<u8>) {
-        self.room.owed().insert(0, record);
-        self.room.set_full(true);
+    pub(crate) fn defer_tables(&self, record: Vec<u8>) {
+        self.disk_space.deferred().insert(0, record);
+        self.disk_space.set_full(true);
     }
 
     /// Determines at the start whether the disk is full, if the folder reports little free space.
-    pub(crate) fn expect_room(&self, available: u64) {
-        if available >= ENOUGH || self.is_full() {
+    pub(crate) fn check_free_space(&self, available: u64) {
+        if available >= RESUME_BYTES || self.is_full() {
             return;
         }
-        let found = self.journal().find_room(LEAST);
+        let found = self.journal().find_room(MIN_FREE_BYTES);
         if let Err(journal::Error::Full { .. }) = found {
-            self.room.set_full(true);
-            self.bell.ring(Rung::Later);
+            self.disk_space.set_full(true);
+            self.notifier.notify(Wakeup::Deadline);
         }
     }
 
     /// Whether changes are rejected because the disk is full.
     pub(crate) fn is_full(&self) -> bool {
-        self.room.is_full()
+        self.disk_space.is_full()
     }
 
-    pub(crate) fn observe_disk_space(&self, observer: RoomObserver) {
-        self.room.observe(observer);
+    pub(crate) fn observe_disk_space(&self, observer: DiskSpaceObserver) {
+        self.disk_space.observe(observer);
     }
 
     /// Checks whether a full disk has room again.
     pub(crate) fn probe_disk_space(&self) {
         let mut journal = self.journal();
-        if self.room.is_full() {
+        if self.disk_space.is_full() {
             let found =
-                self.room.write_owed(&mut **journal).and_then(|()| journal.find_room(ENOUGH));
+                self.disk_space.write_deferred(&mut **journal).and_then(|()| journal.find_room(RESUME_BYTES));
             match found {
-                Ok(()) => self.room.set_full(false),
+                Ok(()) => self.disk_space.set_full(false),
                 Err(journal::Error::Full { .. }) => {}
-                Err(error) => self.fall_back(Vec::new(), &told(&error)),
+                Err(error) => self.fall_back(Vec::new(), &commit_error(&error)),
             }
         }
         drop(journal);
