@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::extension::{SnapshotBlocks, ExtensionSlot, with_marker};
+use crate::extension::{ExtensionSlot, SnapshotBlocks, with_marker};
 use crate::journal::{Error, MAX_BLOCK_LENGTH, SnapshotWriter};
 use crate::record;
 use crate::row::Row;

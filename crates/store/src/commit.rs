@@ -20,16 +20,16 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use disk_space::{PROBE_INTERVAL, DiskSpace};
+use disk_space::{DiskSpace, PROBE_INTERVAL};
 
-use crate::stats::{Counters, Stats};
+use crate::checkpoint::Checkpointer;
 use crate::error::Error;
 use crate::extension::OnDurable;
-use crate::checkpoint::Checkpointer;
 use crate::journal::{self, Journal, MAX_GROUP_LENGTH};
 use crate::reads::Changes;
 use crate::record;
 use crate::state::{Definitions, State};
+use crate::stats::{Counters, Stats};
 use crate::transaction::{CommitParts, Transaction};
 
 /// When a commit is acknowledged, and so how durable an acknowledged commit is.
@@ -63,7 +63,7 @@ pub(crate) struct Committer {
     disk_space: DiskSpace,
     observers: RwLock<Vec<Observer>>,
     notifier: Notifier,
-    /// Whether the journal writes without I/O, so that `poll` may write on the caller's thread.
+    /// Whether writes never wait for a disk, so that `poll` may write on the caller's thread.
     is_instant: bool,
     /// Actions after a commit that `poll` may not run, because they may block. `None` once the
     /// store's thread has ended.
@@ -256,22 +256,20 @@ impl Committer {
         let completion = Arc::new(Completion::default());
         let mut head = self.head_for_more()?;
         if writes.is_empty() {
-            let changes = None;
             if base.sequence <= self.visible.load().sequence && head.has(&base) {
                 drop(head);
                 run(after);
                 completion.settle(Ok(base.sequence));
             } else if head.has(&base) {
-                let (sequence, state) = (head.state.sequence, None);
-                let (sync, on_durable, completion) = (self.sync, None, Arc::clone(&completion));
+                let sequence = head.state.sequence;
                 head.staged.push(Staged {
                     record,
                     sequence,
-                    state,
-                    sync,
-                    changes,
-                    on_durable,
-                    completion,
+                    state: None,
+                    sync: self.sync,
+                    changes: None,
+                    on_durable: None,
+                    completion: Arc::clone(&completion),
                     after,
                 });
             } else {
@@ -297,10 +295,16 @@ impl Committer {
         };
         let changes = Arc::new(changes);
         head.note(&changes);
-        let (sequence, state) = (changes.sequence, None);
-        let (changes, on_durable, own) = (Some(changes), None, Arc::clone(&completion));
-        let sync = self.sync;
-        head.staged.push(Staged { record, sequence, state, sync, changes, on_durable, completion: own, after });
+        head.staged.push(Staged {
+            record,
+            sequence: changes.sequence,
+            state: None,
+            sync: self.sync,
+            changes: Some(changes),
+            on_durable: None,
+            completion: Arc::clone(&completion),
+            after,
+        });
         drop(head);
         Ok(Pending { committer: Arc::clone(self), completion })
     }
@@ -332,11 +336,18 @@ impl Committer {
         }
         let completion = Arc::new(Completion::default());
         let mut head = self.head_for_more()?;
-        let (sequence, state) = (head.advance(record.len(), None).sequence, None);
+        let sequence = head.advance(record.len(), None).sequence;
         head.note(&Arc::new(Changes::empty(sequence)));
-        let (on_durable, own) = (Some(on_durable), Arc::clone(&completion));
-        let (changes, after) = (None, Vec::new());
-        head.staged.push(Staged { record, sequence, state, sync, changes, on_durable, completion: own, after });
+        head.staged.push(Staged {
+            record,
+            sequence,
+            state: None,
+            sync,
+            changes: None,
+            on_durable: Some(on_durable),
+            completion: Arc::clone(&completion),
+            after: Vec::new(),
+        });
         drop(head);
         Ok(Pending { committer: Arc::clone(self), completion })
     }
@@ -458,7 +469,8 @@ impl Committer {
         let state = self.visible();
         // A panic of the extension must not end this thread or later checkpoints.
         let extension = catch_panic(|| Ok(self.checkpointer.extension_snapshot()));
-        let writer = extension.and_then(|extension| Ok((extension, journal.snapshot(state.sequence)?)));
+        let writer =
+            extension.and_then(|extension| Ok((extension, journal.snapshot(state.sequence)?)));
         drop(journal);
         self.call_next();
         let own = Arc::clone(self);
@@ -479,7 +491,8 @@ impl Committer {
         let spawned = thread.spawn(write);
         spawned
             .inspect_err(|error| {
-                self.checkpointer.finish(Some(journal::Error::Refused(format!("no thread: {error}"))));
+                self.checkpointer
+                    .finish(Some(journal::Error::Refused(format!("no thread: {error}"))));
             })
             .ok()
     }
@@ -585,7 +598,8 @@ impl Committer {
         let visible = self.visible();
         let mut head = self.head();
         let later = std::mem::take(&mut head.staged);
-        (head.unmarked_bytes, head.spare) = (0, None);
+        head.unmarked_bytes = 0;
+        head.spare = None;
         while let Some(last) =
             head.recent.pop_back_if(|changes| changes.sequence > visible.sequence)
         {
@@ -842,7 +856,8 @@ impl Pending {
                 // The leader that has taken it settles it; the holder of the journal calls the next
                 // leader.
                 status.is_waiting = true;
-                let is_idle = |status: &mut CompletionStatus| status.outcome.is_none() && !status.is_asked;
+                let is_idle =
+                    |status: &mut CompletionStatus| status.outcome.is_none() && !status.is_asked;
                 let status = self.completion.changed.wait_while(status, is_idle);
                 let mut status = status.unwrap_or_else(PoisonError::into_inner);
                 (status.is_waiting, status.is_asked) = (false, false);

@@ -4,14 +4,14 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use crate::checkpoint::Checkpointer;
 use crate::extension::{ExtensionSlot, strip_marker};
 use crate::id::RowId;
-use crate::checkpoint::Checkpointer;
 use crate::journal::{self, Journal, RecoveryEvent, Sequence};
 use crate::record::{self, Record};
 use crate::schema::StoredTable;
 use crate::state::{
-    TableState, Definition, Definitions, IndexEntries, Rows, State, Values, Write, entry, id_of,
+    Definition, Definitions, IndexEntries, Rows, State, TableState, Values, Write, entry, id_of,
 };
 use crate::store::{MergedTables, Options, Progress};
 use crate::value::Value;
@@ -178,7 +178,8 @@ impl Loader {
                 Err(error) => return Err(error.to_string()),
             }
         }
-        let checkpointer = Checkpointer::new(stored, places, undeclared, journal_growth, extension, min_growth);
+        let checkpointer =
+            Checkpointer::new(stored, places, undeclared, journal_growth, extension, min_growth);
         let last = last.unwrap_or_default();
         Ok(LoadedStore { definitions, checkpointer, state, last, warnings, deferred_tables })
     }
@@ -259,7 +260,9 @@ impl UnsortedEntries {
 
     /// Two rows with the same key. As in SQL, null equals no other null.
     fn duplicate(&self) -> Option<[RowId; 2]> {
-        let key = |entry_ref: &EntryRef| self.entry(entry_ref).split_last_chunk::<16>().map(|(key, _)| key);
+        let key = |entry_ref: &EntryRef| {
+            self.entry(entry_ref).split_last_chunk::<16>().map(|(key, _)| key)
+        };
         let mut pairs = self.refs.windows(2);
         let pair = pairs.find(|pair| !pair[0].has_null && key(&pair[0]) == key(&pair[1]))?;
         Some([&pair[0], &pair[1]].map(|entry_ref| id_of(self.entry(entry_ref))))

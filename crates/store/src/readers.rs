@@ -221,7 +221,9 @@ fn dependency(read: &Read) -> Dependency {
         Read::Row { id, .. } => Dependency::Row(*id),
         Read::Since { id, .. } => Dependency::Since(*id),
         Read::Prefix { index, key, .. } => Dependency::Prefix(*index, key.bytes().into()),
-        Read::Range { index, from, until, .. } => Dependency::Prefix(*index, common(from, until).into()),
+        Read::Range { index, from, until, .. } => {
+            Dependency::Prefix(*index, common(from, until).into())
+        }
         Read::Table { .. } => Dependency::Table,
     }
 }

@@ -171,7 +171,9 @@ impl Schema {
     pub(crate) fn check(&self, values: &[Value<'_>]) -> Result<(), InvalidValue> {
         debug_assert_eq!(values.len(), self.columns.len());
         for (column, value) in self.columns.iter().zip(values) {
-            column.check(*value).map_err(|reason| InvalidValue { column: column.name.clone(), reason })?;
+            column
+                .check(*value)
+                .map_err(|reason| InvalidValue { column: column.name.clone(), reason })?;
         }
         Ok(())
     }
@@ -182,7 +184,10 @@ impl Schema {
     /// # Errors
     ///
     /// The merge would lose data. The message names the fix.
-    pub(crate) fn merge(&self, stored: Option<&StoredTable>) -> Result<(StoredTable, Layout), String> {
+    pub(crate) fn merge(
+        &self,
+        stored: Option<&StoredTable>,
+    ) -> Result<(StoredTable, Layout), String> {
         let table = &self.name;
         let mut columns = stored.map(|stored| stored.columns.clone()).unwrap_or_default();
         let is_new = stored.is_none();
@@ -565,22 +570,22 @@ mod tests {
         let mut stars = Column::new("stars", u8::kind());
         stars.range = Some((1.0, 5.0));
         let schema = of(&[name, stars]);
-        let told =
+        let result_of =
             |values: [Value<'_>; 2]| schema.check(&values).map_err(|wrong| wrong.to_string());
         let one = Value::Integer(1);
-        assert_eq!(told([Value::Text("\u{e4}\u{f6}\u{fc}"), one]), Ok(()));
+        assert_eq!(result_of([Value::Text("\u{e4}\u{f6}\u{fc}"), one]), Ok(()));
         assert_eq!(
-            told([Value::Text("abcd"), one]),
+            result_of([Value::Text("abcd"), one]),
             Err("`name` must have from 1 to 3 letters, not 4".to_owned())
         );
-        assert_eq!(told([Value::Null, one]), Err("`name` must be given".to_owned()));
-        assert_eq!(told([one, one]), Err("`name` must be text".to_owned()));
+        assert_eq!(result_of([Value::Null, one]), Err("`name` must be given".to_owned()));
+        assert_eq!(result_of([one, one]), Err("`name` must be text".to_owned()));
         assert_eq!(
-            told([Value::Text("a"), Value::Integer(6)]),
+            result_of([Value::Text("a"), Value::Integer(6)]),
             Err("`stars` must be from 1 to 5, not 6".to_owned())
         );
         assert_eq!(
-            told([Value::Text("a"), Value::Integer(256)]),
+            result_of([Value::Text("a"), Value::Integer(256)]),
             Err("`stars` must be a whole number from 0 to 255".to_owned())
         );
     }

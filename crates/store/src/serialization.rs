@@ -83,10 +83,11 @@ mod tests {
 
     #[test]
     fn rejects_invalid_text_and_names_the_expected_form() {
-        let refused = |told: serde_json::Error| told.to_string();
-        let told = serde_json::from_str::<Time>("\"yesterday\"").map_err(refused).unwrap_err();
-        assert!(told.starts_with("a moment is written in UTC, like 2026-"), "{told}");
-        let told = serde_json::from_str::<RowId>("7").map_err(refused).unwrap_err();
-        assert!(told.contains("expected an id of 32 hexadecimal digits"), "{told}");
+        let to_message = |message: serde_json::Error| message.to_string();
+        let message =
+            serde_json::from_str::<Time>("\"yesterday\"").map_err(to_message).unwrap_err();
+        assert!(message.starts_with("a moment is written in UTC, like 2026-"), "{message}");
+        let message = serde_json::from_str::<RowId>("7").map_err(to_message).unwrap_err();
+        assert!(message.contains("expected an id of 32 hexadecimal digits"), "{message}");
     }
 }

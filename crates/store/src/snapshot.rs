@@ -189,7 +189,13 @@ impl Snapshot {
             .expect("what came in was of this type")
     }
 
-    fn cursor(&self, table: usize, index: usize, from: Bound<&Key>, until: Bound<&Key>) -> RowCursor<'_> {
+    fn cursor(
+        &self,
+        table: usize,
+        index: usize,
+        from: Bound<&Key>,
+        until: Bound<&Key>,
+    ) -> RowCursor<'_> {
         RowCursor::Index(self.state.tables[table].indexes[index].range(from, until))
     }
 

@@ -153,7 +153,8 @@ impl State {
     ) -> (usize, [Option<Keys>; 2]) {
         let (table, definition) = (&mut self.tables[write.table], &definitions[write.table]);
         let old = table.rows.get(write.id);
-        let (removed_bytes, before) = (old.map_or(0, <[u8]>::len), old.map(|row| definition.keys(row)));
+        let (removed_bytes, before) =
+            (old.map_or(0, <[u8]>::len), old.map(|row| definition.keys(row)));
         let after = write.row.as_ref().map(|row| definition.keys(row));
         for (index, entries) in table.indexes.iter_mut().enumerate() {
             let [before, after] =

@@ -9,7 +9,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::change::{Change, RETRIES};
 use crate::commit::{Committer, Pending, Sync};
-use crate::stats::Stats;
 use crate::disk::{self, RealFolder};
 use crate::error::Error;
 use crate::extension::{self, Extension, ExtensionSlot};
@@ -21,12 +20,16 @@ use crate::recorder::Recorder;
 use crate::schema::{Index, Schema, StoredTable, Table};
 use crate::snapshot::Snapshot;
 use crate::state::{Definition, Definitions};
+use crate::stats::Stats;
 use crate::transaction::Transaction;
 use crate::value::Kind;
 
 /// A set of tables. Clones share the same tables.
 #[derive(Clone)]
-pub struct Store { inner: Arc<Inner>, recorder: Option<Recorder> }
+pub struct Store {
+    inner: Arc<Inner>,
+    recorder: Option<Recorder>,
+}
 
 struct Inner {
     committer: Arc<Committer>,
@@ -217,7 +220,8 @@ impl Store {
     }
 
     fn start(loaded: LoadedStore, journal: Box<dyn Journal>, sync: Sync) -> Result<Self, String> {
-        let LoadedStore { definitions, checkpointer, state, last, warnings, deferred_tables } = loaded;
+        let LoadedStore { definitions, checkpointer, state, last, warnings, deferred_tables } =
+            loaded;
         let committer = Arc::new(Committer::new(definitions, checkpointer, state, journal, sync));
         if let Some(tables) = deferred_tables {
             committer.defer_tables(tables);
@@ -230,7 +234,10 @@ impl Store {
             .spawn(move || worker_committer.run_worker())
             .map_err(|error| format!("no thread for the store: {error}"))?;
         let worker = Mutex::new(Some(worker));
-        Ok(Self { inner: Arc::new(Inner { committer, ids: Arc::new(ids), worker, warnings }), recorder: None })
+        Ok(Self {
+            inner: Arc::new(Inner { committer, ids: Arc::new(ids), worker, warnings }),
+            recorder: None,
+        })
     }
 
     /// A snapshot of all tables.
@@ -377,7 +384,11 @@ impl Store {
     /// # Errors
     ///
     /// The store rejects commits.
-    pub fn append_deferred(&self, record: &[u8], then: impl FnOnce(u64) + Send + 'static) -> Result<(), Error> {
+    pub fn append_deferred(
+        &self,
+        record: &[u8],
+        then: impl FnOnce(u64) + Send + 'static,
+    ) -> Result<(), Error> {
         self.inner.committer.append_deferred(extension::with_marker(record), Box::new(then))
     }
 

@@ -57,8 +57,9 @@ impl fmt::Display for Time {
             0..=9999 => write!(to, "{year:04}")?,
             _ => write!(to, "{}{:06}", if year < 0 { '-' } else { '+' }, year.abs())?,
         }
-        let (second, fraction) = (within / SECOND, within % SECOND);
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        let (seconds, fraction) = (within / SECOND, within % SECOND);
+        let hour = seconds / 3600;
+        let (minute, second) = (seconds / 60 % 60, seconds % 60);
         write!(to, "-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
         if fraction != 0 {
             write!(to, ".{fraction:06}")?;
@@ -101,10 +102,10 @@ fn read(text: &str) -> Option<Time> {
     if marks != *b"--T::" {
         return None;
     }
-    let [month, day, hour, minute, second] =
-        [1, 4, 7, 10, 13].map(|at| rest.get(at..at + 2).and_then(digits));
-    let (month, day) = (month?, day?);
-    let (hour, minute, second) = (hour?, minute?, second?);
+    let two_digits = |at: usize| rest.get(at..at + 2).and_then(digits);
+    let (month, day) = (two_digits(1)?, two_digits(4)?);
+    let hour = two_digits(7)?;
+    let (minute, second) = (two_digits(10)?, two_digits(13)?);
     if !(1..=12).contains(&month) || hour > 23 || minute > 59 || second > 59 {
         return None;
     }

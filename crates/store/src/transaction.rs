@@ -6,10 +6,10 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use crate::checkpoint::MAX_ROW_LENGTH;
 use crate::commit::Action;
 use crate::error::Error;
 use crate::id::{Id, RowId};
-use crate::checkpoint::MAX_ROW_LENGTH;
 use crate::reads::Read;
 use crate::recorder::Recorder;
 use crate::schema::Table;
@@ -116,10 +116,13 @@ impl Transaction {
         for &(referrer, index) in &definitions[table].referrers {
             let mut key = crate::key::Key::default();
             key.push(Value::Id(id));
-            let referenced = self.ids(referrer, index, &key).any(|own| (referrer, own) != (table, id));
+            let referenced =
+                self.ids(referrer, index, &key).any(|own| (referrer, own) != (table, id));
             self.note(Read::Prefix { table: referrer, index, key });
             if referenced {
-                return Err(Error::StillReferenced { by: definitions[referrer].schema.name.clone() });
+                return Err(Error::StillReferenced {
+                    by: definitions[referrer].schema.name.clone(),
+                });
             }
         }
         self.write(Write { table, id, row: None });
@@ -216,7 +219,10 @@ impl Transaction {
 
     /// Takes the snapshot, which has the first `applied_count` writes.
     fn take(&mut self) -> Snapshot {
-        self.applied_snapshot.take().or_else(|| self.pending_snapshot.take()).expect("it is in one of the two")
+        self.applied_snapshot
+            .take()
+            .or_else(|| self.pending_snapshot.take())
+            .expect("it is in one of the two")
     }
 
     pub(crate) fn into_parts(mut self) -> CommitParts {

@@ -302,7 +302,9 @@ impl<const KEY: usize> Inner<KEY> {
             (Node::Leaf(left), Node::Leaf(right)) if left.fits_with(right) => {
                 Arc::make_mut(left).append(right);
             }
-            (Node::Inner(left), Node::Inner(right)) if left.separators.fits_with(&right.separators) => {
+            (Node::Inner(left), Node::Inner(right))
+                if left.separators.fits_with(&right.separators) =>
+            {
                 let left = Arc::make_mut(left);
                 left.separators.insert(left.separators.len(), self.separators.key(place), &[]);
                 left.separators.append(&right.separators);

@@ -84,9 +84,7 @@ impl Kind {
     /// Whether a value has this type. [`Value::Null`] has no type.
     pub fn admits(&self, value: Value<'_>) -> bool {
         match (self, value) {
-            (Self::Integer { min, max }, Value::Integer(number)) => {
-                (*min..=*max).contains(&number)
-            }
+            (Self::Integer { min, max }, Value::Integer(number)) => (*min..=*max).contains(&number),
             (Self::Word(words), Value::Word(place)) => usize::from(place) < words.len(),
             (Self::Bool, Value::Bool(_))
             | (Self::Float, Value::Float(_))

@@ -16,7 +16,7 @@ pub(super) struct Reader<'t> {
 
 /// An error and its byte offset in a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Mistake {
+pub(super) struct ParseError {
     pub(super) at: usize,
     pub(super) what: String,
 }
@@ -37,7 +37,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads an object. `each` receives a key and reads its value.
-    pub(super) fn object<E: From<Mistake>>(
+    pub(super) fn object<E: From<ParseError>>(
         &mut self,
         mut each: impl FnMut(&mut Self, usize, Cow<'t, str>) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -58,7 +58,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads an array. `each` reads one element.
-    pub(super) fn array<E: From<Mistake>>(
+    pub(super) fn array<E: From<ParseError>>(
         &mut self,
         mut each: impl FnMut(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -76,7 +76,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads a string.
-    pub(super) fn text(&mut self) -> Result<Cow<'t, str>, Mistake> {
+    pub(super) fn text(&mut self) -> Result<Cow<'t, str>, ParseError> {
         self.expect(b'"', "a text, which begins with `\"`")?;
         let begin = self.at;
         loop {
@@ -87,13 +87,13 @@ impl<'t> Reader<'t> {
                 }
                 Some(b'\\') => return self.escaped(begin),
                 Some(byte) => self.plain(byte)?,
-                None => return Err(self.mistake("the line ends within a text")),
+                None => return Err(self.parse_error("the line ends within a text")),
             }
         }
     }
 
     /// Reads a scalar value.
-    pub(super) fn scalar(&mut self) -> Result<Scalar<'t>, Mistake> {
+    pub(super) fn scalar(&mut self) -> Result<Scalar<'t>, ParseError> {
         let words =
             [("null", Scalar::Null), ("true", Scalar::Bool(true)), ("false", Scalar::Bool(false))];
         self.place();
@@ -107,14 +107,14 @@ impl<'t> Reader<'t> {
                         return Ok(value);
                     }
                 }
-                Err(self.mistake("expected a text, a number, `true`, `false` or `null`"))
+                Err(self.parse_error("expected a text, a number, `true`, `false` or `null`"))
             }
         }
     }
 
     /// Skips a value that is read later. The skip finds only the value's end and checks little
     /// else.
-    pub(super) fn pass(&mut self) -> Result<(), Mistake> {
+    pub(super) fn skip(&mut self) -> Result<(), ParseError> {
         let mut depth = 0_usize;
         loop {
             self.place();
@@ -142,11 +142,11 @@ impl<'t> Reader<'t> {
     }
 
     /// Requires the end of the line.
-    pub(super) fn end(&mut self) -> Result<(), Mistake> {
+    pub(super) fn end(&mut self) -> Result<(), ParseError> {
         if self.place() == self.text.len() {
             return Ok(());
         }
-        Err(self.mistake("expected the end of the line"))
+        Err(self.parse_error("expected the end of the line"))
     }
 
     /// The offset of the next value.
@@ -157,8 +157,8 @@ impl<'t> Reader<'t> {
         self.at
     }
 
-    pub(super) fn mistake(&self, what: impl Into<String>) -> Mistake {
-        Mistake { at: self.at, what: what.into() }
+    pub(super) fn parse_error(&self, what: impl Into<String>) -> ParseError {
+        ParseError { at: self.at, what: what.into() }
     }
 
     fn byte(&self) -> Option<u8> {
@@ -172,21 +172,23 @@ impl<'t> Reader<'t> {
         takes
     }
 
-    fn expect(&mut self, byte: u8, what: &str) -> Result<(), Mistake> {
-        if self.takes(byte) { Ok(()) } else { Err(self.mistake(format!("expected {what}"))) }
+    fn expect(&mut self, byte: u8, what: &str) -> Result<(), ParseError> {
+        if self.takes(byte) { Ok(()) } else { Err(self.parse_error(format!("expected {what}"))) }
     }
 
     /// Skips an unescaped byte of a string.
-    fn plain(&mut self, byte: u8) -> Result<(), Mistake> {
+    fn plain(&mut self, byte: u8) -> Result<(), ParseError> {
         if byte < b' ' {
-            return Err(self.mistake("a control character must be written as `\\u` and its number"));
+            return Err(
+                self.parse_error("a control character must be written as `\\u` and its number")
+            );
         }
         self.at += 1;
         Ok(())
     }
 
     /// Reads the rest of a string from its first escape on.
-    fn escaped(&mut self, begin: usize) -> Result<Cow<'t, str>, Mistake> {
+    fn escaped(&mut self, begin: usize) -> Result<Cow<'t, str>, ParseError> {
         let mut text = self.text[begin..self.at].to_owned();
         let mut plain = self.at;
         loop {
@@ -202,14 +204,14 @@ impl<'t> Reader<'t> {
                     plain = self.at;
                 }
                 Some(byte) => self.plain(byte)?,
-                None => return Err(self.mistake("the line ends within a text")),
+                None => return Err(self.parse_error("the line ends within a text")),
             }
         }
     }
 
-    fn escape(&mut self) -> Result<char, Mistake> {
+    fn escape(&mut self) -> Result<char, ParseError> {
         let at = self.at;
-        let wrong = |what: &str| Mistake { at, what: what.to_owned() };
+        let wrong = |what: &str| ParseError { at, what: what.to_owned() };
         self.at += 1;
         let letter = self.byte().ok_or_else(|| wrong("the line ends within a text"))?;
         let plain = match letter {
@@ -240,17 +242,18 @@ impl<'t> Reader<'t> {
         Ok(plain)
     }
 
-    fn unit(&mut self) -> Result<u32, Mistake> {
+    fn unit(&mut self) -> Result<u32, ParseError> {
         let digits = self.text.as_bytes().get(self.at..self.at + 4);
         let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
         let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
         let unit = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
-        let unit = unit.ok_or_else(|| self.mistake("`\\u` goes with four hexadecimal digits"))?;
+        let unit =
+            unit.ok_or_else(|| self.parse_error("`\\u` goes with four hexadecimal digits"))?;
         self.at += 4;
         Ok(unit)
     }
 
-    fn number(&mut self) -> Result<&'t str, Mistake> {
+    fn number(&mut self) -> Result<&'t str, ParseError> {
         let begin = self.at;
         self.at += usize::from(self.byte() == Some(b'-'));
         if self.byte() == Some(b'0') {
@@ -270,12 +273,12 @@ impl<'t> Reader<'t> {
         Ok(&self.text[begin..self.at])
     }
 
-    fn digits(&mut self) -> Result<(), Mistake> {
+    fn digits(&mut self) -> Result<(), ParseError> {
         let begin = self.at;
         while let Some(b'0'..=b'9') = self.byte() {
             self.at += 1;
         }
-        if self.at == begin { Err(self.mistake("expected a digit")) } else { Ok(()) }
+        if self.at == begin { Err(self.parse_error("expected a digit")) } else { Ok(()) }
     }
 }
 
@@ -313,9 +316,9 @@ mod tests {
     fn refused(line: &str, at: usize, expected: &str) {
         let mut reader = Reader::new(line);
         let read = reader.scalar().and_then(|_| reader.end());
-        let mistake = read.unwrap_err();
-        assert_eq!(mistake.at, at, "{mistake:?}");
-        assert!(mistake.what.contains(expected), "{mistake:?}");
+        let parse_error = read.unwrap_err();
+        assert_eq!(parse_error.at, at, "{parse_error:?}");
+        assert!(parse_error.what.contains(expected), "{parse_error:?}");
     }
 
     #[test]
@@ -341,20 +344,20 @@ mod tests {
     fn skips_deeply_nested_values() {
         let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
         let mut reader = Reader::new(&deep);
-        reader.pass().unwrap();
+        reader.skip().unwrap();
         reader.end().unwrap();
-        assert!(Reader::new("{\"a\":[}").pass().is_err());
+        assert!(Reader::new("{\"a\":[}").skip().is_err());
     }
 
     /// Reads a value with this reader into the type of `serde_json`, for comparison.
-    fn walk(reader: &mut Reader<'_>) -> Result<serde_json::Value, Mistake> {
+    fn walk(reader: &mut Reader<'_>) -> Result<serde_json::Value, ParseError> {
         let place = reader.place();
         match reader.text.as_bytes().get(place) {
             Some(b'{') => {
                 let mut members = serde_json::Map::new();
                 reader.object(|reader, _, key| {
                     members.insert(key.into_owned(), walk(reader)?);
-                    Ok::<(), Mistake>(())
+                    Ok::<(), ParseError>(())
                 })?;
                 Ok(members.into())
             }
@@ -362,7 +365,7 @@ mod tests {
                 let mut values = Vec::new();
                 reader.array(|reader| {
                     values.push(walk(reader)?);
-                    Ok::<(), Mistake>(())
+                    Ok::<(), ParseError>(())
                 })?;
                 Ok(values.into())
             }
@@ -400,7 +403,7 @@ mod tests {
             prop_assert_eq!(walk(&mut reader), Ok(value));
             prop_assert_eq!(reader.end(), Ok(()));
             let mut passed = Reader::new(&line);
-            prop_assert_eq!((passed.pass(), passed.end()), (Ok(()), Ok(())));
+            prop_assert_eq!((passed.skip(), passed.end()), (Ok(()), Ok(())));
         }
 
         #[test]

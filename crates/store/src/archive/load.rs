@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
-use super::json::{Mistake, Reader};
-use super::table::{self, mistake, once, read_bool, read_whole};
-use super::value::{self, Given};
+use super::json::{ParseError, Reader};
+use super::table::{self, parse_error, read_bool, read_whole, set_once};
+use super::value::{self, ParsedValue};
 use super::{Archive, VERSION};
-use crate::id::RowId;
 use crate::checkpoint::MAX_ROW_LENGTH;
+use crate::id::RowId;
 use crate::journal::{self, Journal};
 use crate::record;
 use crate::row::Row;
-use crate::schema::{Constant, Layout, StoredTable, StoredColumn};
+use crate::schema::{Constant, Layout, StoredColumn, StoredTable};
 use crate::state::Write;
 use crate::value::{Kind, Value};
 
@@ -72,20 +72,20 @@ impl Archive {
         let mut incoming = Incoming::into(self);
         let mut lines = Lines { from, line: 0, bytes: Vec::new() };
         while let Some((line, text)) = lines.next()? {
-            incoming.line(text).map_err(|mistake| LoadError::at(line, text, &mistake))?;
+            incoming.line(text).map_err(|parse_error| LoadError::at(line, text, &parse_error))?;
         }
         if !incoming.is_over {
             let what = if incoming.is_begun {
                 "it ends early: the last line must be {\"end\":true}"
             } else {
-                NO_HEAD
+                MISSING_HEADER
             };
-            return Err(LoadError::at(lines.line + 1, "", &mistake(0, what)));
+            return Err(LoadError::at(lines.line + 1, "", &parse_error(0, what)));
         }
         let Incoming { stored, places, rows: new, .. } = incoming;
         if record::tables(&stored).len() > MAX_ROW_LENGTH {
             let what = "what tables consist of takes more than 8 MB";
-            return Err(LoadError::at(lines.line, "", &mistake(0, what)));
+            return Err(LoadError::at(lines.line, "", &parse_error(0, what)));
         }
         self.write(&stored, &new).map_err(LoadError::Journal)?;
         let mut loaded = LoadSummary { tables: places.len(), ..LoadSummary::default() };
@@ -109,7 +109,7 @@ impl Archive {
         Ok(loaded)
     }
 
-    fn write(&mut self, stored: &[StoredTable], new: &New) -> Result<(), journal::Error> {
+    fn write(&mut self, stored: &[StoredTable], new: &NewRows) -> Result<(), journal::Error> {
         let (mut first, mut length) = (None, 0);
         for (place, rows) in new {
             let mut rows = rows.iter().peekable();
@@ -169,9 +169,9 @@ impl Archive {
 }
 
 /// New rows by the position of their table; `None` removes the row.
-type New = BTreeMap<usize, BTreeMap<RowId, Option<Row>>>;
+type NewRows = BTreeMap<usize, BTreeMap<RowId, Option<Row>>>;
 
-const NO_HEAD: &str = "the first line must be {\"bine\":\"tables\",\"version\":1}";
+const MISSING_HEADER: &str = "the first line must be {\"bine\":\"tables\",\"version\":1}";
 
 /// The lines read so far.
 struct Incoming<'a> {
@@ -180,12 +180,12 @@ struct Incoming<'a> {
     is_over: bool,
     stored: Vec<StoredTable>,
     /// The described tables by name.
-    places: HashMap<String, Target>,
-    rows: New,
+    places: HashMap<String, TargetTable>,
+    rows: NewRows,
 }
 
 /// A table that receives rows.
-struct Target {
+struct TargetTable {
     place: usize,
     columns: Vec<StoredColumn>,
     layout: Layout,
@@ -195,7 +195,7 @@ struct Target {
 
 /// The keys of a line, in any order.
 #[derive(Default)]
-struct Said<'t> {
+struct ParsedLine<'t> {
     keys: usize,
     bine: Option<Cow<'t, str>>,
     version: Option<(usize, i128)>,
@@ -208,54 +208,54 @@ struct Said<'t> {
 
 impl<'a> Incoming<'a> {
     fn into(archive: &'a Archive) -> Self {
-        let (stored, rows) = (archive.stored.clone(), New::new());
+        let (stored, rows) = (archive.stored.clone(), NewRows::new());
         Self { archive, is_begun: false, is_over: false, stored, places: HashMap::new(), rows }
     }
 
-    fn line(&mut self, text: &str) -> Result<(), Mistake> {
+    fn line(&mut self, text: &str) -> Result<(), ParseError> {
         let mut from = Reader::new(text);
         let begin = from.place();
-        let said = Said::read(&mut from)?;
+        let parsed = ParsedLine::read(&mut from)?;
         from.end()?;
         if self.is_over {
-            return Err(mistake(begin, "nothing comes behind {\"end\":true}"));
+            return Err(parse_error(begin, "nothing comes behind {\"end\":true}"));
         }
-        match said {
-            Said { keys: 2, bine: Some(what), version: Some((at, version)), .. }
+        match parsed {
+            ParsedLine { keys: 2, bine: Some(what), version: Some((at, version)), .. }
                 if what == "tables" =>
             {
                 if version != VERSION {
                     let what =
                         format!("version {version} is not known; this program reads {VERSION}");
-                    return Err(mistake(at, what));
+                    return Err(parse_error(at, what));
                 }
                 if self.is_begun {
-                    return Err(mistake(begin, "it has begun already"));
+                    return Err(parse_error(begin, "it has begun already"));
                 }
                 self.is_begun = true;
                 Ok(())
             }
-            _ if !self.is_begun => Err(mistake(begin, NO_HEAD)),
-            Said { keys: 2, table: Some((at, name)), columns: Some(mut columns), .. } => {
+            _ if !self.is_begun => Err(parse_error(begin, MISSING_HEADER)),
+            ParsedLine { keys: 2, table: Some((at, name)), columns: Some(mut columns), .. } => {
                 self.table(at, &name, &mut columns)
             }
-            Said { keys: 3, table: Some((at, name)), id: Some(id), row: Some(row), .. } => {
-                self.row(at, &name, id, row)
-            }
-            Said { keys: 1, end: Some(true), .. } => {
+            ParsedLine {
+                keys: 3, table: Some((at, name)), id: Some(id), row: Some(row), ..
+            } => self.row(at, &name, id, row),
+            ParsedLine { keys: 1, end: Some(true), .. } => {
                 self.is_over = true;
                 Ok(())
             }
-            _ => Err(mistake(
+            _ => Err(parse_error(
                 begin,
                 "a line has `table` and `columns`, or `table`, `id` and `row`, or `end`",
             )),
         }
     }
 
-    fn table(&mut self, at: usize, name: &str, columns: &mut Reader<'_>) -> Result<(), Mistake> {
+    fn table(&mut self, at: usize, name: &str, columns: &mut Reader<'_>) -> Result<(), ParseError> {
         if self.places.contains_key(name) {
-            return Err(mistake(at, format!("the table `{name}` has been described already")));
+            return Err(parse_error(at, format!("the table `{name}` has been described already")));
         }
         let begin = columns.place();
         let given = table::read(columns, name)?;
@@ -265,7 +265,8 @@ impl<'a> Incoming<'a> {
             // A table without rows takes the definition of the lines.
             Some(known) if self.archive.rows[known].len() == 0 => self.stored[known] = given,
             Some(known) => {
-                joins(&given, &self.stored[known]).map_err(|what| mistake(begin, what))?;
+                check_columns(&given, &self.stored[known])
+                    .map_err(|what| parse_error(begin, what))?;
             }
             None => self.stored.push(given),
         }
@@ -273,7 +274,7 @@ impl<'a> Incoming<'a> {
         let columns: Vec<StoredColumn> = table.live_columns().cloned().collect();
         let names = columns.iter().enumerate().map(|(at, column)| (column.name.to_string(), at));
         let (layout, names) = (table.layout(), names.collect());
-        self.places.insert(name.to_owned(), Target { place, columns, layout, names });
+        self.places.insert(name.to_owned(), TargetTable { place, columns, layout, names });
         Ok(())
     }
 
@@ -283,21 +284,24 @@ impl<'a> Incoming<'a> {
         name: &str,
         id: (usize, Cow<'_, str>),
         mut from: Reader<'_>,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ParseError> {
         let target = self.places.get(name);
         let target = target.ok_or_else(|| {
-            mistake(at, format!("the columns of `{name}` must be said in a line before its rows"))
+            parse_error(
+                at,
+                format!("the columns of `{name}` must be said in a line before its rows"),
+            )
         })?;
         let (at, id) = id;
-        let id: RowId = id.parse().map_err(|error| mistake(at, format!("{error}")))?;
+        let id: RowId = id.parse().map_err(|error| parse_error(at, format!("{error}")))?;
         if id.is_new() {
-            return Err(mistake(at, "an id is not zero"));
+            return Err(parse_error(at, "an id is not zero"));
         }
         let begin = from.place();
         let row = if from.is_null() {
             let there = self.archive.rows.get(target.place);
             if there.is_none_or(|rows| rows.get(id).is_none()) {
-                return Err(mistake(begin, "there is no such row that could be removed"));
+                return Err(parse_error(begin, "there is no such row that could be removed"));
             }
             None
         } else {
@@ -305,49 +309,49 @@ impl<'a> Incoming<'a> {
         };
         match self.rows.entry(target.place).or_default().insert(id, row) {
             None => Ok(()),
-            Some(_) => Err(mistake(at, format!("the row {id} of `{name}` was there already"))),
+            Some(_) => Err(parse_error(at, format!("the row {id} of `{name}` was there already"))),
         }
     }
 }
 
-impl Target {
+impl TargetTable {
     /// Reads a row with its columns by name.
-    fn row(&self, from: &mut Reader<'_>) -> Result<Row, Mistake> {
+    fn row(&self, from: &mut Reader<'_>) -> Result<Row, ParseError> {
         let begin = from.place();
-        let mut given: Vec<Option<Given<'_>>> = vec![None; self.columns.len()];
+        let mut given: Vec<Option<ParsedValue<'_>>> = vec![None; self.columns.len()];
         from.object(|from, at, name| {
             let place = self.names.get(&*name);
             let place =
-                *place.ok_or_else(|| mistake(at, format!("there is no column `{name}`")))?;
+                *place.ok_or_else(|| parse_error(at, format!("there is no column `{name}`")))?;
             let column = &self.columns[place];
             let value = if column.is_optional && from.is_null() {
                 from.scalar()?;
-                Given::Plain(Value::Null)
+                ParsedValue::Plain(Value::Null)
             } else {
                 value::read(from, &column.kind, &column.name)?
             };
-            once(&mut given[place], value, at)
+            set_once(&mut given[place], value, at)
         })?;
         let mut values = Vec::with_capacity(given.len());
         for (column, given) in self.columns.iter().zip(&given) {
             values.push(match given {
                 Some(given) => given.value(),
                 None if column.default == Constant::Null && !column.is_optional => {
-                    return Err(mistake(begin, format!("`{}` is missing", column.name)));
+                    return Err(parse_error(begin, format!("`{}` is missing", column.name)));
                 }
                 None => column.default.value(),
             });
         }
         let row = self.layout.write(&values);
         if row.len() > MAX_ROW_LENGTH {
-            return Err(mistake(begin, "a row has at most 8 MB"));
+            return Err(parse_error(begin, "a row has at most 8 MB"));
         }
         Ok(row)
     }
 }
 
 /// Checks that rows of a table as `given` by the lines fit into the existing table.
-fn joins(given: &StoredTable, has: &StoredTable) -> Result<(), String> {
+fn check_columns(given: &StoredTable, has: &StoredTable) -> Result<(), String> {
     let table = &has.name;
     for own in has.live_columns() {
         let Some(column) = given.live_columns().find(|column| column.name == own.name) else {
@@ -360,42 +364,44 @@ fn joins(given: &StoredTable, has: &StoredTable) -> Result<(), String> {
             continue;
         };
         if !own.kind.widens(&column.kind) {
-            let (own, given, name) = (&own.kind, &column.kind, &own.name);
+            let name = &own.name;
+            let (own, given) = (&own.kind, &column.kind);
             return Err(format!("the column `{table}.{name}` is {own} here, and not {given}"));
         }
         if column.is_optional && !own.is_optional {
             return Err(format!("the column `{table}.{}` may not hold nothing here", own.name));
         }
     }
-    match given.live_columns().find(|column| has.live_columns().all(|own| own.name != column.name)) {
+    match given.live_columns().find(|column| has.live_columns().all(|own| own.name != column.name))
+    {
         Some(column) => Err(format!("`{table}` has no column `{}` here", column.name)),
         None => Ok(()),
     }
 }
 
-impl<'t> Said<'t> {
-    fn read(from: &mut Reader<'t>) -> Result<Self, Mistake> {
-        let mut said = Self::default();
+impl<'t> ParsedLine<'t> {
+    fn read(from: &mut Reader<'t>) -> Result<Self, ParseError> {
+        let mut parsed = Self::default();
         from.object(|from, at, key| {
-            said.keys += 1;
+            parsed.keys += 1;
             let place = from.place();
-            let mut later = |slot: &mut Option<Reader<'t>>| {
+            let mut defer = |slot: &mut Option<Reader<'t>>| {
                 let value = *from;
-                from.pass()?;
-                once(slot, value, at)
+                from.skip()?;
+                set_once(slot, value, at)
             };
             match &*key {
-                "columns" => later(&mut said.columns),
-                "row" => later(&mut said.row),
-                "table" => once(&mut said.table, (place, from.text()?), at),
-                "id" => once(&mut said.id, (place, from.text()?), at),
-                "bine" => once(&mut said.bine, from.text()?, at),
-                "version" => once(&mut said.version, (place, read_whole(from)?), at),
-                "end" => once(&mut said.end, read_bool(from)?, at),
-                _ => Err(mistake(at, format!("no line has `{key}`"))),
+                "columns" => defer(&mut parsed.columns),
+                "row" => defer(&mut parsed.row),
+                "table" => set_once(&mut parsed.table, (place, from.text()?), at),
+                "id" => set_once(&mut parsed.id, (place, from.text()?), at),
+                "bine" => set_once(&mut parsed.bine, from.text()?, at),
+                "version" => set_once(&mut parsed.version, (place, read_whole(from)?), at),
+                "end" => set_once(&mut parsed.end, read_bool(from)?, at),
+                _ => Err(parse_error(at, format!("no line has `{key}`"))),
             }
         })?;
-        Ok(said)
+        Ok(parsed)
     }
 }
 
@@ -419,7 +425,7 @@ impl Lines<'_> {
             self.line += 1;
             if read > MAX_LINE_LENGTH {
                 let what = "a line has at most 64 MB";
-                return Err(LoadError::at(self.line, "", &mistake(0, what)));
+                return Err(LoadError::at(self.line, "", &parse_error(0, what)));
             }
             if !self.bytes.trim_ascii().is_empty() {
                 break;
@@ -430,17 +436,17 @@ impl Lines<'_> {
             Ok(text) => Ok(Some((self.line, text))),
             Err(error) => {
                 let valid = String::from_utf8_lossy(&text[..error.valid_up_to()]);
-                let mistake = mistake(valid.len(), "this is not UTF-8");
-                Err(LoadError::at(self.line, &valid, &mistake))
+                let parse_error = parse_error(valid.len(), "this is not UTF-8");
+                Err(LoadError::at(self.line, &valid, &parse_error))
             }
         }
     }
 }
 
 impl LoadError {
-    fn at(line: u64, text: &str, mistake: &Mistake) -> Self {
-        let before = text.get(..mistake.at).unwrap_or(text);
-        Self::Line { line, column: before.chars().count() + 1, what: mistake.what.clone() }
+    fn at(line: u64, text: &str, parse_error: &ParseError) -> Self {
+        let before = text.get(..parse_error.at).unwrap_or(text);
+        Self::Line { line, column: before.chars().count() + 1, what: parse_error.what.clone() }
     }
 }
 

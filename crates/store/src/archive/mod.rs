@@ -13,10 +13,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::disk::Folder;
-use crate::extension::{SnapshotBlocks, Extension, ExtensionSlot};
-use crate::id::RowId;
 use crate::checkpoint::Checkpointer;
+use crate::disk::Folder;
+use crate::extension::{Extension, ExtensionSlot, SnapshotBlocks};
+use crate::id::RowId;
 use crate::journal::{self, FileJournal, Journal, Sequence};
 use crate::load::{Loader, Warning};
 use crate::record;
@@ -25,7 +25,7 @@ use crate::state::{Rows, State};
 use crate::store::Progress;
 use crate::value::Value;
 
-pub use load::{MAX_LINE_LENGTH, LoadError, LoadSummary};
+pub use load::{LoadError, LoadSummary, MAX_LINE_LENGTH};
 
 /// The tables of a folder, opened without the program that declares them. The folder stays locked
 /// until the archive is closed or dropped.
@@ -95,17 +95,17 @@ impl Extension for ExtensionProbe {
     }
 
     fn snapshot(&self) -> SnapshotBlocks {
-        self.extension
-            .0
-            .as_ref()
-            .map_or_else(|| Box::new(std::iter::empty()) as SnapshotBlocks, |extension| extension.snapshot())
+        self.extension.0.as_ref().map_or_else(
+            || Box::new(std::iter::empty()) as SnapshotBlocks,
+            |extension| extension.snapshot(),
+        )
     }
 }
 
 /// The first line of a dump.
-const HEAD: &str = "{\"bine\":\"tables\",\"version\":1}\n";
+const HEADER_LINE: &str = "{\"bine\":\"tables\",\"version\":1}\n";
 /// The last line of a dump, which proves that the dump is complete.
-const END: &str = "{\"end\":true}\n";
+const END_LINE: &str = "{\"end\":true}\n";
 const VERSION: i128 = 1;
 /// The bytes of one write.
 const PIECE: usize = 64 << 10;
@@ -139,8 +139,12 @@ impl Archive {
         progress: &mut Progress<'_>,
     ) -> Result<Self, String> {
         let extension = ExtensionSlot(extension);
-        let probe = Arc::new(ExtensionProbe { has_records: AtomicBool::new(false), extension: extension.clone() });
-        let mut loader = Loader::for_extension(ExtensionSlot(Some(Arc::<ExtensionProbe>::clone(&probe))));
+        let probe = Arc::new(ExtensionProbe {
+            has_records: AtomicBool::new(false),
+            extension: extension.clone(),
+        });
+        let mut loader =
+            Loader::for_extension(ExtensionSlot(Some(Arc::<ExtensionProbe>::clone(&probe))));
         let mut receive = |loaded: journal::RecoveryEvent<'_>| loader.receive(loaded, progress);
         let opened = FileJournal::open(Arc::clone(&folder), options, &mut receive);
         let opened = opened.map_err(|error| error.to_string())?;
@@ -150,8 +154,16 @@ impl Archive {
         if extension.0.is_none() && probe.has_records.load(Ordering::Relaxed) {
             warnings.push(Warning::Extension);
         }
-        let (journal, newest_snapshot, last) = (opened.journal, opened.snapshot, opened.last);
-        Ok(Self { folder, journal, newest_snapshot, last, stored, rows, extension, warnings })
+        Ok(Self {
+            folder,
+            journal: opened.journal,
+            newest_snapshot: opened.snapshot,
+            last: opened.last,
+            stored,
+            rows,
+            extension,
+            warnings,
+        })
     }
 
     /// Dumps the named tables, or all tables if `names` is empty, as lines of JSON. Returns the
@@ -168,7 +180,7 @@ impl Archive {
         let is_wanted =
             |table: &StoredTable| names.is_empty() || names.iter().any(|name| *name == table.name);
         let tables = || self.stored.iter().zip(&self.rows).filter(|(table, _)| is_wanted(table));
-        let mut bytes = HEAD.as_bytes().to_vec();
+        let mut bytes = HEADER_LINE.as_bytes().to_vec();
         for (table, _) in tables() {
             let put = table::put(&mut bytes, table);
             put.ok_or_else(|| DumpError::unreadable(table, None))?;
@@ -200,7 +212,7 @@ impl Archive {
             }
             count += rows.len();
         }
-        bytes.extend_from_slice(END.as_bytes());
+        bytes.extend_from_slice(END_LINE.as_bytes());
         to.write_all(&bytes).and_then(|()| to.flush()).map_err(DumpError::Write)?;
         Ok(count)
     }
@@ -258,18 +270,28 @@ impl Archive {
 
     fn write_snapshot(&mut self, last: Sequence) -> Result<(), journal::Error> {
         let rows = self.rows.iter().cloned().enumerate().collect();
-        let checkpointer = Checkpointer::new(self.stored.clone(), Vec::new(), rows, 0, self.extension.clone(), 0);
+        let checkpointer =
+            Checkpointer::new(self.stored.clone(), Vec::new(), rows, 0, self.extension.clone(), 0);
         let none = State { sequence: last, epoch: 0, tables: Vec::new() };
         let mut writer = self.journal.snapshot(last)?;
-        checkpointer.write(&Arc::default(), &none, checkpointer.extension_snapshot(), &mut *writer)?;
+        checkpointer.write(
+            &Arc::default(),
+            &none,
+            checkpointer.extension_snapshot(),
+            &mut *writer,
+        )?;
         writer.finish()
     }
 
     /// The approximate size of a snapshot.
     fn snapshot_bytes(&self) -> u64 {
         let rows = self.rows.iter().flat_map(Rows::iter).map(|(_, row)| row.len() + 20);
-        let extension =
-            self.extension.0.iter().flat_map(|extension| extension.snapshot()).map(|block| block.len() + 20);
+        let extension = self
+            .extension
+            .0
+            .iter()
+            .flat_map(|extension| extension.snapshot())
+            .map(|block| block.len() + 20);
         let blocks = rows.sum::<usize>() + extension.sum::<usize>();
         (blocks + record::tables(&self.stored).len() + 80) as u64
     }

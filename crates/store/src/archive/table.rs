@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::json::{Mistake, Reader, Scalar, put_text};
+use super::json::{ParseError, Reader, Scalar, put_text};
 use super::value;
-use crate::schema::{Constant, StoredTable, StoredColumn};
+use crate::schema::{Constant, StoredColumn, StoredTable};
 use crate::value::Kind;
 
 /// Appends the line of a table. `None` if a default does not match its column's type.
@@ -80,13 +80,13 @@ fn name_of(kind: &Kind) -> &'static str {
 }
 
 /// Reads the columns of a table.
-pub(super) fn read(from: &mut Reader<'_>, name: &str) -> Result<StoredTable, Mistake> {
+pub(super) fn read(from: &mut Reader<'_>, name: &str) -> Result<StoredTable, ParseError> {
     let (mut columns, mut live) = (Vec::new(), HashSet::new());
     from.array(|from| {
         let at = from.place();
         let column = read_column(from)?;
         if !column.is_dropped && !live.insert(column.name.clone()) {
-            return Err(mistake(
+            return Err(parse_error(
                 at,
                 format!("`{}` is already a column of this table", column.name),
             ));
@@ -99,7 +99,7 @@ pub(super) fn read(from: &mut Reader<'_>, name: &str) -> Result<StoredTable, Mis
 
 /// The keys of a column, in any order.
 #[derive(Default)]
-struct Said<'t> {
+struct ParsedColumn<'t> {
     name: Option<Cow<'t, str>>,
     kind: Option<(usize, Cow<'t, str>)>,
     min: Option<i128>,
@@ -111,111 +111,112 @@ struct Said<'t> {
     dropped: Option<bool>,
 }
 
-fn read_column(from: &mut Reader<'_>) -> Result<StoredColumn, Mistake> {
+fn read_column(from: &mut Reader<'_>) -> Result<StoredColumn, ParseError> {
     let begin = from.place();
-    let mut said = Said::default();
+    let mut parsed = ParsedColumn::default();
     from.object(|from, at, key| {
         let place = from.place();
         match &*key {
-            "name" => once(&mut said.name, from.text()?, at),
-            "kind" => once(&mut said.kind, (place, from.text()?), at),
-            "least" => once(&mut said.min, read_whole(from)?, at),
-            "most" => once(&mut said.max, read_whole(from)?, at),
-            "words" => once(&mut said.words, read_words(from)?, at),
-            "to" => once(&mut said.to, from.text()?, at),
-            "optional" => once(&mut said.optional, read_bool(from)?, at),
+            "name" => set_once(&mut parsed.name, from.text()?, at),
+            "kind" => set_once(&mut parsed.kind, (place, from.text()?), at),
+            "least" => set_once(&mut parsed.min, read_whole(from)?, at),
+            "most" => set_once(&mut parsed.max, read_whole(from)?, at),
+            "words" => set_once(&mut parsed.words, read_words(from)?, at),
+            "to" => set_once(&mut parsed.to, from.text()?, at),
+            "optional" => set_once(&mut parsed.optional, read_bool(from)?, at),
             "default" => {
                 let default = *from;
-                from.pass()?;
-                once(&mut said.default, default, at)
+                from.skip()?;
+                set_once(&mut parsed.default, default, at)
             }
-            "dropped" => once(&mut said.dropped, read_bool(from)?, at),
-            _ => Err(mistake(
+            "dropped" => set_once(&mut parsed.dropped, read_bool(from)?, at),
+            _ => Err(parse_error(
                 at,
                 "a column has `name`, `kind`, `least`, `most`, `words`, `to`, `optional`, `default`, `dropped`",
             )),
         }
     })?;
-    let name = said.name.ok_or_else(|| mistake(begin, "the column has no `name`"))?;
-    let kind = said.kind.ok_or_else(|| mistake(begin, format!("`{name}` has no `kind`")))?;
-    let lacks = |what: &str| mistake(begin, format!("`{name}` has no `{what}`"));
+    let name = parsed.name.ok_or_else(|| parse_error(begin, "the column has no `name`"))?;
+    let kind = parsed.kind.ok_or_else(|| parse_error(begin, format!("`{name}` has no `kind`")))?;
+    let lacks = |what: &str| parse_error(begin, format!("`{name}` has no `{what}`"));
     let kind = match &*kind.1 {
         "bool" => Kind::Bool,
         "whole" => Kind::Integer {
-            min: said.min.take().ok_or_else(|| lacks("least"))?,
-            max: said.max.take().ok_or_else(|| lacks("most"))?,
+            min: parsed.min.take().ok_or_else(|| lacks("least"))?,
+            max: parsed.max.take().ok_or_else(|| lacks("most"))?,
         },
         "float" => Kind::Float,
         "text" => Kind::Text,
         "bytes" => Kind::Bytes,
         "time" => Kind::Time,
-        "word" => Kind::Word(said.words.take().ok_or_else(|| lacks("words"))?.into()),
+        "word" => Kind::Word(parsed.words.take().ok_or_else(|| lacks("words"))?.into()),
         "reference" => {
-            let to = said.to.take().ok_or_else(|| lacks("to"))?;
+            let to = parsed.to.take().ok_or_else(|| lacks("to"))?;
             Kind::Reference(to.into_owned().into())
         }
         _ => {
             let kinds = "`bool`, `whole`, `float`, `text`, `bytes`, `time`, `word` or `reference`";
-            return Err(mistake(kind.0, format!("the kind of a column is {kinds}")));
+            return Err(parse_error(kind.0, format!("the kind of a column is {kinds}")));
         }
     };
     let left = [
-        ("least", said.min.is_some()),
-        ("most", said.max.is_some()),
-        ("words", said.words.is_some()),
-        ("to", said.to.is_some()),
+        ("least", parsed.min.is_some()),
+        ("most", parsed.max.is_some()),
+        ("words", parsed.words.is_some()),
+        ("to", parsed.to.is_some()),
     ];
     if let Some((what, _)) = left.iter().find(|(_, is_left)| *is_left) {
         let kind = name_of(&kind);
-        return Err(mistake(begin, format!("`{name}` is `{kind}`, which has no `{what}`")));
+        return Err(parse_error(begin, format!("`{name}` is `{kind}`, which has no `{what}`")));
     }
     let mut default = Constant::Null;
-    if let Some(mut from) = said.default {
+    if let Some(mut from) = parsed.default {
         let at = from.place();
         let given = value::read(&mut from, &kind, "default")?;
         let constant = given.into_constant();
-        default = constant.ok_or_else(|| mistake(at, format!("`{name}` can have no default")))?;
+        default =
+            constant.ok_or_else(|| parse_error(at, format!("`{name}` can have no default")))?;
     }
     Ok(StoredColumn {
         name: name.into_owned().into(),
         kind,
-        is_optional: said.optional.unwrap_or_default(),
+        is_optional: parsed.optional.unwrap_or_default(),
         default,
-        is_dropped: said.dropped.unwrap_or_default(),
+        is_dropped: parsed.dropped.unwrap_or_default(),
     })
 }
 
 /// Stores the value of a key, and rejects a duplicate key.
-pub(super) fn once<T>(slot: &mut Option<T>, value: T, at: usize) -> Result<(), Mistake> {
+pub(super) fn set_once<T>(slot: &mut Option<T>, value: T, at: usize) -> Result<(), ParseError> {
     if slot.replace(value).is_some() {
-        return Err(mistake(at, "that has been said already"));
+        return Err(parse_error(at, "that has been said already"));
     }
     Ok(())
 }
 
-pub(super) fn mistake(at: usize, what: impl Into<String>) -> Mistake {
-    Mistake { at, what: what.into() }
+pub(super) fn parse_error(at: usize, what: impl Into<String>) -> ParseError {
+    ParseError { at, what: what.into() }
 }
 
-pub(super) fn read_bool(from: &mut Reader<'_>) -> Result<bool, Mistake> {
+pub(super) fn read_bool(from: &mut Reader<'_>) -> Result<bool, ParseError> {
     let at = from.place();
     match from.scalar()? {
         Scalar::Bool(value) => Ok(value),
-        _ => Err(mistake(at, "must be true or false")),
+        _ => Err(parse_error(at, "must be true or false")),
     }
 }
 
-pub(super) fn read_whole(from: &mut Reader<'_>) -> Result<i128, Mistake> {
+pub(super) fn read_whole(from: &mut Reader<'_>) -> Result<i128, ParseError> {
     let at = from.place();
     let number = match from.scalar()? {
         Scalar::Number(digits) => value::number(digits),
         Scalar::Text(digits) => value::number(&digits),
         Scalar::Null | Scalar::Bool(_) => None,
     };
-    number.ok_or_else(|| mistake(at, "must be a whole number"))
+    number.ok_or_else(|| parse_error(at, "must be a whole number"))
 }
 
-fn read_words(from: &mut Reader<'_>) -> Result<Vec<Cow<'static, str>>, Mistake> {
+fn read_words(from: &mut Reader<'_>) -> Result<Vec<Cow<'static, str>>, ParseError> {
     let mut words: Vec<Cow<'static, str>> = Vec::new();
     let mut known = HashSet::new();
     from.array(|from| {
@@ -223,10 +224,10 @@ fn read_words(from: &mut Reader<'_>) -> Result<Vec<Cow<'static, str>>, Mistake> 
         let word = from.text()?;
         // A row stores the position of its word in sixteen bits.
         if words.len() > usize::from(u16::MAX) {
-            return Err(mistake(at, "a column has at most 65536 words"));
+            return Err(parse_error(at, "a column has at most 65536 words"));
         }
         if !known.insert(word.clone()) {
-            return Err(mistake(at, format!("`{word}` is already one of the words")));
+            return Err(parse_error(at, format!("`{word}` is already one of the words")));
         }
         words.push(word.into_owned().into());
         Ok(())

@@ -205,7 +205,7 @@ fn rejects_invalid_lines_with_their_position() {
     let long = [LINES.as_bytes(), &vec![b' '; MAX_LINE_LENGTH + 1]].concat();
     let error = archive.load(&mut &long[..]).unwrap_err().to_string();
     assert_eq!(error, "line 8, column 1: a line has at most 64 MB");
-    assert_eq!((archive.count(), dumped(&archive)), (0, [HEAD, END].concat()));
+    assert_eq!((archive.count(), dumped(&archive)), (0, [HEADER_LINE, END_LINE].concat()));
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn many() -> String {
         )
     };
     let more: String = (10..22).map(line).collect();
-    LINES.replace(END, &more) + END
+    LINES.replace(END_LINE, &more) + END_LINE
 }
 
 #[test]
@@ -365,14 +365,14 @@ fn kind() -> impl Strategy<Value = Kind> {
 }
 
 #[derive(Clone, Debug)]
-enum Made {
+enum OwnedValue {
     Plain(Value<'static>),
     Text(String),
     Bytes(Vec<u8>),
 }
 
-fn value_of(kind: &Kind) -> BoxedStrategy<Made> {
-    let plain = Made::Plain;
+fn value_of(kind: &Kind) -> BoxedStrategy<OwnedValue> {
+    let plain = OwnedValue::Plain;
     match kind {
         Kind::Bool => any::<bool>().prop_map(move |value| plain(Value::Bool(value))).boxed(),
         Kind::Integer { min, max } => {
@@ -381,8 +381,10 @@ fn value_of(kind: &Kind) -> BoxedStrategy<Made> {
         Kind::Float => {
             any::<u64>().prop_map(move |bits| plain(Value::Float(f64::from_bits(bits)))).boxed()
         }
-        Kind::Text => any::<String>().prop_map(Made::Text).boxed(),
-        Kind::Bytes => prop::collection::vec(any::<u8>(), 0..20).prop_map(Made::Bytes).boxed(),
+        Kind::Text => any::<String>().prop_map(OwnedValue::Text).boxed(),
+        Kind::Bytes => {
+            prop::collection::vec(any::<u8>(), 0..20).prop_map(OwnedValue::Bytes).boxed()
+        }
         Kind::Time => any::<i64>().prop_map(move |moment| plain(Value::Time(Time(moment)))).boxed(),
         Kind::Word(words) => {
             (0..words.len() as u16).prop_map(move |place| plain(Value::Word(place))).boxed()
@@ -393,7 +395,7 @@ fn value_of(kind: &Kind) -> BoxedStrategy<Made> {
     }
 }
 
-impl Made {
+impl OwnedValue {
     fn value(&self) -> Value<'_> {
         match self {
             Self::Plain(value) => *value,
@@ -438,14 +440,14 @@ fn columns() -> impl Strategy<Value = Vec<StoredColumn>> {
 }
 
 /// A table and its rows. Each row has the columns of the time of its write.
-fn table() -> impl Strategy<Value = (Vec<StoredColumn>, Vec<(u128, Vec<Made>)>)> {
+fn table() -> impl Strategy<Value = (Vec<StoredColumn>, Vec<(u128, Vec<OwnedValue>)>)> {
     columns().prop_flat_map(|columns| {
         let values: Vec<_> = columns
             .iter()
             .map(|column| {
                 let null = u32::from(column.is_optional);
                 prop_oneof![
-                    null => Just(Made::Plain(Value::Null)),
+                    null => Just(OwnedValue::Plain(Value::Null)),
                     3 => value_of(&column.kind),
                 ]
             })

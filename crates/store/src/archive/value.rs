@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::json::{Mistake, Reader, Scalar, put_text};
+use super::json::{ParseError, Reader, Scalar, put_text};
 use crate::schema::Constant;
 use crate::value::{Kind, Value};
 
 /// A value read from a line.
 #[derive(Clone, Debug)]
-pub(super) enum Given<'t> {
+pub(super) enum ParsedValue<'t> {
     Plain(Value<'t>),
     Text(Cow<'t, str>),
     Bytes(Vec<u8>),
@@ -17,7 +17,7 @@ pub(super) enum Given<'t> {
 /// The largest integer that each JSON reader handles exactly (RFC 7493 section 2.2).
 const MAX_SAFE_INTEGER: u128 = (1 << 53) - 1;
 /// Floats that JSON numbers cannot represent.
-const UNUSUAL: [(&str, f64); 3] =
+const NON_FINITE: [(&str, f64); 3] =
     [("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY), ("NaN", f64::NAN)];
 /// The prefix of any other NaN, followed by its bits in hexadecimal digits.
 const OTHER_NAN: &str = "NaN:";
@@ -61,7 +61,7 @@ fn put_float(to: &mut Vec<u8>, number: f64) {
         // The shortest digits that parse to the same number.
         to.extend_from_slice(format!("{number:?}").as_bytes());
     } else if let Some((name, _)) =
-        UNUSUAL.iter().find(|(_, own)| own.to_bits() == number.to_bits())
+        NON_FINITE.iter().find(|(_, own)| own.to_bits() == number.to_bits())
     {
         put_text(to, name);
     } else {
@@ -74,36 +74,36 @@ pub(super) fn read<'t>(
     from: &mut Reader<'t>,
     kind: &Kind,
     column: &str,
-) -> Result<Given<'t>, Mistake> {
+) -> Result<ParsedValue<'t>, ParseError> {
     let at = from.place();
     let scalar = from.scalar()?;
     let given = match (kind, scalar) {
-        (Kind::Bool, Scalar::Bool(value)) => Some(Given::Plain(Value::Bool(value))),
+        (Kind::Bool, Scalar::Bool(value)) => Some(ParsedValue::Plain(Value::Bool(value))),
         (Kind::Integer { .. }, Scalar::Number(digits)) => whole(digits),
         (Kind::Integer { .. }, Scalar::Text(digits)) => whole(&digits),
         (Kind::Float, Scalar::Number(digits)) => {
             let number = digits.parse().ok().filter(|number: &f64| number.is_finite());
-            number.map(|number| Given::Plain(Value::Float(number)))
+            number.map(|number| ParsedValue::Plain(Value::Float(number)))
         }
         (Kind::Float, Scalar::Text(name)) => {
-            unusual(&name).map(|number| Given::Plain(Value::Float(number)))
+            non_finite(&name).map(|number| ParsedValue::Plain(Value::Float(number)))
         }
-        (Kind::Text, Scalar::Text(text)) => Some(Given::Text(text)),
-        (Kind::Bytes, Scalar::Text(text)) => from_base64(&text).map(Given::Bytes),
+        (Kind::Text, Scalar::Text(text)) => Some(ParsedValue::Text(text)),
+        (Kind::Bytes, Scalar::Text(text)) => from_base64(&text).map(ParsedValue::Bytes),
         (Kind::Time, Scalar::Text(text)) => {
-            text.parse().ok().map(|moment| Given::Plain(Value::Time(moment)))
+            text.parse().ok().map(|moment| ParsedValue::Plain(Value::Time(moment)))
         }
         (Kind::Word(words), Scalar::Text(text)) => {
             let place = words.iter().position(|word| *word == text);
-            place.map(|place| Given::Plain(Value::Word(place as u16)))
+            place.map(|place| ParsedValue::Plain(Value::Word(place as u16)))
         }
         (Kind::Reference(_), Scalar::Text(text)) => {
-            text.parse().ok().map(|id| Given::Plain(Value::Id(id)))
+            text.parse().ok().map(|id| ParsedValue::Plain(Value::Id(id)))
         }
         _ => None,
     };
     let given = given.filter(|given| kind.admits(given.value()));
-    given.ok_or_else(|| Mistake { at, what: format!("`{column}` must be {}", expected(kind)) })
+    given.ok_or_else(|| ParseError { at, what: format!("`{column}` must be {}", expected(kind)) })
 }
 
 /// The expected form of a value, for error messages.
@@ -120,7 +120,7 @@ fn expected(kind: &Kind) -> Cow<'static, str> {
     }
 }
 
-impl Given<'_> {
+impl ParsedValue<'_> {
     pub(super) fn value(&self) -> Value<'_> {
         match self {
             Self::Plain(value) => *value,
@@ -143,8 +143,8 @@ impl Given<'_> {
     }
 }
 
-fn whole(digits: &str) -> Option<Given<'static>> {
-    number(digits).map(|number| Given::Plain(Value::Integer(number)))
+fn whole(digits: &str) -> Option<ParsedValue<'static>> {
+    number(digits).map(|number| ParsedValue::Plain(Value::Integer(number)))
 }
 
 /// Parses an integer of plain digits.
@@ -154,8 +154,8 @@ pub(super) fn number(digits: &str) -> Option<i128> {
     digits.parse().ok().filter(|_| is_plain)
 }
 
-fn unusual(name: &str) -> Option<f64> {
-    if let Some((_, number)) = UNUSUAL.iter().find(|(own, _)| *own == name) {
+fn non_finite(name: &str) -> Option<f64> {
+    if let Some((_, number)) = NON_FINITE.iter().find(|(own, _)| *own == name) {
         return Some(*number);
     }
     let bits = name.strip_prefix(OTHER_NAN).filter(|bits| bits.len() == 16)?;
@@ -164,7 +164,8 @@ fn unusual(name: &str) -> Option<f64> {
     number.is_nan().then_some(number)
 }
 
-const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const BASE64_ALPHABET: &[u8; 64] =
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Appends bytes in base64 (RFC 4648 section 4).
 fn put_base64(to: &mut Vec<u8>, bytes: &[u8]) {
@@ -174,8 +175,12 @@ fn put_base64(to: &mut Vec<u8>, bytes: &[u8]) {
         all[1..=three.len()].copy_from_slice(three);
         let bits = u32::from_be_bytes(all);
         for letter in 0..4 {
-            let six = bits >> (18 - 6 * letter) & 63;
-            to.push(if letter > three.len() { b'=' } else { LETTERS[six as usize] });
+            let decode_letter = bits >> (18 - 6 * letter) & 63;
+            to.push(if letter > three.len() {
+                b'='
+            } else {
+                BASE64_ALPHABET[decode_letter as usize]
+            });
         }
     }
     to.push(b'"');
@@ -191,7 +196,7 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
     for four in letters.as_bytes().chunks(4) {
         let mut bits = 0;
         for letter in four {
-            bits = bits << 6 | six(*letter)?;
+            bits = bits << 6 | decode_letter(*letter)?;
         }
         bits <<= 6 * (4 - four.len());
         let count = four.len() - 1;
@@ -204,7 +209,7 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn six(letter: u8) -> Option<u32> {
+fn decode_letter(letter: u8) -> Option<u32> {
     Some(u32::from(match letter {
         b'A'..=b'Z' => letter - b'A',
         b'a'..=b'z' => letter - b'a' + 26,
@@ -273,8 +278,8 @@ mod tests {
     #[test]
     fn rejects_values_of_another_type() {
         let refused = |kind: &Kind, text: &str| {
-            let mistake = read(&mut Reader::new(text), kind, "a").unwrap_err();
-            assert!(mistake.what.starts_with("`a` must be "), "{text}: {mistake:?}");
+            let parse_error = read(&mut Reader::new(text), kind, "a").unwrap_err();
+            assert!(parse_error.what.starts_with("`a` must be "), "{text}: {parse_error:?}");
         };
         for text in ["256", "-1", "1.0", "1e2", "\"+1\"", "\"\"", "\"1 \"", "true", "null"] {
             refused(&u8::kind(), text);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::{Committer, Wakeup, run, commit_error};
+use super::{Committer, Wakeup, commit_error, run};
 use crate::error::Error;
 use crate::extension::OnDurable;
 use crate::journal::{self, Journal};
@@ -75,7 +75,11 @@ impl Committer {
     /// # Errors
     ///
     /// The store rejects commits.
-    pub(crate) fn append_deferred(self: &Arc<Self>, record: Vec<u8>, on_durable: OnDurable) -> Result<(), Error> {
+    pub(crate) fn append_deferred(
+        self: &Arc<Self>,
+        record: Vec<u8>,
+        on_durable: OnDurable,
+    ) -> Result<(), Error> {
         loop {
             let journal = self.journal();
             let mut head = self.head();
@@ -134,8 +138,10 @@ impl Committer {
     pub(crate) fn probe_disk_space(&self) {
         let mut journal = self.journal();
         if self.disk_space.is_full() {
-            let found =
-                self.disk_space.write_deferred(&mut **journal).and_then(|()| journal.find_room(RESUME_BYTES));
+            let found = self
+                .disk_space
+                .write_deferred(&mut **journal)
+                .and_then(|()| journal.find_room(RESUME_BYTES));
             match found {
                 Ok(()) => self.disk_space.set_full(false),
                 Err(journal::Error::Full { .. }) => {}

@@ -57,12 +57,12 @@ impl Table for Counter {
 
 /// A row of any length.
 #[derive(Clone)]
-struct Sack {
-    id: Id<Sack>,
+struct Blob {
+    id: Id<Blob>,
     bytes: Vec<u8>,
 }
 
-impl Table for Sack {
+impl Table for Blob {
     const NAME: &'static str = "sack";
 
     fn schema() -> Schema {
@@ -87,10 +87,10 @@ impl Table for Sack {
 }
 
 /// A journal in memory whose disk is full or broken, driven by a seed.
-struct Moody {
+struct FlakyJournal {
     kept: Arc<Mutex<Vec<Vec<u8>>>>,
     group: Vec<Vec<u8>>,
-    draw: Draw,
+    random: Random,
     /// The percentage of groups that find the disk full.
     full: Arc<AtomicU64>,
     /// The number of groups after which the disk fails or the journal panics.
@@ -100,9 +100,9 @@ struct Moody {
 
 /// A reproducible random generator (Marsaglia's xorshift).
 #[derive(Clone)]
-struct Draw(u64);
+struct Random(u64);
 
-impl Draw {
+impl Random {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -111,7 +111,7 @@ impl Draw {
     }
 }
 
-impl Journal for Moody {
+impl Journal for FlakyJournal {
     fn append(&mut self, record: &[u8]) -> Result<Sequence, journal::Error> {
         self.group.push(record.to_vec());
         Ok((self.kept.lock().unwrap().len() + self.group.len()) as u64)
@@ -126,7 +126,7 @@ impl Journal for Moody {
             }
             *left -= 1;
         }
-        if self.draw.below(100) < self.full.load(Ordering::Relaxed) {
+        if self.random.below(100) < self.full.load(Ordering::Relaxed) {
             let error = std::io::ErrorKind::StorageFull.into();
             return Err(journal::Error::Full { file: "a disk of the tests".to_owned(), error });
         }
@@ -158,47 +158,52 @@ impl Journal for Moody {
 
 /// The reads and writes of a transaction.
 #[derive(Debug)]
-struct Deed {
+struct Transcript {
     /// The commit after which the reads hold; for a transaction with writes, its own commit.
     sequence: u64,
-    saw: Vec<(RowId, Option<u64>)>,
-    saw_halves: Vec<(u64, Vec<RowId>)>,
-    wrote: Vec<(RowId, Option<u64>)>,
+    reads: Vec<(RowId, Option<u64>)>,
+    index_reads: Vec<(u64, Vec<RowId>)>,
+    writes: Vec<(RowId, Option<u64>)>,
 }
 
 /// Runs random operations: reads rows and an index; changes, adds and removes rows depending on
 /// what it read.
-fn act(change: &mut Transaction, ids: &[Id<Counter>], draw: &mut Draw) -> Result<Deed, Error> {
-    let mut deed = Deed { sequence: 0, saw: vec![], saw_halves: vec![], wrote: vec![] };
+fn act(
+    change: &mut Transaction,
+    ids: &[Id<Counter>],
+    random: &mut Random,
+) -> Result<Transcript, Error> {
+    let mut transcript =
+        Transcript { sequence: 0, reads: vec![], index_reads: vec![], writes: vec![] };
     let mut sum = 0;
-    for _ in 0..=draw.below(3) {
-        let id = ids[draw.below(ids.len() as u64) as usize];
+    for _ in 0..=random.below(3) {
+        let id = ids[random.below(ids.len() as u64) as usize];
         let seen = change.get(id).map(|row| row.number);
-        if deed.wrote.is_empty() {
-            deed.saw.push((id.row(), seen));
+        if transcript.writes.is_empty() {
+            transcript.reads.push((id.row(), seen));
         }
         sum += seen.unwrap_or(1);
     }
-    if draw.below(3) == 0 {
-        let half = draw.below(4);
+    if random.below(3) == 0 {
+        let half = random.below(4);
         let mut found: Vec<RowId> = change.find(HALF, half).map(|row| row.id.row()).collect();
         found.sort_unstable();
         sum += found.len() as u64;
-        deed.saw_halves.push((half, found));
+        transcript.index_reads.push((half, found));
     }
-    for _ in 0..draw.below(3) {
-        let id = ids[draw.below(ids.len() as u64) as usize];
-        let number = (sum + draw.below(9)) % 8;
-        match draw.below(5) {
+    for _ in 0..random.below(3) {
+        let id = ids[random.below(ids.len() as u64) as usize];
+        let number = (sum + random.below(9)) % 8;
+        match random.below(5) {
             0 => {
                 if change.remove(id)? {
-                    deed.wrote.push((id.row(), None));
+                    transcript.writes.push((id.row(), None));
                 }
             }
             1 => {
                 let row = Counter { id: Id::new(), half: number / 2, number };
                 let id = change.insert(row)?;
-                deed.wrote.push((id.row(), Some(number)));
+                transcript.writes.push((id.row(), Some(number)));
             }
             _ => {
                 let known = change.update(id, |row: &mut Counter| {
@@ -206,29 +211,29 @@ fn act(change: &mut Transaction, ids: &[Id<Counter>], draw: &mut Draw) -> Result
                     row.number = number;
                 });
                 if known.is_ok() {
-                    deed.wrote.push((id.row(), Some(number)));
+                    transcript.writes.push((id.row(), Some(number)));
                 }
             }
         }
     }
-    Ok(deed)
+    Ok(transcript)
 }
 
 /// A store on such a journal.
-struct Played {
+struct Fixture {
     store: Store,
     kept: Arc<Mutex<Vec<Vec<u8>>>>,
     full: Arc<AtomicU64>,
 }
 
-fn moody(seed: u64, full: u64, breaks_after: Option<u64>) -> Played {
+fn flaky_store(seed: u64, full: u64, breaks_after: Option<u64>) -> Fixture {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let often = full;
     let full = Arc::new(AtomicU64::new(0));
-    let journal = Moody {
+    let journal = FlakyJournal {
         kept: Arc::clone(&kept),
         group: Vec::new(),
-        draw: Draw(seed),
+        random: Random(seed),
         full: Arc::clone(&full),
         breaks_after,
         panics: false,
@@ -236,7 +241,7 @@ fn moody(seed: u64, full: u64, breaks_after: Option<u64>) -> Played {
     let options = Options::new().table::<Counter>();
     let store = Store::with_journal(options, Box::new(journal)).unwrap();
     full.store(often, Ordering::Relaxed);
-    Played { store, kept, full }
+    Fixture { store, kept, full }
 }
 
 fn counters(store: &Store, count: u64) -> Vec<Id<Counter>> {
@@ -256,25 +261,25 @@ fn rows(snapshot: &Snapshot) -> BTreeMap<RowId, u64> {
 }
 
 /// Replays the transactions in order on a plain map: each must have read the state at its turn.
-fn replay(mut map: BTreeMap<RowId, u64>, deeds: &mut [Deed]) -> BTreeMap<RowId, u64> {
+fn replay(mut map: BTreeMap<RowId, u64>, transcripts: &mut [Transcript]) -> BTreeMap<RowId, u64> {
     // A read-only transaction follows the last commit that it saw.
-    deeds.sort_by_key(|deed| (deed.sequence, deed.wrote.is_empty()));
-    for pair in deeds.windows(2) {
+    transcripts.sort_by_key(|transcript| (transcript.sequence, transcript.writes.is_empty()));
+    for pair in transcripts.windows(2) {
         assert!(
-            pair[0].sequence < pair[1].sequence || pair[1].wrote.is_empty(),
+            pair[0].sequence < pair[1].sequence || pair[1].writes.is_empty(),
             "two commits of one number: {pair:?}"
         );
     }
-    for deed in deeds {
-        for (id, seen) in &deed.saw {
-            assert_eq!(map.get(id), seen.as_ref(), "row {id} of {deed:?}");
+    for transcript in transcripts {
+        for (id, seen) in &transcript.reads {
+            assert_eq!(map.get(id), seen.as_ref(), "row {id} of {transcript:?}");
         }
-        for (half, found) in &deed.saw_halves {
+        for (half, found) in &transcript.index_reads {
             let expected: Vec<RowId> =
                 map.iter().filter(|(_, number)| **number / 2 == *half).map(|(id, _)| *id).collect();
-            assert_eq!(found, &expected, "half {half} of {deed:?}");
+            assert_eq!(found, &expected, "half {half} of {transcript:?}");
         }
-        for (id, number) in &deed.wrote {
+        for (id, number) in &transcript.writes {
             match number {
                 Some(number) => drop(map.insert(*id, *number)),
                 None => drop(map.remove(id)),
@@ -299,51 +304,54 @@ fn recovered(records: &[Vec<u8>], store: &Store) -> BTreeMap<RowId, u64> {
 }
 
 /// Runs several threads on few rows, a third of them on the staged head.
-fn play(seed: u64, full: u64) {
+fn run_history(seed: u64, full: u64) {
     const THREADS: u64 = 4;
-    let Played { store, kept, .. } = moody(seed, full, None);
+    let Fixture { store, kept, .. } = flaky_store(seed, full, None);
     let ids = counters(&store, 6);
     let before = rows(&store.read());
     let conflicts = AtomicU64::new(0);
-    let mut deeds: Vec<Deed> = thread::scope(|scope| {
+    let mut transcripts: Vec<Transcript> = thread::scope(|scope| {
         let threads: Vec<_> = (1..=THREADS)
             .map(|number| {
-                let (store, ids, conflicts) = (&store, &ids, &conflicts);
+                let (store, ids) = (&store, &ids);
+                let conflicts = &conflicts;
                 scope.spawn(move || {
-                    let mut draw = Draw(seed * THREADS + number);
-                    let mut deeds = Vec::new();
+                    let mut random = Random(seed * THREADS + number);
+                    let mut transcripts = Vec::new();
                     for _ in 0..40 {
-                        let mut change = match draw.below(3) {
+                        let mut change = match random.below(3) {
                             0 => store.begin_at_head(),
                             _ => store.begin(),
                         };
                         // Lets another thread commit in between.
                         thread::yield_now();
-                        let Ok(mut deed) = act(&mut change, ids, &mut draw) else { continue };
+                        let Ok(mut transcript) = act(&mut change, ids, &mut random) else {
+                            continue;
+                        };
                         // Before the commit a read-only transaction knows the sequence that it has
                         // seen.
-                        if deed.wrote.is_empty() {
-                            deed.sequence = change.sequence();
+                        if transcript.writes.is_empty() {
+                            transcript.sequence = change.sequence();
                         }
                         match store.commit(change).and_then(Pending::wait) {
                             Ok(sequence) => {
-                                if !deed.wrote.is_empty() {
-                                    deed.sequence = sequence;
+                                if !transcript.writes.is_empty() {
+                                    transcript.sequence = sequence;
                                 }
-                                deeds.push(deed);
+                                transcripts.push(transcript);
                             }
                             Err(Error::Conflict) => drop(conflicts.fetch_add(1, Ordering::Relaxed)),
                             Err(Error::Full) => {}
                             Err(error) => panic!("{error}"),
                         }
                     }
-                    deeds
+                    transcripts
                 })
             })
             .collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
-    let after = replay(before, &mut deeds);
+    let after = replay(before, &mut transcripts);
     assert_eq!(rows(&store.read()), after, "seed {seed}");
     assert_eq!(recovered(&kept.lock().unwrap(), &store), after, "seed {seed}");
 }
@@ -351,29 +359,29 @@ fn play(seed: u64, full: u64) {
 #[test]
 fn full_disk_commits_atomically() {
     for seed in 1..60 {
-        play(seed, 30);
+        run_history(seed, 30);
     }
 }
 
 #[test]
 fn conflicts_after_reading_a_failed_commit() {
-    let Played { store, full, .. } = moody(1, 0, None);
+    let Fixture { store, full, .. } = flaky_store(1, 0, None);
     let id = counters(&store, 1)[0];
     let mut lost = store.begin();
     lost.update(id, |row: &mut Counter| row.number = 9).unwrap();
     let lost = store.commit(lost).unwrap();
-    let mut misled = store.begin_at_head();
-    assert_eq!(misled.get(id).unwrap().number, 9);
-    misled.insert(Counter { id: Id::new(), half: 4, number: 9 }).unwrap();
-    let looked = store.begin_at_head();
-    assert_eq!(looked.get(id).unwrap().number, 9);
+    let mut writer_of_lost = store.begin_at_head();
+    assert_eq!(writer_of_lost.get(id).unwrap().number, 9);
+    writer_of_lost.insert(Counter { id: Id::new(), half: 4, number: 9 }).unwrap();
+    let reader = store.begin_at_head();
+    assert_eq!(reader.get(id).unwrap().number, 9);
     full.store(100, Ordering::Relaxed);
     assert_eq!(lost.wait(), Err(Error::Full));
     full.store(0, Ordering::Relaxed);
     // The journal again has the sequence at which it was staged.
     counters(&store, 3);
-    assert_eq!(store.commit(misled).map(drop), Err(Error::Conflict));
-    assert_eq!(store.commit(looked).map(drop), Err(Error::Conflict));
+    assert_eq!(store.commit(writer_of_lost).map(drop), Err(Error::Conflict));
+    assert_eq!(store.commit(reader).map(drop), Err(Error::Conflict));
     assert_eq!(store.read().get(id).unwrap().number, 0);
 }
 
@@ -381,10 +389,10 @@ fn conflicts_after_reading_a_failed_commit() {
 /// used memory. Cause: each fallback counted against the visible state.
 #[test]
 fn long_full_disk_causes_no_later_conflicts() {
-    let Played { store, full, .. } = moody(1, 0, None);
+    let Fixture { store, full, .. } = flaky_store(1, 0, None);
     let id = counters(&store, 1)[0];
-    let looked = store.begin();
-    assert_eq!(looked.count::<Counter>(), 1);
+    let reader = store.begin();
+    assert_eq!(reader.count::<Counter>(), 1);
     full.store(100, Ordering::Relaxed);
     for _ in 0..=2 * MAX_FALLBACKS {
         assert_eq!(store.remove(id).wait(), Err(Error::Full));
@@ -399,16 +407,16 @@ fn long_full_disk_causes_no_later_conflicts() {
     assert_eq!(store.change_once(|change| change.remove(id)).wait(), Ok(false));
     counters(&store, 1);
     // A base older than the remembered fallbacks must conflict, and must not pass as a recent one.
-    assert_eq!(store.commit(looked).map(drop), Err(Error::Conflict));
+    assert_eq!(store.commit(reader).map(drop), Err(Error::Conflict));
 }
 
 /// Symptom: waiting threads hung after the leader had panicked.
 #[test]
 fn panicking_journal_fails_all_waiting_commits() {
-    let journal = Moody {
+    let journal = FlakyJournal {
         kept: Arc::default(),
         group: Vec::new(),
-        draw: Draw(1),
+        random: Random(1),
         full: Arc::default(),
         breaks_after: Some(1),
         panics: true,
@@ -436,7 +444,7 @@ fn panicking_journal_fails_all_waiting_commits() {
 
 #[test]
 fn disk_failure_stops_writes_but_not_reads() {
-    let Played { store, kept, .. } = moody(1, 0, Some(3));
+    let Fixture { store, kept, .. } = flaky_store(1, 0, Some(3));
     let row = || Counter { id: Id::new(), half: 1, number: 2 };
     let id = store.change(|change| change.insert(row())).wait().unwrap();
     store.change(|change| change.insert(row())).wait().unwrap();
@@ -484,19 +492,19 @@ fn frees_rows_that_a_large_change_removed() {
 /// change.
 #[test]
 fn frees_large_rows_that_several_changes_removed() {
-    let store = Store::in_memory(Options::new().table::<Counter>().table::<Sack>()).unwrap();
+    let store = Store::in_memory(Options::new().table::<Counter>().table::<Blob>()).unwrap();
     let number = counters(&store, 1)[0];
     for (length, is_kept) in [(100, true), (MAX_REMOVED_BYTES / 3, false)] {
-        let sack = || store.insert(Sack { id: Id::new(), bytes: vec![7; length] }).wait().unwrap();
-        let sacks: Vec<Id<Sack>> = (0..4).map(|_| sack()).collect();
+        let blob = || store.insert(Blob { id: Id::new(), bytes: vec![7; length] }).wait().unwrap();
+        let blobs: Vec<Id<Blob>> = (0..4).map(|_| blob()).collect();
         store.update(number, |row: &mut Counter| row.number += 1).wait().unwrap();
         let before = Arc::downgrade(&store.read().state);
-        let remove = |id: &Id<Sack>| {
+        let remove = |id: &Id<Blob>| {
             let mut change = store.begin();
             assert!(change.remove(*id).unwrap());
             store.commit(change).unwrap()
         };
-        let removals: Vec<Pending> = sacks.iter().map(remove).collect();
+        let removals: Vec<Pending> = blobs.iter().map(remove).collect();
         for removal in removals {
             removal.wait().unwrap();
         }
@@ -508,7 +516,7 @@ fn frees_large_rows_that_several_changes_removed() {
 /// four thousand rows each.
 #[test]
 fn bounds_the_memory_of_recent_changes() {
-    let Played { store, full, .. } = moody(1, 0, None);
+    let Fixture { store, full, .. } = flaky_store(1, 0, None);
     let all: Vec<Id<Counter>> = store
         .change(|change| {
             let row = |number| Counter { id: Id::new(), half: number, number };
@@ -550,7 +558,7 @@ fn bounds_the_memory_of_recent_changes() {
 /// change right before the oldest remembered one.
 #[test]
 fn checks_all_changes_since_the_base_or_conflicts() {
-    let Played { store, .. } = moody(1, 0, None);
+    let Fixture { store, .. } = flaky_store(1, 0, None);
     let all = counters(&store, 20);
     let pending = store.commit(store.begin()).unwrap();
     let mut head = pending.committer.head();
@@ -583,23 +591,24 @@ fn accepts_any_sync_interval() {
     for interval in [Duration::ZERO, Duration::MAX] {
         let options = Options::new().table::<Counter>().sync(Sync::Interval(interval));
         let store = Store::in_memory(options).unwrap();
-        let (tell, told) = std::sync::mpsc::channel();
-        store.observe(move |changes| tell.send(changes.sequence).unwrap());
+        let (sender, receiver) = std::sync::mpsc::channel();
+        store.observe(move |changes| sender.send(changes.sequence).unwrap());
         let mut change = store.begin();
         change.insert(Counter { id: Id::new(), half: 1, number: 2 }).unwrap();
         drop(store.commit(change).unwrap());
-        assert_eq!(told.recv_timeout(Duration::from_mins(1)), Ok(2));
+        assert_eq!(receiver.recv_timeout(Duration::from_mins(1)), Ok(2));
     }
 }
 
 #[test]
 fn publishes_exactly_the_written_groups() {
-    let Played { store, kept, .. } = moody(1, 0, None);
+    let Fixture { store, kept, .. } = flaky_store(1, 0, None);
     let seen = Arc::new(Mutex::new(Vec::new()));
     // Three of these records fit into a group.
     let record = vec![0; MAX_SHARED_GROUP_LENGTH / 3 - 1];
     let keep = || {
-        let (now, kept, seen) = (store.clone(), Arc::clone(&kept), Arc::clone(&seen));
+        let now = store.clone();
+        let (kept, seen) = (Arc::clone(&kept), Arc::clone(&seen));
         let then = move |sequence| {
             let ends = (now.read().sequence(), kept.lock().unwrap().len() as u64);
             seen.lock().unwrap().push((sequence, ends));
@@ -623,16 +632,16 @@ impl std::task::Wake for Unpark {
 
 #[test]
 fn completes_dropped_commits_and_wakes_futures() {
-    let Played { store, .. } = moody(1, 0, None);
-    let (tell, told) = std::sync::mpsc::channel();
-    store.observe(move |changes| tell.send(changes.sequence).unwrap());
+    let Fixture { store, .. } = flaky_store(1, 0, None);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    store.observe(move |changes| sender.send(changes.sequence).unwrap());
     let insert = || {
         let mut change = store.begin();
         change.insert(Counter { id: Id::new(), half: 1, number: 2 }).unwrap();
         store.commit(change).unwrap()
     };
     drop(insert());
-    assert_eq!(told.recv(), Ok(2));
+    assert_eq!(receiver.recv(), Ok(2));
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut pending = std::pin::pin!(insert());
@@ -651,13 +660,13 @@ fn completes_dropped_commits_and_wakes_futures() {
 }
 
 /// A journal whose compaction reports its begin and waits for a signal.
-struct SlowlyRemoving {
+struct SlowCompaction {
     inner: MemoryJournal,
     begun: mpsc::Sender<()>,
-    may_end: Option<mpsc::Receiver<()>>,
+    may_finish: Option<mpsc::Receiver<()>>,
 }
 
-impl Journal for SlowlyRemoving {
+impl Journal for SlowCompaction {
     fn append(&mut self, record: &[u8]) -> Result<Sequence, journal::Error> {
         self.inner.append(record)
     }
@@ -679,11 +688,13 @@ impl Journal for SlowlyRemoving {
     }
 
     fn compaction(&mut self, snapshot: Sequence) -> Result<Compaction, journal::Error> {
-        let Some(may_end) = self.may_end.take() else { return self.inner.compaction(snapshot) };
+        let Some(may_finish) = self.may_finish.take() else {
+            return self.inner.compaction(snapshot);
+        };
         let begun = self.begun.clone();
         Ok(Box::new(move || {
             begun.send(()).unwrap();
-            may_end.recv().map_err(|error| journal::Error::Refused(error.to_string()))
+            may_finish.recv().map_err(|error| journal::Error::Refused(error.to_string()))
         }))
     }
 
@@ -697,14 +708,15 @@ impl Journal for SlowlyRemoving {
 #[test]
 fn commits_continue_while_obsolete_files_are_removed() {
     let (begun, has_begun) = mpsc::channel();
-    let (end, may_end) = mpsc::channel();
-    let journal = SlowlyRemoving { inner: MemoryJournal::new(), begun, may_end: Some(may_end) };
-    let store = Store::with_journal(Options::new().table::<Sack>(), Box::new(journal)).unwrap();
+    let (end, may_finish) = mpsc::channel();
+    let journal =
+        SlowCompaction { inner: MemoryJournal::new(), begun, may_finish: Some(may_finish) };
+    let store = Store::with_journal(Options::new().table::<Blob>(), Box::new(journal)).unwrap();
     let (inserted, insertions) = mpsc::channel();
     // Ends when the receiver is dropped.
     thread::spawn(move || {
-        let sack = || Sack { id: Id::new(), bytes: vec![1; 1 << 20] };
-        while inserted.send(store.insert(sack()).wait().map(drop)).is_ok() {}
+        let blob = || Blob { id: Id::new(), bytes: vec![1; 1 << 20] };
+        while inserted.send(store.insert(blob()).wait().map(drop)).is_ok() {}
     });
     let patience = Duration::from_secs(20);
     has_begun.recv_timeout(patience).expect("an image is written");

@@ -18,7 +18,7 @@ pub struct RealFolder {
 }
 
 /// Only the owner may read the files: rows may contain secrets.
-const ONLY_THE_OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
+const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Written where the file system does not support `fallocate`.
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
@@ -39,15 +39,15 @@ impl RealFolder {
             .map_err(|errno| named(errno.into()))?;
         // The folder's own name must survive a power failure too. Some file systems reject this
         // sync.
-        if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
-            let _ = fs::File::open(above).and_then(|above| above.sync_all());
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            let _ = fs::File::open(parent).and_then(|parent| parent.sync_all());
         }
         Ok(Self { path: path.to_owned(), folder })
     }
 
     fn open_with(&self, name: &str, flags: OFlags) -> io::Result<RealFile> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let open = || rustix::fs::openat(&self.folder, name, flags, ONLY_THE_OWNER);
+        let open = || rustix::fs::openat(&self.folder, name, flags, OWNER_ONLY);
         Ok(RealFile(retry_on_intr(open)?))
     }
 }
@@ -105,12 +105,12 @@ impl Folder for RealFolder {
         // The process id serves a second process's error message; on a full disk the file is empty.
         let process = format!("{}\n", std::process::id());
         let _ = file.truncate(0).and_then(|()| write_all(&file, process.as_bytes(), 0));
-        Ok(Box::new(Held(file)))
+        Ok(Box::new(HeldLock(file)))
     }
 
     fn available(&self) -> io::Result<u64> {
-        let told = rustix::fs::fstatvfs(&self.folder)?;
-        Ok(told.f_bavail.saturating_mul(told.f_frsize))
+        let stats = rustix::fs::fstatvfs(&self.folder)?;
+        Ok(stats.f_bavail.saturating_mul(stats.f_frsize))
     }
 
     fn random_number(&self) -> io::Result<u64> {
@@ -193,6 +193,6 @@ impl File for RealFile {
 }
 
 /// A held lock. The lock belongs to the open file and ends with it.
-struct Held(#[expect(dead_code, reason = "it is held, not used")] RealFile);
+struct HeldLock(#[expect(dead_code, reason = "it is held, not used")] RealFile);
 
-impl Lock for Held {}
+impl Lock for HeldLock {}

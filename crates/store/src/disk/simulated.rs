@@ -47,13 +47,13 @@ const SECTOR: usize = 512;
 
 struct State {
     random: u64,
-    files: Vec<Content>,
+    files: Vec<FileState>,
     /// Names as readers see them.
     names: BTreeMap<String, usize>,
     /// Names on the disk.
     durable_names: BTreeMap<String, usize>,
     /// Changes of names since the last sync.
-    renamed: Vec<Renaming>,
+    name_changes: Vec<NameChange>,
     /// Free bytes.
     room: u64,
     /// The number of operations so far, by which faults are scheduled.
@@ -66,9 +66,9 @@ struct State {
 }
 
 #[derive(Default)]
-struct Content {
+struct FileState {
     /// The bytes as readers see them.
-    seen: Vec<u8>,
+    visible: Vec<u8>,
     durable: Vec<u8>,
     /// The contents of each sector since the last sync; at the end of a file shorter than a sector.
     unsynced: BTreeMap<usize, Vec<Vec<u8>>>,
@@ -76,10 +76,10 @@ struct Content {
     lengths: Vec<usize>,
 }
 
-enum Renaming {
-    Made(String, usize),
-    Moved(String, String, usize),
-    Gone(String),
+enum NameChange {
+    Created(String, usize),
+    Renamed(String, String, usize),
+    Removed(String),
 }
 
 impl SimulatedFolder {
@@ -90,7 +90,7 @@ impl SimulatedFolder {
             files: Vec::new(),
             names: BTreeMap::new(),
             durable_names: BTreeMap::new(),
-            renamed: Vec::new(),
+            name_changes: Vec::new(),
             room,
             operations: 0,
             faults: BTreeMap::new(),
@@ -145,9 +145,9 @@ impl SimulatedFolder {
     pub fn lose_power(&self) {
         let mut state = self.state();
         let state = &mut *state;
-        for renaming in std::mem::take(&mut state.renamed) {
+        for change in std::mem::take(&mut state.name_changes) {
             if chance(&mut state.random, 2) == 0 {
-                renaming.apply(&mut state.durable_names);
+                change.apply(&mut state.durable_names);
             }
         }
         state.names.clone_from(&state.durable_names);
@@ -160,13 +160,14 @@ impl SimulatedFolder {
     /// The bytes of a file, for a test that compares or corrupts them.
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {
         let state = self.state();
-        state.names.get(name).map(|index| state.files[*index].seen.clone())
+        state.names.get(name).map(|index| state.files[*index].visible.clone())
     }
 
     /// Writes a file durably, without counting as an operation.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let mut state = self.state();
-        let content = Content { seen: bytes.into(), durable: bytes.into(), ..Content::default() };
+        let content =
+            FileState { visible: bytes.into(), durable: bytes.into(), ..FileState::default() };
         state.files.push(content);
         let index = state.files.len() - 1;
         state.names.insert(name.to_owned(), index);
@@ -246,17 +247,17 @@ impl Folder for SimulatedFolder {
         if state.names.contains_key(name) {
             return Err(ErrorKind::AlreadyExists.into());
         }
-        state.files.push(Content::default());
+        state.files.push(FileState::default());
         let index = state.files.len() - 1;
-        state.rename(Renaming::Made(name.to_owned(), index));
+        state.rename(NameChange::Created(name.to_owned(), index));
         Ok(self.handle(index, state.life))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut state = self.operate_whole(self.life)?;
         let index = *state.names.get(from).ok_or(ErrorKind::NotFound)?;
-        state.give_back(to);
-        state.rename(Renaming::Moved(from.to_owned(), to.to_owned(), index));
+        state.release_room(to);
+        state.rename(NameChange::Renamed(from.to_owned(), to.to_owned(), index));
         Ok(())
     }
 
@@ -265,14 +266,14 @@ impl Folder for SimulatedFolder {
         if !state.names.contains_key(name) {
             return Err(ErrorKind::NotFound.into());
         }
-        state.give_back(name);
-        state.rename(Renaming::Gone(name.to_owned()));
+        state.release_room(name);
+        state.rename(NameChange::Removed(name.to_owned()));
         Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.operate_whole(self.life)?;
-        state.renamed.clear();
+        state.name_changes.clear();
         let names = state.names.clone();
         state.durable_names = names;
         Ok(())
@@ -285,9 +286,9 @@ impl Folder for SimulatedFolder {
         }
         state.is_locked = true;
         if !state.names.contains_key(name) {
-            state.files.push(Content::default());
+            state.files.push(FileState::default());
             let index = state.files.len() - 1;
-            state.rename(Renaming::Made(name.to_owned(), index));
+            state.rename(NameChange::Created(name.to_owned(), index));
         }
         Ok(Box::new(SimulatedLock { folder: self.clone(), life: state.life }))
     }
@@ -309,30 +310,30 @@ impl State {
         self.life += 1;
     }
 
-    fn rename(&mut self, renaming: Renaming) {
-        renaming.apply(&mut self.names);
-        self.renamed.push(renaming);
+    fn rename(&mut self, change: NameChange) {
+        change.apply(&mut self.names);
+        self.name_changes.push(change);
     }
 
     /// Frees the room of a file that is about to lose its name.
-    fn give_back(&mut self, name: &str) {
+    fn release_room(&mut self, name: &str) {
         if let Some(index) = self.names.get(name) {
-            self.room += self.files[*index].seen.len() as u64;
+            self.room += self.files[*index].visible.len() as u64;
         }
     }
 }
 
-impl Renaming {
+impl NameChange {
     fn apply(&self, names: &mut BTreeMap<String, usize>) {
         match self {
-            Self::Made(name, index) => {
+            Self::Created(name, index) => {
                 names.insert(name.clone(), *index);
             }
-            Self::Moved(from, to, index) => {
+            Self::Renamed(from, to, index) => {
                 names.retain(|name, each| name != from || each != index);
                 names.insert(to.clone(), *index);
             }
-            Self::Gone(name) => {
+            Self::Removed(name) => {
                 names.remove(name);
             }
         }
@@ -372,8 +373,8 @@ impl File for SimulatedFile {
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let (mut state, fault) = self.folder.operate(Some(self.life))?;
         let State { files, random, .. } = &mut *state;
-        let seen = &files[self.index].seen;
-        let rest = seen.get(at as usize..).unwrap_or_default();
+        let visible = &files[self.index].visible;
+        let rest = visible.get(at as usize..).unwrap_or_default();
         let mut length = rest.len().min(buffer.len());
         match fault {
             Some(Fault::Broken) => return Err(Errno::IO.into()),
@@ -389,7 +390,7 @@ impl File for SimulatedFile {
         let (mut state, fault) = self.folder.operate(Some(self.life))?;
         let State { files, random, room, .. } = &mut *state;
         let content = &mut files[self.index];
-        let end = content.seen.len();
+        let end = content.visible.len();
         let fits = (end + *room as usize).saturating_sub(at as usize).min(bytes.len());
         let taken = match fault {
             Some(Fault::Broken) => return Err(Errno::IO.into()),
@@ -404,7 +405,7 @@ impl File for SimulatedFile {
             return Err(Errno::NOSPC.into());
         }
         content.write(&bytes[..taken], at as usize);
-        *room -= (content.seen.len() - end) as u64;
+        *room -= (content.visible.len() - end) as u64;
         Ok(taken)
     }
 
@@ -412,12 +413,12 @@ impl File for SimulatedFile {
         let mut state = self.folder.operate_whole(Some(self.life))?;
         let State { files, room, .. } = &mut *state;
         let content = &mut files[self.index];
-        let more = length.saturating_sub(content.seen.len() as u64);
+        let more = length.saturating_sub(content.visible.len() as u64);
         if more > *room {
             return Err(Errno::NOSPC.into());
         }
         *room -= more;
-        content.set_length(content.seen.len().max(length as usize));
+        content.set_length(content.visible.len().max(length as usize));
         Ok(())
     }
 
@@ -425,14 +426,14 @@ impl File for SimulatedFile {
         let mut state = self.folder.operate_whole(Some(self.life))?;
         let State { files, room, .. } = &mut *state;
         let content = &mut files[self.index];
-        *room = (*room + content.seen.len() as u64).saturating_sub(length);
+        *room = (*room + content.visible.len() as u64).saturating_sub(length);
         content.set_length(length as usize);
         Ok(())
     }
 
     fn size(&self) -> io::Result<u64> {
         let state = self.folder.operate_whole(Some(self.life))?;
-        Ok(state.files[self.index].seen.len() as u64)
+        Ok(state.files[self.index].visible.len() as u64)
     }
 
     fn sync_data(&self) -> io::Result<()> {
@@ -460,33 +461,33 @@ impl Drop for SimulatedLock {
     }
 }
 
-impl Content {
+impl FileState {
     fn write(&mut self, bytes: &[u8], at: usize) {
         let end = at + bytes.len();
-        if end > self.seen.len() {
+        if end > self.visible.len() {
             self.set_length(end);
         }
-        self.seen[at..end].copy_from_slice(bytes);
+        self.visible[at..end].copy_from_slice(bytes);
         self.remember(at, end);
     }
 
     fn set_length(&mut self, length: usize) {
-        let before = self.seen.len();
-        self.seen.resize(length, 0);
+        let before = self.visible.len();
+        self.visible.resize(length, 0);
         self.lengths.push(length);
         if length < before {
             // If the file grows again, the bytes read as zero.
-            self.seen.resize(before, 0);
+            self.visible.resize(before, 0);
             self.remember(length, before);
-            self.seen.truncate(length);
+            self.visible.truncate(length);
         }
     }
 
     /// Records the new content of the sectors of this range.
     fn remember(&mut self, from: usize, to: usize) {
         for sector in from / SECTOR..to.div_ceil(SECTOR) {
-            let end = ((sector + 1) * SECTOR).min(self.seen.len());
-            let bytes = self.seen[sector * SECTOR..end].to_vec();
+            let end = ((sector + 1) * SECTOR).min(self.visible.len());
+            let bytes = self.visible[sector * SECTOR..end].to_vec();
             self.unsynced.entry(sector).or_default().push(bytes);
         }
     }
@@ -498,7 +499,7 @@ impl Content {
 
     fn lose_power(&mut self, random: &mut u64) {
         self.durable = self.survivors(random);
-        self.seen.clone_from(&self.durable);
+        self.visible.clone_from(&self.durable);
         self.forget();
     }
 

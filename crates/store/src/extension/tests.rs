@@ -12,9 +12,9 @@ use crate::{Column, Error, Field, Id, Options, RowId, Schema, Store, Sync, Table
 
 /// An extension that stores words in order.
 #[derive(Default)]
-struct Diary(Mutex<Vec<(u64, String)>>);
+struct WordLog(Mutex<Vec<(u64, String)>>);
 
-impl Diary {
+impl WordLog {
     fn lines(&self) -> MutexGuard<'_, Vec<(u64, String)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -28,7 +28,7 @@ impl Diary {
     }
 }
 
-impl Extension for Diary {
+impl Extension for WordLog {
     fn load_block(&self, block: &[u8]) -> Result<(), String> {
         let (sequence, word) = block.split_first_chunk().ok_or("too short")?;
         self.note(u64::from_be_bytes(*sequence), word)
@@ -81,14 +81,14 @@ impl Table for Number {
     }
 }
 
-fn open(disk: &SimulatedFolder, diary: &Arc<Diary>) -> Result<Store, String> {
-    let extension = Arc::clone(diary) as Arc<dyn Extension>;
+fn open(disk: &SimulatedFolder, log: &Arc<WordLog>) -> Result<Store, String> {
+    let extension = Arc::clone(log) as Arc<dyn Extension>;
     let options = Options::new().table::<Number>().extension(extension).segment(1 << 20);
     Store::in_folder(Arc::new(disk.clone()), options, &mut |_, _| {})
 }
 
-fn keep(store: &Store, diary: &Arc<Diary>, word: &str, sync: Sync) -> Result<u64, Error> {
-    let (own, bytes) = (Arc::clone(diary), word.as_bytes().to_vec());
+fn keep(store: &Store, log: &Arc<WordLog>, word: &str, sync: Sync) -> Result<u64, Error> {
+    let (own, bytes) = (Arc::clone(log), word.as_bytes().to_vec());
     let then = move |sequence| own.note(sequence, &bytes).unwrap();
     store.append(word.as_bytes(), sync, then)?.wait()
 }
@@ -98,51 +98,51 @@ const INTERVAL: Sync = Sync::Interval(Duration::from_millis(1));
 #[test]
 fn restores_extension_records_in_commit_order() {
     let disk = SimulatedFolder::new(1, 1 << 30);
-    let diary = Arc::new(Diary::default());
-    let store = open(&disk, &diary).unwrap();
+    let log = Arc::new(WordLog::default());
+    let store = open(&disk, &log).unwrap();
     let number = |number| store.insert(Number { id: Id::new(), number }).wait().unwrap();
     number(1);
-    let one = keep(&store, &diary, "one", INTERVAL).unwrap();
+    let one = keep(&store, &log, "one", INTERVAL).unwrap();
     number(2);
-    let two = keep(&store, &diary, "two", Sync::None).unwrap();
-    let three = keep(&store, &diary, "three", Sync::Commit).unwrap();
+    let two = keep(&store, &log, "two", Sync::None).unwrap();
+    let three = keep(&store, &log, "three", Sync::Commit).unwrap();
     assert_eq!((two - one, three - two), (2, 1));
     disk.lose_power();
     drop(store);
     disk.revive();
-    let again = Arc::new(Diary::default());
+    let again = Arc::new(WordLog::default());
     let store = open(&disk, &again).unwrap();
-    assert_eq!(*again.lines(), *diary.lines());
+    assert_eq!(*again.lines(), *log.lines());
     assert_eq!(store.read().count::<Number>(), 2);
     assert_eq!(keep(&store, &again, "four", Sync::Commit), Ok(three + 1));
 }
 
 #[test]
 fn concurrent_extension_records_call_back_in_order() {
-    let diary = Arc::new(Diary::default());
-    let store = open(&SimulatedFolder::new(1, 1 << 30), &diary).unwrap();
+    let log = Arc::new(WordLog::default());
+    let store = open(&SimulatedFolder::new(1, 1 << 30), &log).unwrap();
     thread::scope(|scope| {
         for thread in 0..4 {
-            let (store, diary) = (&store, &diary);
+            let (store, log) = (&store, &log);
             scope.spawn(move || {
                 for count in 0..50 {
                     let sync = [Sync::Commit, INTERVAL, Sync::None][count % 3];
-                    keep(store, diary, &format!("{thread}-{count}"), sync).unwrap();
+                    keep(store, log, &format!("{thread}-{count}"), sync).unwrap();
                     store.insert(Number { id: Id::new(), number: 0 }).wait().unwrap();
                 }
             });
         }
     });
     // Each line has checked that it follows the previous one.
-    assert_eq!(diary.lines().len(), 200);
+    assert_eq!(log.lines().len(), 200);
 }
 
 #[test]
 fn syncs_within_the_interval() {
     let disk = SimulatedFolder::new(1, 1 << 30);
-    let diary = Arc::new(Diary::default());
-    let store = open(&disk, &diary).unwrap();
-    keep(&store, &diary, "one", INTERVAL).unwrap();
+    let log = Arc::new(WordLog::default());
+    let store = open(&disk, &log).unwrap();
+    keep(&store, &log, "one", INTERVAL).unwrap();
     let began = Instant::now();
     while store.needs_sync() {
         assert!(began.elapsed() < Duration::from_secs(20), "it is never made durable");
@@ -151,7 +151,7 @@ fn syncs_within_the_interval() {
     disk.lose_power();
     drop(store);
     disk.revive();
-    let again = Arc::new(Diary::default());
+    let again = Arc::new(WordLog::default());
     open(&disk, &again).unwrap();
     assert_eq!(again.lines().len(), 1);
 }
@@ -159,33 +159,33 @@ fn syncs_within_the_interval() {
 #[test]
 fn calls_back_only_for_durable_records() {
     let disk = SimulatedFolder::new(1, 1 << 30);
-    let diary = Arc::new(Diary::default());
-    let store = open(&disk, &diary).unwrap();
-    keep(&store, &diary, "one", Sync::Commit).unwrap();
+    let log = Arc::new(WordLog::default());
+    let store = open(&disk, &log).unwrap();
+    keep(&store, &log, "one", Sync::Commit).unwrap();
     disk.set_room(0);
     let mut word = String::from("x");
     // The preallocated segment still has some room.
-    while keep(&store, &diary, &word, Sync::Commit) != Err(Error::Full) {
+    while keep(&store, &log, &word, Sync::Commit) != Err(Error::Full) {
         word = word.repeat(8);
     }
-    let told = diary.lines().len();
+    let count_before = log.lines().len();
     disk.set_room(1 << 30);
-    keep(&store, &diary, "last", Sync::Commit).unwrap();
-    assert_eq!(diary.lines().len(), told + 1);
+    keep(&store, &log, "last", Sync::Commit).unwrap();
+    assert_eq!(log.lines().len(), count_before + 1);
     disk.fail(0, Fault::Broken);
-    assert!(matches!(keep(&store, &diary, "never", Sync::Commit), Err(Error::Broken(_))));
-    assert_eq!(diary.lines().len(), told + 1);
+    assert!(matches!(keep(&store, &log, "never", Sync::Commit), Err(Error::Broken(_))));
+    assert_eq!(log.lines().len(), count_before + 1);
 }
 
 #[test]
 fn snapshot_replaces_extension_records() {
     let disk = SimulatedFolder::new(1, 1 << 30);
-    let diary = Arc::new(Diary::default());
-    let store = open(&disk, &diary).unwrap();
+    let log = Arc::new(WordLog::default());
+    let store = open(&disk, &log).unwrap();
     let long = "long ".repeat(10_000);
     // Enough records for a checkpoint that removes the first segment.
     for _ in 0..140 {
-        keep(&store, &diary, &long, Sync::None).unwrap();
+        keep(&store, &log, &long, Sync::None).unwrap();
     }
     let has_image = || {
         let names = crate::disk::Folder::list(&disk).unwrap();
@@ -197,19 +197,19 @@ fn snapshot_replaces_extension_records() {
         assert!(began.elapsed() < Duration::from_mins(1), "there is no image");
         thread::yield_now();
     }
-    keep(&store, &diary, "behind", Sync::Commit).unwrap();
+    keep(&store, &log, "behind", Sync::Commit).unwrap();
     store.close();
     drop(store);
-    let again = Arc::new(Diary::default());
+    let again = Arc::new(WordLog::default());
     open(&disk, &again).unwrap();
-    assert!(*again.lines() == *diary.lines(), "{} lines", again.lines().len());
+    assert!(*again.lines() == *log.lines(), "{} lines", again.lines().len());
 }
 
 /// Panics at its first snapshot, and in the iterator of the second.
 #[derive(Default)]
-struct Clumsy(Diary, AtomicU32);
+struct PanickingExtension(WordLog, AtomicU32);
 
-impl Extension for Clumsy {
+impl Extension for PanickingExtension {
     fn load_block(&self, block: &[u8]) -> Result<(), String> {
         self.0.load_block(block)
     }
@@ -236,8 +236,9 @@ impl Extension for Clumsy {
 #[test]
 fn panicking_extension_stops_neither_writes_nor_checkpoints() {
     let disk = SimulatedFolder::new(1, 1 << 30);
-    let extension = Arc::new(Clumsy::default());
-    let options = Options::new().extension(Arc::clone(&extension) as Arc<dyn Extension>).segment(1 << 16);
+    let extension = Arc::new(PanickingExtension::default());
+    let options =
+        Options::new().extension(Arc::clone(&extension) as Arc<dyn Extension>).segment(1 << 16);
     let store = Store::in_folder(Arc::new(disk.clone()), options, &mut |_, _| {}).unwrap();
     let long = [b'x'; 10_000];
     let has_image = || {
@@ -252,21 +253,21 @@ fn panicking_extension_stops_neither_writes_nor_checkpoints() {
     }
     assert!(extension.1.load(Ordering::Relaxed) >= 3);
     // Wait for the callback only.
-    let (tell, told) = std::sync::mpsc::channel();
-    drop(store.append(b"last", Sync::Commit, move |_| tell.send(()).unwrap()).unwrap());
-    assert_eq!(told.recv_timeout(Duration::from_mins(1)), Ok(()));
+    let (sender, receiver) = std::sync::mpsc::channel();
+    drop(store.append(b"last", Sync::Commit, move |_| sender.send(()).unwrap()).unwrap());
+    assert_eq!(receiver.recv_timeout(Duration::from_mins(1)), Ok(()));
 }
 
 #[test]
 fn refuses_to_open_records_of_an_unknown_extension() {
     let disk = SimulatedFolder::new(1, 1 << 30);
-    let diary = Arc::new(Diary::default());
-    let store = open(&disk, &diary).unwrap();
-    keep(&store, &diary, "one", Sync::Commit).unwrap();
+    let log = Arc::new(WordLog::default());
+    let store = open(&disk, &log).unwrap();
+    keep(&store, &log, "one", Sync::Commit).unwrap();
     drop(store);
     let folder = Arc::new(disk.clone());
     let refused = Store::in_folder(folder, Options::new().table::<Number>(), &mut |_, _| {});
     let refused = refused.unwrap_err();
     assert!(refused.contains("others than tables have kept something here"), "{refused}");
-    open(&disk, &Arc::new(Diary::default())).unwrap();
+    open(&disk, &Arc::new(WordLog::default())).unwrap();
 }

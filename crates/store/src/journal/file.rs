@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::folder::FolderContents;
-use super::format::{HEADER_LENGTH, FileHeader, FileKind, UNFINISHED, word};
+use super::format::{FileHeader, FileKind, HEADER_LENGTH, UNFINISHED, word};
 use super::group::GroupBuilder;
 use super::open::settle;
 use super::segment::Segment;
@@ -74,7 +74,7 @@ type CreateError = (&'static str, io::Error, bool);
 
 impl FileJournal {
     /// A journal that continues after the record `last`, up to which everything is durable.
-    pub(super) fn behind(
+    pub(super) fn continue_after(
         folder: Arc<dyn Folder>,
         lock: Arc<dyn Lock>,
         options: Options,
@@ -145,7 +145,8 @@ impl FileJournal {
             // Without a mark the journal is as safe as one of an earlier version.
             self.mark = SyncedMark::open(&*self.folder, self.store).ok();
         }
-        let made = self.create_fitting_segment(&name, HEADER_LENGTH as u64 + length, &head.to_bytes());
+        let made =
+            self.create_fitting_segment(&name, HEADER_LENGTH as u64 + length, &head.to_bytes());
         match made {
             Ok((file, size)) => {
                 let previous = word(&head.to_bytes(), HEADER_LENGTH - 4);
@@ -202,7 +203,12 @@ impl FileJournal {
 
     /// Creates a segment under a temporary name and renames it once it is complete. The error
     /// contains the operation and whether it was a sync, which is never retried.
-    fn create_segment(&self, name: &str, size: u64, head: &[u8]) -> Result<Box<dyn File>, CreateError> {
+    fn create_segment(
+        &self,
+        name: &str,
+        size: u64,
+        head: &[u8],
+    ) -> Result<Box<dyn File>, CreateError> {
         let unfinished = name.to_owned() + UNFINISHED;
         let folder = &*self.folder;
         let file = match folder.create(&unfinished) {

@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn round_trips_headers() {
-        let head = FileHeader { kind: FileKind::Snapshot, store: 0x1234_5678_9ABC_DEF1, number: 77 };
+        let head =
+            FileHeader { kind: FileKind::Snapshot, store: 0x1234_5678_9ABC_DEF1, number: 77 };
         let bytes = head.to_bytes();
         assert_eq!(FileHeader::read(&bytes, FileKind::Snapshot, 77).ok(), Some(head));
         let refused = |bytes: &[u8], kind, number| {

@@ -177,7 +177,9 @@ impl<'b> Records<'b> {
     /// is out of range.
     pub(super) fn skip_corrupt(&mut self) -> bool {
         let rest = &self.bytes[self.at..];
-        if rest.len() < RECORD_HEADER_LENGTH || rest[..RECORD_HEADER_LENGTH] == [0; RECORD_HEADER_LENGTH] {
+        if rest.len() < RECORD_HEADER_LENGTH
+            || rest[..RECORD_HEADER_LENGTH] == [0; RECORD_HEADER_LENGTH]
+        {
             return false;
         }
         let length = word(rest, 0) as usize;

@@ -26,7 +26,7 @@ pub use file::{FileJournal, Options};
 pub(crate) use folder::bytes;
 pub use group::MAX_GROUP_LENGTH;
 pub use memory::MemoryJournal;
-pub use open::{RecoveryEvent, Opened, Torn, Warning};
+pub use open::{Opened, RecoveryEvent, Torn, Warning};
 
 pub use repair::{Repair, repair};
 pub use snapshot::MAX_BLOCK_LENGTH;

@@ -130,14 +130,15 @@ impl FileJournal {
             Some(store) => store,
             None => new_store(&*folder)?,
         };
-        let journal = FileJournal::behind(folder, lock, options, store, last, unsettled);
+        let journal = FileJournal::continue_after(folder, lock, options, store, last, unsettled);
         Ok(Opened { journal, snapshot, last, warnings })
     }
 }
 
 /// A random number for a new store.
 pub(super) fn new_store(folder: &dyn Folder) -> Result<u64, Error> {
-    let number = folder.random_number().map_err(|error| Error::disk("a random number", "get", error))?;
+    let number =
+        folder.random_number().map_err(|error| Error::disk("a random number", "get", error))?;
     // The lowest bit is set, so that the number is never zero: empty space reads as zero.
     Ok(number | 1)
 }
@@ -256,7 +257,7 @@ impl Recovery<'_> {
         following: Option<Sequence>,
     ) -> Result<(), Error> {
         let name = segment.name().to_owned();
-        let mut told = 0;
+        let mut reported = 0;
         // After the first record of the next segment, this segment can only contain a cut-off
         // group.
         while following.is_none_or(|first| segment.next() < first) {
@@ -291,9 +292,9 @@ impl Recovery<'_> {
                     Verdict::Damaged(damage) => return Err(Error::Damaged(damage)),
                 },
             }
-            if segment.at() - told >= PIECE as u64 {
-                self.progress(segment.at() - told)?;
-                told = segment.at();
+            if segment.at() - reported >= PIECE as u64 {
+                self.progress(segment.at() - reported)?;
+                reported = segment.at();
             }
         }
         if let Some(damage) = segment.ends_early(snapshot).filter(|_| following.is_none()) {
@@ -305,7 +306,7 @@ impl Recovery<'_> {
             let damage = Damage { file: name, offset: segment.at(), records, what };
             return Err(Error::Damaged(damage));
         }
-        self.progress(segment.size().saturating_sub(told))
+        self.progress(segment.size().saturating_sub(reported))
     }
 
     fn hand_over(&mut self, loaded: RecoveryEvent<'_>) -> Result<(), Error> {

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::check::{Survey, size};
-use super::format::{HEADER_LENGTH, FileHeader, FileKind, UNFINISHED, word};
+use super::format::{FileHeader, FileKind, HEADER_LENGTH, UNFINISHED, word};
 use super::group::{GroupBuilder, MIN_RECORD_LENGTH};
 use super::open::{self, aside};
 use super::salvage::{Salvaged, salvage};

@@ -1,6 +1,6 @@
 //! Reading a damaged segment: recovers every record that is intact.
 
-use super::group::{GROUP_HEADER_LENGTH, MAX_GROUP_LENGTH, Records, MIN_RECORD_LENGTH};
+use super::group::{GROUP_HEADER_LENGTH, MAX_GROUP_LENGTH, MIN_RECORD_LENGTH, Records};
 use super::open::Torn;
 use super::segment::{BadGroup, Segment, Step, Verdict};
 use super::{Damage, Error, Sequence};
@@ -29,7 +29,8 @@ pub(super) fn salvage(
     receive: &mut dyn FnMut(Salvaged<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     while following.is_none_or(|first| segment.next() < first) {
-        let (file, at, next) = (segment.name().to_owned(), segment.at(), segment.next());
+        let file = segment.name().to_owned();
+        let (at, next) = (segment.at(), segment.next());
         let bad = match segment.step()? {
             Step::Group(records) => {
                 for (sequence, record) in records {
@@ -71,9 +72,10 @@ fn skip_corrupt(
     receive: &mut dyn FnMut(Salvaged<'_>) -> Result<(), Error>,
 ) -> Result<Option<Sequence>, Error> {
     let (store, mut next) = (segment.head.store, segment.next());
-    let mut behind = segment.find_group(bad.at + GROUP_HEADER_LENGTH as u64)?;
-    let end = behind.map_or(segment.size(), |(at, _)| at);
-    let room = end.saturating_sub(bad.at + GROUP_HEADER_LENGTH as u64).min(MAX_GROUP_LENGTH as u64) as usize;
+    let mut next_group = segment.find_group(bad.at + GROUP_HEADER_LENGTH as u64)?;
+    let end = next_group.map_or(segment.size(), |(at, _)| at);
+    let room = end.saturating_sub(bad.at + GROUP_HEADER_LENGTH as u64).min(MAX_GROUP_LENGTH as u64)
+        as usize;
     let first = bad.head.map_or(next, |head| head.first);
     let mut body = segment.body(bad.at, bad.head.map_or(room, |head| head.length.min(room)))?;
     if bad.head.is_none() {
@@ -94,7 +96,7 @@ fn skip_corrupt(
     }
     let unread = (body.len() - records.at()) / MIN_RECORD_LENGTH;
     let beyond = next.max(records.next_sequence() + unread as u64);
-    while let Some((at, head)) = behind {
+    while let Some((at, head)) = next_group {
         if head.first >= next {
             segment.resume(at, &head);
             if head.first > next {
@@ -102,7 +104,7 @@ fn skip_corrupt(
             }
             return Ok(None);
         }
-        behind = segment.find_group(at + GROUP_HEADER_LENGTH as u64)?;
+        next_group = segment.find_group(at + GROUP_HEADER_LENGTH as u64)?;
     }
     Ok(Some(beyond))
 }

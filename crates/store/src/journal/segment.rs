@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
-use super::format::{ALIGNMENT, HEADER_LENGTH, FileHeader, FileKind, SECTOR, checksum, long, word};
+use super::format::{ALIGNMENT, FileHeader, FileKind, HEADER_LENGTH, SECTOR, checksum, long, word};
 use super::group::{GROUP_HEADER_LENGTH, GroupHeader, Records};
 use super::open::Torn;
 use super::{Damage, Error, Sequence};
@@ -32,7 +32,7 @@ pub(super) struct Segment {
     synced: Sequence,
     /// Groups that no durable mark so far covers: the last sequence and the offset of each.
     unsettled: VecDeque<(Sequence, u64)>,
-    window: ReadBuffer,
+    buffer: ReadBuffer,
 }
 
 /// The result of reading at a group's offset.
@@ -96,7 +96,7 @@ impl Segment {
             durable: head.number.saturating_sub(1),
             synced: 0,
             unsettled: VecDeque::new(),
-            window: ReadBuffer::default(),
+            buffer: ReadBuffer::default(),
         }
     }
 
@@ -147,7 +147,11 @@ impl Segment {
             if self.is_zero(at)? {
                 return Ok(Step::End);
             }
-            return Ok(Step::BadGroup(BadGroup { at, head: None, what: "a group's head is not whole" }));
+            return Ok(Step::BadGroup(BadGroup {
+                at,
+                head: None,
+                what: "a group's head is not whole",
+            }));
         };
         let bad = |what| Ok(Step::BadGroup(BadGroup { at, head: Some(head), what }));
         if head.previous != self.previous {
@@ -176,7 +180,7 @@ impl Segment {
         if head.first > before {
             return Ok(Step::Lost(head.first));
         }
-        let body = self.window.slice(at + GROUP_HEADER_LENGTH as u64, head.length);
+        let body = self.buffer.slice(at + GROUP_HEADER_LENGTH as u64, head.length);
         Ok(Step::Group(Records::new(body, store, head.first)))
     }
 
@@ -204,13 +208,13 @@ impl Segment {
         bad: &BadGroup,
         following: Option<Sequence>,
     ) -> Result<Verdict, Error> {
-        let mut behind = None;
+        let mut next_first = None;
         let mut groups = 0;
         let mut is_durable = following.is_some() || self.next <= self.synced;
         let mut from = bad.at + ALIGNMENT as u64;
         while let Some((at, head)) = self.find_group(from)? {
             is_durable |= head.durable >= self.next;
-            behind = behind.or(Some(head.first));
+            next_first = next_first.or(Some(head.first));
             groups += 1;
             from = at + ALIGNMENT as u64;
         }
@@ -224,7 +228,8 @@ impl Segment {
                 synced: self.synced.max(self.durable),
             }));
         }
-        let end = behind.or(following).map_or(Sequence::MAX, |next| next.max(self.next + 1) - 1);
+        let end =
+            next_first.or(following).map_or(Sequence::MAX, |next| next.max(self.next + 1) - 1);
         let (file, records) = (self.name.clone(), Some(self.next..=end));
         Ok(Verdict::Damaged(Damage { file, offset: bad.at, records, what: bad.what }))
     }
@@ -236,9 +241,10 @@ impl Segment {
         while at + GROUP_HEADER_LENGTH as u64 <= self.size {
             // Search the buffered bytes first: with many small groups, reading a whole piece for
             // each would repeat most of the reads.
-            let here = self.window.behind(at);
+            let here = self.buffer.available_from(at);
             let bytes = self.read(at, if here < GROUP_HEADER_LENGTH { PIECE } else { here })?;
-            let places = (0..bytes.len().saturating_sub(GROUP_HEADER_LENGTH - 1)).step_by(ALIGNMENT);
+            let places =
+                (0..bytes.len().saturating_sub(GROUP_HEADER_LENGTH - 1)).step_by(ALIGNMENT);
             for place in places {
                 if long(bytes, place) != store {
                     continue;
@@ -247,7 +253,8 @@ impl Segment {
                     return Ok(Some((at + place as u64, head)));
                 }
             }
-            let passed = bytes.len().saturating_sub(GROUP_HEADER_LENGTH - 1).next_multiple_of(ALIGNMENT);
+            let passed =
+                bytes.len().saturating_sub(GROUP_HEADER_LENGTH - 1).next_multiple_of(ALIGNMENT);
             at += passed.max(ALIGNMENT) as u64;
         }
         Ok(None)
@@ -304,9 +311,9 @@ impl Segment {
     fn read(&mut self, at: u64, length: usize) -> Result<&[u8], Error> {
         let there = self.size.saturating_sub(at).min(length as u64) as usize;
         let rest = self.size.saturating_sub(at);
-        let read = self.window.fill(&*self.file, at, there, rest);
+        let read = self.buffer.fill(&*self.file, at, there, rest);
         read.map_err(|error| Error::disk(&self.name, "read", error))?;
-        Ok(self.window.slice(at, there))
+        Ok(self.buffer.slice(at, there))
     }
 }
 
@@ -337,7 +344,7 @@ impl ReadBuffer {
     }
 
     /// The number of buffered bytes from this offset on.
-    fn behind(&self, at: u64) -> usize {
+    fn available_from(&self, at: u64) -> usize {
         let passed = at.checked_sub(self.at).map(|passed| passed as usize);
         passed.map_or(0, |passed| self.bytes.len().saturating_sub(passed))
     }

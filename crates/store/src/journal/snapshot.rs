@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::format::{HEADER_LENGTH, FileHeader, FileKind, UNFINISHED, checksum, long, word};
+use super::format::{FileHeader, FileKind, HEADER_LENGTH, UNFINISHED, checksum, long, word};
 use super::{Damage, Error, Sequence, SnapshotWriter};
 use crate::disk::{File, Folder, Lock, read_full, write_all};
 
@@ -137,19 +137,19 @@ pub(super) fn read(
     read_over(folder, number, receive, &mut |damage| Err(Error::Damaged(damage)))
 }
 
-/// Reads a snapshot like `read`, but continues after a damaged block if `pass` returns `Ok`.
+/// Reads a snapshot like `read`, but continues after a damaged block if `on_damage` returns `Ok`.
 pub(super) fn read_over(
     folder: &dyn Folder,
     number: Sequence,
     receive: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
-    pass: &mut dyn FnMut(Damage) -> Result<(), Error>,
+    on_damage: &mut dyn FnMut(Damage) -> Result<(), Error>,
 ) -> Result<(FileHeader, Totals), Error> {
     let name = FileKind::Snapshot.name(number);
     let fault = |error| Error::disk(&name, "read", error);
     let file = folder.open(&name).map_err(fault)?;
     let size = file.size().map_err(fault)?;
     let mut source =
-        BlockReader { file: &*file, name: &name, size, at: 0, piece: Vec::new(), passed: 0 };
+        BlockReader { file: &*file, name: &name, size, at: 0, piece: Vec::new(), taken: 0 };
     let bytes = source.take(HEADER_LENGTH.min(size as usize))?;
     let head = FileHeader::read(bytes, FileKind::Snapshot, number)?;
     let mut totals = Totals::default();
@@ -170,8 +170,8 @@ pub(super) fn read_over(
                 return damaged("its end is not where it says");
             }
             let counts = source.take(TRAILER_LENGTH - BLOCK_HEADER_LENGTH)?;
-            let told = Totals { blocks: long(counts, 0), bytes: long(counts, 8) };
-            if end(head, told)[..BLOCK_HEADER_LENGTH] != start || told != totals {
+            let stored = Totals { blocks: long(counts, 0), bytes: long(counts, 8) };
+            if end(head, stored)[..BLOCK_HEADER_LENGTH] != start || stored != totals {
                 return damaged("its end does not match what is before it");
             }
             return Ok((head, totals));
@@ -187,7 +187,7 @@ pub(super) fn read_over(
         if is_whole {
             receive(&block)?;
         } else {
-            pass(damage("a block does not match its checksum"))?;
+            on_damage(damage("a block does not match its checksum"))?;
         }
     }
 }
@@ -220,15 +220,15 @@ struct BlockReader<'f> {
     at: u64,
     piece: Vec<u8>,
     /// The number of bytes of the piece that were taken.
-    passed: usize,
+    taken: usize,
 }
 
 impl BlockReader<'_> {
     /// The next bytes, which must be within the file.
     fn take(&mut self, length: usize) -> Result<&[u8], Error> {
-        if self.piece.len() - self.passed < length {
-            self.piece.drain(..self.passed);
-            self.passed = 0;
+        if self.piece.len() - self.taken < length {
+            self.piece.drain(..self.taken);
+            self.taken = 0;
             let kept = self.piece.len();
             let rest = self.size - self.at - kept as u64;
             let more = rest.min((length - kept).max(PIECE) as u64) as usize;
@@ -240,8 +240,8 @@ impl BlockReader<'_> {
                 return Err(Error::disk(self.name, "read", error));
             }
         }
-        let from = self.passed;
-        self.passed += length;
+        let from = self.taken;
+        self.taken += length;
         self.at += length as u64;
         Ok(&self.piece[from..from + length])
     }

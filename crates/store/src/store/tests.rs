@@ -142,19 +142,19 @@ fn isolates_uncommitted_writes() {
 fn reports_invalid_values_without_a_change() {
     let store = store();
     let anna = add(&store, "anna", None);
-    let told = |change: &dyn Fn(&mut Transaction) -> Result<(), Error>| {
+    let messages = |change: &dyn Fn(&mut Transaction) -> Result<(), Error>| {
         store.change(|transaction| change(transaction)).wait().unwrap_err().to_string()
     };
     assert_eq!(
-        told(&|change| change.insert(User::new("anna", None)).map(drop)),
+        messages(&|change| change.insert(User::new("anna", None)).map(drop)),
         "another row of `user` has the same `name`"
     );
     assert_eq!(
-        told(&|change| change.update(anna, |user: &mut User| user.name.clear())),
+        messages(&|change| change.update(anna, |user: &mut User| user.name.clear())),
         "`name` must have from 1 to 20 letters, not 0"
     );
     let nobody: Id<User> = Id::of(RowId::from_number(7));
-    assert!(told(&|change| change.update(nobody, |_| ())).contains("there is no row 0000"));
+    assert!(messages(&|change| change.update(nobody, |_| ())).contains("there is no row 0000"));
     assert_eq!(names(store.read().all()), ["anna"]);
     // Its own name is not a duplicate.
     store
@@ -231,37 +231,37 @@ fn runs_after_commit_actions_only_after_a_commit() {
 #[test]
 fn after_commit_action_may_drop_the_last_handle() {
     let store = store();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let mut change = store.begin();
     change.insert(User::new("anna", None)).unwrap();
     let last = store.clone();
     change.after_commit(move || {
         drop(last);
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
     });
     let pending = store.commit(change).unwrap();
     drop(store);
     // Only the store's own thread can write the commit now.
     drop(pending);
-    assert_eq!(told.recv(), Ok(()));
+    assert_eq!(receiver.recv(), Ok(()));
 }
 
 #[test]
 fn in_memory_change_commits_on_poll_and_runs_actions_elsewhere() {
     let store = store();
-    let (tell, told) = std::sync::mpsc::channel();
-    store.observe(move |_| tell.send(thread::current().id()).unwrap());
-    let (tell_after, told_after) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    store.observe(move |_| sender.send(thread::current().id()).unwrap());
+    let (action_sender, action_receiver) = std::sync::mpsc::channel();
     let change = store.change(|change| {
-        let tell_after = tell_after.clone();
-        change.after_commit(move || tell_after.send(thread::current().id()).unwrap());
+        let action_sender = action_sender.clone();
+        change.after_commit(move || action_sender.send(thread::current().id()).unwrap());
         change.insert(User::new("anna", None))
     });
     let mut task = Context::from_waker(Waker::noop());
     let polled = pin!(change).poll(&mut task);
     assert!(matches!(polled, Poll::Ready(Ok(_))));
-    assert_eq!(told.recv(), Ok(thread::current().id()));
-    assert!(told_after.recv().is_ok_and(|thread| thread != thread::current().id()));
+    assert_eq!(receiver.recv(), Ok(thread::current().id()));
+    assert!(action_receiver.recv().is_ok_and(|thread| thread != thread::current().id()));
 }
 
 #[test]
@@ -273,11 +273,11 @@ fn acknowledges_commits_despite_a_panicking_observer() {
     assert_eq!(store.read().count::<User>(), 2);
 }
 
-type Look = fn(&Snapshot);
+type ReadAction = fn(&Snapshot);
 
 impl Snapshot {
     /// The id of the oldest row, read without a record of the read.
-    fn untold_first(&self) -> Id<User> {
+    fn first_untracked(&self) -> Id<User> {
         Id::of(self.state.tables[0].rows.iter().next().unwrap().0)
     }
 }
@@ -285,12 +285,12 @@ impl Snapshot {
 #[test]
 fn lists_changed_rows_up_to_a_limit() {
     let store = store();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let ids = ["anna", "ben"].map(|name| add(&store, name, None));
-    store.observe(move |changes| tell.send(Changes::clone(changes)).unwrap());
+    store.observe(move |changes| sender.send(Changes::clone(changes)).unwrap());
     let commit = |change: &dyn Fn(&mut Transaction) -> Result<(), Error>| {
         store.change(|transaction| change(transaction)).wait().unwrap();
-        told.recv().unwrap()
+        receiver.recv().unwrap()
     };
     let changes = commit(&|change| {
         assert!(change.remove(ids[1])?);
@@ -310,10 +310,10 @@ fn read_set_detects_changes_that_matter() {
     let store = store();
     let ids =
         [("anna", 1), ("ben", 2), ("carl", 3)].map(|(name, age)| add(&store, name, Some(age)));
-    let (tell, told) = std::sync::mpsc::channel();
-    store.observe(move |changes| tell.send(Changes::clone(changes)).unwrap());
-    let looks: [(&str, Look); 7] = [
-        ("row", |now| drop(now.get(now.untold_first()))),
+    let (sender, receiver) = std::sync::mpsc::channel();
+    store.observe(move |changes| sender.send(Changes::clone(changes)).unwrap());
+    let views: [(&str, ReadAction); 7] = [
+        ("row", |now| drop(now.get(now.first_untracked()))),
         ("newest", |now| drop(now.newest::<User>(2))),
         ("few", |now| drop(now.newest::<User>(9))),
         ("name", |now| drop(now.one(User::NAME, "dora"))),
@@ -322,13 +322,13 @@ fn read_set_detects_changes_that_matter() {
         ("count", |now| assert!(now.count::<User>() > 0)),
     ];
     let touched = |change: &dyn Fn(&mut Transaction) -> Result<(), Error>| {
-        let readers = looks.map(|(name, look)| {
+        let readers = views.map(|(name, look)| {
             let now = store.read();
             look(&now);
             (name, now)
         });
         store.change(|transaction| change(transaction)).wait().unwrap();
-        let changes = told.recv().unwrap();
+        let changes = receiver.recv().unwrap();
         let touched = readers.iter().filter(|(_, now)| now.reads().is_touched_by(&changes));
         touched.map(|(name, _)| *name).collect::<Vec<_>>()
     };
@@ -407,8 +407,8 @@ fn warns_about_cut_and_lost_records() {
     let folder: Arc<dyn disk::Folder> = Arc::new(disk.clone());
     journal::repair(&folder).unwrap();
     let store = open(&disk, Options::new().table::<User>()).unwrap();
-    let told: Vec<String> = store.warnings().iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["record 3 is lost: a repair could not read it"]);
+    let messages: Vec<String> = store.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(messages, ["record 3 is lost: a repair could not read it"]);
     assert_eq!(names(store.read().all()), ["anna", "carl"]);
     store.close();
 
@@ -419,8 +419,8 @@ fn warns_about_cut_and_lost_records() {
     bytes.extend_from_slice(&[0; 64]);
     disk.put(name, &bytes);
     let store = open(&disk, Options::new().table::<User>()).unwrap();
-    let told: Vec<String> = store.warnings().iter().map(ToString::to_string).collect();
-    let [lost, torn] = &told[..] else { panic!("{told:?}") };
+    let messages: Vec<String> = store.warnings().iter().map(ToString::to_string).collect();
+    let [lost, torn] = &messages[..] else { panic!("{messages:?}") };
     assert_eq!(lost, "record 3 is lost: a repair could not read it");
     assert!(torn.contains("ends with an incomplete group and is cut off at byte"), "{torn}");
 }
@@ -628,21 +628,21 @@ fn checkpoints_rows_of_any_length() {
 #[test]
 fn recorder_notes_reads_of_its_own_run_only() {
     let store = store();
-    let (tell, told) = std::sync::mpsc::channel();
-    store.observe(move |changes| tell.send(Changes::clone(changes)).unwrap());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    store.observe(move |changes| sender.send(Changes::clone(changes)).unwrap());
     let (recorder, other) = (Recorder::default(), Recorder::default());
     let before = store.read();
     let (within, change) = recorder.scope(|| (store.read(), store.begin()));
     let of_another = recorder.scope(|| other.scope(|| store.read()));
     let unnoted = recorder.scope(|| store.read().without_tracking());
-    let behind = store.read();
+    let after = store.read();
     let all: [(&str, &Snapshot); 6] = [
         ("before", &before),
         ("within", &within),
         ("change", &change),
         ("another", &of_another),
         ("unnoted", &unnoted),
-        ("behind", &behind),
+        ("behind", &after),
     ];
     for (name, snapshot) in all {
         assert!(snapshot.one(User::NAME, name).is_none());
@@ -650,9 +650,9 @@ fn recorder_notes_reads_of_its_own_run_only() {
     let with_recorder = |recorder: &Recorder| {
         let names = all.iter().filter(|(name, _)| {
             add(&store, name, None);
-            let changes = told.recv().unwrap();
+            let changes = receiver.recv().unwrap();
             store.change(|change| change.remove(id_of(change, name))).wait().unwrap();
-            told.recv().unwrap();
+            receiver.recv().unwrap();
             recorder.reads().is_touched_by(&changes)
         });
         names.map(|(name, _)| *name).collect::<Vec<_>>()

@@ -76,7 +76,8 @@ impl<const KEY: usize> Entries<KEY> {
     }
 
     pub(super) fn remove(&mut self, place: usize) {
-        let (count, start, end) = (self.count, self.start(place), self.end(place));
+        let count = self.count;
+        let (start, end) = (self.start(place), self.end(place));
         self.resize_range(start..end, 0);
         self.heads.copy_within(place + 1..count, place);
         self.ends.copy_within(place + 1..count, place);
@@ -156,7 +157,11 @@ impl<const KEY: usize> Entries<KEY> {
     pub(super) fn get(&self, key: &[u8]) -> Option<&[u8]> {
         // Among a million rows this node is in no cache. These reads let the loads of the entry's
         // end and of its page overlap with the load of the heads.
-        black_box((self.ends[MAX_ENTRIES / 2], self.ends[MAX_ENTRIES - 1], self.bytes.get(self.bytes.len() / 2)));
+        black_box((
+            self.ends[MAX_ENTRIES / 2],
+            self.ends[MAX_ENTRIES - 1],
+            self.bytes.get(self.bytes.len() / 2),
+        ));
         let place = self.search(head(key.get(self.prefix_length..)?), key).ok()?;
         Some(self.entry(place).1)
     }

@@ -15,18 +15,18 @@ enum Step {
     /// Keeps the current version until the end.
     Keep,
     /// An older version follows the current one and replaces it.
-    Turn,
+    Swap,
 }
 
 /// A tree, an older version of it, and the keys by which they may differ.
 #[derive(Default)]
-struct Turning<const KEY: usize> {
+struct VersionPair<const KEY: usize> {
     tree: Tree<KEY>,
     spare: Tree<KEY>,
     changed: Vec<Vec<u8>>,
 }
 
-impl<const KEY: usize> Turning<KEY> {
+impl<const KEY: usize> VersionPair<KEY> {
     fn insert(&mut self, key: &[u8], value: &[u8]) {
         self.tree.insert(key, value);
         self.changed.push(key.to_vec());
@@ -37,7 +37,7 @@ impl<const KEY: usize> Turning<KEY> {
         self.changed.push(key.to_vec());
     }
 
-    fn turn(&mut self) {
+    fn swap(&mut self) {
         let Self { tree, spare, changed } = self;
         changed.drain(..).for_each(|key| spare.follow(tree, &key));
         std::mem::swap(tree, spare);
@@ -83,57 +83,60 @@ fn steps(
         4 => key.prop_map(Step::Remove),
         26 => (0_usize..400).prop_map(Step::RemoveAt),
         1 => Just(Step::Keep),
-        9 => Just(Step::Turn),
+        9 => Just(Step::Swap),
     ];
     prop::collection::vec(step, 0..600)
 }
 
 /// Applies the steps to a tree and a map, and compares all kept versions.
 fn compare<const KEY: usize>(steps: Vec<Step>, asked: &[Vec<u8>]) -> Result<(), TestCaseError> {
-    let (mut turning, mut model) = (Turning::<KEY>::default(), Model::new());
-    let mut moments = Vec::new();
+    let (mut versions, mut model) = (VersionPair::<KEY>::default(), Model::new());
+    let mut kept_versions = Vec::new();
     for step in steps {
         match step {
             Step::Insert(key, value) => {
-                turning.insert(&key, &value);
+                versions.insert(&key, &value);
                 model.insert(key, value);
             }
             Step::Remove(key) => {
-                turning.remove(&key);
+                versions.remove(&key);
                 model.remove(&key);
             }
             Step::RemoveAt(place) => {
                 if let Some(key) = model.keys().nth(place).cloned() {
-                    turning.remove(&key);
+                    versions.remove(&key);
                     model.remove(&key);
                 }
             }
-            Step::Keep => moments.push((turning.tree.clone(), model.clone())),
-            Step::Turn => turning.turn(),
+            Step::Keep => kept_versions.push((versions.tree.clone(), model.clone())),
+            Step::Swap => versions.swap(),
         }
     }
-    moments.push((turning.tree.clone(), model.clone()));
-    turning.turn();
-    moments.push((turning.tree, model));
-    for (tree, model) in &moments {
-        sound(&tree.root, None, None);
+    kept_versions.push((versions.tree.clone(), model.clone()));
+    versions.swap();
+    kept_versions.push((versions.tree, model));
+    for (tree, model) in &kept_versions {
+        check_invariants(&tree.root, None, None);
         prop_assert_eq!(tree.len(), model.len());
         for key in asked.iter().chain(model.keys()) {
             prop_assert_eq!(tree.get(key), model.get(key).map(Vec::as_slice));
         }
-        agree(&tree.range(None, None), &model.iter())?;
+        assert_same(&tree.range(None, None), &model.iter())?;
         for pair in asked.windows(2) {
             let (from, until) = ((&pair[0]).min(&pair[1]), (&pair[0]).max(&pair[1]));
-            agree(&tree.range(Some(from), Some(until)), &model.range(from.clone()..until.clone()))?;
-            agree(&tree.range(Some(from), None), &model.range(from.clone()..))?;
-            agree(&tree.range(None, Some(until)), &model.range(..until.clone()))?;
+            assert_same(
+                &tree.range(Some(from), Some(until)),
+                &model.range(from.clone()..until.clone()),
+            )?;
+            assert_same(&tree.range(Some(from), None), &model.range(from.clone()..))?;
+            assert_same(&tree.range(None, Some(until)), &model.range(..until.clone()))?;
         }
     }
     Ok(())
 }
 
 /// Iterates forwards, backwards, and alternating.
-fn agree<'m, const KEY: usize>(
+fn assert_same<'m, const KEY: usize>(
     range: &Range<'m, KEY>,
     model: &(impl DoubleEndedIterator<Item = (&'m Vec<u8>, &'m Vec<u8>)> + Clone),
 ) -> Result<(), TestCaseError> {
@@ -153,7 +156,11 @@ fn agree<'m, const KEY: usize>(
 }
 
 /// Checks the invariants of a node, and returns its height.
-fn sound<const KEY: usize>(node: &Node<KEY>, from: Option<&[u8]>, until: Option<&[u8]>) -> usize {
+fn check_invariants<const KEY: usize>(
+    node: &Node<KEY>,
+    from: Option<&[u8]>,
+    until: Option<&[u8]>,
+) -> usize {
     match node {
         Node::Leaf(leaf) => {
             assert!(leaf.len() < MAX_ENTRIES);
@@ -169,7 +176,7 @@ fn sound<const KEY: usize>(node: &Node<KEY>, from: Option<&[u8]>, until: Option<
             let bound = |place: usize| (place < separators.len()).then(|| separators.key(place));
             let heights = children.iter().enumerate().map(|(place, child)| {
                 let before = place.checked_sub(1).and_then(bound);
-                sound(child, before.or(from), bound(place).or(until))
+                check_invariants(child, before.or(from), bound(place).or(until))
             });
             let heights: Vec<usize> = heights.collect();
             assert!(heights.windows(2).all(|pair| pair[0] == pair[1]));
@@ -189,11 +196,11 @@ fn leaves<const KEY: usize>(node: &Node<KEY>) -> usize {
 fn fills_leaves_for_ascending_keys_even_with_older_versions() {
     let mut tree = Tree::<4>::default();
     for number in 0..3100_u32 {
-        let _moment = tree.clone();
+        let _older = tree.clone();
         tree.insert(&number.to_be_bytes(), b"value");
     }
     assert_eq!(leaves(&tree.root), 3100_usize.div_ceil(MAX_ENTRIES - 1));
-    sound(&tree.root, None, None);
+    check_invariants(&tree.root, None, None);
 }
 
 #[test]
@@ -201,13 +208,13 @@ fn shrinks_after_removals() {
     let mut tree = Tree::<4>::default();
     let keys = || (0..20_000_u32).map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes());
     keys().for_each(|key| tree.insert(&key, &[]));
-    sound(&tree.root, None, None);
+    check_invariants(&tree.root, None, None);
     for (count, key) in keys().enumerate() {
         if count % 100 != 0 {
             tree.remove(&key);
         }
     }
-    sound(&tree.root, None, None);
+    check_invariants(&tree.root, None, None);
     assert_eq!(tree.len(), 200);
     assert!(leaves(&tree.root) <= 200 / (MAX_ENTRIES / 8), "{} leaves", leaves(&tree.root));
     keys().for_each(|key| tree.remove(&key));
@@ -218,8 +225,8 @@ fn shrinks_after_removals() {
 /// generates.
 #[test]
 fn high_tree_equals_a_map_in_every_version() {
-    let (mut turning, mut model) = (Turning::<4>::default(), Model::new());
-    let mut moments = Vec::new();
+    let (mut versions, mut model) = (VersionPair::<4>::default(), Model::new());
+    let mut kept_versions = Vec::new();
     let mut draw = 1_u32;
     for step in 0..60_000_u32 {
         // Xorshift (Marsaglia 2003).
@@ -229,24 +236,24 @@ fn high_tree_equals_a_map_in_every_version() {
         let key = (draw % 40_000).to_be_bytes();
         // The tree grows, and then shrinks.
         if draw >> 16 & 7 < if step < 30_000 { 7 } else { 1 } {
-            turning.insert(&key, &step.to_be_bytes());
+            versions.insert(&key, &step.to_be_bytes());
             model.insert(key.to_vec(), step.to_be_bytes().to_vec());
         } else {
-            turning.remove(&key);
+            versions.remove(&key);
             model.remove(&key[..]);
         }
         // Turns rarely in some phases and after each step in others.
         if draw.is_multiple_of(if step / 2000 % 2 == 0 { 1 } else { 50 }) {
-            turning.turn();
+            versions.swap();
         }
         if step % 6000 == 5999 {
-            moments.push((turning.tree.clone(), model.clone()));
+            kept_versions.push((versions.tree.clone(), model.clone()));
         }
     }
-    for (tree, model) in &moments {
-        sound(&tree.root, None, None);
+    for (tree, model) in &kept_versions {
+        check_invariants(&tree.root, None, None);
         assert_eq!(tree.len(), model.len());
-        agree(&tree.range(None, None), &model.iter()).unwrap();
+        assert_same(&tree.range(None, None), &model.iter()).unwrap();
         assert!(model.iter().all(|(key, value)| tree.get(key) == Some(value)));
     }
 }

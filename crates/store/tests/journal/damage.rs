@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bine_store::disk::{Fault, Folder, SimulatedFolder};
 use bine_store::journal::{
-    Error, FileJournal, Journal, RecoveryEvent, Opened, Options, Repair, check, repair,
+    Error, FileJournal, Journal, Opened, Options, RecoveryEvent, Repair, check, repair,
 };
 
 use crate::random::Random;
@@ -15,7 +15,9 @@ const ALL: u64 = 120;
 
 #[test]
 fn detects_and_repairs_flipped_bits() {
-    let (mut survived, mut refused, mut partly) = (0, 0, 0);
+    let mut survived = 0;
+    let mut refused = 0;
+    let mut partly = 0;
     for seed in 0..600 {
         let mut random = Random(seed);
         let folder = store(seed % 2 == 0);

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use bine_store::disk::{File, Folder, Lock, SimulatedFolder};
-use bine_store::journal::{FileJournal, Journal, RecoveryEvent, Options};
+use bine_store::journal::{FileJournal, Journal, Options, RecoveryEvent};
 
 const DOCUMENT: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/journal.md"));

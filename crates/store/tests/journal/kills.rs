@@ -8,20 +8,20 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use bine_store::disk::RealFolder;
-use bine_store::journal::{Error, FileJournal, Journal, RecoveryEvent, Options};
+use bine_store::journal::{Error, FileJournal, Journal, Options, RecoveryEvent};
 
 use crate::random::Random;
 use crate::scratch::Scratch;
 
 const KILLS: u64 = 50;
 /// The environment variable that marks a process to be killed; it holds the folder.
-const PLACE: &str = "BINE_KILLS_FOLDER";
+const FOLDER_VARIABLE: &str = "BINE_KILLS_FOLDER";
 /// Small segments, so that kills also hit their creation.
 const SEGMENT: Options = Options { segment: 16 * 1024 };
 
 #[test]
 fn keeps_acknowledged_records_after_a_kill() {
-    if let Ok(folder) = std::env::var(PLACE) {
+    if let Ok(folder) = std::env::var(FOLDER_VARIABLE) {
         return write_until_killed(Path::new(&folder));
     }
     let kills = std::env::var("BINE_KILLS").ok().and_then(|text| text.parse().ok());
@@ -33,14 +33,15 @@ fn keeps_acknowledged_records_after_a_kill() {
         let mut child = Killed(own_process(&scratch.0));
         let mut lines = BufReader::new(child.0.stdout.take().expect("it is piped")).lines();
         let mut acknowledged = last;
-        let mut told = lines.by_ref().map_while(Result::ok).filter_map(|line| number(&line));
+        let mut acknowledgments =
+            lines.by_ref().map_while(Result::ok).filter_map(|line| number(&line));
         // Kill after a random number of acknowledgments.
         for _ in 0..=random.below(40) {
-            acknowledged = told.next().expect("it writes until it is killed");
+            acknowledged = acknowledgments.next().expect("it writes until it is killed");
         }
         drop(child);
         // Acknowledgments that it printed before it died.
-        acknowledged = told.last().unwrap_or(acknowledged);
+        acknowledged = acknowledgments.last().unwrap_or(acknowledged);
         let (opened, found) = open(&scratch.0).expect("a kill damages nothing");
         torn += opened.1;
         last = found;
@@ -100,7 +101,9 @@ fn open(folder: &Path) -> Result<Open, Error> {
     let folder = Arc::new(RealFolder::open(folder).expect("it can be made"));
     let opened = FileJournal::open(folder, SEGMENT, &mut |loaded| {
         match loaded {
-            RecoveryEvent::Block(block) => last = u64::from_le_bytes(block.try_into().expect("8 bytes")),
+            RecoveryEvent::Block(block) => {
+                last = u64::from_le_bytes(block.try_into().expect("8 bytes"))
+            }
             RecoveryEvent::Record(sequence, bytes) => {
                 assert_eq!((sequence, bytes), (last + 1, &record(sequence)[..]));
                 last = sequence;
@@ -126,7 +129,7 @@ fn number(line: &str) -> Option<u64> {
 fn own_process(folder: &Path) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this test is a program"));
     command.args(["--exact", "kills::keeps_acknowledged_records_after_a_kill"]);
-    command.arg("--nocapture").env(PLACE, folder).stdout(Stdio::piped());
+    command.arg("--nocapture").env(FOLDER_VARIABLE, folder).stdout(Stdio::piped());
     command.spawn().expect("this test can be started again")
 }
 

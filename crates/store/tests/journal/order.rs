@@ -11,11 +11,11 @@ use bine_store::journal::{Error, FileJournal, Journal, Options};
 use crate::scratch::Scratch;
 
 /// The environment variable that marks a traced process of this test; it holds the folder.
-const PLACE: &str = "BINE_ORDER_FOLDER";
+const FOLDER_VARIABLE: &str = "BINE_ORDER_FOLDER";
 
 #[test]
 fn syncs_data_before_names_and_names_before_acknowledging() {
-    if let Ok(folder) = std::env::var(PLACE) {
+    if let Ok(folder) = std::env::var(FOLDER_VARIABLE) {
         return write_each_kind_of_file(Path::new(&folder));
     }
     let test = "syncs_data_before_names_and_names_before_acknowledging";
@@ -44,7 +44,7 @@ fn syncs_data_before_names_and_names_before_acknowledging() {
 
 #[test]
 fn never_syncs_again_after_a_failure() {
-    if let Ok(folder) = std::env::var(PLACE) {
+    if let Ok(folder) = std::env::var(FOLDER_VARIABLE) {
         let mut journal = open(Path::new(&folder));
         assert_eq!(write(&mut journal).ok(), Some(1));
         for _ in 0..3 {
@@ -61,7 +61,7 @@ fn never_syncs_again_after_a_failure() {
 
 #[test]
 fn retries_a_segment_with_the_next_group() {
-    if let Ok(folder) = std::env::var(PLACE) {
+    if let Ok(folder) = std::env::var(FOLDER_VARIABLE) {
         let mut journal = open(Path::new(&folder));
         let error = write(&mut journal).expect_err("there is no room");
         assert!(matches!(error, Error::Full { .. }), "{error}");
@@ -85,7 +85,7 @@ fn watch(test: &str, expressions: &[&str]) -> Option<Vec<String>> {
         command.args(["-e", expression]);
     }
     command.arg(std::env::current_exe().expect("this test is a program"));
-    command.args(["--exact", &format!("order::{test}")]).env(PLACE, &scratch.0);
+    command.args(["--exact", &format!("order::{test}")]).env(FOLDER_VARIABLE, &scratch.0);
     let output = match command.output() {
         Ok(output) => output,
         Err(error) => {
@@ -98,8 +98,8 @@ fn watch(test: &str, expressions: &[&str]) -> Option<Vec<String>> {
         println!("skipped: strace may not watch: {text}");
         return None;
     }
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{told}\n{text}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{stdout}\n{text}");
     let folder = scratch.0.display().to_string();
     Some(text.lines().filter_map(|line| call(line, &folder)).collect())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bine_store::disk::{Fault, Folder, SimulatedFolder};
-use bine_store::journal::{Error, FileJournal, Journal, RecoveryEvent, Opened, Options, Warning};
+use bine_store::journal::{Error, FileJournal, Journal, Opened, Options, RecoveryEvent, Warning};
 
 #[test]
 fn rejects_groups_on_a_full_disk_and_resumes() {
@@ -231,7 +231,10 @@ fn open(folder: &SimulatedFolder) -> Opened {
     load(folder, &mut |_| {}).expect("nothing is damaged")
 }
 
-fn load(folder: &SimulatedFolder, receive: &mut dyn FnMut(RecoveryEvent<'_>)) -> Result<Opened, Error> {
+fn load(
+    folder: &SimulatedFolder,
+    receive: &mut dyn FnMut(RecoveryEvent<'_>),
+) -> Result<Opened, Error> {
     let shared = Arc::new(folder.clone());
     FileJournal::open(shared, SMALL, &mut |loaded| {
         receive(loaded);

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use bine_store::disk::{Fault, SimulatedFolder};
-use bine_store::journal::{Error, FileJournal, Journal, RecoveryEvent, Options, SnapshotWriter, Warning};
+use bine_store::journal::{
+    Error, FileJournal, Journal, Options, RecoveryEvent, SnapshotWriter, Warning,
+};
 
 use crate::random::Random;
 
@@ -21,24 +23,24 @@ fn acknowledged_records_survive_any_end() {
     };
     let first = number("BINE_SIMULATED_SEED", 1);
     let runs = number("BINE_SIMULATED_RUNS", RUNS);
-    let mut seen = Seen::default();
+    let mut counts = EventCounts::default();
     for seed in first..first + runs {
         let Ok(one) = std::panic::catch_unwind(|| Run::new(seed).go()) else {
             panic!("failed; to repeat: BINE_SIMULATED_SEED={seed} BINE_SIMULATED_RUNS=1");
         };
-        seen.add(&one);
+        counts.add(&one);
     }
-    println!("{runs} runs: {seen:?}");
+    println!("{runs} runs: {counts:?}");
     if runs >= RUNS {
-        let Seen { ends, torn, full, broken, snapshots, compactions, later } = seen;
+        let EventCounts { ends, torn, full, broken, snapshots, compactions, later } = counts;
         let all = [ends, torn, full, broken, snapshots, compactions, later];
-        assert!(all.iter().all(|count| *count > runs / 100), "{seen:?}");
+        assert!(all.iter().all(|count| *count > runs / 100), "{counts:?}");
     }
 }
 
 /// Counts events, so that a test without effect is noticed.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct EventCounts {
     /// Power losses, kills and closes.
     ends: u64,
     torn: u64,
@@ -50,7 +52,7 @@ struct Seen {
     later: u64,
 }
 
-impl Seen {
+impl EventCounts {
     fn add(&mut self, other: &Self) {
         self.ends += other.ends;
         self.torn += other.torn;
@@ -74,7 +76,7 @@ struct Run {
     written: usize,
     /// The valid numbers of found records: the ends of groups.
     ends: Vec<usize>,
-    seen: Seen,
+    counts: EventCounts,
 }
 
 impl Run {
@@ -86,11 +88,11 @@ impl Run {
             durable: 0,
             written: 0,
             ends: Vec::new(),
-            seen: Seen::default(),
+            counts: EventCounts::default(),
         }
     }
 
-    fn go(mut self) -> Seen {
+    fn go(mut self) -> EventCounts {
         for _ in 0..2 + self.random.below(4) {
             self.folder.set_room(if self.random.below(4) == 0 { 6_000 } else { 1 << 20 });
             if self.random.below(2) == 0 {
@@ -98,7 +100,7 @@ impl Run {
             }
             let opened = self.open();
             match opened {
-                Ok(mut journal) => self.live(&mut journal),
+                Ok(mut journal) => self.use_journal(&mut journal),
                 // A start may fail only while the disk fails.
                 Err(error) => assert!(!matches!(error, Error::Damaged(_)), "{error}"),
             }
@@ -107,7 +109,7 @@ impl Run {
             drop(self.open().expect("a start after the end of a process or of the power"));
             self.folder.revive();
         }
-        self.seen
+        self.counts
     }
 
     fn plan_faults(&mut self) {
@@ -150,7 +152,7 @@ impl Run {
         assert_eq!(opened.last, found.len() as u64);
         for warning in &opened.warnings {
             match warning {
-                Warning::Torn(_) => self.seen.torn += 1,
+                Warning::Torn(_) => self.counts.torn += 1,
                 // The process ended during its write.
                 Warning::Mark { .. } => {}
                 Warning::Snapshot { .. } => panic!("{warning}"),
@@ -161,7 +163,7 @@ impl Run {
         assert_eq!(found, self.records[..found.len()]);
         let is_whole = found.len() == self.durable || self.ends.contains(&found.len());
         assert!(is_whole, "{} are found, and {:?} are ends of groups", found.len(), self.ends);
-        self.seen.later += u64::from(found.len() > self.durable);
+        self.counts.later += u64::from(found.len() > self.durable);
         // The start has reported these records, so they count as durable now.
         self.records = found;
         self.durable = self.records.len();
@@ -170,7 +172,7 @@ impl Run {
         Ok(opened.journal)
     }
 
-    fn live(&mut self, journal: &mut FileJournal) {
+    fn use_journal(&mut self, journal: &mut FileJournal) {
         let mut unfinished: Vec<Box<dyn SnapshotWriter>> = Vec::new();
         for _ in 0..self.random.below(40) {
             let alive = match self.random.below(20) {
@@ -187,7 +189,7 @@ impl Run {
                 _ => self.write(journal),
             };
             if !alive {
-                self.seen.broken += 1;
+                self.counts.broken += 1;
                 let refused = [journal.append(b"x").is_err(), journal.write(true).is_err()];
                 assert_eq!(refused, [true, true], "a broken journal goes on");
                 break;
@@ -225,7 +227,7 @@ impl Run {
                 true
             }
             Err(Error::Full { .. }) => {
-                self.seen.full += 1;
+                self.counts.full += 1;
                 self.records.truncate(before);
                 true
             }
@@ -288,9 +290,9 @@ impl Run {
             return true;
         }
         if writer.finish().is_ok() {
-            self.seen.snapshots += 1;
+            self.counts.snapshots += 1;
             if self.random.below(2) == 0 && journal.compact(last as u64).is_ok() {
-                self.seen.compactions += 1;
+                self.counts.compactions += 1;
             }
         }
         true
@@ -298,7 +300,7 @@ impl Run {
 
     /// Ends the process, with or without a power failure.
     fn end(&mut self) {
-        self.seen.ends += 1;
+        self.counts.ends += 1;
         if self.random.below(2) == 0 {
             self.folder.lose_power();
         } else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bine_store::disk::{Folder, SimulatedFolder};
 use bine_store::journal::{
-    Error, FileJournal, Journal, RecoveryEvent, Opened, Options, Warning, check, repair,
+    Error, FileJournal, Journal, Opened, Options, RecoveryEvent, Warning, check, repair,
 };
 
 use crate::random::Random;
@@ -23,7 +23,9 @@ enum Loss {
 
 #[test]
 fn refuses_a_journal_that_lost_synced_records() {
-    let (mut refused, mut opened_short, mut nothing_lost) = (0, 0, 0);
+    let mut refused = 0;
+    let mut opened_short = 0;
+    let mut nothing_lost = 0;
     for seed in 0..600 {
         let mut random = Random(seed);
         let folder = SimulatedFolder::new(seed, 1 << 20);

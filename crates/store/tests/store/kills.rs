@@ -18,7 +18,7 @@ use crate::tables::{self, Message, User};
 
 const KILLS: u64 = 50;
 /// The environment variable that marks a process to be killed; it holds the folder.
-const PLACE: &str = "BINE_KILLS_FOLDER";
+const FOLDER_VARIABLE: &str = "BINE_KILLS_FOLDER";
 const WRITERS: u8 = 4;
 /// The number of messages that each writer keeps.
 const KEPT: i64 = 5;
@@ -27,7 +27,7 @@ const MAX_FILES: usize = 100;
 
 #[test]
 fn keeps_acknowledged_changes_after_a_kill() {
-    if let Ok(folder) = std::env::var(PLACE) {
+    if let Ok(folder) = std::env::var(FOLDER_VARIABLE) {
         return write_until_killed(&open(Path::new(&folder)));
     }
     let kills = std::env::var("BINE_KILLS").ok().and_then(|text| text.parse().ok());
@@ -43,7 +43,7 @@ fn keeps_acknowledged_changes_after_a_kill() {
         }
         child.kill();
         // Includes acknowledgments that it printed before it died.
-        for (writer, number) in std::mem::take(&mut child.told) {
+        for (writer, number) in std::mem::take(&mut child.acknowledged) {
             let before = last.insert(writer, number);
             assert!(before < Some(number), "numbers go on where they were");
         }
@@ -77,9 +77,9 @@ fn write_until_killed(store: &Store) {
                 for number in next.. {
                     store.change(|change| make(change, writer, number)).wait().unwrap();
                     // The test harness has already printed on this line.
-                    let told = format!("\nacknowledged {writer} {number}\n");
+                    let acknowledged = format!("\nacknowledged {writer} {number}\n");
                     let mut out = std::io::stdout().lock();
-                    if out.write_all(told.as_bytes()).and_then(|()| out.flush()).is_err() {
+                    if out.write_all(acknowledged.as_bytes()).and_then(|()| out.flush()).is_err() {
                         return;
                     }
                 }
@@ -147,23 +147,20 @@ struct Killed {
     child: Child,
     lines: BufReader<ChildStdout>,
     /// The last number of each writer.
-    told: BTreeMap<u8, i64>,
+    acknowledged: BTreeMap<u8, i64>,
 }
 
 impl Killed {
     fn start(folder: &Path) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("this test is a program"));
         command
-            .args([
-                "--exact",
-                "kills::keeps_acknowledged_changes_after_a_kill",
-            ])
+            .args(["--exact", "kills::keeps_acknowledged_changes_after_a_kill"])
             .arg("--nocapture")
-            .env(PLACE, folder)
+            .env(FOLDER_VARIABLE, folder)
             .stdout(Stdio::piped());
         let mut child = command.spawn().expect("this test can be started again");
         let lines = BufReader::new(child.stdout.take().expect("it is piped"));
-        Self { child, lines, told: BTreeMap::new() }
+        Self { child, lines, acknowledged: BTreeMap::new() }
     }
 
     /// Waits for the next acknowledgment; `None` if the process has ended.
@@ -177,7 +174,7 @@ impl Killed {
             let words: Vec<&str> = line.split_whitespace().collect();
             let ["acknowledged", writer, number] = words[..] else { continue };
             let (writer, number) = (writer.parse().ok()?, number.parse().ok()?);
-            self.told.insert(writer, number);
+            self.acknowledged.insert(writer, number);
             return Some(());
         }
     }

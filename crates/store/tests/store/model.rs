@@ -38,7 +38,7 @@ pub(crate) enum Query {
 
 /// An operation on one row.
 #[derive(Clone, Debug)]
-pub(crate) enum Deed {
+pub(crate) enum Operation {
     AddUser(User),
     AddMessage(Message),
     SetUser(User),
@@ -61,38 +61,38 @@ impl Query {
     /// Runs the query on the tables.
     pub(crate) fn ask(&self, now: &Snapshot) -> String {
         match self {
-            Self::User(id) => told(now.get(*id)),
-            Self::Message(id) => told(now.get(*id)),
-            Self::NewestUsers(count) => told(now.newest::<User>(*count)),
-            Self::Messages => told(now.all::<Message>()),
-            Self::Count => told([now.count::<User>()]),
-            Self::Name(name) => told(now.one(User::BY_NAME, name)),
-            Self::Age(age) => told(now.find(User::BY_AGE_NAME, (*age,))),
-            Self::AgeName(age, name) => told(now.find(User::BY_AGE_NAME, (*age, name))),
+            Self::User(id) => format_rows(now.get(*id)),
+            Self::Message(id) => format_rows(now.get(*id)),
+            Self::NewestUsers(count) => format_rows(now.newest::<User>(*count)),
+            Self::Messages => format_rows(now.all::<Message>()),
+            Self::Count => format_rows([now.count::<User>()]),
+            Self::Name(name) => format_rows(now.one(User::BY_NAME, name)),
+            Self::Age(age) => format_rows(now.find(User::BY_AGE_NAME, (*age,))),
+            Self::AgeName(age, name) => format_rows(now.find(User::BY_AGE_NAME, (*age, name))),
             Self::Ages(from, until) => {
                 let bounds = (from.map(|age| (age,)), until.map(|age| (age,)));
-                told(now.range(User::BY_AGE_NAME, bounds))
+                format_rows(now.range(User::BY_AGE_NAME, bounds))
             }
             Self::FirstNames(from, count) => {
-                told(now.range(User::BY_NAME, from.as_str()..).take(*count))
+                format_rows(now.range(User::BY_NAME, from.as_str()..).take(*count))
             }
             Self::LastNames(until, count) => {
-                told(now.range(User::BY_NAME, ..=until.as_str()).rev().take(*count))
+                format_rows(now.range(User::BY_NAME, ..=until.as_str()).rev().take(*count))
             }
-            Self::Author(author) => told(now.find(Message::BY_AUTHOR_SCORE, (*author,))),
+            Self::Author(author) => format_rows(now.find(Message::BY_AUTHOR_SCORE, (*author,))),
             Self::AuthorScores(author, from, until) => {
                 let range = (*author, *from)..(*author, *until);
-                told(now.range(Message::BY_AUTHOR_SCORE, range))
+                format_rows(now.range(Message::BY_AUTHOR_SCORE, range))
             }
-            Self::Subject(subject) => told(now.find(Message::BY_SUBJECT_SCORE, (*subject,))),
+            Self::Subject(subject) => format_rows(now.find(Message::BY_SUBJECT_SCORE, (*subject,))),
             Self::SubjectScore(subject, score) => {
-                told(now.find(Message::BY_SUBJECT_SCORE, (*subject, *score)))
+                format_rows(now.find(Message::BY_SUBJECT_SCORE, (*subject, *score)))
             }
         }
     }
 
     /// A random query.
-    pub(crate) fn draw(pool: &Pool, random: &mut Random) -> Self {
+    pub(crate) fn draw(pool: &IdPool, random: &mut Random) -> Self {
         match random.below(15) {
             0 => Self::User(pool.user(random)),
             1 => Self::Message(pool.message(random)),
@@ -116,9 +116,9 @@ impl Query {
     }
 }
 
-impl Deed {
+impl Operation {
     /// Runs the operation in a transaction.
-    pub(crate) fn make(&self, change: &mut Transaction) -> Outcome {
+    pub(crate) fn apply_to(&self, change: &mut Transaction) -> Outcome {
         let added = match self {
             Self::AddUser(user) => change.insert(user.clone()).map(Id::row),
             Self::AddMessage(message) => change.insert(message.clone()).map(Id::row),
@@ -134,7 +134,7 @@ impl Deed {
     }
 
     /// A random operation, which may fail.
-    pub(crate) fn draw(pool: &Pool, random: &mut Random) -> Self {
+    pub(crate) fn draw(pool: &IdPool, random: &mut Random) -> Self {
         match random.below(12) {
             0 | 1 => Self::AddUser(User::new(&name(random), few(random))),
             2 | 3 => Self::AddMessage(message(Id::new(), pool, random)),
@@ -163,17 +163,17 @@ fn removed(outcome: Result<bool, Error>) -> Outcome {
 
 /// Existing and former ids. Operations draw from few of them, so that transactions conflict.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Pool {
+pub(crate) struct IdPool {
     users: Vec<Id<User>>,
     messages: Vec<Id<Message>>,
 }
 
-impl Pool {
+impl IdPool {
     /// Adds the id of an inserted row.
-    pub(crate) fn learn(&mut self, deed: &Deed, outcome: &Outcome) {
+    pub(crate) fn learn(&mut self, operation: &Operation, outcome: &Outcome) {
         let Outcome::Added(id) = outcome else { return };
-        match deed {
-            Deed::AddUser(_) => self.users.push(Id::of(*id)),
+        match operation {
+            Operation::AddUser(_) => self.users.push(Id::of(*id)),
             _ => self.messages.push(Id::of(*id)),
         }
     }
@@ -194,7 +194,7 @@ fn recent<T>(ids: &[Id<T>], random: &mut Random) -> Id<T> {
     ids.iter().rev().nth(back).copied().unwrap_or_else(|| Id::of(RowId::from_number(7)))
 }
 
-fn message(id: Id<Message>, pool: &Pool, random: &mut Random) -> Message {
+fn message(id: Id<Message>, pool: &IdPool, random: &mut Random) -> Message {
     let parent = (random.below(3) == 0).then(|| pool.message(random));
     let author = pool.user(random);
     Message { id, author, parent, subject: few(random), score: score(random) }
@@ -268,33 +268,37 @@ impl Model {
         let by_subject =
             || self.messages_by(|message| (message.subject, message.score)).into_iter();
         match query {
-            Query::User(id) => told(self.users.get(&id.row())),
-            Query::Message(id) => told(self.messages.get(&id.row())),
-            Query::NewestUsers(count) => told(self.users.values().rev().take(*count)),
-            Query::Messages => told(self.messages.values()),
-            Query::Count => told([self.users.len()]),
-            Query::Name(name) => told(by_name().find(|user| user.name == *name)),
-            Query::Age(age) => told(by_age().filter(|user| user.age == *age)),
+            Query::User(id) => format_rows(self.users.get(&id.row())),
+            Query::Message(id) => format_rows(self.messages.get(&id.row())),
+            Query::NewestUsers(count) => format_rows(self.users.values().rev().take(*count)),
+            Query::Messages => format_rows(self.messages.values()),
+            Query::Count => format_rows([self.users.len()]),
+            Query::Name(name) => format_rows(by_name().find(|user| user.name == *name)),
+            Query::Age(age) => format_rows(by_age().filter(|user| user.age == *age)),
             Query::AgeName(age, name) => {
-                told(by_age().filter(|user| user.age == *age && user.name == *name))
+                format_rows(by_age().filter(|user| user.age == *age && user.name == *name))
             }
             Query::Ages(from, until) => {
-                told(by_age().filter(|user| (*from, *until).contains(&user.age)))
+                format_rows(by_age().filter(|user| (*from, *until).contains(&user.age)))
             }
             Query::FirstNames(from, count) => {
-                told(by_name().filter(|user| user.name >= *from).take(*count))
+                format_rows(by_name().filter(|user| user.name >= *from).take(*count))
             }
             Query::LastNames(until, count) => {
-                told(by_name().filter(|user| user.name <= *until).rev().take(*count))
+                format_rows(by_name().filter(|user| user.name <= *until).rev().take(*count))
             }
-            Query::Author(author) => told(by_author().filter(|message| message.author == *author)),
-            Query::AuthorScores(author, from, until) => told(by_author().filter(|message| {
-                message.author == *author && (*from..*until).contains(&message.score)
-            })),
+            Query::Author(author) => {
+                format_rows(by_author().filter(|message| message.author == *author))
+            }
+            Query::AuthorScores(author, from, until) => {
+                format_rows(by_author().filter(|message| {
+                    message.author == *author && (*from..*until).contains(&message.score)
+                }))
+            }
             Query::Subject(subject) => {
-                told(by_subject().filter(|message| message.subject == *subject))
+                format_rows(by_subject().filter(|message| message.subject == *subject))
             }
-            Query::SubjectScore(subject, score) => told(
+            Query::SubjectScore(subject, score) => format_rows(
                 by_subject()
                     .filter(|message| message.subject == *subject && message.score == *score),
             ),
@@ -302,62 +306,64 @@ impl Model {
     }
 
     /// Applies an operation and returns the expected outcome. Ids are taken from `given`.
-    pub(crate) fn make(&mut self, deed: &Deed, given: &Outcome) -> Outcome {
+    pub(crate) fn apply(&mut self, operation: &Operation, given: &Outcome) -> Outcome {
         let id = if let Outcome::Added(id) = given { *id } else { RowId::default() };
-        let refusal = match deed {
-            Deed::AddUser(user) => self.refuse_user(RowId::default(), user),
-            Deed::AddMessage(message) => self.refuse_message(RowId::default(), message),
-            Deed::SetUser(user) => {
+        let refusal = match operation {
+            Operation::AddUser(user) => self.refuse_user(RowId::default(), user),
+            Operation::AddMessage(message) => self.refuse_message(RowId::default(), message),
+            Operation::SetUser(user) => {
                 let id = user.id.row();
                 missing(&self.users, id).or_else(|| self.refuse_user(id, user))
             }
-            Deed::SetMessage(message) => {
+            Operation::SetMessage(message) => {
                 let id = message.id.row();
                 missing(&self.messages, id).or_else(|| self.refuse_message(id, message))
             }
-            Deed::RemoveUser(id) => {
-                let is_named = self.messages.values().any(|message| message.author == *id);
-                (is_named && self.users.contains_key(&id.row())).then(still_named)
+            Operation::RemoveUser(id) => {
+                let is_referenced = self.messages.values().any(|message| message.author == *id);
+                (is_referenced && self.users.contains_key(&id.row())).then(still_referenced)
             }
-            Deed::RemoveMessage(id) => {
+            Operation::RemoveMessage(id) => {
                 let names = |message: &Message| message.parent == Some(*id) && message.id != *id;
-                let is_named = self.messages.values().any(names);
-                (is_named && self.messages.contains_key(&id.row())).then(still_named)
+                let is_referenced = self.messages.values().any(names);
+                (is_referenced && self.messages.contains_key(&id.row())).then(still_referenced)
             }
         };
         if let Some(error) = refusal {
             return Outcome::Refused(error);
         }
-        let is_removed = match deed {
-            Deed::AddUser(user) => {
+        let is_removed = match operation {
+            Operation::AddUser(user) => {
                 self.users.insert(id, User { id: Id::of(id), ..user.clone() });
                 return Outcome::Added(id);
             }
-            Deed::AddMessage(message) => {
+            Operation::AddMessage(message) => {
                 self.messages.insert(id, Message { id: Id::of(id), ..message.clone() });
                 return Outcome::Added(id);
             }
-            Deed::SetUser(user) => {
+            Operation::SetUser(user) => {
                 self.users.insert(user.id.row(), user.clone());
                 return Outcome::Set;
             }
-            Deed::SetMessage(message) => {
+            Operation::SetMessage(message) => {
                 self.messages.insert(message.id.row(), message.clone());
                 return Outcome::Set;
             }
-            Deed::RemoveUser(id) => self.users.remove(&id.row()).is_some(),
-            Deed::RemoveMessage(id) => self.messages.remove(&id.row()).is_some(),
+            Operation::RemoveUser(id) => self.users.remove(&id.row()).is_some(),
+            Operation::RemoveMessage(id) => self.messages.remove(&id.row()).is_some(),
         };
         if is_removed { Outcome::Removed } else { Outcome::NothingToRemove }
     }
 
     fn refuse_user(&self, own: RowId, user: &User) -> Option<Error> {
-        let is_taken = self.users.iter().any(|(id, other)| *id != own && other.name == user.name);
-        is_taken.then(|| Error::Duplicate { table: "user".into(), columns: vec!["name".into()] })
+        let is_duplicate =
+            self.users.iter().any(|(id, other)| *id != own && other.name == user.name);
+        is_duplicate
+            .then(|| Error::Duplicate { table: "user".into(), columns: vec!["name".into()] })
     }
 
     fn refuse_message(&self, own: RowId, message: &Message) -> Option<Error> {
-        let is_taken = |(id, other): (&RowId, &Message)| {
+        let is_duplicate = |(id, other): (&RowId, &Message)| {
             let key = (message.subject, message.score);
             *id != own && message.subject.is_some() && (other.subject, other.score) == key
         };
@@ -369,7 +375,7 @@ impl Model {
             .or_else(|| {
                 let columns = vec!["subject".into(), "score".into()];
                 let taken = Error::Duplicate { table: "message".into(), columns };
-                self.messages.iter().any(is_taken).then_some(taken)
+                self.messages.iter().any(is_duplicate).then_some(taken)
             })
     }
 
@@ -398,10 +404,10 @@ fn missing<T: Table>(rows: &BTreeMap<RowId, T>, id: RowId) -> Option<Error> {
     (!rows.contains_key(&id)).then(|| Error::NoSuchRow { table: T::NAME.into(), id })
 }
 
-fn still_named() -> Error {
+fn still_referenced() -> Error {
     Error::StillReferenced { by: "message".into() }
 }
 
-fn told<R: Debug>(rows: impl IntoIterator<Item = R>) -> String {
+fn format_rows<R: Debug>(rows: impl IntoIterator<Item = R>) -> String {
     format!("{:?}", rows.into_iter().collect::<Vec<R>>())
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 
 use bine_store::{Error, Id, ReadSet, Store};
 
-use crate::model::{Deed, Outcome, Pool, Query};
+use crate::model::{IdPool, Operation, Outcome, Query};
 use crate::random::Random;
 use crate::tables::{self, Receipt};
 
@@ -18,30 +18,30 @@ const VIEWS: u64 = 30;
 /// A view: one or several queries, or an attempted operation with its outcome.
 #[derive(Debug)]
 enum View {
-    Asked(Vec<Query>),
-    Tried(Deed),
+    Queries(Vec<Query>),
+    Attempt(Operation),
 }
 
 impl View {
-    fn draw(pool: &Pool, random: &mut Random) -> Self {
+    fn draw(pool: &IdPool, random: &mut Random) -> Self {
         match random.below(6) {
-            0 => Self::Tried(Deed::draw(pool, random)),
-            1 => Self::Asked((0..4).map(|_| Query::draw(pool, random)).collect()),
-            _ => Self::Asked(vec![Query::draw(pool, random)]),
+            0 => Self::Attempt(Operation::draw(pool, random)),
+            1 => Self::Queries((0..4).map(|_| Query::draw(pool, random)).collect()),
+            _ => Self::Queries(vec![Query::draw(pool, random)]),
         }
     }
 
     /// The view's current result and read set.
     fn look(&self, store: &Store) -> (String, ReadSet) {
         match self {
-            Self::Asked(queries) => {
+            Self::Queries(queries) => {
                 let now = store.read();
                 let answers: Vec<String> = queries.iter().map(|query| query.ask(&now)).collect();
                 (answers.join("\n"), now.reads())
             }
-            Self::Tried(deed) => {
+            Self::Attempt(operation) => {
                 let mut change = store.begin();
-                let outcome = match deed.make(&mut change) {
+                let outcome = match operation.apply_to(&mut change) {
                     // Each attempt gets a new id.
                     Outcome::Added(_) => Outcome::Set,
                     outcome => outcome,
@@ -53,9 +53,9 @@ impl View {
 
     fn kind(&self) -> String {
         let kind = match self {
-            Self::Tried(_) => return "a change".to_owned(),
-            Self::Asked(queries) if queries.len() > 1 => return "four questions".to_owned(),
-            Self::Asked(queries) => format!("{:?}", queries[0]),
+            Self::Attempt(_) => return "a change".to_owned(),
+            Self::Queries(queries) if queries.len() > 1 => return "four questions".to_owned(),
+            Self::Queries(queries) => format!("{:?}", queries[0]),
         };
         kind.split('(').next().unwrap_or_default().to_owned()
     }
@@ -67,46 +67,46 @@ struct Count {
     changed: u64,
     unchanged: u64,
     /// Commits that affected the read set without changing the result.
-    needless: u64,
+    false_positives: u64,
 }
 
 #[test]
 fn read_sets_catch_every_change_with_few_false_positives() {
     let commits = std::env::var("BINE_COMMITS").ok().and_then(|text| text.parse().ok());
     let store = Store::in_memory(tables::options()).unwrap();
-    let (tell, told) = mpsc::channel();
-    store.observe(move |changes| tell.send(Arc::clone(changes)).unwrap());
+    let (sender, receiver) = mpsc::channel();
+    store.observe(move |changes| sender.send(Arc::clone(changes)).unwrap());
     let mut random = Random(1);
-    let mut pool = Pool::default();
+    let mut pool = IdPool::default();
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     for _ in 0..commits.unwrap_or(COMMITS) {
         let views: Vec<View> = (0..VIEWS).map(|_| View::draw(&pool, &mut random)).collect();
         let before: Vec<(String, ReadSet)> = views.iter().map(|view| view.look(&store)).collect();
         commit(&store, &mut pool, &mut random);
-        let changes = told.recv().unwrap();
+        let changes = receiver.recv().unwrap();
         for (view, (shown, reads)) in views.iter().zip(before) {
             let is_changed = view.look(&store).0 != shown;
-            let is_told = reads.is_touched_by(&changes);
+            let is_affected = reads.is_touched_by(&changes);
             assert!(
-                is_told || !is_changed,
+                is_affected || !is_changed,
                 "{view:?} showed {shown}, and was not told of {changes:?}"
             );
             let count = counts.entry(view.kind()).or_default();
             count.changed += u64::from(is_changed);
             count.unchanged += u64::from(!is_changed);
-            count.needless += u64::from(is_told && !is_changed);
+            count.false_positives += u64::from(is_affected && !is_changed);
         }
     }
-    let (mut all, mut needless) = (0, 0);
+    let (mut all, mut false_positives) = (0, 0);
     for (kind, count) in &counts {
-        let Count { changed, unchanged, needless: own } = count;
+        let Count { changed, unchanged, false_positives: own } = count;
         let share = percent(*own, *unchanged);
         println!("{kind}: {changed} changed, {unchanged} not, of these {own} told ({share:.1} %)");
         assert!(*changed > 0, "no commit has changed {kind}");
-        (all, needless) = (all + unchanged, needless + own);
+        (all, false_positives) = (all + unchanged, false_positives + own);
     }
-    let share = percent(needless, all);
-    println!("all: {needless} of {all} told needlessly ({share:.1} %)");
+    let share = percent(false_positives, all);
+    println!("all: {false_positives} of {all} told needlessly ({share:.1} %)");
     assert!(share < 12.0, "{share} % of what does not matter is told");
 }
 
@@ -115,13 +115,13 @@ fn percent(part: u64, of: u64) -> f64 {
 }
 
 /// Commits a few random operations.
-fn commit(store: &Store, pool: &mut Pool, random: &mut Random) {
+fn commit(store: &Store, pool: &mut IdPool, random: &mut Random) {
     let mut change = store.begin();
     let mut left = 1 + random.below(3);
     while left > 0 {
-        let deed = Deed::draw(pool, random);
-        let outcome = deed.make(&mut change);
-        pool.learn(&deed, &outcome);
+        let operation = Operation::draw(pool, random);
+        let outcome = operation.apply_to(&mut change);
+        pool.learn(&operation, &outcome);
         left -= u64::from(!matches!(outcome, Outcome::Refused(_) | Outcome::NothingToRemove));
     }
     store.commit(change).unwrap().wait().unwrap();
@@ -132,8 +132,8 @@ fn commit(store: &Store, pool: &mut Pool, random: &mut Random) {
 fn coarsens_large_read_sets_and_changes() {
     const MANY: u64 = 5000;
     let store = Store::in_memory(tables::options()).unwrap();
-    let (tell, told) = mpsc::channel();
-    store.observe(move |changes| tell.send(Arc::clone(changes)).unwrap());
+    let (sender, receiver) = mpsc::channel();
+    store.observe(move |changes| sender.send(Arc::clone(changes)).unwrap());
     let ids = store.change(|change| {
         let row = |number| Receipt { id: Id::new(), number };
         (0..MANY).map(|number| change.insert(row(number))).collect::<Result<Vec<_>, Error>>()
@@ -144,11 +144,11 @@ fn coarsens_large_read_sets_and_changes() {
     assert!(one.get(ids[0]).is_some() && nothing.get(Id::<Receipt>::new()).is_none());
     let many = store.read();
     assert!(ids.iter().all(|id| many.get(*id).is_some()));
-    let all = told.recv().unwrap();
+    let all = receiver.recv().unwrap();
     assert!(nothing.reads().is_touched_by(&all) && one.reads().is_touched_by(&all));
     let touched = |id| {
         store.update(id, |row: &mut Receipt| row.number += 1).wait().unwrap();
-        let changes = told.recv().unwrap();
+        let changes = receiver.recv().unwrap();
         [&nothing, &one, &many].map(|view| view.reads().is_touched_by(&changes))
     };
     assert_eq!(touched(ids[0]), [false, true, true]);

@@ -17,7 +17,7 @@ const SEGMENT: u64 = 64 << 10;
 
 #[test]
 fn keeps_acknowledged_changes_on_a_full_disk() {
-    let (mut owed, mut full_at_start) = (0, 0);
+    let (mut deferred, mut full_at_start) = (0, 0);
     for seed in 0..80 {
         let mut random = Random(seed);
         // On some disks even the table definitions do not fit.
@@ -25,7 +25,7 @@ fn keeps_acknowledged_changes_on_a_full_disk() {
         let disk = SimulatedFolder::new(seed, room);
         let mut names = Vec::new();
         let store = open(&disk);
-        owed += u64::from(store.stats().is_full);
+        deferred += u64::from(store.stats().is_full);
         fill(&store, &mut random, &mut names);
         assert!(store.stats().is_full && !store.stats().is_read_only, "seed {seed}");
         check(&store, &names);
@@ -59,7 +59,7 @@ fn keeps_acknowledged_changes_on_a_full_disk() {
         check(&store, &names);
         assert!(store.warnings().is_empty(), "seed {seed}: {:?}", store.warnings());
     }
-    assert!(owed > 5 && full_at_start > 50, "{owed} {full_at_start}");
+    assert!(deferred > 5 && full_at_start > 50, "{deferred} {full_at_start}");
 }
 
 #[test]
@@ -76,12 +76,12 @@ fn uses_the_last_blocks_of_a_disk_with_smaller_segments() {
 fn notifies_observers_once_per_change_of_disk_space() {
     let disk = SimulatedFolder::new(1, 10_000);
     let store = open(&disk);
-    let told = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
-    let own = Arc::clone(&told);
+    let calls = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let own = Arc::clone(&calls);
     store.observe_disk_space(move |is_full| {
         own[usize::from(is_full)].fetch_add(1, Ordering::Relaxed);
     });
-    let count = || [0, 1].map(|place: usize| told[place].load(Ordering::Relaxed));
+    let count = || [0, 1].map(|place: usize| calls[place].load(Ordering::Relaxed));
     let mut names = Vec::new();
     fill(&store, &mut Random(1), &mut names);
     assert_eq!(insert(&store, &mut names), Err(Error::Full));
@@ -97,22 +97,22 @@ fn notifies_observers_once_per_change_of_disk_space() {
 #[test]
 fn writes_deferred_records_first_and_once() {
     let disk = SimulatedFolder::new(1, 0);
-    let heard = Arc::new(Heard::default());
+    let recorded = Arc::new(RecordedExtension::default());
     let open = |disk: &SimulatedFolder| {
-        let options = options().extension(Arc::clone(&heard) as Arc<dyn Extension>);
+        let options = options().extension(Arc::clone(&recorded) as Arc<dyn Extension>);
         Store::in_folder(Arc::new(disk.process()), options, &mut |_, _| {}).expect("it can be read")
     };
     let store = open(&disk);
     let kept = store.append(b"a", Sync::Commit, drop).and_then(bine_store::Pending::wait);
     assert_eq!(kept, Err(Error::Full));
     for record in [b"a", b"b"] {
-        let own = Arc::clone(&heard);
+        let own = Arc::clone(&recorded);
         let then = move |sequence| own.0.lock().unwrap().push((sequence, record.to_vec()));
         store.append_deferred(record, then).expect("it is open");
     }
     // Record 1 holds the table definitions.
     let expected = vec![(2, b"a".to_vec()), (3, b"b".to_vec())];
-    assert_eq!(std::mem::take(&mut *heard.0.lock().unwrap()), expected);
+    assert_eq!(std::mem::take(&mut *recorded.0.lock().unwrap()), expected);
     assert_eq!(insert(&store, &mut Vec::new()), Err(Error::Full));
     disk.set_room(PLENTY);
     let mut names = Vec::new();
@@ -122,7 +122,7 @@ fn writes_deferred_records_first_and_once() {
     disk.lose_power();
     let store = open(&disk);
     check(&store, &names);
-    assert_eq!(*heard.0.lock().unwrap(), expected);
+    assert_eq!(*recorded.0.lock().unwrap(), expected);
     assert_eq!(store.read().sequence(), 4);
 }
 
@@ -181,9 +181,9 @@ fn options() -> Options {
 
 /// An extension that collects its records.
 #[derive(Default)]
-struct Heard(std::sync::Mutex<Vec<(u64, Vec<u8>)>>);
+struct RecordedExtension(std::sync::Mutex<Vec<(u64, Vec<u8>)>>);
 
-impl Extension for Heard {
+impl Extension for RecordedExtension {
     fn load_block(&self, _block: &[u8]) -> Result<(), String> {
         Ok(())
     }

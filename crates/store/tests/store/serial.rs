@@ -9,7 +9,7 @@ use std::thread;
 use bine_store::disk::{Fault, SimulatedFolder};
 use bine_store::{Changes, Error, Id, Pending, ReadSet, Store, Transaction};
 
-use crate::model::{Deed, Model, Outcome, Pool, Query};
+use crate::model::{IdPool, Model, Operation, Outcome, Query};
 use crate::random::Random;
 use crate::tables::{self, Receipt};
 
@@ -21,19 +21,19 @@ const HISTORIES: u64 = 100;
 
 #[test]
 fn concurrent_changes_are_serializable() {
-    let mut played = Played::default();
+    let mut stats = HistoryStats::default();
     for seed in 0..histories() {
         let store = Store::in_memory(tables::options()).unwrap();
-        let after = play(&store, seed, None, &mut played);
+        let after = run_history(&store, seed, None, &mut stats);
         assert_eq!(Model::of(&store.read()), after, "seed {seed}");
     }
-    println!("{played:?}");
-    assert!(played.conflicts > 100 && played.refused > 100 && played.changes > 1000, "{played:?}");
+    println!("{stats:?}");
+    assert!(stats.conflicts > 100 && stats.refused > 100 && stats.changes > 1000, "{stats:?}");
 }
 
 #[test]
 fn changes_are_serializable_on_a_full_disk() {
-    let mut played = Played::default();
+    let mut stats = HistoryStats::default();
     for seed in 0..histories() {
         let disk = SimulatedFolder::new(seed, 1 << 30);
         let open = || {
@@ -42,15 +42,15 @@ fn changes_are_serializable_on_a_full_disk() {
             Store::in_folder(folder, options, &mut |_, _| {}).unwrap()
         };
         let store = open();
-        let after = play(&store, seed, Some(&disk), &mut played);
+        let after = run_history(&store, seed, Some(&disk), &mut stats);
         assert_eq!(Model::of(&store.read()), after, "seed {seed}");
         drop(store);
         disk.heal();
         disk.set_room(1 << 30);
         assert_eq!(Model::of(&open().read()), after, "seed {seed}");
     }
-    println!("{played:?}");
-    assert!(played.full > 20 && played.changes > 1000, "{played:?}");
+    println!("{stats:?}");
+    assert!(stats.full > 20 && stats.changes > 1000, "{stats:?}");
 }
 
 fn histories() -> u64 {
@@ -60,9 +60,9 @@ fn histories() -> u64 {
 
 /// Counts events, so that a test without effect is noticed.
 #[derive(Default, Debug)]
-struct Played {
+struct HistoryStats {
     changes: u64,
-    looks: u64,
+    read_only: u64,
     refused: u64,
     conflicts: u64,
     full: u64,
@@ -72,7 +72,7 @@ struct Played {
 
 /// A transaction, or a read of all tables.
 #[derive(Default, Debug)]
-struct Deeds {
+struct Transcript {
     /// Its own commit, or the last one before it.
     at: Option<u64>,
     steps: Vec<Step>,
@@ -85,38 +85,43 @@ struct Deeds {
 
 #[derive(Debug)]
 enum Step {
-    Saw(Query, String),
-    SawAll(Box<Model>),
-    Did(Deed, Outcome),
+    Read(Query, String),
+    ReadAll(Box<Model>),
+    Wrote(Operation, Outcome),
 }
 
 /// Creates users and messages, so that transactions conflict.
-fn fill(store: &Store) -> Pool {
+fn fill(store: &Store) -> IdPool {
     let mut random = Random(7);
-    let mut pool = Pool::default();
+    let mut pool = IdPool::default();
     for _ in 0..40 {
         let made = store.change(|change| {
-            let deed = Deed::draw(&pool, &mut random);
-            let outcome = deed.make(change);
-            Ok::<_, Error>((deed, outcome))
+            let operation = Operation::draw(&pool, &mut random);
+            let outcome = operation.apply_to(change);
+            Ok::<_, Error>((operation, outcome))
         });
-        let (deed, outcome) = made.wait().unwrap();
-        pool.learn(&deed, &outcome);
+        let (operation, outcome) = made.wait().unwrap();
+        pool.learn(&operation, &outcome);
     }
     pool
 }
 
 /// Runs transactions on the same few rows in several threads, checks that they are serializable,
 /// and returns the final state.
-fn play(store: &Store, seed: u64, disk: Option<&SimulatedFolder>, played: &mut Played) -> Model {
+fn run_history(
+    store: &Store,
+    seed: u64,
+    disk: Option<&SimulatedFolder>,
+    stats: &mut HistoryStats,
+) -> Model {
     let pool = fill(store);
     let model = Model::of(&store.read());
     let commits: Arc<Mutex<Vec<Changes>>> = Arc::default();
-    let told = Arc::clone(&commits);
-    store.observe(move |changes| told.lock().unwrap().push(Changes::clone(changes)));
+    let observed = Arc::clone(&commits);
+    store.observe(move |changes| observed.lock().unwrap().push(Changes::clone(changes)));
     let before = store.read().sequence();
     let (conflicts, full) = (AtomicU64::new(0), AtomicU64::new(0));
-    let mut history: Vec<Deeds> = thread::scope(|scope| {
+    let mut history: Vec<Transcript> = thread::scope(|scope| {
         let threads = [0, 1, 2, 3].map(|number| {
             let (conflicts, full) = (&conflicts, &full);
             let mut random = Random(seed * THREADS + number);
@@ -129,7 +134,7 @@ fn play(store: &Store, seed: u64, disk: Option<&SimulatedFolder>, played: &mut P
                         disk.fail(random.below(20), Fault::Short);
                     }
                     match change(store, &mut pool, &mut random) {
-                        Ok(deeds) => history.push(deeds),
+                        Ok(transcript) => history.push(transcript),
                         Err(Error::Conflict) => drop(conflicts.fetch_add(1, Ordering::Relaxed)),
                         Err(Error::Full) => drop(full.fetch_add(1, Ordering::Relaxed)),
                         Err(error) => panic!("{error}"),
@@ -140,27 +145,30 @@ fn play(store: &Store, seed: u64, disk: Option<&SimulatedFolder>, played: &mut P
         });
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
-    played.conflicts += conflicts.into_inner();
-    played.full += full.into_inner();
+    stats.conflicts += conflicts.into_inner();
+    stats.full += full.into_inner();
     let end = wait_for_all(store, disk);
     let mut commits = commits.lock().unwrap();
-    let told: Vec<u64> = commits.iter().map(|changes| changes.sequence).collect();
-    assert_eq!(told, (before + 1..=end).collect::<Vec<_>>(), "each is told of once, in order");
+    let observed: Vec<u64> = commits.iter().map(|changes| changes.sequence).collect();
+    assert_eq!(observed, (before + 1..=end).collect::<Vec<_>>(), "each is told of once, in order");
     commits.pop();
-    history.retain_mut(|deeds| {
-        let Some(receipt) = deeds.receipt.filter(|_| deeds.is_kept) else { return true };
+    history.retain_mut(|transcript| {
+        let Some(receipt) = transcript.receipt.filter(|_| transcript.is_kept) else { return true };
         let now = store.read();
         if now.get(receipt).is_none() {
-            assert!(!deeds.is_acknowledged, "{deeds:?} was acknowledged, and is not there");
-            played.forgotten += 1;
+            assert!(
+                !transcript.is_acknowledged,
+                "{transcript:?} was acknowledged, and is not there"
+            );
+            stats.forgotten += 1;
             return false;
         }
         let found = commit_of(&now.reads(), &commits);
-        assert!(deeds.at.is_none_or(|at| at == found), "{deeds:?} is the commit {found}");
-        deeds.at = Some(found);
+        assert!(transcript.at.is_none_or(|at| at == found), "{transcript:?} is the commit {found}");
+        transcript.at = Some(found);
         true
     });
-    replay(model, before, end - 1, &mut history, played)
+    replay(model, before, end - 1, &mut history, stats)
 }
 
 /// Commits a last change after all others, and returns its sequence.
@@ -192,19 +200,19 @@ fn commit_of(reads: &ReadSet, commits: &[Changes]) -> u64 {
 }
 
 /// Runs a random transaction in one of the possible ways, or reads all tables.
-fn change(store: &Store, pool: &mut Pool, random: &mut Random) -> Result<Deeds, Error> {
+fn change(store: &Store, pool: &mut IdPool, random: &mut Random) -> Result<Transcript, Error> {
     let way = random.below(6);
-    let mut deeds = Deeds::default();
+    let mut transcript = Transcript::default();
     let mut act = |change: &mut Transaction| {
-        deeds = act(change, pool, random);
-        if deeds.is_kept { Ok(()) } else { Err(Declined(None)) }
+        transcript = act(change, pool, random);
+        if transcript.is_kept { Ok(()) } else { Err(Abandoned(None)) }
     };
     let outcome = match way {
         0 => {
             let now = store.read();
-            let steps = vec![Step::SawAll(Box::new(Model::of(&now)))];
+            let steps = vec![Step::ReadAll(Box::new(Model::of(&now)))];
             let at = Some(now.sequence());
-            return Ok(Deeds { at, steps, ..Deeds::default() });
+            return Ok(Transcript { at, steps, ..Transcript::default() });
         }
         1 => store.change_once(act).wait(),
         2 => block_on(store.change(act)),
@@ -212,38 +220,39 @@ fn change(store: &Store, pool: &mut Pool, random: &mut Random) -> Result<Deeds, 
             let mut change = store.begin();
             if act(&mut change).is_err() {
                 // This outcome is unchecked and may rest on a conflict.
-                return Ok(deeds);
+                return Ok(transcript);
             }
             let pending = store.commit(change)?;
             if way == 3 {
-                deeds.at = Some(pending.wait()?);
+                transcript.at = Some(pending.wait()?);
             } else {
                 // Other threads write it.
-                deeds.is_acknowledged = deeds.receipt.is_none();
+                transcript.is_acknowledged = transcript.receipt.is_none();
             }
-            return Ok(deeds);
+            return Ok(transcript);
         }
         _ => store.change(act).wait(),
     };
     match outcome {
-        Ok(()) | Err(Declined(None)) => Ok(deeds),
-        Err(Declined(Some(error))) => Err(error),
+        Ok(()) | Err(Abandoned(None)) => Ok(transcript),
+        Err(Abandoned(Some(error))) => Err(error),
     }
 }
 
 /// Why a change did not happen: the action gave up, or the commit failed.
-struct Declined(Option<Error>);
+struct Abandoned(Option<Error>);
 
-impl From<Error> for Declined {
+impl From<Error> for Abandoned {
     fn from(error: Error) -> Self {
         Self(Some(error))
     }
 }
 
 /// Random operations of one transaction.
-fn act(change: &mut Transaction, pool: &mut Pool, random: &mut Random) -> Deeds {
+fn act(change: &mut Transaction, pool: &mut IdPool, random: &mut Random) -> Transcript {
     let at = Some(change.sequence());
-    let mut deeds = Deeds { at, is_kept: true, is_acknowledged: true, ..Deeds::default() };
+    let mut transcript =
+        Transcript { at, is_kept: true, is_acknowledged: true, ..Transcript::default() };
     let mut writes = false;
     for _ in 0..=random.below(5) {
         // Lets another thread commit in between.
@@ -251,27 +260,27 @@ fn act(change: &mut Transaction, pool: &mut Pool, random: &mut Random) -> Deeds 
         if random.below(2) == 0 {
             let query = Query::draw(pool, random);
             let answer = query.ask(change);
-            deeds.steps.push(Step::Saw(query, answer));
+            transcript.steps.push(Step::Read(query, answer));
             continue;
         }
-        let deed = Deed::draw(pool, random);
-        let outcome = deed.make(change);
+        let operation = Operation::draw(pool, random);
+        let outcome = operation.apply_to(change);
         let is_refused = matches!(outcome, Outcome::Refused(_));
         writes |= !is_refused && outcome != Outcome::NothingToRemove;
-        pool.learn(&deed, &outcome);
-        deeds.steps.push(Step::Did(deed, outcome));
+        pool.learn(&operation, &outcome);
+        transcript.steps.push(Step::Wrote(operation, outcome));
         if is_refused && random.below(4) == 0 {
-            deeds.is_kept = false;
-            return deeds;
+            transcript.is_kept = false;
+            return transcript;
         }
     }
     if writes {
         // A receipt has no keys and no references.
         let receipt = change.insert(Receipt { id: Id::new(), number: random.below(1 << 40) });
-        deeds.receipt = Some(receipt.unwrap());
-        deeds.at = None;
+        transcript.receipt = Some(receipt.unwrap());
+        transcript.at = None;
     }
-    deeds
+    transcript
 }
 
 /// Executes the history serially, from the commit after `before` up to `last`.
@@ -279,35 +288,41 @@ fn replay(
     mut model: Model,
     before: u64,
     last: u64,
-    history: &mut [Deeds],
-    played: &mut Played,
+    history: &mut [Transcript],
+    stats: &mut HistoryStats,
 ) -> Model {
     // A read-only transaction follows the last commit that it saw.
-    history.sort_by_key(|deeds| (deeds.at, deeds.receipt.is_none() || !deeds.is_kept));
+    history.sort_by_key(|transcript| {
+        (transcript.at, transcript.receipt.is_none() || !transcript.is_kept)
+    });
     let mut at = before;
-    for deeds in history {
-        let is_written = deeds.is_kept && deeds.receipt.is_some();
+    for transcript in history {
+        let is_written = transcript.is_kept && transcript.receipt.is_some();
         let mut own = model.clone();
-        for step in &deeds.steps {
+        for step in &transcript.steps {
             match step {
-                Step::Saw(query, answer) => {
-                    assert_eq!(*answer, own.ask(query), "{query:?} of {deeds:#?}");
+                Step::Read(query, answer) => {
+                    assert_eq!(*answer, own.ask(query), "{query:?} of {transcript:#?}");
                 }
-                Step::SawAll(seen) => assert_eq!(**seen, own, "at {:?}", deeds.at),
-                Step::Did(deed, outcome) => {
-                    played.refused += u64::from(matches!(outcome, Outcome::Refused(_)));
-                    assert_eq!(*outcome, own.make(deed, outcome), "{deed:?} of {deeds:#?}");
+                Step::ReadAll(seen) => assert_eq!(**seen, own, "at {:?}", transcript.at),
+                Step::Wrote(operation, outcome) => {
+                    stats.refused += u64::from(matches!(outcome, Outcome::Refused(_)));
+                    assert_eq!(
+                        *outcome,
+                        own.apply(operation, outcome),
+                        "{operation:?} of {transcript:#?}"
+                    );
                 }
             }
         }
         if is_written {
             at += 1;
-            played.changes += 1;
+            stats.changes += 1;
             model = own;
         } else {
-            played.looks += 1;
+            stats.read_only += 1;
         }
-        assert_eq!(deeds.at, Some(at), "each commit is a change that was acknowledged");
+        assert_eq!(transcript.at, Some(at), "each commit is a change that was acknowledged");
     }
     assert_eq!(at, last, "and no other is told of");
     model

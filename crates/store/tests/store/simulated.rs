@@ -10,7 +10,7 @@ use std::thread;
 use bine_store::disk::{Fault, SimulatedFolder};
 use bine_store::{Error, Pending, Store, Sync, Transaction};
 
-use crate::model::{Deed, Model, Outcome, Pool};
+use crate::model::{IdPool, Model, Operation, Outcome};
 use crate::random::Random;
 use crate::tables;
 
@@ -26,24 +26,24 @@ fn acknowledged_changes_survive_any_end_exactly_once() {
     };
     let first = number("BINE_SIMULATED_SEED", 1);
     let runs = number("BINE_SIMULATED_RUNS", RUNS);
-    let mut seen = Seen::default();
+    let mut counts = EventCounts::default();
     for seed in first..first + runs {
         let Ok(one) = std::panic::catch_unwind(|| Run::new(seed).go()) else {
             panic!("failed; to repeat: BINE_SIMULATED_SEED={seed} BINE_SIMULATED_RUNS=1");
         };
-        seen.add(&one);
+        counts.add(&one);
     }
-    println!("{runs} runs: {seen:?}");
+    println!("{runs} runs: {counts:?}");
     if runs >= RUNS {
-        let Seen { ends, changes, full, broken, torn, images, later, resumed } = seen;
+        let EventCounts { ends, changes, full, broken, torn, images, later, resumed } = counts;
         let all = [ends, changes, full, broken, torn, images, later, resumed];
-        assert!(all.iter().all(|count| *count > runs / 100), "{seen:?}");
+        assert!(all.iter().all(|count| *count > runs / 100), "{counts:?}");
     }
 }
 
 /// Counts events, so that a test without effect is noticed.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct EventCounts {
     /// Power losses, kills and closes.
     ends: u64,
     changes: u64,
@@ -60,7 +60,7 @@ struct Seen {
     resumed: u64,
 }
 
-impl Seen {
+impl EventCounts {
     fn add(&mut self, other: &Self) {
         self.ends += other.ends;
         self.changes += other.changes;
@@ -79,7 +79,7 @@ struct Run {
     disk: SimulatedFolder,
     /// Whether a thread writes checkpoints.
     has_images: bool,
-    pool: Pool,
+    pool: IdPool,
     /// The state after each change that was or may have been committed, with its sequence,
     /// beginning with the state at the start.
     history: Vec<(u64, Model)>,
@@ -93,7 +93,7 @@ struct Run {
     has_room: bool,
     /// Whether a change was rejected because the disk was full, and no later one has succeeded.
     is_full: bool,
-    seen: Seen,
+    counts: EventCounts,
 }
 
 impl Run {
@@ -102,7 +102,7 @@ impl Run {
             random: Random(seed),
             disk: SimulatedFolder::new(seed, ROOM),
             has_images: seed.is_multiple_of(4),
-            pool: Pool::default(),
+            pool: IdPool::default(),
             history: vec![(0, Model::default())],
             visible: 0,
             durable: 0,
@@ -110,11 +110,11 @@ impl Run {
             has_faults: false,
             has_room: true,
             is_full: false,
-            seen: Seen::default(),
+            counts: EventCounts::default(),
         }
     }
 
-    fn go(mut self) -> Seen {
+    fn go(mut self) -> EventCounts {
         for _ in 0..2 + self.random.below(3) {
             self.sync = if self.random.below(4) == 0 { Sync::None } else { Sync::Commit };
             self.has_room = self.random.below(8) > 0;
@@ -126,7 +126,7 @@ impl Run {
             }
             match self.open() {
                 Ok(store) => {
-                    self.live(&store);
+                    self.use_store(&store);
                     self.end(store);
                 }
                 // A start may fail only while the disk fails.
@@ -140,7 +140,7 @@ impl Run {
             drop(self.open().expect("a start after the end of a process or of the power"));
             self.disk.revive();
         }
-        self.seen
+        self.counts
     }
 
     fn plan_faults(&mut self) {
@@ -166,11 +166,12 @@ impl Run {
         let options = options.segment(if self.has_images { 400 } else { 5 << 10 });
         let folder = self.disk.process();
         let store = Store::in_folder(Arc::new(folder), options, &mut |_, _| {})?;
-        let told = store.warnings().iter().map(ToString::to_string);
-        self.seen.torn += told.filter(|told| told.contains("incomplete group")).count() as u64;
+        let warnings = store.warnings().iter().map(ToString::to_string);
+        self.counts.torn +=
+            warnings.filter(|warnings| warnings.contains("incomplete group")).count() as u64;
         let names = bine_store::disk::Folder::list(&self.disk).unwrap_or_default();
         let is_image = |name: &String| name.starts_with("snapshot-") && !name.contains(".new");
-        self.seen.images += u64::from(names.iter().any(is_image));
+        self.counts.images += u64::from(names.iter().any(is_image));
         let now = store.read();
         let (sequence, found) = (now.sequence(), Model::of(&now));
         let is_found = |(at, model): &(u64, Model)| {
@@ -182,14 +183,14 @@ impl Run {
             panic!("at {sequence} there is {found:#?}, which never was of {:#?}", self.history)
         });
         assert!(place >= self.durable, "{place} of {} changes are found", self.durable);
-        self.seen.later += u64::from(place > self.durable);
+        self.counts.later += u64::from(place > self.durable);
         // The start has reported these rows, so they count as durable now.
         self.history = vec![(sequence, found)];
         (self.visible, self.durable) = (0, 0);
         Ok(store)
     }
 
-    fn live(&mut self, store: &Store) {
+    fn use_store(&mut self, store: &Store) {
         for _ in 0..self.random.below(if self.has_images { 40 } else { 20 }) {
             let changes = match self.random.below(10) {
                 0 => {
@@ -219,7 +220,7 @@ impl Run {
             }
             if let Err(error) = store.commit(store.begin()) {
                 assert!(matches!(error, Error::Broken(_)), "{error}");
-                self.seen.broken += 1;
+                self.counts.broken += 1;
                 return;
             }
         }
@@ -227,25 +228,25 @@ impl Run {
 
     /// Commits several changes as one group.
     fn write(&mut self, store: &Store, changes: u64) {
-        let mut under_way: Vec<(Pending, Model)> = Vec::new();
+        let mut in_progress: Vec<(Pending, Model)> = Vec::new();
         for _ in 0..changes {
             let mut change = store.begin();
-            let deeds = self.act(&mut change);
-            let last = under_way.last().map(|(_, model)| model);
+            let operations = self.act(&mut change);
+            let last = in_progress.last().map(|(_, model)| model);
             let mut model = last.unwrap_or(&self.history[self.visible].1).clone();
             match store.commit(change) {
-                Ok(pending) if !deeds.is_empty() => {
-                    for (deed, outcome) in &deeds {
-                        assert_eq!(model.make(deed, outcome), *outcome, "{deed:?}");
+                Ok(pending) if !operations.is_empty() => {
+                    for (operation, outcome) in &operations {
+                        assert_eq!(model.apply(operation, outcome), *outcome, "{operation:?}");
                     }
-                    under_way.push((pending, model));
+                    in_progress.push((pending, model));
                 }
                 // The change did not see staged commits, and may conflict with them.
                 Ok(_) | Err(Error::Conflict) => {}
                 Err(error) => panic!("{error}"),
             }
         }
-        for (pending, model) in under_way {
+        for (pending, model) in in_progress {
             let (last, _) = self.history[self.history.len() - 1];
             match pending.wait() {
                 Ok(sequence) => {
@@ -255,14 +256,14 @@ impl Run {
                     if self.sync == Sync::Commit {
                         self.durable = self.visible;
                     }
-                    self.seen.changes += 1;
-                    self.seen.resumed += u64::from(self.is_full && self.has_room);
+                    self.counts.changes += 1;
+                    self.counts.resumed += u64::from(self.is_full && self.has_room);
                     self.is_full &= !self.has_room;
                 }
                 Err(Error::Full) => {
                     assert!(self.has_faults || !self.has_room, "there is room");
                     self.is_full = true;
-                    self.seen.full += 1;
+                    self.counts.full += 1;
                 }
                 // A later start may or may not find it.
                 Err(Error::Broken(_)) if self.has_faults => self.history.push((last + 1, model)),
@@ -272,22 +273,22 @@ impl Run {
     }
 
     /// Runs the operations of one change; empty if it writes no rows.
-    fn act(&mut self, change: &mut Transaction) -> Vec<(Deed, Outcome)> {
-        let mut deeds = Vec::new();
+    fn act(&mut self, change: &mut Transaction) -> Vec<(Operation, Outcome)> {
+        let mut operations = Vec::new();
         let mut writes = false;
         for _ in 0..=self.random.below(3) {
-            let deed = Deed::draw(&self.pool, &mut self.random);
-            let outcome = deed.make(change);
-            self.pool.learn(&deed, &outcome);
+            let operation = Operation::draw(&self.pool, &mut self.random);
+            let outcome = operation.apply_to(change);
+            self.pool.learn(&operation, &outcome);
             writes |= !matches!(outcome, Outcome::Refused(_) | Outcome::NothingToRemove);
-            deeds.push((deed, outcome));
+            operations.push((operation, outcome));
         }
-        if writes { deeds } else { Vec::new() }
+        if writes { operations } else { Vec::new() }
     }
 
     /// Ends the process, cleanly or not, with or without a power failure.
     fn end(&mut self, store: Store) {
-        self.seen.ends += 1;
+        self.counts.ends += 1;
         if self.random.below(3) == 0 {
             drop(store);
             if !self.has_faults {

@@ -11,9 +11,8 @@ use crate::scratch::Scratch;
 use crate::tables::{self, User};
 
 /// The environment variable that marks a traced process of this test; it holds the folder.
-const PLACE: &str = "BINE_SYSCALLS_FOLDER";
-const THIS: &str =
-    "syscalls::reports_system_errors_and_keeps_acknowledged_changes";
+const FOLDER_VARIABLE: &str = "BINE_SYSCALLS_FOLDER";
+const THIS: &str = "syscalls::reports_system_errors_and_keeps_acknowledged_changes";
 const CHANGES: usize = 12;
 
 const FAILED: &str = "Input/output error (os error 5)): nothing is written until a restart";
@@ -21,7 +20,7 @@ const FULL: &str = "the disk is full: nothing was written";
 
 #[test]
 fn reports_system_errors_and_keeps_acknowledged_changes() {
-    if let Ok(folder) = std::env::var(PLACE) {
+    if let Ok(folder) = std::env::var(FOLDER_VARIABLE) {
         return change(Path::new(&folder));
     }
     if let Err(why) = traces() {
@@ -97,7 +96,7 @@ fn check(inject: &str, expected: &str) {
     command.args(["-f", "-qq", "-e", "trace=pwrite64,fdatasync,fsync,fallocate,/^rename"]);
     command.args(["-e", "signal=none", "-e", &format!("inject={inject}"), "-o"]).arg(&trace);
     command.arg(std::env::current_exe().unwrap()).args(["--exact", THIS, "--nocapture"]);
-    let output = command.env(PLACE, &folder).output().unwrap();
+    let output = command.env(FOLDER_VARIABLE, &folder).output().unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
     let told: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("told: ")).collect();
     let told = told.chunk_by(|one, other| one == other);
