@@ -491,8 +491,9 @@ impl Committer {
         let spawned = thread.spawn(write);
         spawned
             .inspect_err(|error| {
-                self.checkpointer
-                    .finish(Some(journal::Error::Refused(format!("no thread: {error}"))));
+                self.checkpointer.finish(Some(journal::Error::Refused(format!(
+                    "cannot start a thread: {error}"
+                ))));
             })
             .ok()
     }
@@ -684,7 +685,7 @@ impl Committer {
 /// Runs a write and turns a panic into an error.
 fn catch_panic<T>(write: impl FnOnce() -> Result<T, journal::Error>) -> Result<T, journal::Error> {
     catch_unwind(AssertUnwindSafe(write)).unwrap_or_else(|_| {
-        let why = "writing panicked; what it said is in the log".to_owned();
+        let why = "a write panicked; the log has the message".to_owned();
         Err(journal::Error::Broken { why })
     })
 }

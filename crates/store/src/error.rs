@@ -56,7 +56,7 @@ impl fmt::Display for Error {
             Self::StillReferenced { by } => write!(to, "rows of `{by}` name this row still"),
             Self::Conflict => to.write_str("others changed the same at the same time; try again"),
             Self::Busy => to.write_str("too many changes wait for the disk; try again"),
-            Self::TooLarge => to.write_str("a row has at most 8 MB, and a commit 64"),
+            Self::TooLarge => to.write_str("a row may have at most 8 MB, and a commit 64 MB"),
             Self::Full => to.write_str("the disk is full: nothing was written"),
             Self::Broken(reason) => {
                 write!(to, "the disk failed ({reason}): nothing is written until a restart")

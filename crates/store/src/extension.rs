@@ -75,8 +75,8 @@ impl ExtensionSlot {
     /// The program has no extension, or the extension does not accept the bytes.
     pub(crate) fn receive(&self, record: Option<u64>, bytes: &[u8]) -> Result<(), String> {
         let Some(extension) = &self.0 else {
-            return Err("others than tables have kept something here, such as channels, and this program does not \
-                        know them: open the folder with the program that does"
+            return Err("the folder has data of an extension, such as channels, that this program does not have: open the folder \
+                        with the program that wrote it"
                 .to_owned());
         };
         match record {

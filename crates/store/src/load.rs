@@ -73,7 +73,7 @@ impl Loader {
                 Some(bytes) => self.extension.receive(None, bytes),
                 None => self.read(0, block),
             }
-            .map_err(|why| format!("the image: {why}")),
+            .map_err(|why| format!("the snapshot: {why}")),
             RecoveryEvent::Record(sequence, record) => {
                 self.journal_growth += record.len() as u64;
                 match strip_marker(record) {
@@ -94,7 +94,7 @@ impl Loader {
     }
 
     fn read(&mut self, sequence: Sequence, bytes: &[u8]) -> Result<(), String> {
-        match record::read(bytes).ok_or("it cannot be read, though it is as it was written")? {
+        match record::read(bytes).ok_or("it cannot be decoded, although its checksum is correct")? {
             Record::Tables(tables) => self.describe(tables)?,
             Record::Rows(writes) => self.apply(writes)?,
             Record::Staged(writes) => {
@@ -117,7 +117,7 @@ impl Loader {
 
     fn describe(&mut self, tables: Vec<StoredTable>) -> Result<(), String> {
         if tables.len() < self.rows.len() {
-            return Err("it has fewer tables than there were".to_owned());
+            return Err("it defines fewer tables than the record before it".to_owned());
         }
         self.rows.resize_with(tables.len(), Rows::default);
         self.stored = tables;
@@ -139,9 +139,9 @@ impl Loader {
 
     fn unknown_table(&self) -> String {
         if self.warnings.is_empty() {
-            return "it names a table that was never made".to_owned();
+            return "it refers to a table that is not defined".to_owned();
         }
-        "what its table consists of was in a record that is lost: `bine data load` makes a folder of a dump".to_owned()
+        "the definition of its table was in a record that is lost: restore the folder from a dump with `bine data load`".to_owned()
     }
 
     /// All tables as loaded, for tools that do not know the program's schema.
@@ -193,7 +193,7 @@ fn with_indexes(definition: &Definition, rows: Rows) -> Result<TableState, Strin
     for (id, row) in rows.iter() {
         let mut values = Values::new();
         let values = definition.read(row, &mut values);
-        let values = values.ok_or_else(|| format!("the row {id} of `{name}` cannot be read"))?;
+        let values = values.ok_or_else(|| format!("the row {id} of `{name}` cannot be decoded"))?;
         for (index, found) in found.iter_mut().enumerate() {
             let has_null = all[index].columns.iter().any(|column| values[*column] == Value::Null);
             found.push(&entry(&definition.key(index, values), id), has_null);
@@ -208,8 +208,8 @@ fn with_indexes(definition: &Definition, rows: Rows) -> Result<TableState, Strin
             let columns =
                 own.columns.iter().map(|column| &*definition.schema.columns[*column].name);
             return Err(format!(
-                "`{name}` shall have no two rows with the same `{}`, and {first} and {second} have: change one of them \
-                 before, or take `unique` away",
+                "`{name}` must not have two rows with the same `{}`, but {first} and {second} do: change one of them first, \
+                 or remove `unique`",
                 columns.collect::<Vec<_>>().join("`, `"),
             ));
         }
@@ -289,7 +289,7 @@ impl fmt::Display for Warning {
             }
             Self::Journal(warning) => warning.fmt(to),
             Self::Extension => to.write_str(
-                "others than tables keep something here, such as channels; it stays as it is, and no line has any of it",
+                "the folder also has data of an extension, such as channels; it stays unchanged and is not part of a dump",
             ),
         }
     }

@@ -19,8 +19,8 @@ thread_local! {
 ///
 /// let store = Store::in_memory(Options::new())?;
 /// let recorder = Recorder::default();
-/// let snapshot = recorder.around(|| store.read());
-/// The recorder notes later reads of the snapshot too.
+/// let snapshot = recorder.scope(|| store.read());
+/// // The recorder notes later reads of the snapshot too.
 /// assert!(recorder.reads().is_empty());
 /// # drop(snapshot);
 /// # Ok::<(), String>(())

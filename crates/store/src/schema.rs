@@ -226,8 +226,8 @@ impl Schema {
             let name = &stored.name;
             if !self.dropped.contains(name) {
                 return Err(format!(
-                    "the table `{table}` has a column `{name}` that the program does not know: say `was = \"{name}\"` at the \
-                     column that it has become, or `dropped = \"{name}\"` at the table to do without its values"
+                    "the table `{table}` has a column `{name}` that the program does not know: write `was = \"{name}\"` at the \
+                     column that replaces it, or `dropped = \"{name}\"` at the table to drop its values"
                 ));
             }
             stored.is_dropped = true;
@@ -252,7 +252,7 @@ impl StoredColumn {
             None if *is_optional || is_new => Constant::Null,
             None => {
                 return Err(format!(
-                    "the column `{table}.{name}` is new, and what it is in the rows before it is not said: give it a \
+                    "the column `{table}.{name}` is new and has no value in older rows: give it a \
                      `default`, or make it optional"
                 ));
             }
@@ -266,14 +266,14 @@ impl StoredColumn {
         let Column { name, kind, is_optional, .. } = column;
         if !kind.widens(&self.kind) {
             return Err(format!(
-                "the column `{table}.{name}` is {kind} in the program and {} in the store: make it a new column with a \
-                 `default`, and drop the old one when its values have been moved",
+                "the column `{table}.{name}` is {kind} in the program and {} in the store: add a new column with a \
+                 `default`, and drop the old one after its values are copied",
                 self.kind
             ));
         }
         if self.is_optional && !is_optional {
             return Err(format!(
-                "the column `{table}.{name}` may hold nothing in the store, and must not in the program: make it optional"
+                "the column `{table}.{name}` is optional in the store but required in the program: make it optional"
             ));
         }
         self.name.clone_from(name);
@@ -600,7 +600,7 @@ mod tests {
         wider.is_optional = true;
         let renamed = Column { former_name: Some("c".into()), ..text("e") };
         let after = Schema { dropped: vec!["a".into()], ..of(&[added, renamed, wider]) };
-        assert_eq!(read(&before, &values, &after), ["Text(\"new\")", "Text(\"z\")", "Whole(7)"]);
+        assert_eq!(read(&before, &values, &after), ["Text(\"new\")", "Text(\"z\")", "Integer(7)"]);
     }
 
     /// Symptom: the values of a new column were lost. Cause: both columns matched the stored one.
@@ -620,14 +620,14 @@ mod tests {
     #[test]
     fn rejects_lossy_schema_changes_and_names_the_fix() {
         let before = of(&[text("a"), Column::new("b", u32::kind())]);
-        refused(&of(&[text("a")]), &before, "say `was = \"b\"` at the column that it has become");
+        refused(&of(&[text("a")]), &before, "write `was = \"b\"` at the column that replaces it");
         let both = [text("a"), Column::new("b", u32::kind())];
         refused(&of(&[both.clone(), [text("c"), text("d")]].concat()), &before, "`t.c` is new");
         let narrow = of(&[text("a"), Column::new("b", u16::kind())]);
         refused(&narrow, &before, "a whole number from 0 to 65535 in the program");
         let mut optional = of(&both);
         optional.columns[0].is_optional = true;
-        refused(&before, &optional, "may hold nothing in the store");
+        refused(&before, &optional, "is optional in the store");
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl Options {
         for DeclaredTable { schema, row_type } in self.tables {
             let known = all.iter().position(|stored| stored.name == schema.name);
             if known.is_some_and(|known| places.contains(&known)) {
-                return Err(format!("there are two tables of the name `{}`", schema.name));
+                return Err(format!("the table `{}` is declared twice", schema.name));
             }
             let (own, layout) = schema.merge(known.map(|known| &all[known]))?;
             places.push(known.unwrap_or(all.len()));
@@ -134,7 +134,7 @@ fn resolve_references(definitions: &mut [Definition]) -> Result<(), String> {
             let Some(target) = found else {
                 let column = &schema.columns[column].name;
                 return Err(format!(
-                    "`{}.{column}` names rows of `{target}`, and there is no such table",
+                    "`{}.{column}` refers to the table `{target}`, which does not exist: add it to the options",
                     schema.name
                 ));
             };
@@ -232,7 +232,7 @@ impl Store {
         let worker = thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || worker_committer.run_worker())
-            .map_err(|error| format!("no thread for the store: {error}"))?;
+            .map_err(|error| format!("cannot start the thread of the store: {error}"))?;
         let worker = Mutex::new(Some(worker));
         Ok(Self {
             inner: Arc::new(Inner { committer, ids: Arc::new(ids), worker, warnings }),

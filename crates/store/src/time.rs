@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// let moment: Time = "2026-11-21T09:30:00.5Z".parse()?;
 /// assert_eq!(moment.unix(), 1_795_253_400);
 /// assert_eq!(moment.to_string(), "2026-11-21T09:30:00.500000Z");
-/// # Ok::<(), bine_store::NoTime>(())
+/// # Ok::<(), bine_store::ParseTimeError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Time(pub i64);

@@ -225,7 +225,7 @@ impl<'t> Reader<'t> {
                 self.at += 1;
                 let unit = self.unit()?;
                 if !(0xd800..0xdc00).contains(&unit) {
-                    let half = "half of a pair, without the other before it";
+                    let half = "a low surrogate without the high surrogate before it";
                     return char::from_u32(unit).ok_or_else(|| wrong(half));
                 }
                 let is_pair = self.text[self.at..].starts_with("\\u");
@@ -234,7 +234,8 @@ impl<'t> Reader<'t> {
                 let low = (0xdc00..0xe000).contains(&low).then(|| low - 0xdc00);
                 let pair =
                     low.and_then(|low| char::from_u32(0x1_0000 + (unit - 0xd800) * 0x400 + low));
-                return pair.ok_or_else(|| wrong("half of a pair, without the other behind it"));
+                return pair
+                    .ok_or_else(|| wrong("a high surrogate without the low surrogate after it"));
             }
             _ => return Err(wrong("no such escape")),
         };
@@ -247,8 +248,7 @@ impl<'t> Reader<'t> {
         let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
         let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
         let unit = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
-        let unit =
-            unit.ok_or_else(|| self.parse_error("`\\u` goes with four hexadecimal digits"))?;
+        let unit = unit.ok_or_else(|| self.parse_error("`\\u` needs four hexadecimal digits"))?;
         self.at += 4;
         Ok(unit)
     }
@@ -330,9 +330,9 @@ mod tests {
         refused("\"a\tb\"", 2, "control character");
         refused("\"a\\q\"", 2, "no such escape");
         refused("\"\\u12g4\"", 3, "four hexadecimal digits");
-        refused("\"\\ud800 \"", 1, "half of a pair");
-        refused("\"\\ud800\\u0041\"", 1, "half of a pair");
-        refused("\"\\udc00\"", 1, "half of a pair");
+        refused("\"\\ud800 \"", 1, "surrogate");
+        refused("\"\\ud800\\u0041\"", 1, "surrogate");
+        refused("\"\\udc00\"", 1, "surrogate");
         refused("01", 1, "end of the line");
         refused("1.", 2, "a digit");
         refused("-", 1, "a digit");

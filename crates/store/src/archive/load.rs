@@ -84,7 +84,7 @@ impl Archive {
         }
         let Incoming { stored, places, rows: new, .. } = incoming;
         if record::tables(&stored).len() > MAX_ROW_LENGTH {
-            let what = "what tables consist of takes more than 8 MB";
+            let what = "the definitions of all tables exceed 8 MB";
             return Err(LoadError::at(lines.line, "", &parse_error(0, what)));
         }
         self.write(&stored, &new).map_err(LoadError::Journal)?;
@@ -218,7 +218,7 @@ impl<'a> Incoming<'a> {
         let parsed = ParsedLine::read(&mut from)?;
         from.end()?;
         if self.is_over {
-            return Err(parse_error(begin, "nothing comes behind {\"end\":true}"));
+            return Err(parse_error(begin, "no line may follow {\"end\":true}"));
         }
         match parsed {
             ParsedLine { keys: 2, bine: Some(what), version: Some((at, version)), .. }
@@ -230,7 +230,7 @@ impl<'a> Incoming<'a> {
                     return Err(parse_error(at, what));
                 }
                 if self.is_begun {
-                    return Err(parse_error(begin, "it has begun already"));
+                    return Err(parse_error(begin, "the first line is repeated"));
                 }
                 self.is_begun = true;
                 Ok(())
@@ -255,7 +255,7 @@ impl<'a> Incoming<'a> {
 
     fn table(&mut self, at: usize, name: &str, columns: &mut Reader<'_>) -> Result<(), ParseError> {
         if self.places.contains_key(name) {
-            return Err(parse_error(at, format!("the table `{name}` has been described already")));
+            return Err(parse_error(at, format!("the table `{name}` is described twice")));
         }
         let begin = columns.place();
         let given = table::read(columns, name)?;
@@ -287,10 +287,7 @@ impl<'a> Incoming<'a> {
     ) -> Result<(), ParseError> {
         let target = self.places.get(name);
         let target = target.ok_or_else(|| {
-            parse_error(
-                at,
-                format!("the columns of `{name}` must be said in a line before its rows"),
-            )
+            parse_error(at, format!("the columns of `{name}` must be in a line before its rows"))
         })?;
         let (at, id) = id;
         let id: RowId = id.parse().map_err(|error| parse_error(at, format!("{error}")))?;
@@ -301,7 +298,7 @@ impl<'a> Incoming<'a> {
         let row = if from.is_null() {
             let there = self.archive.rows.get(target.place);
             if there.is_none_or(|rows| rows.get(id).is_none()) {
-                return Err(parse_error(begin, "there is no such row that could be removed"));
+                return Err(parse_error(begin, "the row to remove does not exist"));
             }
             None
         } else {
@@ -309,7 +306,9 @@ impl<'a> Incoming<'a> {
         };
         match self.rows.entry(target.place).or_default().insert(id, row) {
             None => Ok(()),
-            Some(_) => Err(parse_error(at, format!("the row {id} of `{name}` was there already"))),
+            Some(_) => {
+                Err(parse_error(at, format!("the row {id} of `{name}` is in an earlier line")))
+            }
         }
     }
 }
@@ -369,7 +368,7 @@ fn check_columns(given: &StoredTable, has: &StoredTable) -> Result<(), String> {
             return Err(format!("the column `{table}.{name}` is {own} here, and not {given}"));
         }
         if column.is_optional && !own.is_optional {
-            return Err(format!("the column `{table}.{}` may not hold nothing here", own.name));
+            return Err(format!("the column `{table}.{}` is not optional here", own.name));
         }
     }
     match given.live_columns().find(|column| has.live_columns().all(|own| own.name != column.name))
@@ -398,7 +397,7 @@ impl<'t> ParsedLine<'t> {
                 "bine" => set_once(&mut parsed.bine, from.text()?, at),
                 "version" => set_once(&mut parsed.version, (place, read_whole(from)?), at),
                 "end" => set_once(&mut parsed.end, read_bool(from)?, at),
-                _ => Err(parse_error(at, format!("no line has `{key}`"))),
+                _ => Err(parse_error(at, format!("`{key}` is not a key of a line"))),
             }
         })?;
         Ok(parsed)

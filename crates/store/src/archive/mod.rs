@@ -226,7 +226,7 @@ impl Archive {
     /// data is lost.
     pub fn compact(mut self) -> Result<CompactSummary, journal::Error> {
         if self.warnings.contains(&Warning::Extension) {
-            let why = "only the program whose channels are kept here can write an image of them, and does so by itself";
+            let why = "only the program that wrote the channels in this folder can write a snapshot of them, and it does so by itself";
             return Err(journal::Error::Refused(why.to_owned()));
         }
         let before = journal::bytes(&*self.folder)?;
@@ -307,16 +307,16 @@ impl fmt::Display for DumpError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSuchTable { name, known } if known.is_empty() => {
-                write!(to, "there is no table `{name}`, and no other")
+                write!(to, "there is no table `{name}`; the folder has no tables")
             }
             Self::NoSuchTable { name, known } => {
                 write!(to, "there is no table `{name}`; there are `{}`", known.join("`, `"))
             }
             Self::Unreadable { table, id: Some(id) } => {
-                write!(to, "the row {id} of `{table}` cannot be read")
+                write!(to, "the row {id} of `{table}` cannot be decoded")
             }
             Self::Unreadable { table, id: None } => {
-                write!(to, "what `{table}` consists of cannot be read")
+                write!(to, "the definition of `{table}` cannot be decoded")
             }
             Self::Write(error) => write!(to, "cannot write: {error}"),
         }

@@ -189,7 +189,7 @@ fn read_column(from: &mut Reader<'_>) -> Result<StoredColumn, ParseError> {
 /// Stores the value of a key, and rejects a duplicate key.
 pub(super) fn set_once<T>(slot: &mut Option<T>, value: T, at: usize) -> Result<(), ParseError> {
     if slot.replace(value).is_some() {
-        return Err(parse_error(at, "that has been said already"));
+        return Err(parse_error(at, "this key is repeated"));
     }
     Ok(())
 }

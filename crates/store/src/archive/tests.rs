@@ -112,16 +112,12 @@ const MISTAKES: [(&str, &str, &str); 30] = [
     ("{\"bine\":\"tables\",\"version\":1}\n", "", "line 1, column 1: the first line must be"),
     ("\"version\":1", "\"version\":2", "line 1, column 28: version 2 is not known"),
     ("{\"end\":true}\n", "", "line 7, column 1: it ends early: the last line must be"),
-    (
-        "{\"end\":true}\n",
-        "{\"end\":true}\n{\"end\":true}",
-        "line 8, column 1: nothing comes behind",
-    ),
+    ("{\"end\":true}\n", "{\"end\":true}\n{\"end\":true}", "line 8, column 1: no line may follow"),
     ("{\"end\":true}\n", "{\"end\":1}\n", "line 7, column 8: must be true or false"),
     (
         "{\"table\":\"message\",\"columns\"",
         "{\"table\":\"user\",\"columns\"",
-        "line 3, column 10: the table `user` has been",
+        "line 3, column 10: the table `user` is described twice",
     ),
     ("\"kind\":\"text\"", "\"kind\":\"txt\"", "line 2, column 50: the kind of a column is `bool`"),
     (
@@ -135,7 +131,7 @@ const MISTAKES: [(&str, &str, &str); 30] = [
     (
         "\"optional\":true",
         "\"optional\":true,\"optional\":true",
-        "line 2, column 124: that has been said already",
+        "line 2, column 124: this key is repeated",
     ),
     (
         "[\"grave\",\"gay\"]",
@@ -150,7 +146,7 @@ const MISTAKES: [(&str, &str, &str); 30] = [
     (
         "{\"table\":\"user\",\"id\"",
         "{\"table\":\"usr\",\"id\"",
-        "line 4, column 10: the columns of `usr` must be said",
+        "line 4, column 10: the columns of `usr` must be in",
     ),
     ("000000000001", "00000000000", "line 4, column 22: an id is 32 hexadecimal digits"),
     (
@@ -161,7 +157,7 @@ const MISTAKES: [(&str, &str, &str); 30] = [
     (
         "000000000002\",\"row",
         "000000000001\",\"row",
-        "line 5, column 22: the row 00000000-0000-7000-8000-000000000001 of `user` was there already",
+        "line 5, column 22: the row 00000000-0000-7000-8000-000000000001 of `user` is in an earlier line",
     ),
     ("\"anna\"", "7", "line 4, column 75: `name` must be text"),
     ("\"anna\"", "null", "line 4, column 75: `name` must be text"),
@@ -169,13 +165,9 @@ const MISTAKES: [(&str, &str, &str); 30] = [
     ("\"name\":\"anna\",", "", "line 4, column 67: `name` is missing"),
     ("\"age\":null", "\"agee\":null", "line 4, column 82: there is no column `agee`"),
     ("\"age\":7", "\"age\":256", "line 5, column 87: `age` must be a whole number from 0 to 255"),
-    ("\"age\":7", "\"age\":7,\"age\":7", "line 5, column 89: that has been said already"),
+    ("\"age\":7", "\"age\":7,\"age\":7", "line 5, column 89: this key is repeated"),
     ("\"age\":7}", "\"age\":7", "line 5, column 89: expected `,` or `}`"),
-    (
-        "{\"name\":\"ben\",\"age\":7}",
-        "null",
-        "line 5, column 67: there is no such row that could be removed",
-    ),
+    ("{\"name\":\"ben\",\"age\":7}", "null", "line 5, column 67: the row to remove does not exist"),
     ("{\"name\":\"ben\",\"age\":7}", "[]", "line 5, column 67: expected an object"),
     (
         "{\"name\":\"ben\",\"age\":7}}",
@@ -226,7 +218,7 @@ fn rejects_tables_that_do_not_fit_existing_rows() {
         (
             "\"kind\":\"text\"",
             "\"kind\":\"text\",\"optional\":true",
-            "the column `user.name` may not hold nothing here",
+            "the column `user.name` is not optional here",
         ),
         (
             "\"name\":\"name\"",
@@ -326,7 +318,7 @@ fn archive_keeps_records_of_an_unknown_extension() {
     assert_eq!(archive.warnings(), [Warning::Extension]);
     assert_eq!(dumped(&archive), LINES.replace("anna", "anne"));
     let refused = archive.compact().unwrap_err().to_string();
-    assert!(refused.starts_with("only the program whose channels"), "{refused}");
+    assert!(refused.starts_with("only the program that wrote the channels"), "{refused}");
     let mut found = Vec::new();
     let mut receive = |loaded: journal::RecoveryEvent<'_>| {
         if let journal::RecoveryEvent::Record(_, record) = loaded {

@@ -268,6 +268,6 @@ fn refuses_to_open_records_of_an_unknown_extension() {
     let folder = Arc::new(disk.clone());
     let refused = Store::in_folder(folder, Options::new().table::<Number>(), &mut |_, _| {});
     let refused = refused.unwrap_err();
-    assert!(refused.contains("others than tables have kept something here"), "{refused}");
+    assert!(refused.contains("the folder has data of an extension"), "{refused}");
     open(&disk, &Arc::new(WordLog::default())).unwrap();
 }

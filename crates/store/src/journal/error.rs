@@ -112,7 +112,7 @@ impl fmt::Display for Error {
                 "{file} has version {found} of its format, which this Bine does not know; use the one that wrote it, or a newer one. Nothing was changed"
             ),
             Self::TooLong { length, room } => {
-                write!(f, "{length} bytes have no place where {room} are left")
+                write!(f, "{length} bytes do not fit into the remaining {room} bytes")
             }
             Self::Refused(why) => f.write_str(why),
         }

@@ -440,7 +440,7 @@ fn rejects_rows_whose_table_definition_is_lost() {
     journal::repair(&folder).unwrap();
     let error = open(&disk, Options::new().table::<User>()).unwrap_err();
     assert!(
-        error.contains("record 2: what its table consists of was in a record that is lost"),
+        error.contains("record 2: the definition of its table was in a record that is lost"),
         "{error}"
     );
 }
@@ -516,7 +516,7 @@ fn rejects_a_unique_index_over_duplicate_rows() {
     Older::put(&store, &["anna", "anna"]);
     drop(store);
     let error = open(&disk, newer(|_| {})).unwrap_err();
-    assert!(error.contains("`user` shall have no two rows with the same `name`"), "{error}");
+    assert!(error.contains("`user` must not have two rows with the same `name`"), "{error}");
 }
 
 #[test]
