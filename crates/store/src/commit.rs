@@ -146,7 +146,7 @@ enum Wakeup {
     #[default]
     Idle,
     Work,
-    /// Nothing to write; only a deadline has changed.
+    /// A deadline has changed, and no commit waits.
     Deadline,
     /// The store is closing.
     Close,
@@ -161,12 +161,12 @@ pub struct Pending {
 /// How soon an extension's record with `Sync::Interval` is synced, unless the store has its own
 /// interval.
 const EXTENSION_SYNC_INTERVAL: Duration = Duration::from_millis(100);
-/// Changes kept for conflict checks: a transaction that began before the oldest of them conflicts.
+/// Changes kept for conflict checks: a transaction that began before the oldest one conflicts.
 const MAX_RECENT: usize = 1 << 13;
-/// The memory limit of these in bytes; that many small changes stay below it.
+/// The memory limit of the recent changes in bytes, which `MAX_RECENT` small changes do not reach.
 const MAX_RECENT_BYTES: usize = 1 << 22;
-/// A spare state that is further away than this is dropped, because following costs about as much
-/// as copying.
+/// A spare state that is further away than this is dropped, because following more changes costs
+/// about as much as a copy.
 const MAX_FOLLOWED: u64 = 1 << 8;
 /// The bytes of deleted rows that a spare state may keep in memory.
 const MAX_REMOVED_BYTES: usize = 1 << 20;
@@ -183,7 +183,7 @@ const MAX_SYNC_INTERVAL: Duration = Duration::from_hours(1);
 /// throughput, and after a power failure the mark misses at most the last second of acknowledged
 /// commits.
 const MARK_INTERVAL: Duration = Duration::from_secs(1);
-/// Fallbacks that are remembered. A transaction that has missed more of them conflicts.
+/// Fallbacks that are remembered. A transaction that began before the oldest one conflicts.
 const MAX_FALLBACKS: usize = 1 << 10;
 
 impl Committer {
@@ -447,7 +447,7 @@ impl Committer {
         let mark = journal.unsynced_mark();
         drop(journal);
         self.call_next();
-        // If the sync fails, a power failure leaves an older mark, which is valid too.
+        // A failed sync is harmless: an older mark is valid too.
         let _ = mark.map(|mark| mark.sync_data());
     }
 
@@ -458,7 +458,7 @@ impl Committer {
         }
     }
 
-    /// Starts a checkpoint on a thread of its own if one is due, and removes the journal files that
+    /// Starts a checkpoint on a separate thread if one is due, and removes the journal files that
     /// it replaces.
     fn checkpoint_if_due(self: &Arc<Self>) -> Option<JoinHandle<()>> {
         if !self.checkpointer.start_if_due() {
@@ -544,7 +544,7 @@ impl Committer {
         };
         drop(journal);
         let _needless = old.map(|old| self.head().spare(old));
-        // Waking many threads takes as long as a sync: the next leader writes meanwhile.
+        // Waking many threads takes about the time of a sync, during which the next leader writes.
         self.call_next();
         if self.checkpointer.is_due() {
             self.notifier.notify(Wakeup::Work);
@@ -672,7 +672,7 @@ impl Committer {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None` if another thread writes.
+    /// `None` while a leader writes.
     fn try_journal(&self) -> Option<MutexGuard<'_, Box<dyn Journal>>> {
         match self.journal.try_lock() {
             Ok(journal) => Some(journal),
@@ -751,8 +751,8 @@ impl Head {
     }
 
     /// The index of the first change after a sequence, if the changes since are few and small.
-    /// Following many changes would cost as much as a copy, and a spare state would keep large
-    /// deleted rows in memory.
+    /// Following many changes would cost about the same as a copy, and a spare state would keep
+    /// large deleted rows in memory.
     fn few_since(&self, sequence: u64) -> Option<usize> {
         let count = self.state.sequence.checked_sub(sequence)?;
         let first = self.recent.len().checked_sub(usize::try_from(count).ok()?)?;
@@ -884,7 +884,7 @@ impl Future for Pending {
             && let Some(journal) = committer.try_journal()
         {
             drop(status);
-            // Handing the write to a thread would take several times as long.
+            // Handing the write to a thread would take several times longer.
             committer.enqueue_actions(committer.write_next_group(journal));
             status = self.completion.status();
         }

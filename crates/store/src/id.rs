@@ -29,7 +29,7 @@ pub(crate) struct Ids {
     /// Random bytes, drawn for many ids at once because the system call takes longer than all the
     /// rest.
     drawn: [u8; DRAWN],
-    /// How many of these bytes are used.
+    /// The number of random bytes already used.
     used: usize,
 }
 

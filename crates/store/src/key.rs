@@ -18,7 +18,7 @@ const SOMETHING: u8 = 1;
 const SIGN: u64 = 1 << 63;
 
 impl Key {
-    /// The key of these values, in the order of the index's columns.
+    /// Encodes values in the order of the index's columns.
     #[cfg(test)]
     pub(crate) fn of<'v>(values: impl IntoIterator<Item = Value<'v>>) -> Self {
         let mut key = Self::default();

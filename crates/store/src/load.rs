@@ -23,8 +23,8 @@ pub enum Warning {
     Lost(RangeInclusive<Sequence>),
     /// The journal repaired itself.
     Journal(journal::Warning),
-    /// The folder has records of an extension, which an [`Archive`](crate::Archive) leaves
-    /// unchanged.
+    /// The folder has records of an extension, which an [`Archive`](crate::Archive) does not
+    /// change.
     Extension,
 }
 
@@ -109,8 +109,8 @@ impl Loader {
                 }
             }
         }
-        // Any record that is not staged ends a load; what was staged before and not taken has no
-        // effect.
+        // The next record that is not staged ends a load: staged rows without a `Taken` record by
+        // then have no effect.
         self.staged.clear();
         Ok(())
     }

@@ -104,7 +104,7 @@ parts! {
     [A B C D] P: A 0 Q: B 1 R: C 2 S: D 3;
 }
 
-/// The key of these arguments.
+/// Encodes the arguments as a key.
 pub(crate) fn key<K>(parts: &impl KeyParts<K>) -> Key {
     let mut key = KeyBuilder::default();
     parts.put(&mut key);

@@ -1,5 +1,5 @@
-//! An index of read sets: finds the readers that a commit may affect without a comparison with each
-//! of them.
+//! An index of read sets: finds the readers that a commit may affect without comparing the commit
+//! with each reader.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -294,8 +294,8 @@ mod tests {
     }
 
     proptest! {
-        /// The index finds each reader that a comparison with all of them finds, and removing the
-        /// readers empties it.
+        /// The index finds each reader that a linear search finds, and is empty after all readers
+        /// are removed.
         #[test]
         fn finds_every_reader_that_a_commit_touches(
             sets in vec(vec(read(), 0..6), 0..12),

@@ -49,7 +49,7 @@ pub(crate) struct TableChanges {
     table: usize,
     /// Changed rows, sorted.
     rows: SmallVec<[RowId; 1]>,
-    /// The keys of these rows before and after, by index.
+    /// The rows' keys before and after the commit, by index.
     keys: KeysByIndex,
     /// Whether the changed rows are too many to list.
     is_whole: bool,
@@ -103,7 +103,7 @@ impl ReadSet {
         self.reads.len()
     }
 
-    /// Adds the reads of another set.
+    /// Adds all reads of `other`.
     pub fn add(&mut self, other: &Self) {
         for read in &other.reads {
             if !self.reads.contains(read) {

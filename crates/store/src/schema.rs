@@ -195,7 +195,7 @@ impl Schema {
         let find = |name: &str| {
             columns.iter().position(|stored| !stored.is_dropped && stored.name == name)
         };
-        // Renames first: another column may take the old name.
+        // Renames first, because a new column may take the old name.
         let was = |column: &Column| column.former_name.as_ref().and_then(|was| find(was));
         let renamed = |column: &Column| find(&column.name).map_or_else(|| was(column), |_| None);
         let renamed: Vec<Option<usize>> = self.columns.iter().map(renamed).collect();

@@ -117,7 +117,7 @@ impl Snapshot {
         self.state.tables[table].rows.len()
     }
 
-    /// The rows whose index columns, or the first of them, have these values, ordered by the
+    /// The rows with these values in all or the first columns of the index, ordered by the
     /// remaining columns and then by age.
     #[expect(
         clippy::needless_pass_by_value,
@@ -136,7 +136,8 @@ impl Snapshot {
         self.find(by, parts).next()
     }
 
-    /// The rows whose index columns, or the first of them, are within this range, in index order.
+    /// The rows whose values in all or the first columns of the index are within this range, in
+    /// index order.
     pub fn range<T: Table, K, P: KeyParts<K>>(
         &self,
         by: By<T, K>,

@@ -19,7 +19,7 @@ use crate::value::Value;
 pub(crate) struct Definition {
     pub(crate) schema: Schema,
     pub(crate) layout: Layout,
-    /// The type of its rows, if the program declares one.
+    /// The row type, if the program declares one.
     pub(crate) row_type: Option<TypeId>,
     /// The indexes of other tables whose columns refer to this one: table, index.
     pub(crate) referrers: Vec<(usize, usize)>,
@@ -93,7 +93,7 @@ impl Definition {
         Some(values)
     }
 
-    /// The key of these values in an index.
+    /// Encodes the key of a row's values in an index.
     pub(crate) fn key(&self, index: usize, values: &[Value<'_>]) -> Key {
         let mut key = Key::default();
         for column in &self.schema.indexes[index].columns {

@@ -12,7 +12,7 @@ pub struct Stats {
     pub conflicts: u64,
     /// Groups of records written. The records of a group share one sync.
     pub groups: u64,
-    /// Bytes of these records, without framing.
+    /// Bytes of written records, without framing.
     pub bytes: u64,
     /// Syncs of the journal.
     pub syncs: u64,

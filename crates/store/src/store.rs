@@ -162,13 +162,13 @@ impl Store {
         Self::with_journal(options, Box::new(MemoryJournal::new()))
     }
 
-    /// Opens the store in a folder, and creates the folder if it is missing. Calls `progress` while
-    /// it reads.
+    /// Opens the store in a folder, and creates the folder if it is missing. Calls `progress`
+    /// during the read.
     ///
     /// # Errors
     ///
-    /// Another program has locked the folder, it is damaged, or the program's tables cannot be
-    /// merged with the stored ones. A failed open changes nothing.
+    /// The folder is locked by a different program, it is damaged, or the program's tables cannot
+    /// be merged with the stored ones. A failed open changes nothing.
     pub fn open(
         folder: impl AsRef<Path>,
         options: Options,
@@ -257,7 +257,7 @@ impl Store {
     }
 
     /// Changes tables in a transaction. `action` sees a snapshot of all tables and its own writes.
-    /// After a conflict with another commit it runs again, up to three times, so side effects
+    /// After a conflict with a concurrent commit it runs again, up to three times, so side effects
     /// belong in [`Transaction::after_commit`], which runs once.
     ///
     /// # Errors

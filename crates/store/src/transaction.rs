@@ -17,8 +17,8 @@ use crate::snapshot::{Snapshot, table_of};
 use crate::state::{Definitions, State, Write};
 use crate::value::Value;
 
-/// A transaction. It reads all tables as of its begin, plus its own writes; other readers see its
-/// writes after the commit.
+/// A transaction. It reads all tables as of its begin, plus its own writes, which become visible to
+/// readers at the commit.
 ///
 /// A write is applied to the trees only when the transaction reads again. Most transactions only
 /// write, and the commit would have to apply the writes to a newer state anyway.

@@ -255,7 +255,7 @@ fn split_leaf<const KEY: usize>(leaf: &mut Entries<KEY>, at: usize) -> Split<KEY
 impl<const KEY: usize> Clone for Inner<KEY> {
     fn clone(&self) -> Self {
         // The reference counts of the children are on separate cache lines. Reading them first lets
-        // the loads overlap, while incrementing one after another would wait for each.
+        // the loads overlap, while the increments alone would wait for each line in turn.
         let counts = self.children.iter().map(Node::owners);
         black_box(counts.sum::<usize>());
         Self { separators: self.separators.clone(), children: self.children.clone() }

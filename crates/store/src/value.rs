@@ -76,7 +76,7 @@ pub trait Field: Sized {
     /// The value to store.
     fn value(&self) -> Value<'_>;
 
-    /// Converts a stored value. `None` if it has another type or does not fit this one.
+    /// Converts a stored value. `None` if its type differs or the value is out of range.
     fn from_value(value: Value<'_>) -> Option<Self>;
 }
 

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-/// A reader of one line, from left to right.
+/// Reads one line from left to right.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'t> {
     text: &'t str,

@@ -61,7 +61,7 @@ pub enum DumpError {
         /// The names of the existing tables.
         known: Vec<String>,
     },
-    /// A row does not match the stored definition of its table.
+    /// A row does not match the table's stored definition.
     Unreadable {
         /// The table.
         table: String,
@@ -113,8 +113,9 @@ const PIECE: usize = 64 << 10;
 const MIN_GAIN: u64 = 4 << 10;
 
 impl Archive {
-    /// Opens a folder. `extension` is the extension whose data the folder has, channels for example;
-    /// without it that data stays unchanged. `progress` is called while the folder is read.
+    /// Opens a folder. `extension` is the extension whose data the folder has, channels for
+    /// example; without it the archive keeps that data unchanged. `progress` is called while the
+    /// folder is read.
     ///
     /// # Errors
     ///

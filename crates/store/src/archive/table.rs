@@ -222,7 +222,7 @@ fn read_words(from: &mut Reader<'_>) -> Result<Vec<Cow<'static, str>>, ParseErro
     from.array(|from| {
         let at = from.place();
         let word = from.text()?;
-        // A row stores the position of its word in sixteen bits.
+        // A row stores a word's position in sixteen bits.
         if words.len() > usize::from(u16::MAX) {
             return Err(parse_error(at, "a column has at most 65536 words"));
         }

@@ -107,7 +107,7 @@ fn load_redefines_a_table_without_rows() {
     assert_eq!(dumped(&open(&disk)), LINES);
 }
 
-/// Each with the beginning of its expected error.
+/// A replacement in the lines, and the beginning of the error that it causes.
 const MISTAKES: [(&str, &str, &str); 30] = [
     ("{\"bine\":\"tables\",\"version\":1}\n", "", "line 1, column 1: the first line must be"),
     ("\"version\":1", "\"version\":2", "line 1, column 28: version 2 is not known"),
@@ -431,7 +431,7 @@ fn columns() -> impl Strategy<Value = Vec<StoredColumn>> {
     })
 }
 
-/// A table and its rows. Each row has the columns of the time of its write.
+/// A table and its rows, some written before the last columns were added.
 fn table() -> impl Strategy<Value = (Vec<StoredColumn>, Vec<(u128, Vec<OwnedValue>)>)> {
     columns().prop_flat_map(|columns| {
         let values: Vec<_> = columns

@@ -15,7 +15,7 @@ use crate::snapshot::Snapshot;
 use crate::store::{Options, Store};
 use crate::value::{Field, Value};
 
-/// A row with a number, indexed by half of it.
+/// A row with a number and an index over half the number.
 #[derive(Clone, PartialEq, Debug)]
 struct Counter {
     id: Id<Counter>,
@@ -303,7 +303,7 @@ fn recovered(records: &[Vec<u8>], store: &Store) -> BTreeMap<RowId, u64> {
     rows(&Snapshot::new(definitions, Arc::new(state)))
 }
 
-/// Runs several threads on few rows, a third of them on the staged head.
+/// Runs several threads on few rows, a third of the transactions on the staged head.
 fn run_history(seed: u64, full: u64) {
     const THREADS: u64 = 4;
     let Fixture { store, kept, .. } = flaky_store(seed, full, None);
@@ -323,7 +323,7 @@ fn run_history(seed: u64, full: u64) {
                             0 => store.begin_at_head(),
                             _ => store.begin(),
                         };
-                        // Lets another thread commit in between.
+                        // Lets a concurrent thread commit in between.
                         thread::yield_now();
                         let Ok(mut transcript) = act(&mut change, ids, &mut random) else {
                             continue;
@@ -604,7 +604,7 @@ fn accepts_any_sync_interval() {
 fn publishes_exactly_the_written_groups() {
     let Fixture { store, kept, .. } = flaky_store(1, 0, None);
     let seen = Arc::new(Mutex::new(Vec::new()));
-    // Three of these records fit into a group.
+    // A group has room for three records of this length.
     let record = vec![0; MAX_SHARED_GROUP_LENGTH / 3 - 1];
     let keep = || {
         let now = store.clone();

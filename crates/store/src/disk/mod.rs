@@ -66,8 +66,8 @@ pub trait Folder: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::WouldBlock`] if another process holds the lock; the message is its process id
-    /// if known.
+    /// [`ErrorKind::WouldBlock`] if a different process holds the lock; the message is its process
+    /// id if known.
     fn lock(&self, name: &str) -> io::Result<Box<dyn Lock>>;
 
     /// The free bytes of the file system, `u64::MAX` if unknown. A quota may allow less.

@@ -6,8 +6,8 @@
 //! - A failed sync forgets which sectors it failed to write, while readers still see them.
 //! - On a power failure each sector written since the last sync holds any of its contents since
 //!   then, independently of other sectors.
-//! - A name created, changed or removed since the folder's last sync may revert, independently of
-//!   other names.
+//! - A name that was created, changed or removed since the folder's last sync may revert,
+//!   independently of other names.
 //! - A write may be short.
 //! - The disk may be full.
 //! - The disk may lose the end of a synced file.

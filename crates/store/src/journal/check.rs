@@ -167,8 +167,8 @@ impl Survey {
         newest.max(self.mark.sequence(self.store))
     }
 
-    /// Opens a segment, even with a damaged header, which the other files replace. `None` for a
-    /// segment of another store.
+    /// Opens a segment, even with a damaged header: the store's remaining files supply its number.
+    /// `None` for a segment of another store.
     pub(super) fn segment(
         &self,
         folder: &dyn Folder,

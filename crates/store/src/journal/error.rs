@@ -32,7 +32,7 @@ pub enum Error {
         /// The system's error.
         error: io::Error,
     },
-    /// Another process has locked the folder.
+    /// The folder is locked by a different process.
     Locked {
         /// The folder.
         folder: String,
@@ -41,7 +41,7 @@ pub enum Error {
     },
     /// Acknowledged data cannot be read.
     Damaged(Damage),
-    /// A file of an unknown format version. It is left unchanged.
+    /// A file of an unknown format version. The file stays unchanged.
     Version {
         /// The file.
         file: String,
@@ -73,7 +73,7 @@ pub struct Damage {
 }
 
 impl Error {
-    /// An error that leaves the journal as it was: `Full` or `Disk`.
+    /// An error without an effect on the journal: `Full` or `Disk`.
     pub(super) fn disk(file: &str, action: &'static str, error: io::Error) -> Self {
         let file = file.to_owned();
         if is_full(&error) {

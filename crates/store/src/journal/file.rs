@@ -294,7 +294,7 @@ impl FileJournal {
             }
         }
         if let Some(mark) = self.unsynced_mark() {
-            // If this sync fails, a power failure leaves an older mark.
+            // A failed sync is harmless: an older mark is valid too.
             let _ = mark.sync_data();
         }
         Ok(())
@@ -344,7 +344,7 @@ impl Journal for FileJournal {
             return Err(Error::Refused(format!("there is no record {sequence} yet")));
         }
         self.settle_tail()?;
-        // A snapshot ahead of the journal would leave a gap after the previous one.
+        // A snapshot ahead of the journal would cause a gap after the previous one.
         if sequence > self.durable {
             self.sync_current()?;
         }

@@ -105,8 +105,8 @@ impl FileHeader {
     }
 }
 
-/// CRC-32C over the store's number and these bytes. The number is secret, so neither a file of
-/// another store nor data that a client wrote into a row passes for a part of this journal.
+/// CRC-32C over the store's number and these bytes. The number is secret, so neither a foreign
+/// store's file nor data that a client wrote into a row passes for a part of this journal.
 pub(super) fn checksum(store: u64, parts: &[&[u8]]) -> u32 {
     let begun = crc32c::crc32c(&store.to_le_bytes());
     parts.iter().fold(begun, |check, bytes| crc32c::crc32c_append(check, bytes))

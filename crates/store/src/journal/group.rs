@@ -1,4 +1,4 @@
-//! The encoding of groups: the records of one write, all of which are valid or none.
+//! The encoding of groups: the records of one write are valid together or not at all.
 
 use super::format::{ALIGNMENT, LAST, checksum, long, word};
 use super::{Error, Sequence};
@@ -12,7 +12,7 @@ pub(super) const GROUP_HEADER_LENGTH: usize = 40;
 pub(super) const RECORD_HEADER_LENGTH: usize = 16;
 /// The length of the shortest encoded record in bytes.
 pub(super) const MIN_RECORD_LENGTH: usize = RECORD_HEADER_LENGTH + ALIGNMENT;
-/// Each record ends with 1 to 8 of these bytes. So a complete group never ends with a zero, and one
+/// A record ends with 1 to 8 filler bytes. So a complete group never ends with a zero, and one
 /// whose end was not written always does.
 const FILLER: u8 = 0xFF;
 /// A buffer that a large group has grown above this size is shrunk.
@@ -115,11 +115,11 @@ pub(super) struct GroupHeader {
     pub(super) first: Sequence,
     /// All records up to this one were durable when the group was written.
     pub(super) durable: Sequence,
-    /// The length of its records in bytes.
+    /// The records' length in bytes.
     pub(super) length: usize,
     /// The checksum of the previous group or of the segment's header.
     pub(super) previous: u32,
-    /// The checksum of its records.
+    /// The records' checksum.
     pub(super) body: u32,
     /// The checksum of the header, to which the next group refers.
     pub(super) mark: u32,

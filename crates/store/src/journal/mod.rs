@@ -41,7 +41,7 @@ pub type Sequence = u64;
 ///
 /// Records collect in a group. Writing a group is one step, so many commits share one sync.
 pub trait Journal: Send {
-    /// Adds a record to the current group and returns its sequence. Nothing is written yet.
+    /// Adds a record to the current group and returns its sequence. The group stays in memory.
     ///
     /// # Errors
     ///

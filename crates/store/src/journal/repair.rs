@@ -220,8 +220,8 @@ impl RepairRun<'_> {
         Ok(())
     }
 
-    /// Copies a file before it is replaced. The original keeps its name until then, so that an
-    /// interrupted repair leaves a damaged file instead of a missing one.
+    /// Copies a file before it is replaced. The original keeps its name until then, so that after
+    /// an interrupted repair the file is damaged instead of missing.
     fn copy_aside(&mut self, name: &str) -> Result<(), Error> {
         let old = self.folder.open(name).map_err(|error| Error::disk(name, "open", error))?;
         let aside = aside(self.folder, name)?;

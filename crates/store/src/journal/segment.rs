@@ -118,8 +118,8 @@ impl Segment {
         self.size
     }
 
-    /// Takes into account that all records up to `synced` were synced, so that none of them can be
-    /// torn. Records up to `base` are in a snapshot and not needed from the journal.
+    /// Takes into account that all records up to `synced` were synced, and so cannot be torn.
+    /// Records up to `base` are in a snapshot and not needed from the journal.
     pub(super) fn note_synced(&mut self, synced: Sequence, base: Sequence) {
         self.synced = if synced > base { synced } else { 0 };
     }

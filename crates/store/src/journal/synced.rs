@@ -51,8 +51,8 @@ impl SyncedMark {
         Ok(Self { file: file.into(), store, is_unsynced: false })
     }
 
-    /// Records that everything up to this sequence is synced. A failed write leaves an older mark
-    /// or an unreadable one, neither of which claims too much.
+    /// Records that everything up to this sequence is synced. After a failed write the file
+    /// contains an older mark or an unreadable one; neither claims too much.
     pub(super) fn set(&mut self, sequence: Sequence) {
         let written = write_all(&*self.file, &to_bytes(self.store, sequence), 0);
         self.is_unsynced |= written.is_ok();

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use std::hint::black_box;
 use std::ops::Range;
 
-/// The sorted entries of a node. The first `KEY` bytes of an entry are its key, or all of it if it
-/// is shorter.
+/// The sorted entries of a node. The first `KEY` bytes of an entry are its key; a shorter entry is
+/// a key without a value.
 // This field order puts everything that a search needs into the first cache lines.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -108,7 +108,8 @@ impl<const KEY: usize> Entries<KEY> {
         right
     }
 
-    /// Appends the entries of another node, all of which sort after these. There must be room.
+    /// Appends the entries of `others`, which must sort after all entries of this node. There must
+    /// be room.
     pub(super) fn append(&mut self, others: &Self) {
         for place in 0..others.count {
             let (key, value) = others.entry(place);
@@ -151,8 +152,8 @@ impl<const KEY: usize> Entries<KEY> {
         }
     }
 
-    /// The value of this key. A key with another prefix is rejected by the comparison at the end,
-    /// which saves the check of the prefix.
+    /// The value of this key. A key with a different prefix is rejected by the comparison at the
+    /// end, which saves the check of the prefix.
     #[inline]
     pub(super) fn get(&self, key: &[u8]) -> Option<&[u8]> {
         // Among a million rows this node is in no cache. These reads let the loads of the entry's
@@ -167,7 +168,7 @@ impl<const KEY: usize> Entries<KEY> {
     }
 
     /// The position at which to split the node after an insertion at `place`, or `None` if it is
-    /// small enough. Insertions in ascending order leave full nodes.
+    /// small enough. Ascending insertions fill each node before the next.
     pub(super) fn split_point(&self, place: usize) -> Option<usize> {
         let is_long = self.bytes.len() > MAX_BYTES && self.count > 1;
         if self.count < MAX_ENTRIES && !is_long {
@@ -192,7 +193,7 @@ impl<const KEY: usize> Entries<KEY> {
 
     #[inline]
     fn search(&self, head: u32, key: &[u8]) -> Result<usize, usize> {
-        // Counts all smaller heads: a binary search would wait for one cache line after another.
+        // Counts all smaller heads: a binary search would wait for each cache line in turn.
         let mut below = [0; 4];
         for own in self.heads.as_chunks::<4>().0 {
             for (below, own) in below.iter_mut().zip(own) {

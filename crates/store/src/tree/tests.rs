@@ -18,7 +18,7 @@ enum Step {
     Swap,
 }
 
-/// A tree, an older version of it, and the keys by which they may differ.
+/// A tree, an older version, and the keys by which the two may differ.
 #[derive(Default)]
 struct VersionPair<const KEY: usize> {
     tree: Tree<KEY>,
@@ -65,7 +65,7 @@ fn long_key() -> BoxedStrategy<Vec<u8>> {
     key.boxed()
 }
 
-/// Values, a few of which fill a leaf.
+/// Values, including a few that fill a leaf.
 fn fixed_value() -> BoxedStrategy<Vec<u8>> {
     prop_oneof![
         20 => prop::collection::vec(any::<u8>(), 0..40),
@@ -242,7 +242,7 @@ fn high_tree_equals_a_map_in_every_version() {
             versions.remove(&key);
             model.remove(&key[..]);
         }
-        // Turns rarely in some phases and after each step in others.
+        // Swaps the versions after each step in even phases and rarely in odd ones.
         if draw.is_multiple_of(if step / 2000 % 2 == 0 { 1 } else { 50 }) {
             versions.swap();
         }

@@ -191,7 +191,7 @@ fn rejects_files_of_another_store() {
     assert!(!found.records.is_empty() || found.snapshot > 0);
 }
 
-/// A disk that acknowledges a group and later returns an older version of its sectors.
+/// A disk that acknowledges a group and later returns the sectors' older contents.
 #[test]
 fn refuses_a_group_of_another_history() {
     let file = "journal-0000000000000001.log";
@@ -209,7 +209,7 @@ fn refuses_a_group_of_another_history() {
     };
     let ((mut bytes, folder), (others, _)) = (written(b'b'), written(b'x'));
     let third = bytes.iter().position(|byte| *byte == b'c').expect("it was written");
-    // The headers of its group and of the record, and its number, precede it.
+    // The group's header, the record's header, and the record's number precede it.
     let third = third - 40 - 16 - 8;
     bytes[third..].copy_from_slice(&others[third..]);
     folder.put(file, &bytes);

@@ -179,7 +179,7 @@ fn closed_journal_rejects_records_and_marks_its_end() {
     assert!(error.to_string().contains("(record 1)"), "{error}");
 }
 
-/// One of the larger groups of these tests fits into a segment.
+/// A segment has room for one large group.
 const SMALL: Options = Options { segment: 4096 };
 
 /// Three records, each in its own segment, and snapshots of the first two.

@@ -10,7 +10,7 @@ impl Scratch {
     pub(crate) fn new(name: &str) -> Self {
         let path =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        // An earlier process with the same id may have left files.
+        // Removes the files of an earlier process with the same id.
         let _ = fs::remove_dir_all(&path);
         Self(path)
     }

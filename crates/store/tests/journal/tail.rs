@@ -163,8 +163,8 @@ fn warns_about_what_a_torn_end_may_have_lost() {
     }
 }
 
-/// A journal of an earlier version has no mark: the end of its last segment is unproven, and the
-/// warning says so.
+/// A journal of an earlier version has no mark: the end of its last segment is unproven, as the
+/// warning explains.
 #[test]
 fn opens_a_journal_without_a_mark_and_warns() {
     let folder = SimulatedFolder::new(1, 1 << 20);

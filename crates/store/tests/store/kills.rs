@@ -1,4 +1,4 @@
-//! Tests that a killed process loses no acknowledged change and leaves no partial one, on a real
+//! Tests that a killed process loses no acknowledged change and writes no partial one, on a real
 //! disk.
 //!
 //! The environment variable `BINE_KILLS` sets the number of killed processes.
@@ -167,7 +167,7 @@ impl Killed {
     fn next(&mut self) -> Option<()> {
         loop {
             let mut line = String::new();
-            // A kill may leave a partial line, which acknowledges no change.
+            // A kill may cut a line short; a partial line acknowledges no change.
             if self.lines.read_line(&mut line).ok()? == 0 || !line.ends_with('\n') {
                 return None;
             }

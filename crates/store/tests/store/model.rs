@@ -161,7 +161,7 @@ fn removed(outcome: Result<bool, Error>) -> Outcome {
     }
 }
 
-/// Existing and former ids. Operations draw from few of them, so that transactions conflict.
+/// Existing and former ids. Operations choose among few ids, so that transactions conflict.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct IdPool {
     users: Vec<Id<User>>,

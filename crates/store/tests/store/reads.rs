@@ -10,7 +10,7 @@ use crate::model::{IdPool, Operation, Outcome, Query};
 use crate::random::Random;
 use crate::tables::{self, Receipt};
 
-/// The environment variable `BINE_COMMITS` sets another number.
+/// The environment variable `BINE_COMMITS` overrides this number.
 const COMMITS: u64 = 1000;
 /// Views for each commit.
 const VIEWS: u64 = 30;

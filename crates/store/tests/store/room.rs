@@ -31,7 +31,7 @@ fn keeps_acknowledged_changes_on_a_full_disk() {
         check(&store, &names);
         for _ in 0..=random.below(3) {
             end(&disk, &mut random);
-            // Another program may use the freed space.
+            // Simulates a program that uses the freed space.
             if random.below(2) == 0 {
                 disk.set_room(0);
             }

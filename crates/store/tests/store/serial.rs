@@ -16,7 +16,7 @@ use crate::tables::{self, Receipt};
 const THREADS: u64 = 4;
 /// Transactions of each thread.
 const CHANGES: u64 = 50;
-/// The environment variable `BINE_HISTORIES` sets another number.
+/// The environment variable `BINE_HISTORIES` overrides this number.
 const HISTORIES: u64 = 100;
 
 #[test]
@@ -171,7 +171,7 @@ fn run_history(
     replay(model, before, end - 1, &mut history, stats)
 }
 
-/// Commits a last change after all others, and returns its sequence.
+/// Commits a final change, and returns its sequence.
 fn wait_for_all(store: &Store, disk: Option<&SimulatedFolder>) -> u64 {
     if let Some(disk) = disk {
         disk.heal();
@@ -255,7 +255,7 @@ fn act(change: &mut Transaction, pool: &mut IdPool, random: &mut Random) -> Tran
         Transcript { at, is_kept: true, is_acknowledged: true, ..Transcript::default() };
     let mut writes = false;
     for _ in 0..=random.below(5) {
-        // Lets another thread commit in between.
+        // Lets a concurrent thread commit in between.
         thread::yield_now();
         if random.below(2) == 0 {
             let query = Query::draw(pool, random);

@@ -203,14 +203,14 @@ impl Run {
                     self.disk.set_room(ROOM);
                     1
                 }
-                // With several changes, the other thread might write some of them before all are
+                // With several changes, the store's thread might write a part before all are
                 // staged.
                 _ if self.has_images => 1,
                 _ => 1 + self.random.below(3),
             };
             self.write(store, changes);
             if self.has_images {
-                // Gives the other thread time for a checkpoint.
+                // Gives the checkpoint thread time.
                 (0..50).for_each(|_| thread::yield_now());
             }
             if self.random.below(4) == 0 {

@@ -83,7 +83,7 @@ fn reports_system_errors_and_keeps_acknowledged_changes() {
     );
 }
 
-/// Runs a program whose calls fail as `inject` says. Compares the outcome of each change, the rows
+/// Runs a program with the failing calls of `inject`. Compares the outcome of each change, the rows
 /// that the program reads at its end, the rows that a later program finds, and whether the failing
 /// call was the last.
 #[track_caller]

@@ -1,5 +1,5 @@
-//! The tables of these tests: unique and other keys, of one and of several columns, with optional
-//! columns and references.
+//! The tables of these tests: unique and non-unique indexes, over one and over several columns,
+//! with optional columns and references.
 
 use bine_store::{By, Column, Field, Id, Index, Options, RowId, Schema, Table, Value};
 
@@ -78,7 +78,7 @@ impl Message {
     pub(crate) const BY_AUTHOR_SCORE: By<Self, (Id<User>, i64)> = By::place(1);
 }
 
-/// Options with all of these tables.
+/// Options with all tables of this module.
 pub(crate) fn options() -> Options {
     Options::new().table::<User>().table::<Message>().table::<Receipt>()
 }
