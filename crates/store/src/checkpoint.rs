@@ -17,7 +17,7 @@ pub(crate) struct Checkpointer {
     /// All tables that ever existed, in the order in which records number them.
     pub(crate) stored: Vec<StoredTable>,
     /// The positions of the program's tables among these.
-    pub(crate) places: Vec<usize>,
+    pub(crate) positions: Vec<usize>,
     /// The rows of tables that the program no longer declares.
     pub(crate) undeclared: Vec<(usize, Rows)>,
     /// The store's extension.
@@ -44,7 +44,7 @@ pub(crate) const MAX_ROW_LENGTH: usize = MAX_BLOCK_LENGTH / 2;
 impl Checkpointer {
     pub(crate) fn new(
         stored: Vec<StoredTable>,
-        places: Vec<usize>,
+        positions: Vec<usize>,
         undeclared: Vec<(usize, Rows)>,
         growth: u64,
         extension: ExtensionSlot,
@@ -52,7 +52,7 @@ impl Checkpointer {
     ) -> Self {
         Self {
             stored,
-            places,
+            positions,
             undeclared,
             extension,
             growth: AtomicU64::new(growth),
@@ -124,21 +124,21 @@ impl Checkpointer {
         };
         put(&record::tables(&self.stored))?;
         let own =
-            (0..definitions.len()).map(|table| (self.places[table], &state.tables[table].rows));
-        let undeclared = self.undeclared.iter().map(|(place, rows)| (*place, rows));
-        for (place, rows) in own.chain(undeclared) {
+            (0..definitions.len()).map(|table| (self.positions[table], &state.tables[table].rows));
+        let undeclared = self.undeclared.iter().map(|(position, rows)| (*position, rows));
+        for (position, rows) in own.chain(undeclared) {
             let (mut writes, mut length) = (Vec::new(), 0);
             for (id, row) in rows.iter() {
                 writes.push(Write { table: 0, id, row: Some(Row::from(row)) });
                 length += row.len() + 24;
                 if length >= BLOCK {
-                    put(&record::rows(&writes, &[place]))?;
+                    put(&record::rows(&writes, &[position]))?;
                     writes.clear();
                     length = 0;
                 }
             }
             if !writes.is_empty() {
-                put(&record::rows(&writes, &[place]))?;
+                put(&record::rows(&writes, &[position]))?;
             }
         }
         for block in extension.into_iter().flatten() {

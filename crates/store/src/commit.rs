@@ -112,7 +112,7 @@ struct Staged {
     /// The callback of an extension's record.
     on_durable: Option<OnDurable>,
     completion: Arc<Completion>,
-    after: Vec<Action>,
+    after_commit: Vec<Action>,
 }
 
 /// The outcome of one commit, shared with the caller that waits for it.
@@ -125,7 +125,7 @@ struct Completion {
 #[derive(Default)]
 struct CompletionStatus {
     outcome: Option<Result<u64, Error>>,
-    /// Whether a leader has taken the commit and will settle it.
+    /// Whether a leader has taken the commit and will set its outcome.
     is_claimed: bool,
     /// Whether a thread waits.
     is_waiting: bool,
@@ -245,22 +245,22 @@ impl Committer {
     ///
     /// [`Error::Conflict`], or the store rejects commits.
     pub(crate) fn commit(self: &Arc<Self>, transaction: Transaction) -> Result<Pending, Error> {
-        let CommitParts { base, own, reads, writes, after } = transaction.into_parts();
+        let CommitParts { base, own, reads, writes, after_commit } = transaction.into_parts();
         let mut record = Vec::new();
         if !writes.is_empty() {
-            record = record::rows(&writes, &self.checkpointer.places);
+            record = record::rows(&writes, &self.checkpointer.positions);
         }
         if record.len() > MAX_RECORD_LENGTH {
             return Err(Error::TooLarge);
         }
         let completion = Arc::new(Completion::default());
-        let mut head = self.head_for_more()?;
+        let mut head = self.open_head()?;
         if writes.is_empty() {
-            if base.sequence <= self.visible.load().sequence && head.has(&base) {
+            if base.sequence <= self.visible.load().sequence && head.is_ancestor(&base) {
                 drop(head);
-                run(after);
+                run_actions(after_commit);
                 completion.settle(Ok(base.sequence));
-            } else if head.has(&base) {
+            } else if head.is_ancestor(&base) {
                 let sequence = head.state.sequence;
                 head.staged.push(Staged {
                     record,
@@ -270,7 +270,7 @@ impl Committer {
                     changes: None,
                     on_durable: None,
                     completion: Arc::clone(&completion),
-                    after,
+                    after_commit,
                 });
             } else {
                 return Err(self.conflict());
@@ -279,7 +279,8 @@ impl Committer {
         }
         let is_next = Arc::ptr_eq(&base, &head.state);
         let fits = is_next
-            || head.has(&base) && head.is_clear(&base, |changes| reads.is_touched_by(changes));
+            || head.is_ancestor(&base)
+                && head.has_no_conflict(&base, |changes| reads.is_touched_by(changes));
         if !fits {
             return Err(self.conflict());
         }
@@ -294,7 +295,7 @@ impl Committer {
             Changes::apply(&self.definitions, next, &writes)
         };
         let changes = Arc::new(changes);
-        head.note(&changes);
+        head.remember(&changes);
         head.staged.push(Staged {
             record,
             sequence: changes.sequence,
@@ -303,7 +304,7 @@ impl Committer {
             changes: Some(changes),
             on_durable: None,
             completion: Arc::clone(&completion),
-            after,
+            after_commit,
         });
         drop(head);
         Ok(Pending { committer: Arc::clone(self), completion })
@@ -335,9 +336,9 @@ impl Committer {
             return Err(Error::TooLarge);
         }
         let completion = Arc::new(Completion::default());
-        let mut head = self.head_for_more()?;
+        let mut head = self.open_head()?;
         let sequence = head.advance(record.len(), None).sequence;
-        head.note(&Arc::new(Changes::empty(sequence)));
+        head.remember(&Arc::new(Changes::empty(sequence)));
         head.staged.push(Staged {
             record,
             sequence,
@@ -346,7 +347,7 @@ impl Committer {
             changes: None,
             on_durable: Some(on_durable),
             completion: Arc::clone(&completion),
-            after: Vec::new(),
+            after_commit: Vec::new(),
         });
         drop(head);
         Ok(Pending { committer: Arc::clone(self), completion })
@@ -359,53 +360,53 @@ impl Committer {
             Sync::Interval(interval) => interval.clamp(MIN_SYNC_INTERVAL, MAX_SYNC_INTERVAL),
             Sync::Commit | Sync::None => EXTENSION_SYNC_INTERVAL,
         };
-        let mut due: Option<Instant> = None;
+        let mut sync_due: Option<Instant> = None;
         let mut mark_due: Option<Instant> = None;
-        let mut room_due = self.is_full().then(|| Instant::now() + PROBE_INTERVAL);
-        let mut image = None;
+        let mut disk_check_due = self.is_full().then(|| Instant::now() + PROBE_INTERVAL);
+        let mut checkpoint = None;
         loop {
-            let next = due.into_iter().chain(mark_due).chain(room_due).min();
+            let next = sync_due.into_iter().chain(mark_due).chain(disk_check_due).min();
             let wait = next
                 .map_or(MAX_SYNC_INTERVAL, |next| next.saturating_duration_since(Instant::now()));
             let wakeup = self.notifier.wait(wait);
             if wakeup != Wakeup::Deadline && !self.head().staged.is_empty() {
-                run(self.write_next_group(self.journal()));
+                run_actions(self.write_next_group(self.journal()));
             }
             let pending_actions = self.pending_actions().as_mut().map(std::mem::take);
-            run(pending_actions.unwrap_or_default());
-            if due.is_some_and(|due| Instant::now() >= due) {
-                due = None;
+            run_actions(pending_actions.unwrap_or_default());
+            if sync_due.is_some_and(|sync_due| Instant::now() >= sync_due) {
+                sync_due = None;
                 self.sync_now();
             }
-            if due.is_none() && self.needs_sync.load(Ordering::Acquire) {
-                due = Some(Instant::now() + interval);
+            if sync_due.is_none() && self.needs_sync.load(Ordering::Acquire) {
+                sync_due = Some(Instant::now() + interval);
             }
-            if mark_due.is_some_and(|due| Instant::now() >= due) {
+            if mark_due.is_some_and(|sync_due| Instant::now() >= sync_due) {
                 mark_due = None;
                 self.sync_mark();
             }
             if mark_due.is_none() && self.needs_mark_sync.load(Ordering::Acquire) {
                 mark_due = Some(Instant::now() + MARK_INTERVAL);
             }
-            if room_due.is_some_and(|due| Instant::now() >= due) {
-                room_due = None;
+            if disk_check_due.is_some_and(|sync_due| Instant::now() >= sync_due) {
+                disk_check_due = None;
                 self.probe_disk_space();
             }
-            if room_due.is_none() && self.is_full() {
-                room_due = Some(Instant::now() + PROBE_INTERVAL);
+            if disk_check_due.is_none() && self.is_full() {
+                disk_check_due = Some(Instant::now() + PROBE_INTERVAL);
             }
             if wakeup == Wakeup::Close && self.head().staged.is_empty() {
                 let pending_actions = self.pending_actions().take();
-                run(pending_actions.unwrap_or_default());
+                run_actions(pending_actions.unwrap_or_default());
                 self.checkpointer.cancel();
                 // The thread uses the folder too. A panic in it has been reported.
-                let _ = image.map(JoinHandle::join);
+                let _ = checkpoint.map(JoinHandle::join);
                 // Closing syncs the journal whatever the sync policy; a disk failure has been
                 // reported.
                 let _ = self.journal().close();
                 return;
             }
-            image = self.checkpoint_if_due().or(image);
+            checkpoint = self.checkpoint_if_due().or(checkpoint);
         }
     }
 
@@ -419,10 +420,10 @@ impl Committer {
     pub(crate) fn needs_sync(&self) -> bool {
         // Waits for a sync in progress.
         let journal = self.journal();
-        let owes = self.needs_sync.load(Ordering::Acquire);
+        let is_needed = self.needs_sync.load(Ordering::Acquire);
         drop(journal);
-        self.call_next();
-        owes
+        self.wake_next_leader();
+        is_needed
     }
 
     fn sync_now(&self) {
@@ -431,13 +432,13 @@ impl Committer {
         let begun = Instant::now();
         match journal.sync() {
             Ok(_) => {
-                self.counts.synced(begun);
+                self.counts.count_sync(begun);
                 self.needs_mark_sync.store(true, Ordering::Release);
             }
             Err(error) => self.fall_back(Vec::new(), &commit_error(&error)),
         }
         drop(journal);
-        self.call_next();
+        self.wake_next_leader();
     }
 
     /// Syncs the synced mark without the journal's lock.
@@ -446,7 +447,7 @@ impl Committer {
         self.needs_mark_sync.store(false, Ordering::Release);
         let mark = journal.unsynced_mark();
         drop(journal);
-        self.call_next();
+        self.wake_next_leader();
         // A failed sync is harmless: an older mark is valid too.
         let _ = mark.map(|mark| mark.sync_data());
     }
@@ -472,7 +473,7 @@ impl Committer {
         let writer =
             extension.and_then(|extension| Ok((extension, journal.snapshot(state.sequence)?)));
         drop(journal);
-        self.call_next();
+        self.wake_next_leader();
         let own = Arc::clone(self);
         let write = move || {
             let written = catch_panic(|| {
@@ -481,10 +482,10 @@ impl Committer {
                 writer.finish()?;
                 let compaction = own.journal().compaction(state.sequence);
                 // Waiting commits go on before the files are removed.
-                own.call_next();
+                own.wake_next_leader();
                 compaction?()
             });
-            own.call_next();
+            own.wake_next_leader();
             own.checkpointer.finish(written.err());
         };
         let thread = thread::Builder::new().name("store image".to_owned());
@@ -507,20 +508,20 @@ impl Committer {
         }
         let bytes: usize = group.iter().map(|staged| staged.record.len()).sum();
         let is_durable = group.iter().any(|staged| staged.sync == Sync::Commit);
-        let is_owed = group.iter().any(|staged| matches!(staged.sync, Sync::Interval(_)));
+        let needs_later_sync = group.iter().any(|staged| matches!(staged.sync, Sync::Interval(_)));
         let mut records = group.iter().filter(|staged| !staged.record.is_empty());
-        // Every commit of the group must be settled, even after a panic.
+        // Every commit of the group must get an outcome, even after a panic.
         let written = catch_panic(|| {
             self.disk_space.write_deferred(&mut **journal)?;
             records.try_for_each(|staged| journal.append(&staged.record).map(drop))?;
             let begun = Instant::now();
             let written = journal.write(is_durable)?;
             if is_durable {
-                self.counts.synced(begun);
+                self.counts.count_sync(begun);
             }
             Ok(written)
         });
-        if is_owed && !is_durable && !self.needs_sync.swap(true, Ordering::AcqRel) {
+        if needs_later_sync && !is_durable && !self.needs_sync.swap(true, Ordering::AcqRel) {
             self.notifier.notify(Wakeup::Work);
         }
         if is_durable && !self.is_instant && !self.needs_mark_sync.swap(true, Ordering::AcqRel) {
@@ -533,7 +534,7 @@ impl Committer {
                 }
                 self.checkpointer.add_growth(bytes);
                 let commits = group.iter().filter(|staged| staged.changes.is_some()).count();
-                self.counts.wrote(commits, bytes);
+                self.counts.count_group(commits, bytes);
                 let old = self.publish(&mut group, state);
                 (group, Some(old))
             }
@@ -543,33 +544,33 @@ impl Committer {
             }
         };
         drop(journal);
-        let _needless = old.map(|old| self.head().spare(old));
+        let _dropped = old.map(|old| self.head().keep_spare(old));
         // Waking many threads takes about the time of a sync, during which the next leader writes.
-        self.call_next();
+        self.wake_next_leader();
         if self.checkpointer.is_due() {
             self.notifier.notify(Wakeup::Work);
         }
-        let mut after = Vec::new();
+        let mut after_commit = Vec::new();
         for staged in done {
             staged.completion.settle(Ok(staged.sequence));
-            after.extend(staged.after);
+            after_commit.extend(staged.after_commit);
         }
-        after
+        after_commit
     }
 
     /// Runs actions on the store's thread.
-    fn enqueue_actions(&self, after: Vec<Action>) {
-        if after.is_empty() {
+    fn enqueue_actions(&self, after_commit: Vec<Action>) {
+        if after_commit.is_empty() {
             return;
         }
         let mut pending_actions = self.pending_actions();
         if let Some(pending_actions) = &mut *pending_actions {
-            pending_actions.extend(after);
+            pending_actions.extend(after_commit);
             self.notifier.notify(Wakeup::Work);
         } else {
             // The store is closed and its thread has ended.
             drop(pending_actions);
-            run(after);
+            run_actions(after_commit);
         }
     }
 
@@ -632,7 +633,7 @@ impl Committer {
 
     /// Wakes a waiting thread, or the store's own, to write the commits that were staged while the
     /// caller held the journal. Every holder calls this after it released the lock.
-    fn call_next(&self) {
+    fn wake_next_leader(&self) {
         let head = self.head();
         if head.staged.is_empty() {
             return;
@@ -649,7 +650,7 @@ impl Committer {
     }
 
     /// Locks the head to stage one more commit, or fails if the store rejects commits.
-    fn head_for_more(&self) -> Result<MutexGuard<'_, Head>, Error> {
+    fn open_head(&self) -> Result<MutexGuard<'_, Head>, Error> {
         let head = self.head();
         if let Some(failure) = &head.failure {
             return Err(failure.clone());
@@ -723,7 +724,7 @@ impl Head {
     }
 
     /// Remembers the changes of the head's last record for conflict checks.
-    fn note(&mut self, changes: &Arc<Changes>) {
+    fn remember(&mut self, changes: &Arc<Changes>) {
         let bytes = changes.bytes();
         while self.recent.len() == MAX_RECENT || self.recent_bytes + bytes > MAX_RECENT_BYTES {
             let Some(oldest) = self.recent.pop_front() else { break };
@@ -736,7 +737,7 @@ impl Head {
     /// Replaces a head that is shared, and would be copied, by the spare state.
     fn use_spare(&mut self) {
         let Some(mut spare) = self.spare.take() else { return };
-        let Some(first) = self.few_since(spare.sequence) else { return };
+        let Some(first) = self.few_changes_since(spare.sequence) else { return };
         // A reader still holds the spare state.
         let Some(own) = Arc::get_mut(&mut spare) else { return };
         own.follow(&self.state, self.recent.range(first..).map(|changes| &**changes));
@@ -744,8 +745,9 @@ impl Head {
     }
 
     /// Keeps a state that is no longer visible as the spare. Returns the states to drop.
-    fn spare(&mut self, old: Arc<State>) -> [Option<Arc<State>>; 2] {
-        let is_near = old.epoch == self.fallback_count && self.few_since(old.sequence).is_some();
+    fn keep_spare(&mut self, old: Arc<State>) -> [Option<Arc<State>>; 2] {
+        let is_near =
+            old.epoch == self.fallback_count && self.few_changes_since(old.sequence).is_some();
         let (kept, needless) = if is_near { (Some(old), None) } else { (None, Some(old)) };
         [std::mem::replace(&mut self.spare, kept), needless]
     }
@@ -753,7 +755,7 @@ impl Head {
     /// The index of the first change after a sequence, if the changes since are few and small.
     /// Following many changes would cost about the same as a copy, and a spare state would keep
     /// large deleted rows in memory.
-    fn few_since(&self, sequence: u64) -> Option<usize> {
+    fn few_changes_since(&self, sequence: u64) -> Option<usize> {
         let count = self.state.sequence.checked_sub(sequence)?;
         let first = self.recent.len().checked_sub(usize::try_from(count).ok()?)?;
         let mut removed_bytes = 0;
@@ -777,7 +779,7 @@ impl Head {
     }
 
     /// Whether a state is an ancestor of the head. A state that a fallback dropped is not.
-    fn has(&self, base: &State) -> bool {
+    fn is_ancestor(&self, base: &State) -> bool {
         let missed = self.fallback_count - base.epoch;
         let first = self.fallbacks.len().checked_sub(missed);
         first.is_some_and(|first| {
@@ -786,7 +788,7 @@ impl Head {
     }
 
     /// Whether no commit since `base` satisfies `touching`.
-    fn is_clear(&self, base: &State, touching: impl Fn(&Changes) -> bool) -> bool {
+    fn has_no_conflict(&self, base: &State, touching: impl Fn(&Changes) -> bool) -> bool {
         let oldest = self.state.sequence - self.recent.len() as u64;
         base.sequence >= oldest
             && self
@@ -854,8 +856,8 @@ impl Pending {
             }
             let journal = if status.is_claimed { None } else { committer.try_journal() };
             let Some(journal) = journal else {
-                // The leader that has taken it settles it; the holder of the journal calls the next
-                // leader.
+                // The leader that has claimed the commit sets its outcome; the holder of the
+                // journal wakes the next leader.
                 status.is_waiting = true;
                 let is_idle =
                     |status: &mut CompletionStatus| status.outcome.is_none() && !status.is_asked;
@@ -866,7 +868,7 @@ impl Pending {
             };
             drop(status);
             // The actions may commit changes themselves.
-            run(committer.write_next_group(journal));
+            run_actions(committer.write_next_group(journal));
         }
     }
 }
@@ -915,7 +917,7 @@ impl fmt::Debug for Pending {
 }
 
 /// Runs actions. A panic in one stops no later one: the commit has succeeded.
-fn run(actions: Vec<Action>) {
+fn run_actions(actions: Vec<Action>) {
     for action in actions {
         // The program's panic hook has reported it.
         let _ = catch_unwind(AssertUnwindSafe(action));

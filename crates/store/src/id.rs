@@ -75,18 +75,18 @@ impl RowId {
         self.0 == 0 && self.1 == 0
     }
 
-    /// Writes the id into `place`, as RFC 9562 section 4 spells it:
+    /// Writes the id into `buffer`, as RFC 9562 section 4 spells it:
     /// `0193f9a0-4c5e-7b3a-9c1d-5e6f70819203`.
-    pub(crate) fn write_to(self, place: &mut [u8; Self::LENGTH]) -> &str {
+    pub(crate) fn write_to(self, buffer: &mut [u8; Self::LENGTH]) -> &str {
         let mut number = self.number();
-        for (at, byte) in place.iter_mut().enumerate().rev() {
+        for (at, byte) in buffer.iter_mut().enumerate().rev() {
             *byte = b'-';
             if !HYPHENS.contains(&at) {
                 *byte = b"0123456789abcdef"[(number & 0xf) as usize];
                 number >>= 4;
             }
         }
-        str::from_utf8(place).unwrap_or_default()
+        str::from_utf8(buffer).unwrap_or_default()
     }
 
     fn of(milliseconds: u64, free: u128) -> Self {
@@ -186,8 +186,8 @@ impl FromStr for RowId {
             return Err(ParseIdError);
         }
         let mut all = 0;
-        for (place, byte) in bytes.iter().enumerate() {
-            if HYPHENS.contains(&place) {
+        for (position, byte) in bytes.iter().enumerate() {
+            if HYPHENS.contains(&position) {
                 if *byte != b'-' {
                     return Err(ParseIdError);
                 }

@@ -95,14 +95,14 @@ impl Loader {
 
     fn read(&mut self, sequence: Sequence, bytes: &[u8]) -> Result<(), String> {
         match record::read(bytes).ok_or("it cannot be decoded, although its checksum is correct")? {
-            Record::Tables(tables) => self.describe(tables)?,
+            Record::Tables(tables) => self.define_tables(tables)?,
             Record::Rows(writes) => self.apply(writes)?,
             Record::Staged(writes) => {
                 self.staged.push((sequence, writes));
                 return Ok(());
             }
             Record::Taken(first, tables) => {
-                self.describe(tables)?;
+                self.define_tables(tables)?;
                 let staged = std::mem::take(&mut self.staged);
                 for (_, writes) in staged.into_iter().filter(|(number, _)| *number >= first) {
                     self.apply(writes)?;
@@ -115,7 +115,7 @@ impl Loader {
         Ok(())
     }
 
-    fn describe(&mut self, tables: Vec<StoredTable>) -> Result<(), String> {
+    fn define_tables(&mut self, tables: Vec<StoredTable>) -> Result<(), String> {
         if tables.len() < self.rows.len() {
             return Err("it defines fewer tables than the record before it".to_owned());
         }
@@ -159,14 +159,15 @@ impl Loader {
     ) -> Result<LoadedStore, String> {
         let Self { stored: before, mut rows, journal_growth, extension, warnings, .. } = self;
         let min_growth = options.journal.segment.saturating_mul(4);
-        let MergedTables { definitions, places, stored } = options.merge(&before)?;
+        let MergedTables { definitions, positions, stored } = options.merge(&before)?;
         rows.resize_with(stored.len(), Rows::default);
         let last = rows.iter().filter_map(|rows| rows.iter().next_back()).map(|(id, _)| id).max();
         let mut state = State { sequence, epoch: 0, tables: Vec::new() };
-        for (definition, place) in definitions.iter().zip(&places) {
-            state.tables.push(with_indexes(definition, std::mem::take(&mut rows[*place]))?);
+        for (definition, position) in definitions.iter().zip(&positions) {
+            state.tables.push(with_indexes(definition, std::mem::take(&mut rows[*position]))?);
         }
-        let undeclared = rows.into_iter().enumerate().filter(|(place, _)| !places.contains(place));
+        let undeclared =
+            rows.into_iter().enumerate().filter(|(position, _)| !positions.contains(position));
         let undeclared = undeclared.collect();
         let mut deferred_tables = None;
         if stored != before {
@@ -179,7 +180,7 @@ impl Loader {
             }
         }
         let checkpointer =
-            Checkpointer::new(stored, places, undeclared, journal_growth, extension, min_growth);
+            Checkpointer::new(stored, positions, undeclared, journal_growth, extension, min_growth);
         let last = last.unwrap_or_default();
         Ok(LoadedStore { definitions, checkpointer, state, last, warnings, deferred_tables })
     }

@@ -10,14 +10,14 @@ use crate::value::{Field, Value};
 /// each index.
 #[derive(Debug)]
 pub struct By<T, K> {
-    pub(crate) place: usize,
+    pub(crate) position: usize,
     types: PhantomData<fn() -> (T, K)>,
 }
 
 impl<T, K> By<T, K> {
     /// The index at this position in the table's schema.
-    pub const fn place(place: usize) -> Self {
-        Self { place, types: PhantomData }
+    pub const fn position(position: usize) -> Self {
+        Self { position, types: PhantomData }
     }
 }
 

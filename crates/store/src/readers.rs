@@ -23,7 +23,7 @@ pub struct Readers<K> {
 #[derive(Debug)]
 struct TableReaders<K> {
     /// Readers of the whole table.
-    table_readers: BTreeSet<K>,
+    all_rows: BTreeSet<K>,
     rows: HashMap<RowId, BTreeSet<K>>,
     /// Readers of all rows from an id on.
     since: BTreeMap<RowId, BTreeSet<K>>,
@@ -80,7 +80,7 @@ impl<K: Copy + Ord> Readers<K> {
             match changed.rows_and_keys() {
                 None => own.each(visit_all),
                 Some((rows, keys)) => {
-                    visit_all(&own.table_readers);
+                    visit_all(&own.all_rows);
                     rows.iter().filter_map(|id| own.rows.get(id)).for_each(&mut visit_all);
                     if let Some(last) = rows.last() {
                         own.since.range(..=*last).for_each(|(_, readers)| visit_all(readers));
@@ -103,7 +103,7 @@ impl<K: Copy + Ord> Readers<K> {
 impl<K: Copy + Ord> TableReaders<K> {
     fn insert(&mut self, reader: K, dependency: Dependency) {
         let readers = match dependency {
-            Dependency::Table => &mut self.table_readers,
+            Dependency::Table => &mut self.all_rows,
             Dependency::Row(id) => self.rows.entry(id).or_default(),
             Dependency::Since(id) => self.since.entry(id).or_default(),
             Dependency::Prefix(index, bytes) => {
@@ -117,7 +117,7 @@ impl<K: Copy + Ord> TableReaders<K> {
     fn remove(&mut self, reader: K, dependency: &Dependency) {
         match dependency {
             Dependency::Table => {
-                self.table_readers.remove(&reader);
+                self.all_rows.remove(&reader);
             }
             Dependency::Row(id) => {
                 if let Some(readers) = self.rows.get_mut(id) {
@@ -157,7 +157,7 @@ impl<K: Copy + Ord> TableReaders<K> {
     }
 
     fn each(&self, mut visit: impl FnMut(&BTreeSet<K>)) {
-        visit(&self.table_readers);
+        visit(&self.all_rows);
         self.rows.values().for_each(&mut visit);
         self.since.values().for_each(&mut visit);
         let of_length = self.prefixes.values().flat_map(BTreeMap::values);
@@ -165,7 +165,7 @@ impl<K: Copy + Ord> TableReaders<K> {
     }
 
     fn is_empty(&self) -> bool {
-        self.table_readers.is_empty()
+        self.all_rows.is_empty()
             && self.rows.is_empty()
             && self.since.is_empty()
             && self.prefixes.is_empty()
@@ -181,7 +181,7 @@ impl<K> Default for Readers<K> {
 impl<K> Default for TableReaders<K> {
     fn default() -> Self {
         Self {
-            table_readers: BTreeSet::new(),
+            all_rows: BTreeSet::new(),
             rows: HashMap::new(),
             since: BTreeMap::new(),
             prefixes: HashMap::new(),

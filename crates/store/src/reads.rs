@@ -271,12 +271,12 @@ impl Changes {
 
     fn table(&mut self, table: usize, indexes: usize) -> &mut TableChanges {
         let known = self.tables.iter().position(|changed| changed.table == table);
-        let place = known.unwrap_or_else(|| {
+        let position = known.unwrap_or_else(|| {
             let keys = SmallVec::from_elem(SmallVec::new(), indexes);
             self.tables.push(TableChanges { table, rows: SmallVec::new(), keys, is_whole: false });
             self.tables.len() - 1
         });
-        &mut self.tables[place]
+        &mut self.tables[position]
     }
 }
 

@@ -30,23 +30,23 @@ const TAKEN: u8 = 4;
 const PUT: u8 = 1;
 const REMOVED: u8 = 0;
 
-/// Encodes the record of a commit. `places` maps the program's tables to the stored ones.
-pub(crate) fn rows(writes: &[Write], places: &[usize]) -> Vec<u8> {
-    put_writes(ROWS, writes, places)
+/// Encodes the record of a commit. `positions` maps the program's tables to the stored ones.
+pub(crate) fn rows(writes: &[Write], positions: &[usize]) -> Vec<u8> {
+    put_writes(ROWS, writes, positions)
 }
 
 /// Encodes rows that take effect by a later [`taken`] record.
-pub(crate) fn staged(writes: &[Write], places: &[usize]) -> Vec<u8> {
-    put_writes(STAGED, writes, places)
+pub(crate) fn staged(writes: &[Write], positions: &[usize]) -> Vec<u8> {
+    put_writes(STAGED, writes, positions)
 }
 
-fn put_writes(kind: u8, writes: &[Write], places: &[usize]) -> Vec<u8> {
+fn put_writes(kind: u8, writes: &[Write], positions: &[usize]) -> Vec<u8> {
     // The bytes of a write before its row are fewer than 32.
     let room = |write: &Write| 32 + write.row.as_ref().map_or(0, |row| row.len());
     let mut record = Vec::with_capacity(1 + writes.iter().map(room).sum::<usize>());
     record.push(kind);
     for write in writes {
-        put_number(&mut record, places[write.table] as u128);
+        put_number(&mut record, positions[write.table] as u128);
         match &write.row {
             Some(row) => {
                 record.push(PUT);
@@ -144,8 +144,8 @@ mod tests {
     proptest! {
         #[test]
         fn round_trips_records_of_rows(writes in prop::collection::vec(write(), 0..20)) {
-            let places: Vec<usize> = (0..300).map(|place| place * 2).collect();
-            let Some(Record::Rows(read)) = read(&rows(&writes, &places)) else {
+            let positions: Vec<usize> = (0..300).map(|position| position * 2).collect();
+            let Some(Record::Rows(read)) = read(&rows(&writes, &positions)) else {
                 panic!("no record of rows")
             };
             prop_assert_eq!(read.len(), writes.len());

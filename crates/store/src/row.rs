@@ -56,7 +56,7 @@ impl RowWriter {
             Value::Text(text) => put_bytes(to, text.as_bytes()),
             Value::Bytes(bytes) => put_bytes(to, bytes),
             Value::Time(Time(moment)) => to.extend_from_slice(&moment.to_le_bytes()),
-            Value::Word(place) => put_number(to, u128::from(place)),
+            Value::Word(position) => put_number(to, u128::from(position)),
             Value::Id(id) => to.extend_from_slice(&id.number().to_be_bytes()),
         }
     }

@@ -106,7 +106,7 @@ pub(crate) struct StoredColumn {
 pub(crate) struct Layout {
     columns: Vec<StoredColumn>,
     /// For each column its position among the program's columns.
-    places: Vec<Option<usize>>,
+    positions: Vec<Option<usize>>,
 }
 
 impl Column {
@@ -191,7 +191,7 @@ impl Schema {
         let table = &self.name;
         let mut columns = stored.map(|stored| stored.columns.clone()).unwrap_or_default();
         let is_new = stored.is_none();
-        let mut places = vec![None; columns.len()];
+        let mut positions = vec![None; columns.len()];
         let find = |name: &str| {
             columns.iter().position(|stored| !stored.is_dropped && stored.name == name)
         };
@@ -203,13 +203,13 @@ impl Schema {
         let known = self.columns.iter().zip(&renamed);
         let known: Vec<_> =
             known.map(|(column, renamed)| renamed.or_else(|| own(column))).collect();
-        for (place, (column, known)) in self.columns.iter().zip(known).enumerate() {
+        for (position, (column, known)) in self.columns.iter().zip(known).enumerate() {
             let Some(known) = known else {
                 columns.push(StoredColumn::new(column, table, is_new)?);
-                places.push(Some(place));
+                positions.push(Some(position));
                 continue;
             };
-            if let Some(other) = places[known] {
+            if let Some(other) = positions[known] {
                 let (one, other) = (&self.columns[other].name, &column.name);
                 let was = &stored.map_or(&[][..], |stored| &stored.columns)[known].name;
                 return Err(format!(
@@ -217,10 +217,10 @@ impl Schema {
                 ));
             }
             columns[known].update(column, table)?;
-            places[known] = Some(place);
+            positions[known] = Some(position);
         }
-        for (stored, place) in columns.iter_mut().zip(&places) {
-            if place.is_some() || stored.is_dropped {
+        for (stored, position) in columns.iter_mut().zip(&positions) {
+            if position.is_some() || stored.is_dropped {
                 continue;
             }
             let name = &stored.name;
@@ -233,7 +233,7 @@ impl Schema {
             stored.is_dropped = true;
         }
         let stored = StoredTable { name: self.name.clone(), columns: columns.clone() };
-        Ok((stored, Layout { columns, places }))
+        Ok((stored, Layout { columns, positions }))
     }
 }
 
@@ -287,8 +287,8 @@ impl Layout {
     /// Encodes a row. The values are in the order of the program's columns.
     pub(crate) fn write(&self, values: &[Value<'_>]) -> Row {
         let mut writer = RowWriter::new(self.columns.len());
-        for place in &self.places {
-            writer.put(place.map_or(Value::Null, |place| values[place]));
+        for position in &self.positions {
+            writer.put(position.map_or(Value::Null, |position| values[position]));
         }
         writer.finish()
     }
@@ -299,11 +299,11 @@ impl Layout {
     pub(crate) fn read<'r>(&'r self, row: &'r [u8], values: &mut [Value<'r>]) -> Option<()> {
         let mut reader = RowReader::new(row)?;
         let written = reader.columns();
-        for (number, (column, place)) in self.columns.iter().zip(&self.places).enumerate() {
+        for (number, (column, position)) in self.columns.iter().zip(&self.positions).enumerate() {
             let value =
                 if number < written { reader.next(&column.kind)? } else { column.default.value() };
-            if let Some(place) = place {
-                values[*place] = value;
+            if let Some(position) = position {
+                values[*position] = value;
             }
         }
         reader.is_over().then_some(())
@@ -315,8 +315,8 @@ impl Constant {
     fn convert_to(self, kind: &Kind) -> Self {
         match (&self, kind) {
             (Self::Text(text), Kind::Word(words)) => {
-                let place = words.iter().position(|word| word == text);
-                place.map_or(self, |place| Self::Word(place as u16))
+                let position = words.iter().position(|word| word == text);
+                position.map_or(self, |position| Self::Word(position as u16))
             }
             (Self::Integer(number), Kind::Float) => Self::Float(*number as f64),
             _ => self,
@@ -332,7 +332,7 @@ impl Constant {
             Self::Float(number) => Value::Float(*number),
             Self::Text(text) => Value::Text(text),
             Self::Time(moment) => Value::Time(*moment),
-            Self::Word(place) => Value::Word(*place),
+            Self::Word(position) => Value::Word(*position),
         }
     }
 }
@@ -382,9 +382,9 @@ impl StoredTable {
     /// program.
     pub(crate) fn layout(&self) -> Layout {
         let mut live = 0..;
-        let place = |column: &StoredColumn| if column.is_dropped { None } else { live.next() };
-        let places = self.columns.iter().map(place).collect();
-        Layout { columns: self.columns.clone(), places }
+        let position = |column: &StoredColumn| if column.is_dropped { None } else { live.next() };
+        let positions = self.columns.iter().map(position).collect();
+        Layout { columns: self.columns.clone(), positions }
     }
 
     /// Encodes the table as docs/formats/rows.md describes.
@@ -482,9 +482,9 @@ fn write_constant(constant: &Constant, to: &mut Vec<u8>) {
             to.push(5);
             to.extend_from_slice(&moment.to_le_bytes());
         }
-        Constant::Word(place) => {
+        Constant::Word(position) => {
             to.push(6);
-            put_number(to, u128::from(*place));
+            put_number(to, u128::from(*position));
         }
     }
 }

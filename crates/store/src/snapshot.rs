@@ -124,7 +124,7 @@ impl Snapshot {
         reason = "keys are small, and written where they are used"
     )]
     pub fn find<T: Table, K>(&self, by: By<T, K>, parts: impl KeyParts<K>) -> RowIter<'_, T> {
-        let (table, index) = (self.table::<T>(), by.place);
+        let (table, index) = (self.table::<T>(), by.position);
         let key = query::key(&parts);
         let cursor = self.cursor(table, index, Bound::Included(&key), end_of(key.end().as_ref()));
         self.note(Read::Prefix { table, index, key });
@@ -143,7 +143,7 @@ impl Snapshot {
         by: By<T, K>,
         range: impl RangeBounds<P>,
     ) -> RowIter<'_, T> {
-        let (table, index) = (self.table::<T>(), by.place);
+        let (table, index) = (self.table::<T>(), by.position);
         let Some([from, until]) = query::bounds(&range) else {
             return self.found(table, RowCursor::Empty);
         };

@@ -50,14 +50,14 @@ impl Counter {
 
 impl Counters {
     /// Counts a written group.
-    pub(crate) fn wrote(&self, commits: usize, bytes: usize) {
+    pub(crate) fn count_group(&self, commits: usize, bytes: usize) {
         self.commits.add(commits as u64);
         self.groups.add(1);
         self.bytes.add(bytes as u64);
     }
 
     /// Counts a sync that began at `begun`.
-    pub(crate) fn synced(&self, begun: Instant) {
+    pub(crate) fn count_sync(&self, begun: Instant) {
         self.syncs.add(1);
         self.sync_nanoseconds.add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
     }

@@ -93,14 +93,14 @@ impl Options {
     /// Merges the program's tables with the stored ones.
     pub(crate) fn merge(self, stored: &[StoredTable]) -> Result<MergedTables, String> {
         let mut all = stored.to_vec();
-        let (mut definitions, mut places) = (Vec::new(), Vec::new());
+        let (mut definitions, mut positions) = (Vec::new(), Vec::new());
         for DeclaredTable { schema, row_type } in self.tables {
             let known = all.iter().position(|stored| stored.name == schema.name);
-            if known.is_some_and(|known| places.contains(&known)) {
+            if known.is_some_and(|known| positions.contains(&known)) {
                 return Err(format!("the table `{}` is declared twice", schema.name));
             }
             let (own, layout) = schema.merge(known.map(|known| &all[known]))?;
-            places.push(known.unwrap_or(all.len()));
+            positions.push(known.unwrap_or(all.len()));
             match known {
                 Some(known) => all[known] = own,
                 None => all.push(own),
@@ -109,14 +109,14 @@ impl Options {
             definitions.push(Definition { schema, layout, row_type, referrers, references });
         }
         resolve_references(&mut definitions)?;
-        Ok(MergedTables { definitions: definitions.into(), places, stored: all })
+        Ok(MergedTables { definitions: definitions.into(), positions, stored: all })
     }
 }
 
 /// The program's tables merged with the stored ones.
 pub(crate) struct MergedTables {
     pub(crate) definitions: Definitions,
-    pub(crate) places: Vec<usize>,
+    pub(crate) positions: Vec<usize>,
     pub(crate) stored: Vec<StoredTable>,
 }
 

@@ -32,7 +32,7 @@ pub struct Transaction {
     /// The state at the begin.
     pub(crate) base: Arc<State>,
     pub(crate) writes: Vec<Write>,
-    pub(crate) after: Vec<Action>,
+    pub(crate) after_commit: Vec<Action>,
     ids: Arc<dyn Fn() -> RowId + Send + Sync>,
     recorder: Option<Recorder>,
 }
@@ -47,7 +47,7 @@ impl Transaction {
             pending_snapshot: Cell::default(),
             applied_count: Cell::default(),
             writes: Vec::new(),
-            after: Vec::new(),
+            after_commit: Vec::new(),
             ids,
         }
     }
@@ -136,7 +136,7 @@ impl Transaction {
 
     /// Runs `action` once the commit is durable, and never if the commit fails.
     pub fn after_commit(&mut self, action: impl FnOnce() + Send + 'static) {
-        self.after.push(Box::new(action));
+        self.after_commit.push(Box::new(action));
     }
 
     /// The recorder of this transaction's reads.
@@ -152,7 +152,7 @@ impl Transaction {
         self.applied_snapshot = snapshot.into();
         self.writes.clear();
         self.applied_count.set(0);
-        self.after.clear();
+        self.after_commit.clear();
     }
 
     fn put<T: Table>(&mut self, row: &T) -> Result<(), Error> {
@@ -230,8 +230,8 @@ impl Transaction {
         let is_whole = self.applied_count.get() == self.writes.len();
         let own = is_whole.then_some(snapshot.state);
         let reads = snapshot.reads.into_inner();
-        let Self { base, writes, after, .. } = self;
-        CommitParts { base, own, reads, writes, after }
+        let Self { base, writes, after_commit, .. } = self;
+        CommitParts { base, own, reads, writes, after_commit }
     }
 }
 
@@ -242,7 +242,7 @@ pub(crate) struct CommitParts {
     pub(crate) own: Option<Arc<State>>,
     pub(crate) reads: crate::reads::ReadSet,
     pub(crate) writes: Vec<Write>,
-    pub(crate) after: Vec<Action>,
+    pub(crate) after_commit: Vec<Action>,
 }
 
 impl Deref for Transaction {

@@ -113,17 +113,17 @@ impl<const KEY: usize> Tree<KEY> {
     pub(crate) fn range(&self, from: Option<&[u8]>, until: Option<&[u8]>) -> Range<'_, KEY> {
         let last = |inner: &Inner<KEY>| inner.children.len() - 1;
         let front = match from {
-            Some(key) => self.place(|inner| inner.child(key), |leaf| leaf.find(key)),
-            None => self.place(|_| 0, |_| Ok(0)),
+            Some(key) => self.seek(|inner| inner.child(key), |leaf| leaf.find(key)),
+            None => self.seek(|_| 0, |_| Ok(0)),
         };
         let back = match until {
-            Some(key) => self.place(|inner| inner.child(key), |leaf| leaf.find(key)),
-            None => self.place(last, |leaf| Ok(leaf.len())),
+            Some(key) => self.seek(|inner| inner.child(key), |leaf| leaf.find(key)),
+            None => self.seek(last, |leaf| Ok(leaf.len())),
         };
         Range { front, back }
     }
 
-    fn place(
+    fn seek(
         &self,
         choose: impl Fn(&Inner<KEY>) -> usize,
         find: impl Fn(&Entries<KEY>) -> Result<usize, usize>,
@@ -162,17 +162,17 @@ impl<const KEY: usize> Node<KEY> {
                     *leaf = Arc::new(leaf.with_room(key.len() + value.len()));
                 }
                 let own = Arc::make_mut(leaf);
-                let place = match found {
-                    Ok(place) => {
-                        own.replace(place, value);
-                        place
+                let position = match found {
+                    Ok(position) => {
+                        own.replace(position, value);
+                        position
                     }
-                    Err(place) => {
-                        own.insert(place, key, value);
-                        place
+                    Err(position) => {
+                        own.insert(position, key, value);
+                        position
                     }
                 };
-                (found.is_err(), own.split_point(place).map(|at| split_leaf(own, at)))
+                (found.is_err(), own.split_point(position).map(|at| split_leaf(own, at)))
             }
             Self::Inner(inner) => {
                 let own = Arc::make_mut(inner);
@@ -187,8 +187,8 @@ impl<const KEY: usize> Node<KEY> {
     fn remove(&mut self, key: &[u8]) {
         match self {
             Self::Leaf(leaf) => {
-                if let Ok(place) = leaf.find(key) {
-                    Arc::make_mut(leaf).remove(place);
+                if let Ok(position) = leaf.find(key) {
+                    Arc::make_mut(leaf).remove(position);
                 }
             }
             Self::Inner(inner) => {
@@ -266,7 +266,7 @@ impl<const KEY: usize> Inner<KEY> {
     /// The index of the child that contains a key.
     #[inline]
     fn child(&self, key: &[u8]) -> usize {
-        self.separators.find(key).map_or_else(|place| place, |place| place + 1)
+        self.separators.find(key).map_or_else(|position| position, |position| position + 1)
     }
 
     /// Inserts the right part of a split child, and splits this node if it is full.
@@ -291,13 +291,13 @@ impl<const KEY: usize> Inner<KEY> {
         if self.children[child].len() >= MAX_ENTRIES / 4 || self.children.len() == 1 {
             return;
         }
-        let place = if child + 1 < self.children.len() { child } else { child - 1 };
+        let position = if child + 1 < self.children.len() { child } else { child - 1 };
         if self.children[child].is_empty() {
             self.children.remove(child);
-            self.separators.remove(place);
+            self.separators.remove(position);
             return;
         }
-        let [left, right] = &mut self.children[place..place + 2] else { return };
+        let [left, right] = &mut self.children[position..position + 2] else { return };
         match (left, right) {
             (Node::Leaf(left), Node::Leaf(right)) if left.fits_with(right) => {
                 Arc::make_mut(left).append(right);
@@ -306,14 +306,14 @@ impl<const KEY: usize> Inner<KEY> {
                 if left.separators.fits_with(&right.separators) =>
             {
                 let left = Arc::make_mut(left);
-                left.separators.insert(left.separators.len(), self.separators.key(place), &[]);
+                left.separators.insert(left.separators.len(), self.separators.key(position), &[]);
                 left.separators.append(&right.separators);
                 left.children.extend(right.children.iter().cloned());
             }
             _ => return,
         }
-        self.children.remove(place + 1);
-        self.separators.remove(place);
+        self.children.remove(position + 1);
+        self.separators.remove(position);
     }
 }
 

@@ -85,7 +85,7 @@ impl Kind {
     pub fn admits(&self, value: Value<'_>) -> bool {
         match (self, value) {
             (Self::Integer { min, max }, Value::Integer(number)) => (*min..=*max).contains(&number),
-            (Self::Word(words), Value::Word(place)) => usize::from(place) < words.len(),
+            (Self::Word(words), Value::Word(position)) => usize::from(position) < words.len(),
             (Self::Bool, Value::Bool(_))
             | (Self::Float, Value::Float(_))
             | (Self::Text, Value::Text(_))

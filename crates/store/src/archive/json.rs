@@ -42,15 +42,15 @@ impl<'t> Reader<'t> {
         mut each: impl FnMut(&mut Self, usize, Cow<'t, str>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.expect(b'{', "an object, which begins with `{`")?;
-        if self.takes(b'}') {
+        if self.accepts(b'}') {
             return Ok(());
         }
         loop {
-            let at = self.place();
+            let at = self.next_offset();
             let key = self.text()?;
             self.expect(b':', "`:`")?;
             each(self, at, key)?;
-            if self.takes(b'}') {
+            if self.accepts(b'}') {
                 return Ok(());
             }
             self.expect(b',', "`,` or `}`")?;
@@ -63,12 +63,12 @@ impl<'t> Reader<'t> {
         mut each: impl FnMut(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
         self.expect(b'[', "a list, which begins with `[`")?;
-        if self.takes(b']') {
+        if self.accepts(b']') {
             return Ok(());
         }
         loop {
             each(self)?;
-            if self.takes(b']') {
+            if self.accepts(b']') {
                 return Ok(());
             }
             self.expect(b',', "`,` or `]`")?;
@@ -96,7 +96,7 @@ impl<'t> Reader<'t> {
     pub(super) fn scalar(&mut self) -> Result<Scalar<'t>, ParseError> {
         let words =
             [("null", Scalar::Null), ("true", Scalar::Bool(true)), ("false", Scalar::Bool(false))];
-        self.place();
+        self.next_offset();
         match self.byte() {
             Some(b'"') => self.text().map(Scalar::Text),
             Some(b'-' | b'0'..=b'9') => self.number().map(Scalar::Number),
@@ -117,7 +117,7 @@ impl<'t> Reader<'t> {
     pub(super) fn skip(&mut self) -> Result<(), ParseError> {
         let mut depth = 0_usize;
         loop {
-            self.place();
+            self.next_offset();
             match self.byte() {
                 Some(b'{' | b'[') => {
                     self.at += 1;
@@ -143,14 +143,14 @@ impl<'t> Reader<'t> {
 
     /// Requires the end of the line.
     pub(super) fn end(&mut self) -> Result<(), ParseError> {
-        if self.place() == self.text.len() {
+        if self.next_offset() == self.text.len() {
             return Ok(());
         }
         Err(self.parse_error("expected the end of the line"))
     }
 
     /// The offset of the next value.
-    pub(super) fn place(&mut self) -> usize {
+    pub(super) fn next_offset(&mut self) -> usize {
         while let Some(b' ' | b'\t' | b'\r') = self.byte() {
             self.at += 1;
         }
@@ -165,15 +165,15 @@ impl<'t> Reader<'t> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn takes(&mut self, byte: u8) -> bool {
-        self.place();
+    fn accepts(&mut self, byte: u8) -> bool {
+        self.next_offset();
         let takes = self.byte() == Some(byte);
         self.at += usize::from(takes);
         takes
     }
 
     fn expect(&mut self, byte: u8, what: &str) -> Result<(), ParseError> {
-        if self.takes(byte) { Ok(()) } else { Err(self.parse_error(format!("expected {what}"))) }
+        if self.accepts(byte) { Ok(()) } else { Err(self.parse_error(format!("expected {what}"))) }
     }
 
     /// Skips an unescaped byte of a string.
@@ -286,7 +286,7 @@ impl<'t> Reader<'t> {
 pub(super) fn put_text(to: &mut Vec<u8>, text: &str) {
     to.push(b'"');
     let mut plain = 0;
-    for (place, byte) in text.bytes().enumerate() {
+    for (position, byte) in text.bytes().enumerate() {
         let short = match byte {
             b'"' | b'\\' => byte,
             b'\n' => b'n',
@@ -295,12 +295,12 @@ pub(super) fn put_text(to: &mut Vec<u8>, text: &str) {
             0..b' ' => b'u',
             _ => continue,
         };
-        to.extend_from_slice(&text.as_bytes()[plain..place]);
+        to.extend_from_slice(&text.as_bytes()[plain..position]);
         to.extend_from_slice(&[b'\\', short]);
         if short == b'u' {
             to.extend_from_slice(format!("{byte:04x}").as_bytes());
         }
-        plain = place + 1;
+        plain = position + 1;
     }
     to.extend_from_slice(&text.as_bytes()[plain..]);
     to.push(b'"');
@@ -351,8 +351,8 @@ mod tests {
 
     /// Reads a value with this reader into the type of `serde_json`, for comparison.
     fn walk(reader: &mut Reader<'_>) -> Result<serde_json::Value, ParseError> {
-        let place = reader.place();
-        match reader.text.as_bytes().get(place) {
+        let position = reader.next_offset();
+        match reader.text.as_bytes().get(position) {
             Some(b'{') => {
                 let mut members = serde_json::Map::new();
                 reader.object(|reader, _, key| {

@@ -82,24 +82,24 @@ impl Archive {
             };
             return Err(LoadError::at(lines.line + 1, "", &parse_error(0, what)));
         }
-        let Incoming { stored, places, rows: new, .. } = incoming;
+        let Incoming { stored, targets, rows: new, .. } = incoming;
         if record::tables(&stored).len() > MAX_ROW_LENGTH {
             let what = "the definitions of all tables exceed 8 MB";
             return Err(LoadError::at(lines.line, "", &parse_error(0, what)));
         }
         self.write(&stored, &new).map_err(LoadError::Journal)?;
-        let mut loaded = LoadSummary { tables: places.len(), ..LoadSummary::default() };
+        let mut loaded = LoadSummary { tables: targets.len(), ..LoadSummary::default() };
         self.stored = stored;
         self.rows.resize_with(self.stored.len(), Default::default);
-        for (place, rows) in new {
+        for (position, rows) in new {
             for (id, row) in rows {
                 match row {
                     Some(row) => {
-                        self.rows[place].insert(id, &row);
+                        self.rows[position].insert(id, &row);
                         loaded.rows += 1;
                     }
                     None => {
-                        self.rows[place].remove(id);
+                        self.rows[position].remove(id);
                         loaded.removed += 1;
                     }
                 }
@@ -111,7 +111,7 @@ impl Archive {
 
     fn write(&mut self, stored: &[StoredTable], new: &NewRows) -> Result<(), journal::Error> {
         let (mut first, mut length) = (None, 0);
-        for (place, rows) in new {
+        for (position, rows) in new {
             let mut rows = rows.iter().peekable();
             while rows.peek().is_some() {
                 let (mut writes, mut bytes) = (Vec::new(), 0);
@@ -121,7 +121,7 @@ impl Archive {
                     bytes += row.as_ref().map_or(0, |row| row.len()) + 24;
                     writes.push(Write { table: 0, id: *id, row: row.clone() });
                 }
-                let record = record::staged(&writes, &[*place]);
+                let record = record::staged(&writes, &[*position]);
                 let sequence = self.journal.append(&record)?;
                 first.get_or_insert(sequence);
                 length += record.len();
@@ -140,11 +140,11 @@ impl Archive {
 
     /// The number of rows that refer to a missing row.
     fn dangling(&self) -> usize {
-        let place = |name: &str| self.stored.iter().position(|table| table.name == name);
+        let position = |name: &str| self.stored.iter().position(|table| table.name == name);
         let mut count = 0;
         for (table, rows) in self.stored.iter().zip(&self.rows) {
             let named = table.live_columns().map(|column| match &column.kind {
-                Kind::Reference(name) => Some(place(name)),
+                Kind::Reference(name) => Some(position(name)),
                 _ => None,
             });
             let named: Vec<_> = named.collect();
@@ -180,13 +180,13 @@ struct Incoming<'a> {
     is_over: bool,
     stored: Vec<StoredTable>,
     /// The described tables by name.
-    places: HashMap<String, TargetTable>,
+    targets: HashMap<String, TargetTable>,
     rows: NewRows,
 }
 
 /// A table that receives rows.
 struct TargetTable {
-    place: usize,
+    position: usize,
     columns: Vec<StoredColumn>,
     layout: Layout,
     /// The position of each column by name.
@@ -209,12 +209,12 @@ struct ParsedLine<'t> {
 impl<'a> Incoming<'a> {
     fn into(archive: &'a Archive) -> Self {
         let (stored, rows) = (archive.stored.clone(), NewRows::new());
-        Self { archive, is_begun: false, is_over: false, stored, places: HashMap::new(), rows }
+        Self { archive, is_begun: false, is_over: false, stored, targets: HashMap::new(), rows }
     }
 
     fn line(&mut self, text: &str) -> Result<(), ParseError> {
         let mut from = Reader::new(text);
-        let begin = from.place();
+        let begin = from.next_offset();
         let parsed = ParsedLine::read(&mut from)?;
         from.end()?;
         if self.is_over {
@@ -254,13 +254,13 @@ impl<'a> Incoming<'a> {
     }
 
     fn table(&mut self, at: usize, name: &str, columns: &mut Reader<'_>) -> Result<(), ParseError> {
-        if self.places.contains_key(name) {
+        if self.targets.contains_key(name) {
             return Err(parse_error(at, format!("the table `{name}` is described twice")));
         }
-        let begin = columns.place();
+        let begin = columns.next_offset();
         let given = table::read(columns, name)?;
         let known = self.stored.iter().position(|table| table.name == name);
-        let place = known.unwrap_or(self.stored.len());
+        let position = known.unwrap_or(self.stored.len());
         match known {
             // A table without rows takes the definition of the lines.
             Some(known) if self.archive.rows[known].len() == 0 => self.stored[known] = given,
@@ -270,11 +270,11 @@ impl<'a> Incoming<'a> {
             }
             None => self.stored.push(given),
         }
-        let table = &self.stored[place];
+        let table = &self.stored[position];
         let columns: Vec<StoredColumn> = table.live_columns().cloned().collect();
         let names = columns.iter().enumerate().map(|(at, column)| (column.name.to_string(), at));
         let (layout, names) = (table.layout(), names.collect());
-        self.places.insert(name.to_owned(), TargetTable { place, columns, layout, names });
+        self.targets.insert(name.to_owned(), TargetTable { position, columns, layout, names });
         Ok(())
     }
 
@@ -285,7 +285,7 @@ impl<'a> Incoming<'a> {
         id: (usize, Cow<'_, str>),
         mut from: Reader<'_>,
     ) -> Result<(), ParseError> {
-        let target = self.places.get(name);
+        let target = self.targets.get(name);
         let target = target.ok_or_else(|| {
             parse_error(at, format!("the columns of `{name}` must be in a line before its rows"))
         })?;
@@ -294,9 +294,9 @@ impl<'a> Incoming<'a> {
         if id.is_new() {
             return Err(parse_error(at, "an id is not zero"));
         }
-        let begin = from.place();
+        let begin = from.next_offset();
         let row = if from.is_null() {
-            let there = self.archive.rows.get(target.place);
+            let there = self.archive.rows.get(target.position);
             if there.is_none_or(|rows| rows.get(id).is_none()) {
                 return Err(parse_error(begin, "the row to remove does not exist"));
             }
@@ -304,7 +304,7 @@ impl<'a> Incoming<'a> {
         } else {
             Some(target.row(&mut from)?)
         };
-        match self.rows.entry(target.place).or_default().insert(id, row) {
+        match self.rows.entry(target.position).or_default().insert(id, row) {
             None => Ok(()),
             Some(_) => {
                 Err(parse_error(at, format!("the row {id} of `{name}` is in an earlier line")))
@@ -316,20 +316,20 @@ impl<'a> Incoming<'a> {
 impl TargetTable {
     /// Reads a row with its columns by name.
     fn row(&self, from: &mut Reader<'_>) -> Result<Row, ParseError> {
-        let begin = from.place();
+        let begin = from.next_offset();
         let mut given: Vec<Option<ParsedValue<'_>>> = vec![None; self.columns.len()];
         from.object(|from, at, name| {
-            let place = self.names.get(&*name);
-            let place =
-                *place.ok_or_else(|| parse_error(at, format!("there is no column `{name}`")))?;
-            let column = &self.columns[place];
+            let position = self.names.get(&*name);
+            let position =
+                *position.ok_or_else(|| parse_error(at, format!("there is no column `{name}`")))?;
+            let column = &self.columns[position];
             let value = if column.is_optional && from.is_null() {
                 from.scalar()?;
                 ParsedValue::Plain(Value::Null)
             } else {
                 value::read(from, &column.kind, &column.name)?
             };
-            set_once(&mut given[place], value, at)
+            set_once(&mut given[position], value, at)
         })?;
         let mut values = Vec::with_capacity(given.len());
         for (column, given) in self.columns.iter().zip(&given) {
@@ -383,7 +383,7 @@ impl<'t> ParsedLine<'t> {
         let mut parsed = Self::default();
         from.object(|from, at, key| {
             parsed.keys += 1;
-            let place = from.place();
+            let position = from.next_offset();
             let mut defer = |slot: &mut Option<Reader<'t>>| {
                 let value = *from;
                 from.skip()?;
@@ -392,10 +392,10 @@ impl<'t> ParsedLine<'t> {
             match &*key {
                 "columns" => defer(&mut parsed.columns),
                 "row" => defer(&mut parsed.row),
-                "table" => set_once(&mut parsed.table, (place, from.text()?), at),
-                "id" => set_once(&mut parsed.id, (place, from.text()?), at),
+                "table" => set_once(&mut parsed.table, (position, from.text()?), at),
+                "id" => set_once(&mut parsed.id, (position, from.text()?), at),
                 "bine" => set_once(&mut parsed.bine, from.text()?, at),
-                "version" => set_once(&mut parsed.version, (place, read_whole(from)?), at),
+                "version" => set_once(&mut parsed.version, (position, read_whole(from)?), at),
                 "end" => set_once(&mut parsed.end, read_bool(from)?, at),
                 _ => Err(parse_error(at, format!("`{key}` is not a key of a line"))),
             }

@@ -197,8 +197,8 @@ impl Archive {
                 layout.read(row, &mut values).ok_or_else(unreadable)?;
                 bytes.extend_from_slice(&begin);
                 bytes.extend_from_slice(format!(",\"id\":\"{id}\",\"row\":{{").as_bytes());
-                for (place, (column, value)) in kinds.iter().zip(&values).enumerate() {
-                    if place > 0 {
+                for (position, (column, value)) in kinds.iter().zip(&values).enumerate() {
+                    if position > 0 {
                         bytes.push(b',');
                     }
                     json::put_text(&mut bytes, &column.name);

@@ -13,8 +13,8 @@ pub(super) fn put(to: &mut Vec<u8>, table: &StoredTable) -> Option<()> {
     to.extend_from_slice(b"{\"table\":");
     put_text(to, &table.name);
     to.extend_from_slice(b",\"columns\":[");
-    for (place, column) in table.columns.iter().enumerate() {
-        if place > 0 {
+    for (position, column) in table.columns.iter().enumerate() {
+        if position > 0 {
             to.push(b',');
         }
         put_column(to, column)?;
@@ -38,8 +38,8 @@ fn put_column(to: &mut Vec<u8>, column: &StoredColumn) -> Option<()> {
         }
         Kind::Word(words) => {
             to.extend_from_slice(b",\"words\":[");
-            for (place, word) in words.iter().enumerate() {
-                if place > 0 {
+            for (position, word) in words.iter().enumerate() {
+                if position > 0 {
                     to.push(b',');
                 }
                 put_text(to, word);
@@ -83,7 +83,7 @@ fn name_of(kind: &Kind) -> &'static str {
 pub(super) fn read(from: &mut Reader<'_>, name: &str) -> Result<StoredTable, ParseError> {
     let (mut columns, mut live) = (Vec::new(), HashSet::new());
     from.array(|from| {
-        let at = from.place();
+        let at = from.next_offset();
         let column = read_column(from)?;
         if !column.is_dropped && !live.insert(column.name.clone()) {
             return Err(parse_error(
@@ -112,13 +112,13 @@ struct ParsedColumn<'t> {
 }
 
 fn read_column(from: &mut Reader<'_>) -> Result<StoredColumn, ParseError> {
-    let begin = from.place();
+    let begin = from.next_offset();
     let mut parsed = ParsedColumn::default();
     from.object(|from, at, key| {
-        let place = from.place();
+        let position = from.next_offset();
         match &*key {
             "name" => set_once(&mut parsed.name, from.text()?, at),
-            "kind" => set_once(&mut parsed.kind, (place, from.text()?), at),
+            "kind" => set_once(&mut parsed.kind, (position, from.text()?), at),
             "least" => set_once(&mut parsed.min, read_whole(from)?, at),
             "most" => set_once(&mut parsed.max, read_whole(from)?, at),
             "words" => set_once(&mut parsed.words, read_words(from)?, at),
@@ -171,7 +171,7 @@ fn read_column(from: &mut Reader<'_>) -> Result<StoredColumn, ParseError> {
     }
     let mut default = Constant::Null;
     if let Some(mut from) = parsed.default {
-        let at = from.place();
+        let at = from.next_offset();
         let given = value::read(&mut from, &kind, "default")?;
         let constant = given.into_constant();
         default =
@@ -199,7 +199,7 @@ pub(super) fn parse_error(at: usize, what: impl Into<String>) -> ParseError {
 }
 
 pub(super) fn read_bool(from: &mut Reader<'_>) -> Result<bool, ParseError> {
-    let at = from.place();
+    let at = from.next_offset();
     match from.scalar()? {
         Scalar::Bool(value) => Ok(value),
         _ => Err(parse_error(at, "must be true or false")),
@@ -207,7 +207,7 @@ pub(super) fn read_bool(from: &mut Reader<'_>) -> Result<bool, ParseError> {
 }
 
 pub(super) fn read_whole(from: &mut Reader<'_>) -> Result<i128, ParseError> {
-    let at = from.place();
+    let at = from.next_offset();
     let number = match from.scalar()? {
         Scalar::Number(digits) => value::number(digits),
         Scalar::Text(digits) => value::number(&digits),
@@ -220,7 +220,7 @@ fn read_words(from: &mut Reader<'_>) -> Result<Vec<Cow<'static, str>>, ParseErro
     let mut words: Vec<Cow<'static, str>> = Vec::new();
     let mut known = HashSet::new();
     from.array(|from| {
-        let at = from.place();
+        let at = from.next_offset();
         let word = from.text()?;
         // A row stores a word's position in sixteen bits.
         if words.len() > usize::from(u16::MAX) {

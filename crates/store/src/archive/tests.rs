@@ -379,7 +379,7 @@ fn value_of(kind: &Kind) -> BoxedStrategy<OwnedValue> {
         }
         Kind::Time => any::<i64>().prop_map(move |moment| plain(Value::Time(Time(moment)))).boxed(),
         Kind::Word(words) => {
-            (0..words.len() as u16).prop_map(move |place| plain(Value::Word(place))).boxed()
+            (0..words.len() as u16).prop_map(move |position| plain(Value::Word(position))).boxed()
         }
         Kind::Reference(_) => (1..u128::MAX)
             .prop_map(move |number| plain(Value::Id(RowId::from_number(number))))
@@ -402,7 +402,7 @@ impl OwnedValue {
             Self::Plain(Value::Integer(number)) => Constant::Integer(number),
             Self::Plain(Value::Float(number)) => Constant::Float(number),
             Self::Plain(Value::Time(moment)) => Constant::Time(moment),
-            Self::Plain(Value::Word(place)) => Constant::Word(place),
+            Self::Plain(Value::Word(position)) => Constant::Word(position),
             Self::Text(text) => Constant::Text(text.into()),
             Self::Plain(_) | Self::Bytes(_) => Constant::Null,
         }
@@ -464,19 +464,19 @@ proptest! {
         let mut journal = open(&disk).journal;
         let mut stored = Vec::new();
         let mut writes = Vec::new();
-        for (place, (columns, rows)) in tables.into_iter().enumerate() {
+        for (position, (columns, rows)) in tables.into_iter().enumerate() {
             for (id, values) in rows {
                 let mut row = crate::row::RowWriter::new(values.len());
                 for (value, column) in values.iter().zip(&columns) {
                     row.put(if column.is_dropped { Value::Null } else { value.value() });
                 }
-                writes.push(Write { table: place, id: RowId::from_number(id), row: Some(row.finish()) });
+                writes.push(Write { table: position, id: RowId::from_number(id), row: Some(row.finish()) });
             }
-            stored.push(StoredTable { name: format!("\"{place}").into(), columns });
+            stored.push(StoredTable { name: format!("\"{position}").into(), columns });
         }
-        let places: Vec<usize> = (0..stored.len()).collect();
+        let positions: Vec<usize> = (0..stored.len()).collect();
         journal.append(&record::tables(&stored)).unwrap();
-        journal.append(&record::rows(&writes, &places)).unwrap();
+        journal.append(&record::rows(&writes, &positions)).unwrap();
         journal.write(true).unwrap();
         drop(journal);
         let first = open(&disk);

@@ -32,8 +32,8 @@ pub(super) fn put(to: &mut Vec<u8>, value: Value<'_>, kind: &Kind) -> Option<()>
         Value::Text(text) => put_text(to, text),
         Value::Bytes(bytes) => put_base64(to, bytes),
         Value::Time(moment) => put_text(to, &moment.to_string()),
-        Value::Word(place) => match kind {
-            Kind::Word(words) => put_text(to, words.get(usize::from(place))?),
+        Value::Word(position) => match kind {
+            Kind::Word(words) => put_text(to, words.get(usize::from(position))?),
             _ => return None,
         },
         Value::Id(id) => put_text(to, &id.to_string()),
@@ -75,7 +75,7 @@ pub(super) fn read<'t>(
     kind: &Kind,
     column: &str,
 ) -> Result<ParsedValue<'t>, ParseError> {
-    let at = from.place();
+    let at = from.next_offset();
     let scalar = from.scalar()?;
     let given = match (kind, scalar) {
         (Kind::Bool, Scalar::Bool(value)) => Some(ParsedValue::Plain(Value::Bool(value))),
@@ -94,8 +94,8 @@ pub(super) fn read<'t>(
             text.parse().ok().map(|moment| ParsedValue::Plain(Value::Time(moment)))
         }
         (Kind::Word(words), Scalar::Text(text)) => {
-            let place = words.iter().position(|word| *word == text);
-            place.map(|place| ParsedValue::Plain(Value::Word(place as u16)))
+            let position = words.iter().position(|word| *word == text);
+            position.map(|position| ParsedValue::Plain(Value::Word(position as u16)))
         }
         (Kind::Reference(_), Scalar::Text(text)) => {
             text.parse().ok().map(|id| ParsedValue::Plain(Value::Id(id)))
@@ -137,7 +137,7 @@ impl ParsedValue<'_> {
             Self::Plain(Value::Integer(number)) => Constant::Integer(number),
             Self::Plain(Value::Float(number)) => Constant::Float(number),
             Self::Plain(Value::Time(moment)) => Constant::Time(moment),
-            Self::Plain(Value::Word(place)) => Constant::Word(place),
+            Self::Plain(Value::Word(position)) => Constant::Word(position),
             Self::Plain(_) | Self::Bytes(_) => return None,
         })
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::{Committer, Wakeup, commit_error, run};
+use super::{Committer, Wakeup, commit_error, run_actions};
 use crate::error::Error;
 use crate::extension::OnDurable;
 use crate::journal::{self, Journal};
@@ -88,19 +88,19 @@ impl Committer {
             }
             if !head.staged.is_empty() {
                 drop(head);
-                run(self.write_next_group(journal));
+                run_actions(self.write_next_group(journal));
                 continue;
             }
             let sequence = head.advance(record.len(), None).sequence;
             head.unmarked_bytes = 0;
-            head.note(&Arc::new(Changes::empty(sequence)));
+            head.remember(&Arc::new(Changes::empty(sequence)));
             self.visible.store(Arc::clone(&head.state));
             drop(head);
             self.disk_space.deferred().push(record);
             on_durable(sequence);
             self.disk_space.set_full(true);
             drop(journal);
-            self.call_next();
+            self.wake_next_leader();
             self.notifier.notify(Wakeup::Deadline);
             return Ok(());
         }
@@ -149,6 +149,6 @@ impl Committer {
             }
         }
         drop(journal);
-        self.call_next();
+        self.wake_next_leader();
     }
 }

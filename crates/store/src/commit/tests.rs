@@ -23,7 +23,7 @@ struct Counter {
     number: u64,
 }
 
-const HALF: By<Counter, (u64,)> = By::place(0);
+const HALF: By<Counter, (u64,)> = By::position(0);
 
 impl Table for Counter {
     const NAME: &'static str = "counter";
@@ -572,12 +572,12 @@ fn checks_all_changes_since_the_base_or_conflicts() {
     let oldest = head.recent.front().unwrap().sequence;
     let newest = head.state.sequence;
     assert!(newest >= oldest + 10 && all.len() == 20);
-    let is_clear = |sequence| head.is_clear(&base_at(sequence), |_| false);
-    assert!(is_clear(oldest - 1), "all changes since are kept");
-    assert!(!is_clear(oldest - 2), "one is missing, which may have touched what was read");
+    let has_no_conflict = |sequence| head.has_no_conflict(&base_at(sequence), |_| false);
+    assert!(has_no_conflict(oldest - 1), "all changes since are kept");
+    assert!(!has_no_conflict(oldest - 2), "one is missing, which may have touched what was read");
     // Changes after the base count; the base's own change does not.
     let is_clear_of = |change, sequence| {
-        head.is_clear(&base_at(sequence), |changes: &Changes| changes.sequence == change)
+        head.has_no_conflict(&base_at(sequence), |changes: &Changes| changes.sequence == change)
     };
     for change in [oldest, oldest + 3, newest] {
         assert!(!is_clear_of(change, change - 1), "{change}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::folder::FolderContents;
 use super::format::{FileHeader, FileKind, HEADER_LENGTH, UNFINISHED, word};
 use super::group::GroupBuilder;
-use super::open::settle;
+use super::open::rewrite_tail;
 use super::segment::Segment;
 use super::snapshot::Writer;
 use super::synced::SyncedMark;
@@ -41,8 +41,8 @@ pub struct FileJournal {
     draft: GroupBuilder,
     /// `None` until the first group: a start without a write creates no segment.
     current: Option<OpenSegment>,
-    /// The end of the last segment, if the disk had no room to settle it at the start.
-    unsettled: Option<Segment>,
+    /// The last segment, if the disk had no room to rewrite its end at the start.
+    pending_tail: Option<Segment>,
     /// `None` until the first segment, or if the file cannot be created.
     mark: Option<SyncedMark>,
     /// The last written record.
@@ -80,7 +80,7 @@ impl FileJournal {
         options: Options,
         store: u64,
         last: Sequence,
-        unsettled: Option<Segment>,
+        pending_tail: Option<Segment>,
     ) -> Self {
         Self {
             folder,
@@ -89,7 +89,7 @@ impl FileJournal {
             store,
             draft: GroupBuilder::new(store, last + 1),
             current: None,
-            unsettled,
+            pending_tail,
             mark: None,
             written: last,
             durable: last,
@@ -130,7 +130,7 @@ impl FileJournal {
 
     /// As `prepare_segment`, for a group of this length in bytes.
     fn prepare_segment_for(&mut self, length: u64) -> Result<(), Error> {
-        self.settle_tail()?;
+        self.rewrite_pending_tail()?;
         if let Some(current) = &self.current {
             if !current.is_sealed && current.at + length <= current.size {
                 return Ok(());
@@ -164,12 +164,12 @@ impl FileJournal {
         }
     }
 
-    /// Settles the end of the last segment if the start had no room for it.
-    fn settle_tail(&mut self) -> Result<(), Error> {
-        let Some(segment) = &self.unsettled else { return Ok(()) };
-        match settle(segment) {
+    /// Rewrites the end of the last segment if the start had no room for it.
+    fn rewrite_pending_tail(&mut self) -> Result<(), Error> {
+        let Some(segment) = &self.pending_tail else { return Ok(()) };
+        match rewrite_tail(segment) {
             Ok(()) => {
-                self.unsettled = None;
+                self.pending_tail = None;
                 Ok(())
             }
             Err(Error::Disk { file, action, error }) => Err(self.fail(action, &file, &error)),
@@ -343,7 +343,7 @@ impl Journal for FileJournal {
         if sequence > self.written {
             return Err(Error::Refused(format!("there is no record {sequence} yet")));
         }
-        self.settle_tail()?;
+        self.rewrite_pending_tail()?;
         // A snapshot ahead of the journal would cause a gap after the previous one.
         if sequence > self.durable {
             self.sync_current()?;

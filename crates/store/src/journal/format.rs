@@ -162,9 +162,9 @@ mod tests {
         assert!(refused(&bytes, FileKind::Snapshot, 78).contains("a file of another name"));
         assert!(refused(&bytes, FileKind::Segment, 77).contains("a file of another name"));
         assert!(refused(&bytes[..31], FileKind::Snapshot, 77).contains("shorter than its head"));
-        for place in 0..HEADER_LENGTH * 8 {
+        for position in 0..HEADER_LENGTH * 8 {
             let mut bytes = bytes;
-            bytes[place / 8] ^= 1 << (place % 8);
+            bytes[position / 8] ^= 1 << (position % 8);
             assert!(refused(&bytes, FileKind::Snapshot, 77).contains("its checksum"));
         }
     }

@@ -107,12 +107,12 @@ impl FileJournal {
         let Recovery { store, mark, mut warnings, .. } = start;
         warnings.extend(mark.fault(store).map(|what| Warning::Mark { what }));
         // Recovery has succeeded; files are changed from here on.
-        let mut unsettled = None;
+        let mut pending_tail = None;
         if let Some(tail) = tail {
-            match settle(&tail) {
+            match rewrite_tail(&tail) {
                 Ok(()) => {}
-                // The journal can be read, and settles this before it writes a group.
-                Err(Error::Full { .. }) => unsettled = Some(tail),
+                // The journal is readable, and does this before its first group.
+                Err(Error::Full { .. }) => pending_tail = Some(tail),
                 Err(error) => return Err(error),
             }
         }
@@ -130,7 +130,7 @@ impl FileJournal {
             Some(store) => store,
             None => new_store(&*folder)?,
         };
-        let journal = FileJournal::continue_after(folder, lock, options, store, last, unsettled);
+        let journal = FileJournal::continue_after(folder, lock, options, store, last, pending_tail);
         Ok(Opened { journal, snapshot, last, warnings })
     }
 }
@@ -157,17 +157,17 @@ pub(super) fn lock(folder: &dyn Folder) -> Result<Arc<dyn Lock>, Error> {
 /// Makes the end of the last segment durable as it was read. A failed sync of an earlier process
 /// may have left bytes that are readable but not on the disk. They are written again, because a
 /// second sync of the same pages may report success wrongly.
-pub(super) fn settle(segment: &Segment) -> Result<(), Error> {
-    let fault = |error| Error::disk(segment.name(), "settle", error);
-    let unsettled = segment.unsettled();
-    if unsettled.is_empty() && segment.at() == segment.size() {
+pub(super) fn rewrite_tail(segment: &Segment) -> Result<(), Error> {
+    let fault = |error| Error::disk(segment.name(), "rewrite the end of", error);
+    let unproven = segment.unproven();
+    if unproven.is_empty() && segment.at() == segment.size() {
         return Ok(());
     }
-    let length = unsettled.end - unsettled.start;
+    let length = unproven.end - unproven.start;
     let mut bytes = vec![0; length.min(PIECE as u64) as usize];
-    let mut at = unsettled.start;
-    while at < unsettled.end {
-        let length = (unsettled.end - at).min(PIECE as u64) as usize;
+    let mut at = unproven.start;
+    while at < unproven.end {
+        let length = (unproven.end - at).min(PIECE as u64) as usize;
         let piece = &mut bytes[..length];
         let read = crate::disk::read_full(&*segment.file, piece, at).map_err(fault)?;
         write_all(&*segment.file, &piece[..read], at).map_err(fault)?;

@@ -31,7 +31,7 @@ pub(super) struct Segment {
     /// All records up to this one were synced, according to other files.
     synced: Sequence,
     /// Groups that no durable mark so far covers: the last sequence and the offset of each.
-    unsettled: VecDeque<(Sequence, u64)>,
+    unproven: VecDeque<(Sequence, u64)>,
     buffer: ReadBuffer,
 }
 
@@ -95,7 +95,7 @@ impl Segment {
             previous,
             durable: head.number.saturating_sub(1),
             synced: 0,
-            unsettled: VecDeque::new(),
+            unproven: VecDeque::new(),
             buffer: ReadBuffer::default(),
         }
     }
@@ -135,8 +135,8 @@ impl Segment {
     }
 
     /// The byte range of groups that no durable mark covers.
-    pub(super) fn unsettled(&self) -> Range<u64> {
-        self.unsettled.front().map_or(self.at, |(_, at)| *at)..self.at
+    pub(super) fn unproven(&self) -> Range<u64> {
+        self.unproven.front().map_or(self.at, |(_, at)| *at)..self.at
     }
 
     /// Reads the next group. After `End` or `BadGroup` the position stays the same.
@@ -186,11 +186,11 @@ impl Segment {
 
     fn advance(&mut self, end: u64, next: Sequence, head: &GroupHeader) {
         if next > head.first {
-            self.unsettled.push_back((next - 1, self.at));
+            self.unproven.push_back((next - 1, self.at));
         }
         self.durable = self.durable.max(head.durable);
-        while self.unsettled.front().is_some_and(|(last, _)| *last <= self.durable) {
-            self.unsettled.pop_front();
+        while self.unproven.front().is_some_and(|(last, _)| *last <= self.durable) {
+            self.unproven.pop_front();
         }
         (self.at, self.next, self.previous) = (end, next, head.mark);
     }
@@ -243,14 +243,14 @@ impl Segment {
             // each would repeat most of the reads.
             let here = self.buffer.available_from(at);
             let bytes = self.read(at, if here < GROUP_HEADER_LENGTH { PIECE } else { here })?;
-            let places =
+            let positions =
                 (0..bytes.len().saturating_sub(GROUP_HEADER_LENGTH - 1)).step_by(ALIGNMENT);
-            for place in places {
-                if long(bytes, place) != store {
+            for position in positions {
+                if long(bytes, position) != store {
                     continue;
                 }
-                if let Some(head) = GroupHeader::read(&bytes[place..], store) {
-                    return Ok(Some((at + place as u64, head)));
+                if let Some(head) = GroupHeader::read(&bytes[position..], store) {
+                    return Ok(Some((at + position as u64, head)));
                 }
             }
             let passed =
@@ -361,8 +361,8 @@ impl ReadBuffer {
 fn has_lost_sector(bytes: &[u8], at: u64, from: usize) -> bool {
     let mut begin = 0;
     while begin < bytes.len() {
-        let place = at + begin as u64;
-        let end = (begin + (SECTOR - place % SECTOR) as usize).min(bytes.len());
+        let position = at + begin as u64;
+        let end = (begin + (SECTOR - position % SECTOR) as usize).min(bytes.len());
         if end > from && bytes[begin..end].iter().all(|byte| *byte == 0) {
             return true;
         }

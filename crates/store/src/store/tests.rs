@@ -16,8 +16,8 @@ struct User {
 }
 
 impl User {
-    const NAME: By<Self, (String,)> = By::place(0);
-    const AGE: By<Self, (Option<u8>, String)> = By::place(1);
+    const NAME: By<Self, (String,)> = By::position(0);
+    const AGE: By<Self, (Option<u8>, String)> = By::position(1);
 
     fn new(name: &str, age: Option<u8>) -> Self {
         Self { id: Id::new(), name: name.to_owned(), age }

@@ -44,65 +44,65 @@ impl<const KEY: usize> Entries<KEY> {
         Self { bytes, ..*self }
     }
 
-    /// Inserts an entry before the one at `place`. The node must not be full.
-    pub(super) fn insert(&mut self, place: usize, key: &[u8], value: &[u8]) {
+    /// Inserts an entry before the one at `position`. The node must not be full.
+    pub(super) fn insert(&mut self, position: usize, key: &[u8], value: &[u8]) {
         debug_assert!(if value.is_empty() { key.len() <= KEY } else { key.len() == KEY });
-        let (count, start) = (self.count, self.start(place));
+        let (count, start) = (self.count, self.start(position));
         let middle = start + key.len();
         let end = middle + value.len();
         self.resize_range(start..start, end - start);
         self.bytes[start..middle].copy_from_slice(key);
         self.bytes[middle..end].copy_from_slice(value);
-        self.heads.copy_within(place..count, place + 1);
-        self.ends.copy_within(place..count, place + 1);
-        self.heads[place] = head(key.get(self.prefix_length..).unwrap_or_default());
-        self.ends[place] = end as u32;
+        self.heads.copy_within(position..count, position + 1);
+        self.ends.copy_within(position..count, position + 1);
+        self.heads[position] = head(key.get(self.prefix_length..).unwrap_or_default());
+        self.ends[position] = end as u32;
         self.count += 1;
-        for other in &mut self.ends[place + 1..=count] {
+        for other in &mut self.ends[position + 1..=count] {
             *other += (end - start) as u32;
         }
         self.update_prefix();
     }
 
-    /// Replaces the value of the entry at `place`.
-    pub(super) fn replace(&mut self, place: usize, value: &[u8]) {
-        let (start, end) = (self.start(place) + self.key(place).len(), self.end(place));
+    /// Replaces the value of the entry at `position`.
+    pub(super) fn replace(&mut self, position: usize, value: &[u8]) {
+        let (start, end) = (self.start(position) + self.key(position).len(), self.end(position));
         self.resize_range(start..end, value.len());
         self.bytes[start..start + value.len()].copy_from_slice(value);
         let (before, after) = ((end - start) as u32, value.len() as u32);
-        for other in &mut self.ends[place..self.count] {
+        for other in &mut self.ends[position..self.count] {
             *other = *other - before + after;
         }
     }
 
-    pub(super) fn remove(&mut self, place: usize) {
+    pub(super) fn remove(&mut self, position: usize) {
         let count = self.count;
-        let (start, end) = (self.start(place), self.end(place));
+        let (start, end) = (self.start(position), self.end(position));
         self.resize_range(start..end, 0);
-        self.heads.copy_within(place + 1..count, place);
-        self.ends.copy_within(place + 1..count, place);
+        self.heads.copy_within(position + 1..count, position);
+        self.ends.copy_within(position + 1..count, position);
         self.count -= 1;
         self.heads[self.count] = NO_HEAD;
-        for other in &mut self.ends[place..self.count] {
+        for other in &mut self.ends[position..self.count] {
             *other -= (end - start) as u32;
         }
         self.update_prefix();
     }
 
-    /// Splits the node and returns the entries from `place` on.
-    pub(super) fn split_off(&mut self, place: usize) -> Self {
-        let start = self.start(place);
+    /// Splits the node and returns the entries from `position` on.
+    pub(super) fn split_off(&mut self, position: usize) -> Self {
+        let start = self.start(position);
         let mut right = Self::new();
-        right.count = self.count - place;
+        right.count = self.count - position;
         right.bytes = self.bytes.split_off(start);
         self.bytes.shrink_to_fit();
         (right.prefix_length, right.first) = (self.prefix_length, self.first);
-        right.heads[..right.count].copy_from_slice(&self.heads[place..self.count]);
-        for (own, other) in right.ends.iter_mut().zip(&self.ends[place..self.count]) {
+        right.heads[..right.count].copy_from_slice(&self.heads[position..self.count]);
+        for (own, other) in right.ends.iter_mut().zip(&self.ends[position..self.count]) {
             *own = other - start as u32;
         }
-        self.heads[place..].fill(NO_HEAD);
-        self.count = place;
+        self.heads[position..].fill(NO_HEAD);
+        self.count = position;
         self.update_prefix();
         right.update_prefix();
         right
@@ -111,8 +111,8 @@ impl<const KEY: usize> Entries<KEY> {
     /// Appends the entries of `others`, which must sort after all entries of this node. There must
     /// be room.
     pub(super) fn append(&mut self, others: &Self) {
-        for place in 0..others.count {
-            let (key, value) = others.entry(place);
+        for position in 0..others.count {
+            let (key, value) = others.entry(position);
             self.insert(self.count, key, value);
         }
     }
@@ -126,14 +126,14 @@ impl<const KEY: usize> Entries<KEY> {
         self.ends[..self.count] == other.ends[..other.count] && self.bytes == other.bytes
     }
 
-    /// The key and the value of the entry at `place`.
-    pub(super) fn entry(&self, place: usize) -> (&[u8], &[u8]) {
-        let entry = &self.bytes[self.start(place)..self.end(place)];
+    /// The key and the value of the entry at `position`.
+    pub(super) fn entry(&self, position: usize) -> (&[u8], &[u8]) {
+        let entry = &self.bytes[self.start(position)..self.end(position)];
         entry.split_at(entry.len().min(KEY))
     }
 
-    pub(super) fn key(&self, place: usize) -> &[u8] {
-        self.entry(place).0
+    pub(super) fn key(&self, position: usize) -> &[u8] {
+        self.entry(position).0
     }
 
     /// The position of the entry with this key or, as an error, its insertion point.
@@ -163,19 +163,19 @@ impl<const KEY: usize> Entries<KEY> {
             self.ends[MAX_ENTRIES - 1],
             self.bytes.get(self.bytes.len() / 2),
         ));
-        let place = self.search(head(key.get(self.prefix_length..)?), key).ok()?;
-        Some(self.entry(place).1)
+        let position = self.search(head(key.get(self.prefix_length..)?), key).ok()?;
+        Some(self.entry(position).1)
     }
 
-    /// The position at which to split the node after an insertion at `place`, or `None` if it is
+    /// The position at which to split the node after an insertion at `position`, or `None` if it is
     /// small enough. Ascending insertions fill each node before the next.
-    pub(super) fn split_point(&self, place: usize) -> Option<usize> {
+    pub(super) fn split_point(&self, position: usize) -> Option<usize> {
         let is_long = self.bytes.len() > MAX_BYTES && self.count > 1;
         if self.count < MAX_ENTRIES && !is_long {
             return None;
         }
-        if place + 1 == self.count {
-            return Some(place);
+        if position + 1 == self.count {
+            return Some(position);
         }
         if !is_long {
             return Some(self.count / 2);
@@ -214,12 +214,12 @@ impl<const KEY: usize> Entries<KEY> {
         Err(low)
     }
 
-    fn start(&self, place: usize) -> usize {
-        if place == 0 { 0 } else { self.end(place - 1) }
+    fn start(&self, position: usize) -> usize {
+        if position == 0 { 0 } else { self.end(position - 1) }
     }
 
-    fn end(&self, place: usize) -> usize {
-        self.ends[place] as usize
+    fn end(&self, position: usize) -> usize {
+        self.ends[position] as usize
     }
 
     /// Updates the common prefix: since keys are sorted, it is that of the first and the last.
@@ -233,8 +233,8 @@ impl<const KEY: usize> Entries<KEY> {
         }
         self.prefix_length = prefix_length;
         self.first = first(&self.bytes[..prefix_length]);
-        for place in 0..self.count {
-            self.heads[place] = head(&self.key(place)[prefix_length..]);
+        for position in 0..self.count {
+            self.heads[position] = head(&self.key(position)[prefix_length..]);
         }
     }
 

@@ -102,8 +102,8 @@ fn compare<const KEY: usize>(steps: Vec<Step>, asked: &[Vec<u8>]) -> Result<(), 
                 versions.remove(&key);
                 model.remove(&key);
             }
-            Step::RemoveAt(place) => {
-                if let Some(key) = model.keys().nth(place).cloned() {
+            Step::RemoveAt(position) => {
+                if let Some(key) = model.keys().nth(position).cloned() {
                     versions.remove(&key);
                     model.remove(&key);
                 }
@@ -164,7 +164,7 @@ fn check_invariants<const KEY: usize>(
     match node {
         Node::Leaf(leaf) => {
             assert!(leaf.len() < MAX_ENTRIES);
-            let keys: Vec<&[u8]> = (0..leaf.len()).map(|place| leaf.key(place)).collect();
+            let keys: Vec<&[u8]> = (0..leaf.len()).map(|position| leaf.key(position)).collect();
             assert!(keys.windows(2).all(|pair| pair[0] < pair[1]));
             assert!(keys.iter().all(|key| from.is_none_or(|from| *key >= from)));
             assert!(keys.iter().all(|key| until.is_none_or(|until| *key < until)));
@@ -173,10 +173,11 @@ fn check_invariants<const KEY: usize>(
         Node::Inner(inner) => {
             let Inner { separators, children } = &**inner;
             assert!(separators.len() < MAX_ENTRIES && children.len() == separators.len() + 1);
-            let bound = |place: usize| (place < separators.len()).then(|| separators.key(place));
-            let heights = children.iter().enumerate().map(|(place, child)| {
-                let before = place.checked_sub(1).and_then(bound);
-                check_invariants(child, before.or(from), bound(place).or(until))
+            let bound =
+                |position: usize| (position < separators.len()).then(|| separators.key(position));
+            let heights = children.iter().enumerate().map(|(position, child)| {
+                let before = position.checked_sub(1).and_then(bound);
+                check_invariants(child, before.or(from), bound(position).or(until))
             });
             let heights: Vec<usize> = heights.collect();
             assert!(heights.windows(2).all(|pair| pair[0] == pair[1]));

@@ -25,15 +25,15 @@ fn detects_and_repairs_flipped_bits() {
         let file = &files[random.below(files.len() as u64) as usize];
         let mut bytes = folder.content(file).expect("it was listed");
         let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-        let place = random.below(used as u64) as usize;
-        bytes[place] ^= 1 << random.below(8);
+        let position = random.below(used as u64) as usize;
+        bytes[position] ^= 1 << random.below(8);
         folder.put(file, &bytes);
-        match spoiled(&folder, file, place) {
+        match spoiled(&folder, file, position) {
             None => survived += 1,
             Some(lost) => {
                 refused += 1;
                 partly += u64::from(lost > 0);
-                assert!(lost < 40, "{lost} are lost by one bit of {file}, byte {place}");
+                assert!(lost < 40, "{lost} are lost by one bit of {file}, byte {position}");
             }
         }
     }
@@ -133,9 +133,9 @@ fn interrupted_repair_hides_no_damage() {
     let damaged = || {
         let folder = store(true);
         let [.., last, _, newest, _] = &files(&folder)[..] else { panic!("there are files") };
-        for (name, place) in [(last, 200), (newest, 200)] {
+        for (name, position) in [(last, 200), (newest, 200)] {
             let mut bytes = folder.content(name).expect("it was listed");
-            bytes[place] ^= 1;
+            bytes[position] ^= 1;
             folder.put(name, &bytes);
         }
         folder
@@ -253,9 +253,9 @@ fn cuts_a_torn_end_and_warns() {
 
 /// Opens a folder with damage at this place, or checks and repairs it first. Returns the number of
 /// lost records; `None` if it opens with all records.
-fn spoiled(folder: &SimulatedFolder, file: &str, place: usize) -> Option<u64> {
+fn spoiled(folder: &SimulatedFolder, file: &str, position: usize) -> Option<u64> {
     let before = folder.content(file);
-    let what = format!("{file}, byte {place}");
+    let what = format!("{file}, byte {position}");
     match open(folder) {
         Ok((_, found)) => {
             assert!(found.is_all(ALL), "{what}: {found:?}");

@@ -102,7 +102,7 @@ fn open(folder: &Path) -> Result<Open, Error> {
     let opened = FileJournal::open(folder, SEGMENT, &mut |loaded| {
         match loaded {
             RecoveryEvent::Block(block) => {
-                last = u64::from_le_bytes(block.try_into().expect("8 bytes"))
+                last = u64::from_le_bytes(block.try_into().expect("8 bytes"));
             }
             RecoveryEvent::Record(sequence, bytes) => {
                 assert_eq!((sequence, bytes), (last + 1, &record(sequence)[..]));

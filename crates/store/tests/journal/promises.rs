@@ -206,8 +206,8 @@ fn snapshot(journal: &mut FileJournal, sequence: u64) {
 /// Flips a bit of the last byte but one.
 fn spoil(folder: &SimulatedFolder, name: &str) {
     let mut bytes = folder.content(name).expect("it was written");
-    let place = bytes.len() - 2;
-    bytes[place] ^= 1;
+    let position = bytes.len() - 2;
+    bytes[position] ^= 1;
     folder.put(name, &bytes);
 }
 

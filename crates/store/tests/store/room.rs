@@ -81,7 +81,7 @@ fn notifies_observers_once_per_change_of_disk_space() {
     store.observe_disk_space(move |is_full| {
         own[usize::from(is_full)].fetch_add(1, Ordering::Relaxed);
     });
-    let count = || [0, 1].map(|place: usize| calls[place].load(Ordering::Relaxed));
+    let count = || [0, 1].map(|position: usize| calls[position].load(Ordering::Relaxed));
     let mut names = Vec::new();
     fill(&store, &mut Random(1), &mut names);
     assert_eq!(insert(&store, &mut names), Err(Error::Full));

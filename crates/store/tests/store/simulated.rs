@@ -178,12 +178,12 @@ impl Run {
             // The very first record holds the table definitions.
             model == &found && (*at == sequence || *at == 0)
         };
-        let place = self.history.iter().rposition(is_found);
-        let place = place.unwrap_or_else(|| {
+        let position = self.history.iter().rposition(is_found);
+        let position = position.unwrap_or_else(|| {
             panic!("at {sequence} there is {found:#?}, which never was of {:#?}", self.history)
         });
-        assert!(place >= self.durable, "{place} of {} changes are found", self.durable);
-        self.counts.later += u64::from(place > self.durable);
+        assert!(position >= self.durable, "{position} of {} changes are found", self.durable);
+        self.counts.later += u64::from(position > self.durable);
         // The start has reported these rows, so they count as durable now.
         self.history = vec![(sequence, found)];
         (self.visible, self.durable) = (0, 0);

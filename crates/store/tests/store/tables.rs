@@ -65,8 +65,8 @@ table! {
 }
 
 impl User {
-    pub(crate) const BY_NAME: By<Self, (String,)> = By::place(0);
-    pub(crate) const BY_AGE_NAME: By<Self, (Option<u8>, String)> = By::place(1);
+    pub(crate) const BY_NAME: By<Self, (String,)> = By::position(0);
+    pub(crate) const BY_AGE_NAME: By<Self, (Option<u8>, String)> = By::position(1);
 
     pub(crate) fn new(name: &str, age: Option<u8>) -> Self {
         Self { id: Id::new(), name: name.to_owned(), age }
@@ -74,8 +74,8 @@ impl User {
 }
 
 impl Message {
-    pub(crate) const BY_SUBJECT_SCORE: By<Self, (Option<u8>, i64)> = By::place(0);
-    pub(crate) const BY_AUTHOR_SCORE: By<Self, (Id<User>, i64)> = By::place(1);
+    pub(crate) const BY_SUBJECT_SCORE: By<Self, (Option<u8>, i64)> = By::position(0);
+    pub(crate) const BY_AUTHOR_SCORE: By<Self, (Id<User>, i64)> = By::position(1);
 }
 
 /// Options with all tables of this module.
