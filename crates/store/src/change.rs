@@ -104,18 +104,18 @@ where
     type Output = Result<T, E>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let own = &mut *self;
-        if own.in_progress.is_none() {
-            own.begin(Store::begin)?;
+        let this = &mut *self;
+        if this.in_progress.is_none() {
+            this.begin(Store::begin)?;
         }
         loop {
-            let (pending, _) = own.in_progress.as_mut().expect("it has begun");
+            let (pending, _) = this.in_progress.as_mut().expect("it has begun");
             let acknowledged = ready!(Pin::new(pending).poll(context));
-            let (_, outcome) = own.in_progress.take().expect("it has begun");
-            if let Some(settled) = own.settle(acknowledged, outcome) {
+            let (_, outcome) = this.in_progress.take().expect("it has begun");
+            if let Some(settled) = this.settle(acknowledged, outcome) {
                 return Poll::Ready(settled);
             }
-            own.begin(Store::begin_at_head)?;
+            this.begin(Store::begin_at_head)?;
         }
     }
 }

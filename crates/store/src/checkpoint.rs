@@ -123,10 +123,10 @@ impl Checkpointer {
             to.block(block)
         };
         put(&record::tables(&self.stored))?;
-        let own =
+        let declared =
             (0..definitions.len()).map(|table| (self.positions[table], &state.tables[table].rows));
         let undeclared = self.undeclared.iter().map(|(position, rows)| (*position, rows));
-        for (position, rows) in own.chain(undeclared) {
+        for (position, rows) in declared.chain(undeclared) {
             let (mut writes, mut length) = (Vec::new(), 0);
             for (id, row) in rows.iter() {
                 writes.push(Write { table: 0, id, row: Some(Row::from(row)) });

@@ -245,7 +245,7 @@ impl Committer {
     ///
     /// [`Error::Conflict`], or the store rejects commits.
     pub(crate) fn commit(self: &Arc<Self>, transaction: Transaction) -> Result<Pending, Error> {
-        let CommitParts { base, own, reads, writes, after_commit } = transaction.into_parts();
+        let CommitParts { base, new_state, reads, writes, after_commit } = transaction.into_parts();
         let mut record = Vec::new();
         if !writes.is_empty() {
             record = record::rows(&writes, &self.checkpointer.positions);
@@ -286,9 +286,9 @@ impl Committer {
         }
         // The transaction's own trees become the head if no commit came between. Otherwise its
         // writes are applied to the head again.
-        let changes = if let Some(own) = own.filter(|_| is_next) {
+        let changes = if let Some(new_state) = new_state.filter(|_| is_next) {
             let changes = Changes::of(&self.definitions, &head.state, &writes);
-            head.advance(record.len(), Some(own));
+            head.advance(record.len(), Some(new_state));
             changes
         } else {
             let next = head.advance(record.len(), None);
@@ -474,19 +474,24 @@ impl Committer {
             extension.and_then(|extension| Ok((extension, journal.snapshot(state.sequence)?)));
         drop(journal);
         self.wake_next_leader();
-        let own = Arc::clone(self);
+        let committer = Arc::clone(self);
         let write = move || {
             let written = catch_panic(|| {
                 let (extension, mut writer) = writer?;
-                own.checkpointer.write(&own.definitions, &state, extension, &mut *writer)?;
+                committer.checkpointer.write(
+                    &committer.definitions,
+                    &state,
+                    extension,
+                    &mut *writer,
+                )?;
                 writer.finish()?;
-                let compaction = own.journal().compaction(state.sequence);
+                let compaction = committer.journal().compaction(state.sequence);
                 // Waiting commits go on before the files are removed.
-                own.wake_next_leader();
+                committer.wake_next_leader();
                 compaction?()
             });
-            own.wake_next_leader();
-            own.checkpointer.finish(written.err());
+            committer.wake_next_leader();
+            committer.checkpointer.finish(written.err());
         };
         let thread = thread::Builder::new().name("store image".to_owned());
         let spawned = thread.spawn(write);
@@ -701,9 +706,9 @@ fn commit_error(error: &journal::Error) -> Error {
 }
 
 impl Head {
-    /// Advances to the next sequence, for a record of this length. The new state is `own`, or a
-    /// copy of the last one that the caller changes.
-    fn advance(&mut self, bytes: usize, own: Option<Arc<State>>) -> &mut State {
+    /// Advances to the next sequence, for a record of this length. Without `new_state`, the caller
+    /// changes a copy of the last state.
+    fn advance(&mut self, bytes: usize, new_state: Option<Arc<State>>) -> &mut State {
         let sequence = self.state.sequence + 1;
         if self.unmarked_bytes + bytes > MAX_SHARED_GROUP_LENGTH
             && let Some(last) = self.staged.last_mut()
@@ -713,8 +718,8 @@ impl Head {
             self.unmarked_bytes = 0;
         }
         self.unmarked_bytes += bytes;
-        match own {
-            Some(own) => self.state = own,
+        match new_state {
+            Some(new_state) => self.state = new_state,
             None if Arc::get_mut(&mut self.state).is_none() => self.use_spare(),
             None => {}
         }
@@ -739,8 +744,8 @@ impl Head {
         let Some(mut spare) = self.spare.take() else { return };
         let Some(first) = self.few_changes_since(spare.sequence) else { return };
         // A reader still holds the spare state.
-        let Some(own) = Arc::get_mut(&mut spare) else { return };
-        own.follow(&self.state, self.recent.range(first..).map(|changes| &**changes));
+        let Some(state) = Arc::get_mut(&mut spare) else { return };
+        state.follow(&self.state, self.recent.range(first..).map(|changes| &**changes));
         self.state = spare;
     }
 
@@ -748,8 +753,8 @@ impl Head {
     fn keep_spare(&mut self, old: Arc<State>) -> [Option<Arc<State>>; 2] {
         let is_near =
             old.epoch == self.fallback_count && self.few_changes_since(old.sequence).is_some();
-        let (kept, needless) = if is_near { (Some(old), None) } else { (None, Some(old)) };
-        [std::mem::replace(&mut self.spare, kept), needless]
+        let (kept, dropped) = if is_near { (Some(old), None) } else { (None, Some(old)) };
+        [std::mem::replace(&mut self.spare, kept), dropped]
     }
 
     /// The index of the first change after a sequence, if the changes since are few and small.
@@ -819,24 +824,25 @@ impl Completion {
 
 impl Notifier {
     fn notify(&self, wakeup: Wakeup) {
-        let mut own = self.wakeup.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_news = match *own {
+        let mut current = self.wakeup.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = match *current {
             Wakeup::Idle | Wakeup::Deadline => true,
             Wakeup::Work => wakeup == Wakeup::Close,
             Wakeup::Close => false,
         };
         if is_news {
-            *own = wakeup;
+            *current = wakeup;
         }
         self.changed.notify_one();
     }
 
     /// Waits until the bell rings, at most for this time.
     fn wait(&self, time: Duration) -> Wakeup {
-        let own = self.wakeup.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.changed.wait_timeout_while(own, time, |wakeup| *wakeup == Wakeup::Idle);
-        let mut own = waited.unwrap_or_else(PoisonError::into_inner).0;
-        if *own == Wakeup::Close { Wakeup::Close } else { std::mem::take(&mut *own) }
+        let current = self.wakeup.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited =
+            self.changed.wait_timeout_while(current, time, |wakeup| *wakeup == Wakeup::Idle);
+        let mut current = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if *current == Wakeup::Close { Wakeup::Close } else { std::mem::take(&mut *current) }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// A part of the program that keeps its own records in a store's journal, channels for example.
 /// Each record has a sequence among the commits and takes effect after all earlier ones.
 ///
-/// [`Store::keep`](crate::Store::keep) calls its callback once the record is durable. At each start
+/// [`Store::append`](crate::Store::append) calls its callback once the record is durable. At each start
 /// the store hands over the blocks of the last snapshot, then all later records.
 pub trait Extension: Send + Sync {
     /// Loads the next block of the extension's last snapshot, at a start.
@@ -42,16 +42,16 @@ pub type SnapshotBlocks = Box<dyn Iterator<Item = Vec<u8>> + Send>;
 pub(crate) type OnDurable = Box<dyn FnOnce(u64) + Send>;
 
 /// The first byte of an extension's records and blocks.
-const GUEST: u8 = 16;
+const EXTENSION: u8 = 16;
 
 /// Marks an extension's bytes as its record or block.
 pub(crate) fn with_marker(bytes: &[u8]) -> Vec<u8> {
-    [&[GUEST], bytes].concat()
+    [&[EXTENSION], bytes].concat()
 }
 
 /// The extension's bytes of a record or a block; `None` if it is the store's own.
 pub(crate) fn strip_marker(record: &[u8]) -> Option<&[u8]> {
-    record.split_first().filter(|(kind, _)| **kind == GUEST).map(|(_, bytes)| bytes)
+    record.split_first().filter(|(kind, _)| **kind == EXTENSION).map(|(_, bytes)| bytes)
 }
 
 /// A store's extension, if it has one.

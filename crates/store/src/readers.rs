@@ -72,7 +72,7 @@ impl<K: Copy + Ord> Readers<K> {
         }
     }
 
-    /// Calls `visit` with each reader that a commit may affect; it may pass a reader more than once.
+    /// Calls `visit` for each reader that a commit may affect; it may pass a reader more than once.
     pub fn touched(&self, changes: &Changes, mut visit: impl FnMut(K)) {
         for changed in changes.tables() {
             let Some(own) = self.tables.get(&changed.table()) else { continue };

@@ -378,7 +378,7 @@ impl StoredTable {
         self.columns.iter().filter(|column| !column.is_dropped)
     }
 
-    /// The layout of rows with the columns of [`StoredTable::live_columns`], for tools that do not know the
+    /// The layout of rows with the columns of [`StoredTable::live_columns`], for tools without the
     /// program.
     pub(crate) fn layout(&self) -> Layout {
         let mut live = 0..;

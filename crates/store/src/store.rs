@@ -99,11 +99,11 @@ impl Options {
             if known.is_some_and(|known| positions.contains(&known)) {
                 return Err(format!("the table `{}` is declared twice", schema.name));
             }
-            let (own, layout) = schema.merge(known.map(|known| &all[known]))?;
+            let (stored_table, layout) = schema.merge(known.map(|known| &all[known]))?;
             positions.push(known.unwrap_or(all.len()));
             match known {
-                Some(known) => all[known] = own,
-                None => all.push(own),
+                Some(known) => all[known] = stored_table,
+                None => all.push(stored_table),
             }
             let (referrers, references) = (Vec::new(), Vec::new());
             definitions.push(Definition { schema, layout, row_type, referrers, references });
@@ -188,7 +188,7 @@ impl Store {
         options: Options,
         progress: &mut Progress<'_>,
     ) -> Result<Self, String> {
-        let own = Arc::clone(&folder);
+        let disk = Arc::clone(&folder);
         let mut loader = Loader::for_extension(options.extension.clone());
         let mut receive = |loaded: journal::RecoveryEvent<'_>| loader.receive(loaded, progress);
         let opened = FileJournal::open(folder, options.journal, &mut receive);
@@ -200,7 +200,7 @@ impl Store {
         loaded.warnings.extend(opened.warnings.into_iter().map(Warning::Journal));
         let store = Self::start(loaded, journal, sync)?;
         // Unknown free space counts as enough: the first change finds out.
-        store.inner.committer.check_free_space(own.available().unwrap_or(u64::MAX));
+        store.inner.committer.check_free_space(disk.available().unwrap_or(u64::MAX));
         Ok(store)
     }
 
@@ -376,10 +376,10 @@ impl Store {
         self.inner.committer.append(extension::with_marker(record), sync, Box::new(then))
     }
 
-    /// Accepts a record of the store's extension for which [`append`](Self::append) found no room, and
-    /// calls `then` with its sequence at once. The store writes the record before the next commit
-    /// or as soon as the disk has room. Use it only for records that each start writes first: if
-    /// the program ends before the write, its next start must submit the record again.
+    /// Accepts a record of the store's extension, for which [`append`](Self::append) found no room,
+    /// and calls `then` with its sequence at once. The store writes the record before the next
+    /// commit or as soon as the disk has room. Use it only for records that each start writes
+    /// first: if the program ends before the write, its next start must submit the record again.
     ///
     /// # Errors
     ///

@@ -170,18 +170,21 @@ impl Transaction {
                 self.require_row(target, referenced)?;
             }
         }
-        for (index, own) in definition.schema.indexes.iter().enumerate() {
+        for (index, index_schema) in definition.schema.indexes.iter().enumerate() {
             // As in SQL, null equals no other null.
-            let is_partial = own.columns.iter().any(|column| values[*column] == Value::Null);
-            if !own.is_unique || is_partial {
+            let is_partial =
+                index_schema.columns.iter().any(|column| values[*column] == Value::Null);
+            if !index_schema.is_unique || is_partial {
                 continue;
             }
             let key = definition.key(index, &values);
             let is_duplicate = self.ids(table, index, &key).any(|other| other != id);
             self.note(Read::Prefix { table, index, key });
             if is_duplicate {
-                let names =
-                    own.columns.iter().map(|column| &definition.schema.columns[*column].name);
+                let names = index_schema
+                    .columns
+                    .iter()
+                    .map(|column| &definition.schema.columns[*column].name);
                 let columns = names.cloned().collect();
                 return Err(Error::Duplicate { table: definition.schema.name.clone(), columns });
             }
@@ -228,10 +231,10 @@ impl Transaction {
     pub(crate) fn into_parts(mut self) -> CommitParts {
         let snapshot = self.take();
         let is_whole = self.applied_count.get() == self.writes.len();
-        let own = is_whole.then_some(snapshot.state);
+        let new_state = is_whole.then_some(snapshot.state);
         let reads = snapshot.reads.into_inner();
         let Self { base, writes, after_commit, .. } = self;
-        CommitParts { base, own, reads, writes, after_commit }
+        CommitParts { base, new_state, reads, writes, after_commit }
     }
 }
 
@@ -239,7 +242,7 @@ impl Transaction {
 pub(crate) struct CommitParts {
     pub(crate) base: Arc<State>,
     /// The base with all writes applied, if the transaction has read it.
-    pub(crate) own: Option<Arc<State>>,
+    pub(crate) new_state: Option<Arc<State>>,
     pub(crate) reads: crate::reads::ReadSet,
     pub(crate) writes: Vec<Write>,
     pub(crate) after_commit: Vec<Action>,

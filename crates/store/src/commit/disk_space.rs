@@ -68,9 +68,9 @@ impl DiskSpace {
 }
 
 impl Committer {
-    /// Accepts a record that a start found no room for, and calls `on_durable` with its sequence. The
-    /// record is written before the next commit or as soon as there is room. If the program ends
-    /// before, its next start must submit it again.
+    /// Accepts a record for which a start found no room, and calls `on_durable` with its sequence.
+    /// The record is written before the next commit or as soon as there is room. If the program
+    /// ends before, its next start must submit it again.
     ///
     /// # Errors
     ///

@@ -122,7 +122,7 @@ impl Journal for FlakyJournal {
         if let Some(left) = &mut self.breaks_after {
             if *left == 0 {
                 assert!(!self.panics, "a fault of the journal");
-                return Err(journal::Error::Broken { why: "it was told to".to_owned() });
+                return Err(journal::Error::Broken { why: "a scheduled failure".to_owned() });
             }
             *left -= 1;
         }
@@ -450,7 +450,7 @@ fn disk_failure_stops_writes_but_not_reads() {
     store.change(|change| change.insert(row())).wait().unwrap();
     for _ in 0..2 {
         let outcome = store.change(|change| change.remove(id)).wait();
-        assert_eq!(outcome, Err(Error::Broken("it was told to".into())));
+        assert_eq!(outcome, Err(Error::Broken("a scheduled failure".into())));
     }
     assert_eq!(store.read().count::<Counter>(), 2);
     assert_eq!(kept.lock().unwrap().len(), 3);
@@ -719,7 +719,7 @@ fn commits_continue_while_obsolete_files_are_removed() {
         while inserted.send(store.insert(blob()).wait().map(drop)).is_ok() {}
     });
     let patience = Duration::from_secs(20);
-    has_begun.recv_timeout(patience).expect("an image is written");
+    has_begun.recv_timeout(patience).expect("a snapshot is written");
     while insertions.try_recv().is_ok() {}
     // The first result may have been sent earlier.
     for _ in 0..2 {

@@ -187,14 +187,14 @@ fn snapshot_replaces_extension_records() {
     for _ in 0..140 {
         keep(&store, &log, &long, Sync::None).unwrap();
     }
-    let has_image = || {
+    let has_snapshot = || {
         let names = crate::disk::Folder::list(&disk).unwrap();
         names.iter().any(|name| name.starts_with("snapshot-") && !name.contains("new"))
     };
     let began = Instant::now();
-    while !has_image() {
+    while !has_snapshot() {
         assert_eq!(store.checkpoint_failure(), None);
-        assert!(began.elapsed() < Duration::from_mins(1), "there is no image");
+        assert!(began.elapsed() < Duration::from_mins(1), "there is no snapshot");
         thread::yield_now();
     }
     keep(&store, &log, "behind", Sync::Commit).unwrap();
@@ -224,7 +224,7 @@ impl Extension for PanickingExtension {
 
     fn snapshot(&self) -> SnapshotBlocks {
         match self.1.fetch_add(1, Ordering::Relaxed) {
-            0 => panic!("a fault of the guest"),
+            0 => panic!("a fault of the extension"),
             1 => Box::new(iter::from_fn(|| -> Option<Vec<u8>> { panic!("another one") })),
             _ => self.0.snapshot(),
         }
@@ -241,15 +241,15 @@ fn panicking_extension_stops_neither_writes_nor_checkpoints() {
         Options::new().extension(Arc::clone(&extension) as Arc<dyn Extension>).segment(1 << 16);
     let store = Store::in_folder(Arc::new(disk.clone()), options, &mut |_, _| {}).unwrap();
     let long = [b'x'; 10_000];
-    let has_image = || {
+    let has_snapshot = || {
         let names = crate::disk::Folder::list(&disk).unwrap();
         names.iter().any(|name| name.starts_with("snapshot-") && !name.contains("new"))
     };
     let mut count = 0;
-    while !has_image() {
+    while !has_snapshot() {
         store.append(&long, Sync::None, drop).unwrap().wait().unwrap();
         count += 1;
-        assert!(count < 10_000, "there is no image");
+        assert!(count < 10_000, "there is no snapshot");
     }
     assert!(extension.1.load(Ordering::Relaxed) >= 3);
     // Wait for the callback only.

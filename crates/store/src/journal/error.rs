@@ -89,11 +89,11 @@ impl fmt::Display for Error {
         match self {
             Self::Full { file, error } => write!(
                 f,
-                "no room for {file}: {error}; nothing was kept of it, and writing goes on when there is room"
+                "no room for {file}: {error}; nothing was written, and writes resume when there is room"
             ),
             Self::Broken { why } => write!(
                 f,
-                "{why}; nothing is written any more. See to the disk, then restart: what was acknowledged is found again"
+                "{why}; no more writes are accepted. Check the disk, then restart: acknowledged data is kept"
             ),
             Self::Disk { file, action, error } => write!(f, "cannot {action} {file}: {error}"),
             Self::Locked { folder, process } if process.is_empty() => {
@@ -105,11 +105,11 @@ impl fmt::Display for Error {
             ),
             Self::Damaged(damage) => write!(
                 f,
-                "{damage}. `bine data check` tells all that is damaged, `bine data repair` keeps all that can be read; nothing was changed"
+                "{damage}. `bine data check` lists all damage, `bine data repair` keeps all data that can be read; nothing was changed"
             ),
             Self::Version { file, found } => write!(
                 f,
-                "{file} has version {found} of its format, which this Bine does not know; use the one that wrote it, or a newer one. Nothing was changed"
+                "{file} has version {found} of its format, which this version of Bine does not know; use the version that wrote it, or a newer one. Nothing was changed"
             ),
             Self::TooLong { length, room } => {
                 write!(f, "{length} bytes do not fit into the remaining {room} bytes")

@@ -363,8 +363,8 @@ impl fmt::Display for Torn {
         )?;
         match groups {
             0 => {}
-            1 => f.write_str("; a complete group behind it is dropped too")?,
-            more => write!(f, "; {more} complete groups behind it are dropped too")?,
+            1 => f.write_str("; a complete group after it is dropped too")?,
+            more => write!(f, "; {more} complete groups after it are dropped too")?,
         }
         match synced {
             0 => f.write_str(". No file says which records were synced")?,
@@ -372,7 +372,7 @@ impl fmt::Display for Torn {
         }
         write!(
             f,
-            ". If the disk keeps what it syncs, no later commit was acknowledged as durable; if it does not, up to {bytes} bytes of acknowledged records after record {last} are lost: compare the last changes with what clients were told, and restore a backup if some are missing"
+            ". If the disk keeps what it syncs, no later commit was acknowledged as durable; if it does not, up to {bytes} bytes of acknowledged records after record {last} are lost: compare the last changes with the acknowledgments that clients received, and restore a backup if some are missing"
         )
     }
 }
@@ -383,12 +383,12 @@ impl fmt::Display for Warning {
             Self::Torn(torn) => torn.fmt(f),
             Self::Mark { what } => write!(
                 f,
-                "the file `synced` cannot be used ({what}): a loss at the end of the journal would not be noticed at this start. The next commit writes it anew"
+                "the file `synced` cannot be used ({what}): this start cannot detect a loss at the end of the journal. The next commit writes the file again"
             ),
             Self::Snapshot { damage, aside } => {
                 write!(
                     f,
-                    "{damage}; the snapshot before and the journal were used, and it is {aside} now"
+                    "{damage}; the previous snapshot and the journal were used, and the file is now {aside}"
                 )
             }
         }

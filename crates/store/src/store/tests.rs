@@ -609,11 +609,11 @@ fn checkpoints_rows_of_any_length() {
         put(200_000).unwrap();
         put((8 << 20) - 100).unwrap();
     }
-    let has_image = || {
+    let has_snapshot = || {
         let names = crate::disk::Folder::list(&disk).unwrap();
         names.iter().any(|name| name.starts_with("snapshot-") && !name.ends_with("new"))
     };
-    while !has_image() {
+    while !has_snapshot() {
         assert_eq!(store.checkpoint_failure(), None);
         thread::yield_now();
     }

@@ -124,8 +124,8 @@ fn refuses_a_snapshot_without_its_last_block() {
     let error = open(&folder).map(|_| ()).expect_err("a block is missing");
     let report = check(&shared(&folder)).expect("the disk can be read");
     assert!(!report.is_intact(), "{report}");
-    let told = format!("{error}; {report}");
-    assert!(told.contains("its end does not match what is before it"), "{told}");
+    let message = format!("{error}; {report}");
+    assert!(message.contains("its end does not match what is before it"), "{message}");
 }
 
 #[test]
@@ -151,13 +151,13 @@ fn interrupted_repair_hides_no_damage() {
             let here = |n: &u64| found.records.iter().any(|(sequence, _)| sequence == n);
             (found.snapshot + 1..=ALL).filter(|n| !here(n)).collect::<Vec<_>>()
         };
-        let told = |found: &Found| found.lost.iter().cloned().flatten().collect::<Vec<_>>();
+        let message = |found: &Found| found.lost.iter().cloned().flatten().collect::<Vec<_>>();
         match open(&folder) {
-            Ok((_, found)) => assert_eq!(told(&found), missing(&found), "after {after}"),
+            Ok((_, found)) => assert_eq!(message(&found), missing(&found), "after {after}"),
             Err(Error::Damaged(_)) => {
                 repair(&shared(&folder)).expect("nothing fails any more");
                 let (_, found) = open(&folder).expect("it is repaired");
-                assert_eq!(told(&found), missing(&found), "after {after}");
+                assert_eq!(message(&found), missing(&found), "after {after}");
             }
             Err(error) => panic!("after {after}: {error}"),
         }
@@ -178,10 +178,10 @@ fn rejects_files_of_another_store() {
         folder.put(file, &foreign);
         let refused = open(&folder).map(|_| ()).map_err(|error| error.to_string());
         // A snapshot that is not needed is not read.
-        let told = refused
+        let message = refused
             .err()
             .unwrap_or_else(|| check(&shared(&folder)).expect("nothing fails").to_string());
-        assert!(told.contains("belongs to another store"), "{told}");
+        assert!(message.contains("belongs to another store"), "{message}");
     }
     let last = files.iter().rfind(|file| *file != "synced").expect("there are files");
     folder.put(last, &other.content(last).expect("both stores are written alike"));
@@ -283,8 +283,8 @@ fn spoiled(folder: &SimulatedFolder, file: &str, position: usize) -> Option<u64>
     for sequence in found.snapshot + 1..=ALL {
         assert!(here.contains(&sequence) != lost.contains(&sequence), "{what}: {sequence}");
     }
-    let told = found.lost.iter().cloned().flatten().filter(|n| *n <= ALL);
-    assert!(told.eq(lost.iter().copied().filter(|n| *n > found.snapshot)), "{what}: {found:?}");
+    let message = found.lost.iter().cloned().flatten().filter(|n| *n <= ALL);
+    assert!(message.eq(lost.iter().copied().filter(|n| *n > found.snapshot)), "{what}: {found:?}");
     let report = check(&shared(folder)).expect("the disk can be read");
     assert!(report.is_intact(), "{what}: {report}");
     assert_eq!(repair(&shared(folder)).ok(), Some(Repair::default()), "{what}");

@@ -141,7 +141,7 @@ fn tables() -> Vec<Table> {
         }
         let [_, offset, bytes, field, ..] = cells[..] else { continue };
         let (Ok(offset), Ok(bytes)) = (offset.parse(), bytes.parse()) else { continue };
-        let table = tables.last_mut().expect("a row stands in a table");
+        let table = tables.last_mut().expect("a row belongs to a table");
         table.0.insert(field.to_owned(), (offset, bytes));
     }
     tables

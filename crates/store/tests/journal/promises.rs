@@ -92,7 +92,7 @@ fn sets_a_damaged_snapshot_aside_and_uses_the_previous() {
     assert_eq!(aside, "damaged-snapshot-0000000000000002.bin");
     assert!(folder.content(aside).is_some());
     drop(opened);
-    assert!(open(&folder).warnings.is_empty(), "it is told once");
+    assert!(open(&folder).warnings.is_empty(), "the warning appears once");
 }
 
 #[test]
@@ -102,8 +102,11 @@ fn reports_missing_records_without_a_snapshot() {
         spoil(&folder, name);
     }
     let error = load(&folder, &mut |_| {}).map(|_| ()).expect_err("record 1 is nowhere");
-    let told = error.to_string();
-    assert!(told.contains("no file holds records that were acknowledged (record 1)"), "{told}");
+    let message = error.to_string();
+    assert!(
+        message.contains("no file holds records that were acknowledged (record 1)"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -131,14 +134,17 @@ fn writes_a_snapshot_while_the_journal_continues() {
 #[test]
 fn reports_progress_up_to_the_total() {
     let folder = with_two_snapshots();
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     let opened = load(&folder, &mut |loaded| {
         if let RecoveryEvent::Progress { done, all } = loaded {
-            told.push((done, all));
+            message.push((done, all));
         }
     });
     opened.expect("nothing is damaged");
-    assert!(told.is_sorted() && told.last().is_some_and(|(done, all)| done == all), "{told:?}");
+    assert!(
+        message.is_sorted() && message.last().is_some_and(|(done, all)| done == all),
+        "{message:?}"
+    );
 }
 
 #[test]

@@ -68,8 +68,8 @@ fn refuses_a_journal_that_lost_synced_records() {
             Err(Error::Damaged(damage)) => {
                 refused += 1;
                 assert_eq!(damage.file, last, "{what}");
-                let told = Error::Damaged(damage).to_string();
-                assert!(told.contains("`bine data repair`"), "{what}: {told}");
+                let message = Error::Damaged(damage).to_string();
+                assert!(message.contains("`bine data repair`"), "{what}: {message}");
                 let before = folder.content(&last);
                 let report = check(&shared(&folder)).expect("the disk can be read");
                 assert!(!report.is_intact(), "{what}: {report}");
@@ -107,12 +107,12 @@ fn refuses_a_closed_journal_without_its_tail() {
     let group = 40 + 16 + (content(1).len() as u64 / 8 + 1) * 8;
     folder.zero_tail(FIRST_SEGMENT, 32 + group);
     let error = open(&folder).map(|_| ()).expect_err("49 acknowledged records are gone");
-    let told = error.to_string();
+    let message = error.to_string();
     let expected = format!(
         "{FIRST_SEGMENT} is damaged at byte {}: records that were synced to the disk are missing from its end (records 2 to 50)",
         32 + group
     );
-    assert!(told.starts_with(&expected), "{told}");
+    assert!(message.starts_with(&expected), "{message}");
 }
 
 #[test]
@@ -150,8 +150,8 @@ fn warns_about_what_a_torn_end_may_have_lost() {
     };
     let with_mark = torn(&folder);
     assert_eq!((with_mark.last, with_mark.synced, with_mark.groups), (2, 2, 0));
-    let told = with_mark.to_string();
-    assert!(!told.contains("nothing in it was acknowledged"), "{told}");
+    let message = with_mark.to_string();
+    assert!(!message.contains("nothing in it was acknowledged"), "{message}");
     for part in [
         "is cut off at byte",
         "after record 2",
@@ -159,7 +159,7 @@ fn warns_about_what_a_torn_end_may_have_lost() {
         "bytes of acknowledged records after record 2 are lost",
         "restore a backup",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(message.contains(part), "{part}: {message}");
     }
 }
 
@@ -178,8 +178,8 @@ fn opens_a_journal_without_a_mark_and_warns() {
     folder.zero_tail(FIRST_SEGMENT, used - 4);
     let (mut opened, records) = open(&folder).expect("it may be torn");
     assert!(records.is_empty());
-    let told = opened.warnings[0].to_string();
-    assert!(told.contains("No file says which records were synced"), "{told}");
+    let message = opened.warnings[0].to_string();
+    assert!(message.contains("No file says which records were synced"), "{message}");
     // The first commit creates the mark again.
     opened.journal.append(&content(1)).expect("there is room");
     opened.journal.write(true).expect("nothing fails");

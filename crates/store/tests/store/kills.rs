@@ -55,7 +55,7 @@ fn keeps_acknowledged_changes_after_a_kill() {
         }
         last = found;
         let files = std::fs::read_dir(&scratch.0).expect("it was just read").count();
-        assert!(files < MAX_FILES, "{files} files: what an image makes needless goes");
+        assert!(files < MAX_FILES, "{files} files: obsolete files must be removed");
     }
     println!("{} changes of {WRITERS} writers", last.values().sum::<i64>());
     assert_eq!(last.len(), usize::from(WRITERS), "all have written");

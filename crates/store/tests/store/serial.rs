@@ -150,7 +150,11 @@ fn run_history(
     let end = wait_for_all(store, disk);
     let mut commits = commits.lock().unwrap();
     let observed: Vec<u64> = commits.iter().map(|changes| changes.sequence).collect();
-    assert_eq!(observed, (before + 1..=end).collect::<Vec<_>>(), "each is told of once, in order");
+    assert_eq!(
+        observed,
+        (before + 1..=end).collect::<Vec<_>>(),
+        "each commit is observed once, in order"
+    );
     commits.pop();
     history.retain_mut(|transcript| {
         let Some(receipt) = transcript.receipt.filter(|_| transcript.is_kept) else { return true };
@@ -324,7 +328,7 @@ fn replay(
         }
         assert_eq!(transcript.at, Some(at), "each commit is a change that was acknowledged");
     }
-    assert_eq!(at, last, "and no other is told of");
+    assert_eq!(at, last, "no further commit is observed");
     model
 }
 

@@ -35,8 +35,8 @@ fn acknowledged_changes_survive_any_end_exactly_once() {
     }
     println!("{runs} runs: {counts:?}");
     if runs >= RUNS {
-        let EventCounts { ends, changes, full, broken, torn, images, later, resumed } = counts;
-        let all = [ends, changes, full, broken, torn, images, later, resumed];
+        let EventCounts { ends, changes, full, broken, torn, snapshots, later, resumed } = counts;
+        let all = [ends, changes, full, broken, torn, snapshots, later, resumed];
         assert!(all.iter().all(|count| *count > runs / 100), "{counts:?}");
     }
 }
@@ -53,7 +53,7 @@ struct EventCounts {
     broken: u64,
     torn: u64,
     /// Starts that read a snapshot.
-    images: u64,
+    snapshots: u64,
     /// Starts that found changes which were never acknowledged as durable.
     later: u64,
     /// Changes accepted once the disk had room again.
@@ -67,7 +67,7 @@ impl EventCounts {
         self.full += other.full;
         self.broken += other.broken;
         self.torn += other.torn;
-        self.images += other.images;
+        self.snapshots += other.snapshots;
         self.later += other.later;
         self.resumed += other.resumed;
     }
@@ -78,7 +78,7 @@ struct Run {
     random: Random,
     disk: SimulatedFolder,
     /// Whether a thread writes checkpoints.
-    has_images: bool,
+    has_checkpoints: bool,
     pool: IdPool,
     /// The state after each change that was or may have been committed, with its sequence,
     /// beginning with the state at the start.
@@ -101,7 +101,7 @@ impl Run {
         Self {
             random: Random(seed),
             disk: SimulatedFolder::new(seed, ROOM),
-            has_images: seed.is_multiple_of(4),
+            has_checkpoints: seed.is_multiple_of(4),
             pool: IdPool::default(),
             history: vec![(0, Model::default())],
             visible: 0,
@@ -163,15 +163,15 @@ impl Run {
     fn open(&mut self) -> Result<Store, String> {
         let options = tables::options().sync(self.sync);
         // Without checkpoints the journal nearly always stays below the length that triggers one.
-        let options = options.segment(if self.has_images { 400 } else { 5 << 10 });
+        let options = options.segment(if self.has_checkpoints { 400 } else { 5 << 10 });
         let folder = self.disk.process();
         let store = Store::in_folder(Arc::new(folder), options, &mut |_, _| {})?;
         let warnings = store.warnings().iter().map(ToString::to_string);
         self.counts.torn +=
             warnings.filter(|warnings| warnings.contains("incomplete group")).count() as u64;
         let names = bine_store::disk::Folder::list(&self.disk).unwrap_or_default();
-        let is_image = |name: &String| name.starts_with("snapshot-") && !name.contains(".new");
-        self.counts.images += u64::from(names.iter().any(is_image));
+        let is_snapshot = |name: &String| name.starts_with("snapshot-") && !name.contains(".new");
+        self.counts.snapshots += u64::from(names.iter().any(is_snapshot));
         let now = store.read();
         let (sequence, found) = (now.sequence(), Model::of(&now));
         let is_found = |(at, model): &(u64, Model)| {
@@ -191,7 +191,7 @@ impl Run {
     }
 
     fn use_store(&mut self, store: &Store) {
-        for _ in 0..self.random.below(if self.has_images { 40 } else { 20 }) {
+        for _ in 0..self.random.below(if self.has_checkpoints { 40 } else { 20 }) {
             let changes = match self.random.below(10) {
                 0 => {
                     self.has_room = false;
@@ -205,11 +205,11 @@ impl Run {
                 }
                 // With several changes, the store's thread might write a part before all are
                 // staged.
-                _ if self.has_images => 1,
+                _ if self.has_checkpoints => 1,
                 _ => 1 + self.random.below(3),
             };
             self.write(store, changes);
-            if self.has_images {
+            if self.has_checkpoints {
                 // Gives the checkpoint thread time.
                 (0..50).for_each(|_| thread::yield_now());
             }

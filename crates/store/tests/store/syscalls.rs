@@ -37,28 +37,28 @@ fn reports_system_errors_and_keeps_acknowledged_changes() {
         &format!("2 made, 10 {unsynced}, 2 read; 3 found; the last call"),
     );
     // ENOSPC from a sync counts as a disk failure.
-    let told = unsynced
+    let lines = unsynced
         .replace("Input/output error (os error 5)", "No space left on device (os error 28)");
     check(
         "fdatasync:error=ENOSPC:when=4",
-        &format!("2 made, 10 {told}, 2 read; 3 found; the last call"),
+        &format!("2 made, 10 {lines}, 2 read; 3 found; the last call"),
     );
-    let told = failed("write", 1);
+    let lines = failed("write", 1);
     check(
         "pwrite64:error=EIO:when=7",
-        &format!("1 made, 11 {told}, 1 read; 1 found; the last call"),
+        &format!("1 made, 11 {lines}, 1 read; 1 found; the last call"),
     );
-    let told = failed("sync the folder of", 5);
-    check("fsync:error=EIO:when=6", &format!("3 made, 9 {told}, 3 read; 3 found; the last call"));
-    let told = failed("rename", 5);
+    let lines = failed("sync the folder of", 5);
+    check("fsync:error=EIO:when=6", &format!("3 made, 9 {lines}, 3 read; 3 found; the last call"));
+    let lines = failed("rename", 5);
     check(
         "/^rename:error=EIO:when=2",
-        &format!("3 made, 9 {told}, 3 read; 3 found; the last call"),
+        &format!("3 made, 9 {lines}, 3 read; 3 found; the last call"),
     );
-    let told = failed("reserve", 5);
+    let lines = failed("reserve", 5);
     check(
         "fallocate:error=EIO:when=2",
-        &format!("3 made, 9 {told}, 3 read; 3 found; the last call"),
+        &format!("3 made, 9 {lines}, 3 read; 3 found; the last call"),
     );
     // When only room is missing, the next change succeeds again.
     for inject in [
@@ -97,15 +97,16 @@ fn check(inject: &str, expected: &str) {
     command.args(["-e", "signal=none", "-e", &format!("inject={inject}"), "-o"]).arg(&trace);
     command.arg(std::env::current_exe().unwrap()).args(["--exact", THIS, "--nocapture"]);
     let output = command.env(FOLDER_VARIABLE, &folder).output().unwrap();
-    let told = String::from_utf8(output.stdout).unwrap();
-    let told: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("told: ")).collect();
-    let told = told.chunk_by(|one, other| one == other);
-    let told: Vec<String> = told.map(|same| format!("{} {}", same.len(), same[0])).collect();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> =
+        lines.lines().filter_map(|line| line.strip_prefix("outcome: ")).collect();
+    let lines = lines.chunk_by(|one, other| one == other);
+    let lines: Vec<String> = lines.map(|same| format!("{} {}", same.len(), same[0])).collect();
     let trace = fs::read_to_string(trace).unwrap();
     let last = trace.lines().last().unwrap();
     let last = if last.ends_with("(INJECTED)") { "the last call" } else { "others after it" };
     let found = Model::of(&open(&folder).expect("its calls do not fail").read()).users.len();
-    assert_eq!(format!("{}; {found} found; {last}", told.join(", ")), expected, "{inject}");
+    assert_eq!(format!("{}; {found} found; {last}", lines.join(", ")), expected, "{inject}");
 }
 
 /// Whether strace can inject failures here.
@@ -128,22 +129,22 @@ fn open(folder: &Path) -> Result<Store, String> {
 fn change(folder: &Path) {
     let store = match open(folder) {
         Ok(store) => store,
-        Err(why) => return println!("told: {why}"),
+        Err(why) => return println!("outcome: {why}"),
     };
     let mut read = 0;
     for number in 0..CHANGES {
         match store.insert(User::new(&format!("user {number:02}"), None)).wait() {
             Ok(_) => {
                 read += 1;
-                println!("told: made");
+                println!("outcome: made");
             }
             Err(error) => {
                 assert!(matches!(error, Error::Full | Error::Broken(_)));
-                println!("told: {error}");
+                println!("outcome: {error}");
             }
         }
         assert_eq!(Model::of(&store.read()).users.len(), read, "reads go on");
     }
     // One line for each row.
-    (0..read).for_each(|_| println!("told: read"));
+    (0..read).for_each(|_| println!("outcome: read"));
 }
