@@ -8,6 +8,7 @@
 //! staged on it fail.
 
 mod disk_space;
+mod notifier;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use disk_space::{DiskSpace, PROBE_INTERVAL};
+use notifier::{Notifier, Wakeup};
 
 use crate::checkpoint::Checkpointer;
 use crate::error::Error;
@@ -132,24 +134,6 @@ struct CompletionStatus {
     /// Whether the waiting thread is asked to become the leader.
     is_asked: bool,
     waker: Option<Waker>,
-}
-
-/// Wakes the store's thread, which writes for callers that do not block.
-#[derive(Default)]
-struct Notifier {
-    wakeup: Mutex<Wakeup>,
-    changed: Condvar,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-enum Wakeup {
-    #[default]
-    Idle,
-    Work,
-    /// A deadline has changed, and no commit waits.
-    Deadline,
-    /// The store is closing.
-    Close,
 }
 
 /// A commit in progress. Dropping it does not cancel the commit.
@@ -819,30 +803,6 @@ impl Completion {
         if let Some(waker) = waker {
             waker.wake();
         }
-    }
-}
-
-impl Notifier {
-    fn notify(&self, wakeup: Wakeup) {
-        let mut current = self.wakeup.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_news = match *current {
-            Wakeup::Idle | Wakeup::Deadline => true,
-            Wakeup::Work => wakeup == Wakeup::Close,
-            Wakeup::Close => false,
-        };
-        if is_news {
-            *current = wakeup;
-        }
-        self.changed.notify_one();
-    }
-
-    /// Waits until the bell rings, at most for this time.
-    fn wait(&self, time: Duration) -> Wakeup {
-        let current = self.wakeup.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited =
-            self.changed.wait_timeout_while(current, time, |wakeup| *wakeup == Wakeup::Idle);
-        let mut current = waited.unwrap_or_else(PoisonError::into_inner).0;
-        if *current == Wakeup::Close { Wakeup::Close } else { std::mem::take(&mut *current) }
     }
 }
 
