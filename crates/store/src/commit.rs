@@ -612,7 +612,8 @@ impl Committer {
         let mut state = State::clone(&visible);
         state.epoch = head.fallback_count;
         head.state = Arc::new(state);
-        // The same data with a new epoch: a transaction that begins with it has missed no fallback.
+        // Unchanged data with a new epoch: a transaction that begins with it has missed no
+        // fallback.
         self.visible.store(Arc::clone(&head.state));
         drop(head);
         for staged in group.into_iter().chain(later) {

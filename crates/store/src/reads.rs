@@ -91,8 +91,7 @@ impl ReadSet {
         changes.touch(&self.reads)
     }
 
-    /// The same check for the first `len` reads, where `len` is an earlier result of
-    /// [`len`](Self::len).
+    /// Checks only the first `len` reads, where `len` is an earlier result of [`len`](Self::len).
     pub fn is_touched_within(&self, len: usize, changes: &Changes) -> bool {
         let len = if self.is_condensed { self.reads.len() } else { len.min(self.reads.len()) };
         changes.touch(&self.reads[..len])

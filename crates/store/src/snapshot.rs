@@ -52,13 +52,13 @@ impl Snapshot {
         }
     }
 
-    /// The same snapshot with this recorder.
+    /// Returns the snapshot with this recorder.
     pub(crate) fn with_recorder(self, recorder: &Recorder) -> Self {
         Self { recorder: Some(recorder.clone()), ..self }
     }
 
-    /// The same snapshot without tracking: later reads are not recorded, for a caller that needs no
-    /// notice of changes.
+    /// Returns the snapshot without tracking: later reads are not recorded, for a caller that needs
+    /// no notice of changes.
     #[must_use]
     pub fn without_tracking(mut self) -> Self {
         self.is_tracking = false;

@@ -250,7 +250,7 @@ impl Store {
         }
     }
 
-    /// The same store with a recorder: all reads through it, on any thread, are noted there too.
+    /// Returns a handle with a recorder: all reads through it, on any thread, are noted there too.
     #[must_use]
     pub fn with_recorder(&self, recorder: &Recorder) -> Self {
         Self { inner: Arc::clone(&self.inner), recorder: Some(recorder.clone()) }
