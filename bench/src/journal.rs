@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use bine_store::disk::RealFolder;
-use bine_store::journal::{FileJournal, Journal, Loaded, Options};
+use bine_store::journal::{FileJournal, Journal, Options, RecoveryEvent};
 
 use crate::arguments::Arguments;
 use crate::figures::Spread;
@@ -100,7 +100,7 @@ fn read(folder: &Path) -> Result<f64> {
     let begun = Instant::now();
     let mut records = 0;
     let opened = FileJournal::open(folder, Options::default(), &mut |loaded| {
-        records += usize::from(matches!(loaded, Loaded::Record(..)));
+        records += usize::from(matches!(loaded, RecoveryEvent::Record(..)));
         Ok(())
     });
     opened.map_err(|error| anyhow!("{error}"))?;

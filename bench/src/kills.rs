@@ -28,7 +28,7 @@ fn writers(through: &str, times: u64) -> Result<()> {
     let begun = Instant::now();
     let mut command = Command::new("cargo");
     command.args(["test", "--release", "--quiet", "--package", "bine-store", "--test", through]);
-    command.args(["--", "--nocapture", "kills::what_a_killed_process_has_acknowledged"]);
+    command.args(["--", "--nocapture", "kills::keeps_acknowledged"]);
     let output = command.env("BINE_KILLS", times.to_string()).stderr(Stdio::inherit()).output()?;
     let told = String::from_utf8(output.stdout)?;
     ensure!(output.status.success(), "after a kill something was not as it must be:\n{told}");

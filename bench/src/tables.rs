@@ -106,7 +106,7 @@ fn of_rows(store: &Store, ids: &[Id<Row<1>>], what: &str, rounds: u64) -> Result
         let [first, second] =
             [(); 2].map(|()| (0..IN_A_SAMPLE).map(|_| choose()).collect::<Vec<_>>());
         noted.push(timed(IN_A_SAMPLE, || look(&first, &|| store.read())));
-        plain.push(timed(IN_A_SAMPLE, || look(&second, &|| store.read().without_notes())));
+        plain.push(timed(IN_A_SAMPLE, || look(&second, &|| store.read().without_tracking())));
     }
     // The first warms up.
     let (noted, plain) = (&noted[1..], &plain[1..]);
@@ -126,7 +126,7 @@ fn walks(store: &Store, rounds: u64) -> Result<()> {
         }
     };
     print("`newest(50)`", &samples(rounds, snapshots, newest))?;
-    let by_number: By<Row<1>, (i64,)> = By::place(0);
+    let by_number: By<Row<1>, (i64,)> = By::position(0);
     let mut range = || {
         for _ in 0..snapshots {
             let first = number(&mut random);

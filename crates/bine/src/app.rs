@@ -645,7 +645,7 @@ impl App {
         let pages = Arc::clone(&blueprint.pages);
         let live = Arc::clone(pages.live());
         if let Some(tables) = tables {
-            let tables = tables.sync(configuration.sync).guest(kept.channels.guest());
+            let tables = tables.sync(configuration.sync).extension(kept.channels.guest());
             let begin = |store: &Store| kept.begin(store);
             pages.tables().open(tables, configuration.data.as_deref(), begin, at_open)?;
             if let Some(data) = &configuration.data {

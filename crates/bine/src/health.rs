@@ -42,7 +42,7 @@ impl Health {
         match server {
             None => Some("it has not begun or is at its end"),
             Some(server) if server.is_stopping() => Some("it stops"),
-            Some(_) if tables.opened().is_some_and(|store| store.figures().is_read_only) => {
+            Some(_) if tables.opened().is_some_and(|store| store.stats().is_read_only) => {
                 Some("tables cannot be changed; the error log says why")
             }
             Some(_) => None,
@@ -51,7 +51,7 @@ impl Health {
 
     /// Why changes are refused while everything else is served, if so.
     fn limit(tables: &Tables) -> Option<&'static str> {
-        let is_full = tables.opened().is_some_and(|store| store.figures().is_full);
+        let is_full = tables.opened().is_some_and(|store| store.stats().is_full);
         is_full.then_some("the disk is full")
     }
 

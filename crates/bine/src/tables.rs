@@ -59,8 +59,8 @@ impl Tables {
         for warning in store.warnings() {
             log::warn(format_args!("{warning}"));
         }
-        store.observe_room(tell_of_room);
-        if store.figures().is_full {
+        store.observe_disk_space(tell_of_room);
+        if store.stats().is_full {
             tell_of_room(true);
         }
         begin(&store)?;
@@ -122,7 +122,7 @@ impl Argument for Store {
         let store = request.app.states.find::<Tables>().and_then(Tables::opened);
         // A live page may read the tables on any thread.
         let recorded = |store: &Store| match Recorder::current() {
-            Some(recorder) => store.told_to(&recorder),
+            Some(recorder) => store.with_recorder(&recorder),
             None => store.clone(),
         };
         let store = store.map(recorded);
@@ -143,7 +143,7 @@ inventory::submit! {
 /// The answer to a change of tables that was not made.
 pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
     let message = match unchanged {
-        store::Error::Taken { columns, .. } => {
+        store::Error::Duplicate { columns, .. } => {
             format!("`{}` is taken already", columns.join("`, `"))
         }
         store::Error::NoSuchRow { .. } => "what this is about is not there any more".to_owned(),
@@ -153,11 +153,11 @@ pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
         other => other.to_string(),
     };
     let status = match unchanged {
-        store::Error::Wrong(_) => Status::UNPROCESSABLE_CONTENT,
+        store::Error::InvalidValue(_) => Status::UNPROCESSABLE_CONTENT,
         store::Error::NoSuchRow { .. } => Status::NOT_FOUND,
-        store::Error::Taken { .. } | store::Error::StillNamed { .. } | store::Error::Conflict => {
-            Status::CONFLICT
-        }
+        store::Error::Duplicate { .. }
+        | store::Error::StillReferenced { .. }
+        | store::Error::Conflict => Status::CONFLICT,
         store::Error::TooLarge => Status::CONTENT_TOO_LARGE,
         store::Error::Full => Status::INSUFFICIENT_STORAGE,
         store::Error::Busy | store::Error::Broken(_) | store::Error::Closed => {
@@ -165,7 +165,9 @@ pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
         }
     };
     let wrong = match unchanged {
-        store::Error::Wrong(wrong) => vec![Wrong::new(wrong.column.clone(), wrong.reason.clone())],
+        store::Error::InvalidValue(wrong) => {
+            vec![Wrong::new(wrong.column.clone(), wrong.reason.clone())]
+        }
         _ => Vec::new(),
     };
     MappedError { status, message: Some(message), wrong }

@@ -495,7 +495,9 @@ impl<'t> TableEmitter<'t> {
             self.code("; default }));");
         }
         if let Some(was) = &column.was {
-            self.code("column.was = ::core::option::Option::Some(::std::borrow::Cow::Borrowed(");
+            self.code(
+                "column.former_name = ::core::option::Option::Some(::std::borrow::Cow::Borrowed(",
+            );
             self.expansion.string(was);
             self.code("));");
         }
@@ -533,7 +535,7 @@ impl<'t> TableEmitter<'t> {
                 self.code(",");
             }
             self.code(")> =");
-            self.store(&format!("By::place({place});"));
+            self.store(&format!("By::position({place});"));
         }
         self.code("}");
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bine_store::disk::{Folder, SimulatedFolder};
 use bine_store::journal::{
-    Error, FileJournal, Journal, Loaded, Opened, Options, check as examine, repair,
+    Error, FileJournal, Journal, RecoveryEvent, Opened, Options, check as examine, repair,
 };
 
 /// The first byte says what the others are: the whole file, or changes of what was written, which
@@ -38,11 +38,11 @@ pub fn check(file: &str, bytes: &[u8]) {
 pub fn check_repair(folder: &SimulatedFolder) {
     let shared: Arc<dyn Folder> = Arc::new(folder.clone());
     let report = examine(&shared).expect("the disk is well");
-    assert!(!report.is_sound(), "{report}");
+    assert!(!report.is_intact(), "{report}");
     repair(&shared).expect("the disk is well");
     open(folder).expect("it is repaired");
     let report = examine(&shared).expect("the disk is well");
-    assert!(report.is_sound(), "{report}");
+    assert!(report.is_intact(), "{report}");
 }
 
 /// Five records, with a snapshot of the first four.
@@ -79,9 +79,9 @@ pub fn open(folder: &SimulatedFolder) -> Result<Opened, Error> {
     let shared = Arc::new(folder.clone());
     FileJournal::open(shared, Options { segment: 4096 }, &mut |loaded| {
         match loaded {
-            Loaded::Block(block) => assert_eq!(block, BLOCK),
-            Loaded::Record(sequence, bytes) => assert_eq!(bytes, record(sequence)),
-            Loaded::Lost(_) | Loaded::Progress { .. } => {}
+            RecoveryEvent::Block(block) => assert_eq!(block, BLOCK),
+            RecoveryEvent::Record(sequence, bytes) => assert_eq!(bytes, record(sequence)),
+            RecoveryEvent::Lost(_) | RecoveryEvent::Progress { .. } => {}
         }
         Ok(())
     })

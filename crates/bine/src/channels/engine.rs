@@ -19,7 +19,7 @@ use bine_push::{
     Applied, Durability, Hub, Limits, Order, Prepared, Publisher, Ready, Refused, Restoring,
     is_of_channels,
 };
-use bine_store::{Blocks, Guest, Pending, RowId, Store, Sync};
+use bine_store::{Extension, Pending, RowId, SnapshotBlocks, Store, Sync};
 
 use super::access::{Caps, MOST_REVOKED, Parties, Quotas};
 use super::audience::{Audience, HubAccess};
@@ -177,7 +177,7 @@ impl Engine {
     ///
     /// What was read is not whole, or nothing can be kept.
     pub(crate) fn begin(self: &Arc<Self>, store: &Store) -> Result<(), String> {
-        self.begin_in(store, bine_store::disk::boot())
+        self.begin_in(store, bine_store::disk::boot_id())
     }
 
     /// The same in a run of the system that is so named.
@@ -204,12 +204,12 @@ impl Engine {
     fn note(self: &Arc<Self>, store: &Store, record: &[u8]) -> Result<(), String> {
         let (own, bytes) = (Arc::clone(self), record.to_vec());
         let then = move |_| drop(own.heed(&bytes));
-        let kept = store.keep(record, Sync::Commit, then).and_then(Pending::wait);
+        let kept = store.append(record, Sync::Commit, then).and_then(Pending::wait);
         match kept {
             // The store opens on a full disk, and so do channels.
             Err(bine_store::Error::Full) => {
                 let (own, bytes) = (Arc::clone(self), record.to_vec());
-                store.owe(record, move |_| drop(own.heed(&bytes)))
+                store.append_deferred(record, move |_| drop(own.heed(&bytes)))
             }
             kept => kept.map(drop),
         }
@@ -230,7 +230,7 @@ impl Engine {
         prepared.write(&mut record);
         let own = Arc::clone(self);
         let then = move |sequence| drop(own.hub(|hub| hub.apply(prepared, sequence)));
-        store.owe(&record, then).map_err(Error::NotKept)
+        store.append_deferred(&record, then).map_err(Error::NotKept)
     }
 
     /// Makes a record of the engine's own true.
@@ -394,7 +394,7 @@ impl Engine {
                 Some(store),
             ) = (&applied, freed, own.store.get())
             {
-                store.count_needless(usize::try_from(freed).unwrap_or(usize::MAX));
+                store.count_obsolete(usize::try_from(freed).unwrap_or(usize::MAX));
             }
             *told.lock().unwrap_or_else(PoisonError::into_inner) = applied;
             own.alarm.notify_all();
@@ -416,7 +416,7 @@ impl Engine {
         if self.is_over() {
             return Err(bine_store::Error::Closed);
         }
-        store.keep(record, sync, then)
+        store.append(record, sync, then)
     }
 
     /// Ends what a subject was granted until now, and keeps that it was.
@@ -435,7 +435,7 @@ impl Engine {
         };
         let record = record_of_revoked(subject, at, until);
         // It is true already; in its place in the journal it is for the next start.
-        Revocation(store.keep(&record, Sync::Commit, drop).map_err(Error::NotKept))
+        Revocation(store.append(&record, Sync::Commit, drop).map_err(Error::NotKept))
     }
 
     /// Ends what waits by logins that have ended, of these rows or of all.
@@ -489,8 +489,8 @@ impl HubAccess for Engine {
     }
 }
 
-impl Guest for Engine {
-    fn block(&self, block: &[u8]) -> Result<(), String> {
+impl Extension for Engine {
+    fn load_block(&self, block: &[u8]) -> Result<(), String> {
         let is_own = matches!(block, [BOOT | CLEAN | REVOKED | PART, ..]);
         if is_own && matches!(*self.stage(), Stage::Empty) {
             return self.heed(block);
@@ -507,7 +507,7 @@ impl Guest for Engine {
         }
     }
 
-    fn record(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+    fn replay(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
         let mut stage = self.stage();
         settle(&mut stage)?;
         match (&mut *stage, record) {
@@ -527,12 +527,12 @@ impl Guest for Engine {
         }
     }
 
-    fn told_all(&self) -> Result<(), String> {
+    fn finish_load(&self) -> Result<(), String> {
         self.long.forget_all();
         settle(&mut self.stage())
     }
 
-    fn image(&self) -> Blocks {
+    fn snapshot(&self) -> SnapshotBlocks {
         let before = *self.before();
         let boot = [&[BOOT], &before.boot.unwrap_or_default()[..]].concat();
         let revoked = self.parties.revoked(now()).into_iter();

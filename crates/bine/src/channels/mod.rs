@@ -34,7 +34,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bine_store::{Guest, RowId, Store};
+use bine_store::{Extension, RowId, Store};
 
 pub use access::{
     Access, Ask, Asked, BadPattern, Caps, Grant, Granting, Known, Pattern, Rule, Tokens,
@@ -185,7 +185,7 @@ impl Channels {
 
     /// Whoever looks after a folder that no program uses needs it to know what channels have kept there
     /// ([`Archive::open`](bine_store::Archive::open)).
-    pub fn keeper() -> Arc<dyn Guest> {
+    pub fn keeper() -> Arc<dyn Extension> {
         Self::new().guest()
     }
 
@@ -195,7 +195,7 @@ impl Channels {
     }
 
     /// What keeps them in a store's journal.
-    pub(crate) fn guest(&self) -> Arc<dyn Guest> {
+    pub(crate) fn guest(&self) -> Arc<dyn Extension> {
         Arc::clone(&self.0) as _
     }
 

@@ -233,7 +233,7 @@ impl Live {
     /// Begins to look whether something changes, and says up to which commit nothing can have been missed.
     fn sequence(&self) -> u64 {
         self.is_watched.store(true, Ordering::SeqCst);
-        self.store.get().map_or(0, |store| store.read().without_notes().sequence())
+        self.store.get().map_or(0, |store| store.read().without_tracking().sequence())
     }
 
     /// Has what is touched made again, until the end.

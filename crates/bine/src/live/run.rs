@@ -143,7 +143,7 @@ impl RenderTrace for Run {
     }
 
     fn observe(&self, part: &mut dyn FnMut()) {
-        self.recorder.around(part);
+        self.recorder.scope(part);
     }
 }
 

@@ -56,7 +56,7 @@ impl Metrics {
     /// Tables, sessions and channels, as far as the program has them.
     fn tell_kept(&self, text: &mut Text) {
         if let Some(store) = self.pages.tables().opened() {
-            let told = store.figures();
+            let told = store.stats();
             text.counter("bine_store_commits_total", "Changes of tables that were made.")
                 .is(told.commits);
             text.counter(

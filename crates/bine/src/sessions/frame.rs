@@ -170,7 +170,7 @@ impl Frame {
     /// that begin at once would both remove the same ones, and one of the calls would be run again for nothing.
     fn make_room(&self) {
         let store = &self.visit.opened().store;
-        let now = store.read().without_notes();
+        let now = store.read().without_tracking();
         let surplus = (now.count::<Row>() + 1).saturating_sub(MOST);
         let oldest = now.range(Row::BY_SEEN, ..time(self.visit.now)).take(MOST_GOING);
         let going = oldest.enumerate().filter(|(place, row)| *place < surplus || !self.lasts(row));
@@ -188,7 +188,7 @@ impl Frame {
     /// A page of it is looked at. Nobody waits until that is noted.
     fn attend(&self) {
         let store = &self.visit.opened().store;
-        let Some(row) = self.row(&store.read().without_notes()) else { return };
+        let Some(row) = self.row(&store.read().without_tracking()) else { return };
         let seen = time(self.visit.now);
         if age(self.visit.now, row.seen.unix()).is_some_and(|age| age >= LEASE / 4) {
             let mut change = begin_unnoted(store);
@@ -210,7 +210,7 @@ impl Frame {
 
 /// A change of which the run of a page that is followed is not told: that page has changed nothing that it shows.
 fn begin_unnoted(store: &Store) -> Transaction {
-    Recorder::default().around(|| store.begin())
+    Recorder::default().scope(|| store.begin())
 }
 
 impl Row {

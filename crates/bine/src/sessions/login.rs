@@ -50,7 +50,7 @@ impl Login {
     /// When it ends by itself as things are, in seconds since 1970. `None`: it was ended.
     pub(crate) fn lasts(&self) -> Option<u64> {
         let opened = self.keeper.opened();
-        let row = opened.store.read().without_notes().get(self.row)?;
+        let row = opened.store.read().without_tracking().get(self.row)?;
         Some(opened.end(row.made.unix(), row.seen.unix()))
     }
 }
@@ -74,7 +74,7 @@ impl Keeper {
         store.observe(move |changes| {
             let Some(keeper) = own.upgrade() else { return };
             if let (Some(hear), Some(opened)) = (keeper.hearer.0.get(), keeper.opened.get()) {
-                let rows = opened.store.read().without_notes().changed::<Row>(changes);
+                let rows = opened.store.read().without_tracking().changed::<Row>(changes);
                 if rows.is_none_or(|rows| !rows.is_empty()) {
                     hear(rows);
                 }

@@ -154,7 +154,7 @@ impl Session {
                 }
             }
             // Two who log in at one time need not agree on this.
-            let mut others = Row::of_user(&store.read().without_notes(), &user);
+            let mut others = Row::of_user(&store.read().without_tracking(), &user);
             others.retain(|other| other.key != old.id);
             let surplus = (others.len() + 1).saturating_sub(MOST_OF_USER);
             for other in &others[..surplus] {

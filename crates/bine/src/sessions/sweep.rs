@@ -28,7 +28,7 @@ impl Sweep {
             return;
         }
         *under_way = None;
-        let now = store.read().without_notes();
+        let now = store.read().without_tracking();
         let mut going = going(&now, most.in_all, idle);
         let strangers = |id| now.get(id).filter(|row: &Row| !row.is_known).map(|row| row.seen);
         let overdue = quota.take_overdue(most, strangers);

@@ -238,8 +238,8 @@ impl Visit {
     pub(super) fn tables(&self) -> Snapshot {
         let store = &self.opened().store;
         match &self.recorder {
-            Some(recorder) => store.told_to(recorder).read(),
-            None => store.read().without_notes(),
+            Some(recorder) => store.with_recorder(recorder).read(),
+            None => store.read().without_tracking(),
         }
     }
 

@@ -145,10 +145,10 @@ fn a_default_is_a_value_of_its_column() {
     let told: Vec<String> = defaults.map(|default| format!("{default:?}")).collect();
     let expected = [
         "Text(\"a\")",
-        "Whole(-7)",
-        "Whole(9)",
-        "Whole(5000000000)",
-        "Whole(1)",
+        "Integer(-7)",
+        "Integer(9)",
+        "Integer(5000000000)",
+        "Integer(1)",
         "Float(0.5)",
         "Bool(true)",
         "Time(Time(3))",

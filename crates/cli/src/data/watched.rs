@@ -76,8 +76,8 @@ impl Folder for Watched {
         self.folder.lock(name)
     }
 
-    fn chance(&self) -> io::Result<u64> {
-        self.folder.chance()
+    fn random_number(&self) -> io::Result<u64> {
+        self.folder.random_number()
     }
 }
 

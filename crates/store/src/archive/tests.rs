@@ -187,9 +187,7 @@ fn rejects_invalid_lines_with_their_position() {
     for (is, becomes, expected) in MISTAKES {
         let lines = LINES.replacen(is, becomes, 1);
         let error = load(&disk, &lines).unwrap_err();
-        if !error.starts_with(expected) {
-            eprintln!("DBG {becomes}\nDBG {error}\nDBG {expected}");
-        }
+        assert!(error.starts_with(expected), "{becomes}: {error}");
     }
     let mut archive = open(&disk);
     let error = archive.load(&mut &b"{\"a\xff\"}"[..]).unwrap_err().to_string();

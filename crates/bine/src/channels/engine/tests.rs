@@ -11,8 +11,8 @@ use super::*;
 
 pub(super) fn open(disk: &SimulatedFolder, boot: u8) -> (Arc<Engine>, Store) {
     let engine = Arc::new(Engine::new());
-    let guest = Arc::clone(&engine) as Arc<dyn Guest>;
-    let options = Options::new().guest(guest).segment(1 << 16);
+    let guest = Arc::clone(&engine) as Arc<dyn Extension>;
+    let options = Options::new().extension(guest).segment(1 << 16);
     let store = Store::in_folder(Arc::new(disk.process()), options, &mut |_, _| {}).unwrap();
     engine.begin_in(&store, Some([boot; 16])).unwrap();
     (engine, store)

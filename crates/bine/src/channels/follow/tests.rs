@@ -14,7 +14,7 @@ use crate::channels::{Channels, Retention, Settings};
 
 fn begin() -> (Channels, Store) {
     let channels = Channels::new();
-    let options = Options::new().guest(channels.guest());
+    let options = Options::new().extension(channels.guest());
     let disk = SimulatedFolder::new(1, 1 << 30);
     let store = Store::in_folder(Arc::new(disk.process()), options, &mut |_, _| {}).unwrap();
     channels.begin(&store).unwrap();

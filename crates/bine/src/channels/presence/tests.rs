@@ -23,7 +23,7 @@ struct House {
 impl House {
     fn with(caps: Caps) -> Self {
         let channels = Channels::new();
-        let options = Options::new().guest(channels.guest());
+        let options = Options::new().extension(channels.guest());
         let disk = SimulatedFolder::new(1, 1 << 30);
         let store = Store::in_folder(Arc::new(disk.process()), options, &mut |_, _| {}).unwrap();
         channels.begin(&store).unwrap();

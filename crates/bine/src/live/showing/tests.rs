@@ -47,7 +47,7 @@ impl Tables {
     fn run(&self, kinds: &[u32]) -> Notes {
         let (recorder, mut notes) = (Recorder::default(), Notes::default());
         for kind in kinds {
-            let count = recorder.around(|| self.store.read().find(Thing::BY_KIND, *kind).count());
+            let count = recorder.scope(|| self.store.read().find(Thing::BY_KIND, *kind).count());
             let (hash, markup) = (hash_of(count), count.to_string().into_bytes().into());
             let reads = recorder.reads().len();
             notes.regions.push(Written { hash, markup, reads, signals: 0 });

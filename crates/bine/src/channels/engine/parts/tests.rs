@@ -2,7 +2,7 @@
 
 use bine_push::{Content, Draft, Order, Publish, Publisher, Ready, Start};
 use bine_store::disk::SimulatedFolder;
-use bine_store::{Guest as _, Store};
+use bine_store::{Extension as _, Store};
 
 use super::super::tests::{create, open, publish, read};
 use super::super::{Durability, now};
@@ -130,29 +130,29 @@ fn an_image_that_is_made_between_two_parts_has_those_before_it() {
     for _ in 0..3 {
         engine.write_part(&mut long).unwrap();
     }
-    let image: Vec<_> = engine.image().collect();
+    let image: Vec<_> = engine.snapshot().collect();
     // What a start reads: the image, then what stands in the journal behind it.
     let again = Engine::new();
     for block in &image {
-        again.block(block).unwrap();
+        again.load_block(block).unwrap();
     }
     let record = Arc::clone(long.record.as_ref().unwrap());
     let mut sequence = 10;
     for at in (long.written..record.len()).step_by(LENGTH) {
         sequence += 1;
         let end = record.len().min(at + LENGTH);
-        again.record(sequence, &part(0, &record[at..end])).unwrap();
+        again.replay(sequence, &part(0, &record[at..end])).unwrap();
     }
     let whole = [&[WHOLE], &[0; 8][..], &(record.len() as u64).to_be_bytes()].concat();
-    again.record(sequence + 1, &whole).unwrap();
-    again.told_all().unwrap();
+    again.replay(sequence + 1, &whole).unwrap();
+    again.finish_load().unwrap();
     assert_eq!(orders(&again), "l");
     // A record that lacks a part is none.
     let again = Engine::new();
     for block in &image {
-        again.block(block).unwrap();
+        again.load_block(block).unwrap();
     }
-    assert!(again.record(11, &whole).unwrap_err().contains("parts of a record are missing"));
+    assert!(again.replay(11, &whole).unwrap_err().contains("parts of a record are missing"));
 }
 
 #[test]
