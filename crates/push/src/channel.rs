@@ -3,9 +3,9 @@
 use alloc::sync::Arc;
 
 use crate::cursor::Sequence;
+use crate::dedup::{MessageIds, Producers};
 use crate::queue::Queue;
 use crate::record::{Number, Origin};
-use crate::repeats::{Ids, Producers};
 use crate::settings::{Expiry, Settings};
 
 /// A channel of a hub.
@@ -14,14 +14,14 @@ pub(crate) struct Channel {
     pub(crate) number: Number,
     pub(crate) name: Arc<str>,
     /// Its name as the list of channels that its messages carry, shared by those that are in no other.
-    pub(crate) alone: Arc<[Arc<str>]>,
+    pub(crate) name_list: Arc<[Arc<str>]>,
     pub(crate) settings: Settings,
     pub(crate) queue: Queue,
     /// Its last message, or a place before its first.
     pub(crate) tail: Sequence,
     pub(crate) is_closed: bool,
     /// It was removed and stays for its name alone, until its last fork goes.
-    pub(crate) is_gone: bool,
+    pub(crate) is_removed: bool,
     /// Whose quota it counts against; `None`: the program's own.
     pub(crate) owner: Option<Arc<str>>,
     /// Where it began, if it is a fork, and how many began in it.
@@ -29,17 +29,17 @@ pub(crate) struct Channel {
     pub(crate) forks: u64,
     /// When it was made, and when a publisher was last active, in milliseconds since 1970.
     pub(crate) created: u64,
-    pub(crate) active: u64,
+    pub(crate) last_active: u64,
     /// The record of that activity.
-    pub(crate) kept: u64,
+    pub(crate) active_record: u64,
     /// When a reader last came. Only in memory: after a restart readers begin anew.
-    pub(crate) read: u64,
-    pub(crate) ids: Ids,
+    pub(crate) last_read: u64,
+    pub(crate) ids: MessageIds,
     pub(crate) producers: Producers,
     /// The last mark.
     pub(crate) mark: Option<Arc<str>>,
     /// When the hub will look at it; it may find that nothing is due yet.
-    pub(crate) agenda: Option<u64>,
+    pub(crate) next_check: Option<u64>,
 }
 
 impl Channel {
@@ -53,56 +53,58 @@ impl Channel {
     ) -> Self {
         Self {
             number,
-            alone: Arc::from([name.clone()]),
+            name_list: Arc::from([name.clone()]),
             name,
             settings,
-            queue: Queue::behind(dropped, now),
+            queue: Queue::starting_after(dropped, now),
             tail: Sequence::end_of(number - 1),
             is_closed: false,
-            is_gone: false,
+            is_removed: false,
             owner: None,
             origin: None,
             forks: 0,
             created: now,
-            active: now,
-            kept: number,
-            read: now,
-            ids: Ids::default(),
+            last_active: now,
+            active_record: number,
+            last_read: now,
+            ids: MessageIds::default(),
             producers: Producers::default(),
             mark: None,
-            agenda: None,
+            next_check: None,
         }
     }
 
     /// When it goes by itself if nothing happens, in milliseconds since 1970.
-    pub(crate) fn expires(&self) -> Option<u64> {
+    pub(crate) fn expires_at(&self) -> Option<u64> {
         match self.settings.expiry {
-            _ if self.is_gone => None,
+            _ if self.is_removed => None,
             Expiry::Never => None,
-            Expiry::Publishers(after) => Some(self.active.saturating_add(after)),
-            Expiry::Both(after) => Some(self.active.max(self.read).saturating_add(after)),
+            Expiry::AfterPublish(after) => Some(self.last_active.saturating_add(after)),
+            Expiry::AfterActivity(after) => {
+                Some(self.last_active.max(self.last_read).saturating_add(after))
+            }
             Expiry::At(time) => Some(time),
         }
     }
 
     pub(crate) fn is_due(&self, now: u64) -> bool {
-        self.expires().is_some_and(|time| time <= now)
+        self.expires_at().is_some_and(|time| time <= now)
     }
 
     /// When something of it will be due: itself, or its oldest message.
     pub(crate) fn next_due(&self) -> Option<u64> {
         let age = self.settings.retention.age;
-        let oldest = self.queue.at(0).filter(|_| age > 0);
+        let oldest = self.queue.get(0).filter(|_| age > 0);
         let too_old = oldest.map(|message| message.time.saturating_add(age).saturating_add(1));
-        self.expires().into_iter().chain(too_old).min()
+        self.expires_at().into_iter().chain(too_old).min()
     }
 
     /// Leaves nothing but its name and what is gone with it. Returns what it held.
-    pub(crate) fn empty(&mut self, now: u64) -> Queue {
-        self.is_gone = true;
-        (self.ids, self.producers, self.mark) = (Ids::default(), Producers::default(), None);
-        let behind = Queue::behind(self.queue.last(), now);
-        core::mem::replace(&mut self.queue, behind)
+    pub(crate) fn clear(&mut self, now: u64) -> Queue {
+        self.is_removed = true;
+        (self.ids, self.producers, self.mark) = (MessageIds::default(), Producers::default(), None);
+        let after = Queue::starting_after(self.queue.last_sequence(), now);
+        core::mem::replace(&mut self.queue, after)
     }
 
     /// The memory that it takes besides its messages.
@@ -111,9 +113,9 @@ impl Channel {
     }
 
     /// Notes that a publisher was active.
-    pub(crate) fn keep(&mut self, record: u64, now: u64) {
-        self.active = now;
-        self.kept = record;
+    pub(crate) fn mark_active(&mut self, record: u64, now: u64) {
+        self.last_active = now;
+        self.active_record = record;
     }
 }
 

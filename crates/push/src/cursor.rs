@@ -11,13 +11,13 @@ use core::str::FromStr;
 pub struct Sequence(u64);
 
 /// Messages in one record, at most.
-pub const MOST_PLACES: usize = 1 << PLACE_BITS;
+pub const MAX_MESSAGES_PER_RECORD: usize = 1 << INDEX_BITS;
 
 /// The highest number of a record.
-pub const LAST_RECORD: u64 = u64::MAX >> PLACE_BITS;
+pub const MAX_RECORD: u64 = u64::MAX >> INDEX_BITS;
 
 /// Ten bits leave the records 54: a million a second for five centuries.
-const PLACE_BITS: u32 = 10;
+const INDEX_BITS: u32 = 10;
 
 /// A [`Sequence`] as peers see it: opaque, ordered as text too, good for any set of channels.
 ///
@@ -32,7 +32,7 @@ pub struct Cursor {
 
 /// Why a text is no [`Cursor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CursorFault {
+pub enum CursorError {
     /// It has so many bytes and not [`Cursor::LENGTH`].
     Length(usize),
     /// At this byte there is no hexadecimal digit in small letters (or, at byte 8, no `_`).
@@ -43,19 +43,19 @@ impl Sequence {
     /// Before all messages.
     pub const START: Self = Self(0);
 
-    /// The message with this place in a record. Both are bounded: [`LAST_RECORD`], [`MOST_PLACES`].
-    pub(crate) const fn new(record: u64, place: usize) -> Self {
-        Self(record << PLACE_BITS | place as u64)
+    /// The message with this place in a record. Both are bounded: [`MAX_RECORD`], [`MAX_MESSAGES_PER_RECORD`].
+    pub(crate) const fn new(record: u64, index: usize) -> Self {
+        Self(record << INDEX_BITS | index as u64)
     }
 
     /// Behind everything that a record may hold.
     pub(crate) const fn end_of(record: u64) -> Self {
-        Self::new(record, MOST_PLACES - 1)
+        Self::new(record, MAX_MESSAGES_PER_RECORD - 1)
     }
 
     /// The number of the record.
     pub const fn record(self) -> u64 {
-        self.0 >> PLACE_BITS
+        self.0 >> INDEX_BITS
     }
 
     /// The sequence as a number, with the same order.
@@ -89,21 +89,21 @@ impl fmt::Display for Cursor {
 }
 
 impl FromStr for Cursor {
-    type Err = CursorFault;
+    type Err = CursorError;
 
-    fn from_str(text: &str) -> Result<Self, CursorFault> {
+    fn from_str(text: &str) -> Result<Self, CursorError> {
         let bytes: &[u8; Self::LENGTH] =
-            text.as_bytes().try_into().map_err(|_| CursorFault::Length(text.len()))?;
+            text.as_bytes().try_into().map_err(|_| CursorError::Length(text.len()))?;
         let epoch = read_digits(bytes, 0, 8)?;
         if bytes[8] != b'_' {
-            return Err(CursorFault::Digit(8));
+            return Err(CursorError::Digit(8));
         }
         let sequence = Sequence(read_digits(bytes, 9, Self::LENGTH)?);
         Ok(Self { epoch: epoch as u32, sequence })
     }
 }
 
-impl fmt::Display for CursorFault {
+impl fmt::Display for CursorError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Length(length) => {
@@ -120,7 +120,7 @@ impl fmt::Display for CursorFault {
     }
 }
 
-impl core::error::Error for CursorFault {}
+impl core::error::Error for CursorError {}
 
 fn write_digits(to: &mut [u8], mut number: u64) {
     for digit in to.iter_mut().rev() {
@@ -130,13 +130,13 @@ fn write_digits(to: &mut [u8], mut number: u64) {
 }
 
 /// Small letters only: two texts of one cursor would be two keys of a cache.
-fn read_digits(bytes: &[u8], from: usize, to: usize) -> Result<u64, CursorFault> {
+fn read_digits(bytes: &[u8], from: usize, to: usize) -> Result<u64, CursorError> {
     let mut number = 0;
     for (at, byte) in bytes.iter().enumerate().take(to).skip(from) {
         let digit = match byte {
             b'0'..=b'9' => byte - b'0',
             b'a'..=b'f' => byte - b'a' + 10,
-            _ => return Err(CursorFault::Digit(at)),
+            _ => return Err(CursorError::Digit(at)),
         };
         number = number << 4 | u64::from(digit);
     }
@@ -151,24 +151,24 @@ mod tests {
 
     use super::*;
 
-    fn check(text: &str, told: &str) {
+    fn check(text: &str, expected: &str) {
         let read = match text.parse::<Cursor>() {
             Ok(cursor) => cursor.to_string(),
             Err(fault) => fault.to_string(),
         };
-        assert_eq!(read, told);
+        assert_eq!(read, expected);
     }
 
     #[test]
-    fn a_sequence_tells_its_record() {
-        for record in [0, 1, 7, LAST_RECORD] {
+    fn extracts_record_from_sequence() {
+        for record in [0, 1, 7, MAX_RECORD] {
             assert_eq!(Sequence::new(record, 3).record(), record);
             assert_eq!(Sequence::end_of(record).record(), record);
         }
     }
 
     #[test]
-    fn a_cursor_is_read_as_it_is_written_and_nothing_else_is() {
+    fn parses_only_canonical_cursors() {
         check("0badcafe_0000000000000400", "0badcafe_0000000000000400");
         check("", "a cursor has 25 bytes, not 0; send one as it was received");
         check(
@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_are_ordered_as_their_cursors(epoch: u32, one: u64, other: u64, shift in 0_u32..64) {
+        fn orders_cursor_texts_as_cursors(epoch: u32, one: u64, other: u64, shift in 0_u32..64) {
             let at = |number: u64| Cursor { epoch, sequence: Sequence(number >> shift) };
             let (one, other) = (at(one), at(other));
             prop_assert_eq!(one.cmp(&other), one.to_string().cmp(&other.to_string()));
@@ -200,7 +200,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_text_is_read_writes_itself_again(text in "[0-9a-fA-F_]{23,27}") {
+        fn formats_parsed_cursor_unchanged(text in "[0-9a-fA-F_]{23,27}") {
             if let Ok(cursor) = text.parse::<Cursor>() {
                 prop_assert_eq!(cursor.to_string(), text);
             }

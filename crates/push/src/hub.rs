@@ -5,20 +5,20 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::channel::Channel;
-use crate::cursor::{Cursor, LAST_RECORD, Sequence};
-use crate::gone::Gone;
+use crate::cursor::{Cursor, MAX_RECORD, Sequence};
+use crate::dedup::Repetition;
 use crate::memory::Memory;
 use crate::message::{DEFAULT_TYPE, Message};
-use crate::order::{Applied, Damaged, Description, Prepared, Published, Reached, Taken};
+use crate::order::{Applied, ChannelInfo, Corrupt, Prepared, ProducerProgress, Published, Receipt};
 use crate::record::{Change, Due, Entry, Number, Origin, Publication, Record};
 use crate::refused::Refused;
-use crate::repeats::Verdict;
-use crate::ring::{End, Event, Ring, Run};
+use crate::removed::RemovedNames;
+use crate::ring::{EndReason, Event, MessageGroup, Ring};
 use crate::settings::{Durability, Expiry, Limits, Settings};
 
 /// All channels and what they hold. Owns no lock and reads no clock: times are arguments, in milliseconds since 1970.
 ///
-/// Every change goes two steps. [`prepare`](Self::prepare) checks an [order](crate::Order) and changes nothing; what comes of it
+/// Every change goes two steps. [`prepare`](Self::prepare) checks an [order](crate::Command) and changes nothing; what comes of it
 /// is written to the engine's journal, which numbers it. With that number [`apply`](Self::apply) makes it true, and
 /// the [`ring`](Self::ring) tells the loops. Numbers rise and need not be without gaps. The same records applied in
 /// the same order lead to the same hub, so a restart [replays](Self::replay) them.
@@ -31,9 +31,9 @@ pub struct Hub {
     pub(crate) limits: Limits,
     pub(crate) channels: BTreeMap<Number, Channel>,
     pub(crate) names: BTreeMap<Arc<str>, Number>,
-    pub(crate) gone: Gone,
+    pub(crate) removed_names: RemovedNames,
     /// When to look at which channel; never later than something of it is due.
-    agenda: BTreeSet<(u64, Number)>,
+    checks: BTreeSet<(u64, Number)>,
     pub(crate) memory: Memory,
     /// The last record applied.
     pub(crate) record: u64,
@@ -44,7 +44,7 @@ pub struct Hub {
 }
 
 /// A channel that was due and did not go is looked at again so many milliseconds later.
-const DUE_AGAIN: u64 = 1000;
+const RECHECK_AFTER: u64 = 1000;
 
 impl Hub {
     /// One without channels. `epoch` is the engine's: another one whenever numbers of records begin anew.
@@ -53,8 +53,8 @@ impl Hub {
             epoch,
             channels: BTreeMap::new(),
             names: BTreeMap::new(),
-            gone: Gone::default(),
-            agenda: BTreeSet::new(),
+            removed_names: RemovedNames::default(),
+            checks: BTreeSet::new(),
             memory: Memory::default(),
             record: 0,
             time: 0,
@@ -69,7 +69,7 @@ impl Hub {
     /// # Errors
     /// Why it changes nothing after all: other orders came first. It is then no fault that its record is in the journal.
     pub fn apply(&mut self, prepared: Prepared, record: u64) -> Result<Applied, Refused> {
-        if record <= self.record || record > LAST_RECORD {
+        if record <= self.record || record > MAX_RECORD {
             return Err(Refused::Record { last: self.record });
         }
         let Prepared { record: Record { time, publisher, change }, reserved, .. } = prepared;
@@ -77,7 +77,7 @@ impl Hub {
         drop(reserved);
         self.record = record;
         self.time = self.time.max(time);
-        let publisher = publisher.map(|publisher| self.memory.name_of(&publisher));
+        let publisher = publisher.map(|publisher| self.memory.intern_publisher(&publisher));
         match change {
             Change::Create { name, settings, due, origin, publication } => {
                 due.map(|due| self.remove_due(due));
@@ -87,14 +87,14 @@ impl Hub {
                 self.publish(publication, publisher.as_ref()).map(Applied::Published)
             }
             Change::Renew(number) => self.renew(number, None),
-            Change::Prolong(number, expiry) => self.renew(number, Some(expiry)),
+            Change::SetExpiry(number, expiry) => self.renew(number, Some(expiry)),
             Change::Remove(number) => self
-                .remove(number, End::Removed)
+                .remove(number, EndReason::Removed)
                 .then_some(Applied::Removed)
                 .ok_or(Refused::Removed),
             Change::Expire(all) => {
-                let gone = all.into_iter().filter(|due| self.remove_due(*due)).count();
-                Ok(Applied::Expired(gone))
+                let removed = all.into_iter().filter(|due| self.remove_due(*due)).count();
+                Ok(Applied::Expired(removed))
             }
         }
     }
@@ -103,35 +103,35 @@ impl Hub {
     ///
     /// # Errors
     /// The bytes are no record, or the number is not higher than the last one.
-    pub fn replay(&mut self, record: &[u8], number: u64) -> Result<(), Damaged> {
-        let record = Record::read(record).ok_or(Damaged)?;
+    pub fn replay(&mut self, record: &[u8], number: u64) -> Result<(), Corrupt> {
+        let record = Record::read(record).ok_or(Corrupt)?;
         let prepared = Prepared { record, durability: Durability::Memory, reserved: None };
         match self.apply(prepared, number) {
-            Err(Refused::Record { .. }) => Err(Damaged),
+            Err(Refused::Record { .. }) => Err(Corrupt),
             _ => Ok(()),
         }
     }
 
     /// Looks at what is due, at most at so many channels: messages that are too old go, and channels that are to go
     /// are named in an order, to be written and applied as any other.
-    pub fn expire(&mut self, now: u64, most: usize) -> Option<Prepared> {
+    pub fn expire(&mut self, now: u64, max_channels: usize) -> Option<Prepared> {
         let mut due = Vec::new();
-        for _ in 0..most {
+        for _ in 0..max_channels {
             #[cfg(test)]
             crate::steps::count();
-            let Some(&(time, number)) = self.agenda.first() else { break };
+            let Some(&(time, number)) = self.checks.first() else { break };
             if time > now {
                 break;
             }
-            self.agenda.pop_first();
+            self.checks.pop_first();
             let Some(channel) = self.channels.get_mut(&number) else { continue };
-            channel.agenda = None;
+            channel.next_check = None;
             self.trim(number, now);
             let Some(channel) = self.channels.get_mut(&number) else { continue };
             if channel.is_due(now) {
-                due.push(Due { channel: number, kept: channel.kept });
-                channel.agenda = Some(now.saturating_add(DUE_AGAIN));
-                self.agenda.insert((now.saturating_add(DUE_AGAIN), number));
+                due.push(Due { channel: number, active_record: channel.active_record });
+                channel.next_check = Some(now.saturating_add(RECHECK_AFTER));
+                self.checks.insert((now.saturating_add(RECHECK_AFTER), number));
             } else {
                 self.schedule(number);
             }
@@ -144,17 +144,17 @@ impl Hub {
 
     /// When [`expire`](Self::expire) has something to do, at the earliest.
     pub fn next_due(&self) -> Option<u64> {
-        self.agenda.first().map(|(time, _)| *time)
+        self.checks.first().map(|(time, _)| *time)
     }
 
     /// Notes that a reader came: it keeps a channel alive whose expiry says so.
     ///
     /// # Errors
     /// There is no such channel.
-    pub fn visit(&mut self, name: &str, now: u64) -> Result<(), Refused> {
+    pub fn touch(&mut self, name: &str, now: u64) -> Result<(), Refused> {
         let number = self.find(name, now)?.number;
         if let Some(channel) = self.channels.get_mut(&number) {
-            channel.read = channel.read.max(now);
+            channel.last_read = channel.last_read.max(now);
         }
         Ok(())
     }
@@ -167,7 +167,7 @@ impl Hub {
     /// Ends a restart: readers, whose visits no record tells, get the time anew that they have.
     pub fn resume(&mut self, now: u64) {
         for channel in self.channels.values_mut() {
-            channel.read = channel.read.max(now);
+            channel.last_read = channel.last_read.max(now);
         }
     }
 
@@ -175,13 +175,13 @@ impl Hub {
     ///
     /// # Errors
     /// There is no such channel.
-    pub fn describe(&self, name: &str, now: u64) -> Result<Description, Refused> {
+    pub fn describe(&self, name: &str, now: u64) -> Result<ChannelInfo, Refused> {
         let channel = self.find(name, now)?;
-        Ok(Description {
+        Ok(ChannelInfo {
             number: channel.number,
             settings: channel.settings.clone(),
             created: channel.created,
-            expires: channel.expires(),
+            expires: channel.expires_at(),
             is_closed: channel.is_closed,
             tail: self.cursor(channel.tail),
             earliest: self.cursor(channel.queue.dropped()),
@@ -195,7 +195,8 @@ impl Hub {
         use core::ops::Bound;
         let range = (Bound::Excluded(name), Bound::Unbounded);
         let names = self.names.range::<str, _>(range);
-        let is_there = |number| self.channels.get(number).is_some_and(|channel| !channel.is_gone);
+        let is_there =
+            |number| self.channels.get(number).is_some_and(|channel| !channel.is_removed);
         names.filter(move |(_, number)| is_there(number)).map(|(name, _)| name)
     }
 
@@ -225,8 +226,8 @@ impl Hub {
     }
 
     /// The part of it that a publisher has made and published.
-    pub fn bytes_of(&self, publisher: &str) -> u64 {
-        self.memory.bytes_of(publisher)
+    pub fn publisher_bytes(&self, publisher: &str) -> u64 {
+        self.memory.publisher_bytes(publisher)
     }
 
     /// Sets other quotas of memory: of all channels together, and of one.
@@ -243,9 +244,9 @@ impl Hub {
     pub(crate) fn find(&self, name: &str, now: u64) -> Result<&Channel, Refused> {
         let channel = self.names.get(name).and_then(|number| self.channels.get(number));
         match channel {
-            Some(channel) if channel.is_gone => Err(Refused::Gone(name.into())),
+            Some(channel) if channel.is_removed => Err(Refused::Gone(name.into())),
             Some(channel) if !channel.is_due(now) => Ok(channel),
-            _ => Err(Refused::Unknown(name.into())),
+            _ => Err(Refused::NotFound(name.into())),
         }
     }
 
@@ -281,7 +282,7 @@ impl Hub {
         let (memory, ring) = (&mut self.memory, &mut self.ring);
         channel.queue.trim(retention, now, |message| {
             if memory.release(message) {
-                ring.forget(message.sequence);
+                ring.drop_message(message.sequence);
             }
         });
     }
@@ -300,14 +301,14 @@ impl Hub {
     /// Whether a publication may change something. `Some`: it is a repetition.
     pub(crate) fn admit(&self, publication: &Publication) -> Result<Option<Published>, Refused> {
         for number in publication.channels() {
-            let channel = self.channels.get(&number).filter(|channel| !channel.is_gone);
+            let channel = self.channels.get(&number).filter(|channel| !channel.is_removed);
             channel.ok_or(Refused::Removed)?;
         }
         let only = publication.only_channel().and_then(|number| self.channels.get(&number));
         if let (Some(channel), Some(producer)) = (only, &publication.producer)
-            && let Verdict::Repeated(sequence) = channel.producers.judge(producer)?
+            && let Repetition::Duplicate(sequence) = channel.producers.check(producer)?
         {
-            let producer = Some(Reached { sequence, is_repeated: true });
+            let producer = Some(ProducerProgress { sequence, is_duplicate: true });
             return Ok(Some(Published { messages: Vec::new(), producer, tail: channel.tail }));
         }
         for entry in &publication.entries {
@@ -334,31 +335,31 @@ impl Hub {
     ) -> Result<Applied, Refused> {
         if let Some(channel) = self.names.get(&name).and_then(|number| self.channels.get(number)) {
             let is_other_fork = origin.is_some() && channel.origin != origin;
-            if channel.is_gone || channel.settings != settings || is_other_fork {
+            if channel.is_removed || channel.settings != settings || is_other_fork {
                 return Err(Refused::Conflict(name));
             }
-            return Ok(Applied::Existed { expires: channel.expires() });
+            return Ok(Applied::Existed { expires: channel.expires_at() });
         }
         let number = self.record;
-        let dropped = self.gone.last(&name);
+        let dropped = self.removed_names.last(&name);
         let mut channel = Channel::new(number, name.clone(), settings, dropped, self.time);
         channel.owner.clone_from(&owner);
         if let Some(origin) = origin {
-            let source = self.channels.get_mut(&origin.source).filter(|source| !source.is_gone);
+            let source = self.channels.get_mut(&origin.source).filter(|source| !source.is_removed);
             let source = source.ok_or(Refused::Removed)?;
             source.forks += 1;
             channel.origin = Some(origin);
-            let (queue, has_cut) = source.queue.fork(origin.behind, origin.until, origin.bytes);
+            let (queue, has_cut) = source.queue.fork(origin.after, origin.until, origin.bytes);
             let shared = queue.len() - usize::from(has_cut);
             queue.iter().take(shared).for_each(|message| self.memory.share(message));
             queue.iter().skip(shared).for_each(|message| self.memory.charge(message));
             channel.queue = queue;
-            channel.tail = channel.queue.at_end().map_or(channel.tail, |last| last.sequence);
-            channel.queue.miss(dropped, self.time);
+            channel.tail = channel.queue.last_message().map_or(channel.tail, |last| last.sequence);
+            channel.queue.mark_dropped(dropped, self.time);
             channel.tail = channel.tail.max(dropped);
         }
-        self.gone.forget(&name);
-        let expires = channel.expires();
+        self.removed_names.remove(&name);
+        let expires = channel.expires_at();
         self.insert(channel);
         self.trim(number, self.time);
         for new in publication.channels_mut() {
@@ -372,11 +373,11 @@ impl Hub {
     /// Puts a channel's expiry off, and may put another in its place.
     fn renew(&mut self, number: Number, expiry: Option<Expiry>) -> Result<Applied, Refused> {
         let (record, time) = (self.record, self.time);
-        let channel = self.channels.get_mut(&number).filter(|channel| !channel.is_gone);
+        let channel = self.channels.get_mut(&number).filter(|channel| !channel.is_removed);
         let channel = channel.ok_or(Refused::Removed)?;
-        channel.keep(record, time);
+        channel.mark_active(record, time);
         channel.settings.expiry = expiry.unwrap_or(channel.settings.expiry);
-        let expires = channel.expires();
+        let expires = channel.expires_at();
         self.schedule(number);
         Ok(Applied::Renewed { expires })
     }
@@ -399,21 +400,21 @@ impl Hub {
                 channel.producers.accept(new, self.record, &self.limits);
                 self.memory.subtract(channel.owner.as_ref(), before);
                 self.memory.add(channel.owner.as_ref(), channel.producers.bytes());
-                producer = Some(Reached { sequence: new.sequence, is_repeated: false });
+                producer = Some(ProducerProgress { sequence: new.sequence, is_duplicate: false });
             }
             channel.mark = publication.mark.or(channel.mark.take());
         }
         let mut messages = Vec::with_capacity(publication.entries.len());
-        let mut runs: Vec<Run> = Vec::new();
+        let mut groups: Vec<MessageGroup> = Vec::new();
         for (place, entry) in publication.entries.into_iter().enumerate() {
             let sequence = Sequence::new(self.record, place);
-            messages.push(self.take(entry, (sequence, publisher), &mut runs));
+            messages.push(self.take(entry, (sequence, publisher), &mut groups));
         }
         let mut grown: Vec<Number> = Vec::new();
-        for mut run in runs {
-            grown.extend(&run.channels);
-            run.closes = run.channels.iter().all(|number| publication.close.contains(number));
-            self.ring.push(Event::Run(run));
+        for mut group in groups {
+            grown.extend(&group.channels);
+            group.is_final = group.channels.iter().all(|number| publication.close.contains(number));
+            self.ring.push(Event::Messages(group));
         }
         grown.sort_unstable();
         grown.dedup();
@@ -438,12 +439,12 @@ impl Hub {
         &mut self,
         entry: Entry,
         (sequence, publisher): (Sequence, Option<&Arc<str>>),
-        runs: &mut Vec<Run>,
-    ) -> Taken {
+        groups: &mut Vec<MessageGroup>,
+    ) -> Receipt {
         if let Some(first) = self.known_to_all(&entry, self.time) {
-            return Taken::Repeated(first);
+            return Receipt::Duplicate(first);
         }
-        let Entry { mut channels, form, content } = entry;
+        let Entry { mut channels, format, content } = entry;
         if let Some(id) = &content.id {
             let (time, limits) = (self.time, &self.limits);
             let is_new = |number: &Number| {
@@ -455,7 +456,7 @@ impl Hub {
         }
         let held = || channels.iter().filter_map(|number| self.channels.get(number));
         let names = match held().next() {
-            Some(channel) if channels.len() == 1 => channel.alone.clone(),
+            Some(channel) if channels.len() == 1 => channel.name_list.clone(),
             _ => held().map(|channel| channel.name.clone()).collect(),
         };
         let usual = held().find_map(|channel| channel.settings.content_type.clone());
@@ -470,17 +471,17 @@ impl Hub {
             id: content.id,
             headers: content.headers,
             body: content.body,
-            form,
+            format,
             publisher: publisher.cloned(),
         });
         let mut is_held = false;
         for number in &channels {
             let Some(channel) = self.channels.get_mut(number) else { continue };
             channel.tail = sequence;
-            channel.keep(self.record, self.time);
+            channel.mark_active(self.record, self.time);
             if let Some(id) = &message.id {
                 let before = channel.ids.bytes();
-                channel.ids.remember(id, sequence, self.time, &self.limits);
+                channel.ids.insert(id, sequence, self.time, &self.limits);
                 self.memory.subtract(channel.owner.as_ref(), before);
                 self.memory.add(channel.owner.as_ref(), channel.ids.bytes());
             }
@@ -492,11 +493,15 @@ impl Hub {
                 is_held = true;
             }
         }
-        match runs.last_mut() {
-            Some(run) if run.channels == channels => run.messages.push(message),
-            _ => runs.push(Run { channels, messages: Vec::from([message]), closes: false }),
+        match groups.last_mut() {
+            Some(group) if group.channels == channels => group.messages.push(message),
+            _ => groups.push(MessageGroup {
+                channels,
+                messages: Vec::from([message]),
+                is_final: false,
+            }),
         }
-        Taken::New(sequence)
+        Receipt::New(sequence)
     }
 
     fn close(&mut self, number: Number) {
@@ -506,48 +511,52 @@ impl Hub {
             return;
         }
         channel.is_closed = true;
-        channel.keep(record, time);
+        channel.mark_active(record, time);
         let sequence = Sequence::end_of(record);
-        self.ring.push(Event::Ended { channel: number, sequence, why: End::Closed });
+        self.ring.push(Event::Ended { channel: number, sequence, reason: EndReason::Closed });
     }
 
     /// Removes a channel that was due, if nothing has kept it since.
     fn remove_due(&mut self, due: Due) -> bool {
         let channel = self.channels.get(&due.channel);
-        channel.is_some_and(|channel| channel.kept == due.kept)
-            && self.remove(due.channel, End::Expired)
+        channel.is_some_and(|channel| channel.active_record == due.active_record)
+            && self.remove(due.channel, EndReason::Expired)
     }
 
     /// Removes a channel; one that was forked leaves its name.
-    fn remove(&mut self, number: Number, why: End) -> bool {
-        let Some(channel) = self.channels.get_mut(&number).filter(|channel| !channel.is_gone)
+    fn remove(&mut self, number: Number, reason: EndReason) -> bool {
+        let Some(channel) = self.channels.get_mut(&number).filter(|channel| !channel.is_removed)
         else {
             return false;
         };
-        if let Some(time) = channel.agenda.take() {
-            self.agenda.remove(&(time, number));
+        if let Some(time) = channel.next_check.take() {
+            self.checks.remove(&(time, number));
         }
         self.memory.subtract(channel.owner.as_ref(), channel.footprint());
-        let held = channel.empty(self.time);
+        let held = channel.clear(self.time);
         self.memory.add(channel.owner.as_ref(), channel.footprint());
         for message in held.iter() {
             if self.memory.release(message) {
-                self.ring.forget(message.sequence);
+                self.ring.drop_message(message.sequence);
             }
         }
         let sequence = Sequence::end_of(self.record);
-        self.ring.push(Event::Ended { channel: number, sequence, why });
+        self.ring.push(Event::Ended { channel: number, sequence, reason });
         let mut next = Some(number);
         while let Some(number) = next
             && self
                 .channels
                 .get(&number)
-                .is_some_and(|channel| channel.is_gone && channel.forks == 0)
+                .is_some_and(|channel| channel.is_removed && channel.forks == 0)
             && let Some(channel) = self.channels.remove(&number)
         {
             self.memory.subtract(channel.owner.as_ref(), channel.footprint());
             self.names.remove(&channel.name);
-            self.gone.remember(channel.name, channel.queue.last(), self.limits.gone);
+            self.removed_names.insert(
+                channel.name,
+                channel.queue.last_sequence(),
+                self.limits.removed_names,
+            );
             next = channel.origin.map(|origin| origin.source);
             if let Some(source) = next.and_then(|source| self.channels.get_mut(&source)) {
                 source.forks -= 1;
@@ -561,12 +570,12 @@ impl Hub {
     fn schedule(&mut self, number: Number) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         let Some(due) = channel.next_due() else { return };
-        match channel.agenda {
+        match channel.next_check {
             Some(time) if time <= due => return,
-            Some(time) => self.agenda.remove(&(time, number)),
+            Some(time) => self.checks.remove(&(time, number)),
             None => true,
         };
-        channel.agenda = Some(due);
-        self.agenda.insert((due, number));
+        channel.next_check = Some(due);
+        self.checks.insert((due, number));
     }
 }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 /// Arrays and objects within each other, at most: more than any reader should be asked for.
-const DEEPEST: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// Whether the bytes are one value of RFC 8259, with nothing but space around it.
 pub(crate) fn is_value(bytes: &[u8]) -> bool {
@@ -11,11 +11,11 @@ pub(crate) fn is_value(bytes: &[u8]) -> bool {
     if core::str::from_utf8(bytes).is_err() {
         return false;
     }
-    let mut reader = Reader(bytes);
-    reader.skip_space();
-    reader.value(0).is_some() && {
-        reader.skip_space();
-        reader.0.is_empty()
+    let mut parser = Parser(bytes);
+    parser.skip_space();
+    parser.value(0).is_some() && {
+        parser.skip_space();
+        parser.0.is_empty()
     }
 }
 
@@ -50,9 +50,9 @@ pub(crate) fn put_string(to: &mut Vec<u8>, text: &str) {
 }
 
 /// What is left to read.
-struct Reader<'b>(&'b [u8]);
+struct Parser<'b>(&'b [u8]);
 
-impl Reader<'_> {
+impl Parser<'_> {
     fn skip_space(&mut self) {
         self.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
     }
@@ -70,7 +70,7 @@ impl Reader<'_> {
     }
 
     /// Whether the next bytes are these; if so they are passed.
-    fn passes(&mut self, wanted: &[u8]) -> bool {
+    fn skip(&mut self, wanted: &[u8]) -> bool {
         let rest = self.0.strip_prefix(wanted);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
@@ -78,18 +78,18 @@ impl Reader<'_> {
 
     fn value(&mut self, depth: usize) -> Option<()> {
         match self.0.first()? {
-            b'{' if depth < DEEPEST => self.members(b'}', |reader| {
-                reader.string()?;
-                reader.skip_space();
-                reader.passes(b":").then_some(())?;
-                reader.skip_space();
-                reader.value(depth + 1)
+            b'{' if depth < MAX_DEPTH => self.members(b'}', |parser| {
+                parser.string()?;
+                parser.skip_space();
+                parser.skip(b":").then_some(())?;
+                parser.skip_space();
+                parser.value(depth + 1)
             }),
-            b'[' if depth < DEEPEST => self.members(b']', |reader| reader.value(depth + 1)),
+            b'[' if depth < MAX_DEPTH => self.members(b']', |parser| parser.value(depth + 1)),
             b'"' => self.string(),
-            b't' => self.passes(b"true").then_some(()),
-            b'f' => self.passes(b"false").then_some(()),
-            b'n' => self.passes(b"null").then_some(()),
+            b't' => self.skip(b"true").then_some(()),
+            b'f' => self.skip(b"false").then_some(()),
+            b'n' => self.skip(b"null").then_some(()),
             _ => self.number(),
         }
     }
@@ -97,7 +97,7 @@ impl Reader<'_> {
     fn members(&mut self, end: u8, member: impl Fn(&mut Self) -> Option<()>) -> Option<()> {
         self.next();
         self.skip_space();
-        if self.passes(&[end]) {
+        if self.skip(&[end]) {
             return Some(());
         }
         loop {
@@ -113,7 +113,7 @@ impl Reader<'_> {
     }
 
     fn string(&mut self) -> Option<()> {
-        self.passes(b"\"").then_some(())?;
+        self.skip(b"\"").then_some(())?;
         loop {
             self.skip_while(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
             match self.next()? {
@@ -132,15 +132,15 @@ impl Reader<'_> {
     }
 
     fn number(&mut self) -> Option<()> {
-        self.passes(b"-");
-        if !self.passes(b"0") {
+        self.skip(b"-");
+        if !self.skip(b"0") {
             self.digits()?;
         }
-        if self.passes(b".") {
+        if self.skip(b".") {
             self.digits()?;
         }
-        if self.passes(b"e") || self.passes(b"E") {
-            let _sign = self.passes(b"+") || self.passes(b"-");
+        if self.skip(b"e") || self.skip(b"E") {
+            let _sign = self.skip(b"+") || self.skip(b"-");
             self.digits()?;
         }
         Some(())
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_string_escapes_what_ends_it_or_a_line() {
+    fn escapes_quotes_and_line_ends() {
         let mut written = Vec::new();
         put_string(&mut written, "a\"b\\c\n\r\t\u{1}\u{1f}\u{2028}\u{2029}");
         let expected = r#""a\"b\\c\n\r\t\u0001\u001f\u2028\u2029""#;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_told_from_what_is_none() {
+    fn accepts_valid_json_and_rejects_invalid() {
         for text in [
             "null",
             " true ",
@@ -216,8 +216,8 @@ mod tests {
     }
 
     #[test]
-    fn a_value_may_be_deep_but_not_endless() {
-        for (depth, is_good) in [(DEEPEST, true), (DEEPEST + 1, false), (1_000_000, false)] {
+    fn limits_nesting_depth() {
+        for (depth, is_good) in [(MAX_DEPTH, true), (MAX_DEPTH + 1, false), (1_000_000, false)] {
             let text = [vec![b'['; depth], vec![b']'; depth]].concat();
             assert_eq!(is_value(&text), is_good, "{depth}");
         }
@@ -225,7 +225,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_string_when_written(text: String) {
+        fn writes_any_text_as_json_string_on_one_line(text: String) {
             let mut written = Vec::new();
             put_string(&mut written, &text);
             prop_assert!(is_value(&written));
@@ -233,7 +233,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_bytes_are_judged_there_is_no_panic(bytes in "[\\[\\]{}\",:0-9eE.\\-+\\\\u tfn]{0,60}") {
+        fn does_not_panic_on_any_bytes(bytes in "[\\[\\]{}\",:0-9eE.\\-+\\\\u tfn]{0,60}") {
             let _ = is_value(bytes.as_bytes());
         }
     }

@@ -9,10 +9,10 @@
 
 extern crate alloc;
 
-mod bytes;
 mod channel;
+mod codec;
 mod cursor;
-mod gone;
+mod dedup;
 mod hub;
 mod json;
 mod list;
@@ -25,7 +25,7 @@ mod queue;
 mod read;
 mod record;
 mod refused;
-mod repeats;
+mod removed;
 mod ring;
 mod settings;
 mod snapshot;
@@ -34,22 +34,23 @@ mod steps;
 mod view;
 mod waiters;
 
-pub use cursor::{Cursor, CursorFault, LAST_RECORD, MOST_PLACES, Sequence};
+pub use cursor::{Cursor, CursorError, MAX_MESSAGES_PER_RECORD, MAX_RECORD, Sequence};
 pub use hub::Hub;
-pub use list::Listed;
-pub use message::{Content, Draft, Form, Headers, Message, Producer, Publish, name_of};
+pub use list::ChannelSummary;
+pub use message::{BodyFormat, Content, Draft, Headers, Message, Producer, Publish, random_name};
 pub use order::{
-    Applied, Damaged, Description, Fork, Name, Order, Prepared, Published, Publisher, Reached,
-    Ready, Taken,
+    Applied, ChannelInfo, ChannelName, Command, Corrupt, Fork, Preparation, Prepared,
+    ProducerProgress, Published, Publisher, Receipt,
 };
-pub use presence::{Change as PresenceChange, Crowded, Presence};
-pub use read::{Holes, Page, Parking, Rest, Start, Subscription, Until};
-pub use record::is_of_channels;
+pub use presence::{Presence, PresenceChange, PresenceFull};
+pub use read::{GapPolicy, MessageBatch, Rest, Start, Subscription, Until, WaitPoint};
+pub use record::is_channel_record;
 pub use refused::{Quota, Refused};
-pub use ring::{End, Event, Overrun, Ring, Run};
+pub use ring::{EndReason, Event, Lagged, MessageGroup, Ring};
 pub use settings::{Durability, Expiry, Limits, Retention, Settings};
-pub use snapshot::{Restoring, Snapshot};
+pub use snapshot::{Snapshot, SnapshotReader};
 pub use view::{BOUNDARY, View};
 pub use waiters::{
-    Away, Crowd, Delivery, Full, Kind, Rung, Then, Wait, WaiterKey, Waiters, What, jittered,
+    AfterDelivery, Delivery, EvictReason, ExpiredTimer, Payload, WaitKind, WaitOptions, WaiterKey,
+    WaiterLimits, Waiters, WaitersFull, jitter,
 };

@@ -7,7 +7,7 @@ use crate::hub::Hub;
 
 /// A channel in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ChannelSummary {
     /// Its name.
     pub name: Arc<str>,
     /// Messages that it holds.
@@ -20,11 +20,11 @@ pub struct Listed {
 
 impl Hub {
     /// The channels behind a name, in the order of their names.
-    pub fn list_after<'h>(&'h self, name: &str) -> impl Iterator<Item = Listed> + use<'h> {
+    pub fn list_after<'h>(&'h self, name: &str) -> impl Iterator<Item = ChannelSummary> + use<'h> {
         let range = (Bound::Excluded(name), Bound::Unbounded);
         let numbers = self.names.range::<str, _>(range).map(|(_, number)| number);
         let channels = numbers.filter_map(|number| self.channels.get(number));
-        channels.filter(|channel| !channel.is_gone).map(|channel| Listed {
+        channels.filter(|channel| !channel.is_removed).map(|channel| ChannelSummary {
             name: channel.name.clone(),
             messages: channel.queue.len(),
             bytes: channel.queue.bytes() + channel.footprint(),

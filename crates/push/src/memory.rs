@@ -32,7 +32,7 @@ struct Account {
 /// Room that there is for an order.
 #[derive(Clone, Copy)]
 #[must_use]
-pub(crate) struct Room<'p> {
+pub(crate) struct Headroom<'p> {
     bytes: u64,
     publisher: Option<&'p Publisher>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Reservation {
 /// Bytes that a message takes for each queue that holds it besides the first.
 pub(crate) const SHARE: u64 = 48;
 /// Publishers that are not swept.
-const FEW: usize = 1024;
+const SWEEP_MIN: usize = 1024;
 
 impl Memory {
     /// Bytes that all messages and channels take.
@@ -56,13 +56,13 @@ impl Memory {
     }
 
     /// Bytes that the messages and channels of a publisher take.
-    pub(crate) fn bytes_of(&self, publisher: &str) -> u64 {
+    pub(crate) fn publisher_bytes(&self, publisher: &str) -> u64 {
         self.publishers.get(publisher).map_or(0, |account| account.bytes)
     }
 
     /// Whether so many bytes more fit, without what is reserved.
-    pub(crate) fn has_room(&self, wanted: u64, most: u64) -> bool {
-        self.total.used().saturating_add(wanted) <= most
+    pub(crate) fn has_room(&self, wanted: u64, limit: u64) -> bool {
+        self.total.used().saturating_add(wanted) <= limit
     }
 
     /// Looks whether there is room for an order. `freed` are bytes that retention drops with it: in all, and of this
@@ -73,33 +73,33 @@ impl Memory {
     pub(crate) fn room<'p>(
         &self,
         wanted: u64,
-        most: u64,
+        limit: u64,
         publisher: Option<&'p Publisher>,
         freed: impl Fn() -> (u64, u64),
-    ) -> Result<Room<'p>, Refused> {
-        let mut room = None;
-        let mut check = |of: Quota, used: u64, most: u64, whose: fn((u64, u64)) -> u64| {
-            if used.saturating_add(wanted) <= most {
+    ) -> Result<Headroom<'p>, Refused> {
+        let mut freed_bytes = None;
+        let mut check = |quota: Quota, used: u64, limit: u64, share_of: fn((u64, u64)) -> u64| {
+            if used.saturating_add(wanted) <= limit {
                 return Ok(());
             }
             // Looked for only where it decides.
-            let freed = whose(*room.get_or_insert_with(&freed));
-            if used.saturating_sub(freed).saturating_add(wanted) <= most {
+            let freed = share_of(*freed_bytes.get_or_insert_with(&freed));
+            if used.saturating_sub(freed).saturating_add(wanted) <= limit {
                 return Ok(());
             }
-            Err(Refused::Quota { of, used, most, wanted })
+            Err(Refused::QuotaExceeded { quota, used, limit, requested: wanted })
         };
-        check(Quota::Total, self.total.used(), most, |freed| freed.0)?;
+        check(Quota::Total, self.total.used(), limit, |freed| freed.0)?;
         if let Some(publisher) = publisher {
             let used = self.publishers.get(&publisher.name).map_or(0, Account::used);
-            let of = Quota::Publisher(publisher.name.clone());
-            check(of, used, publisher.bytes, |freed| freed.1)?;
+            let quota = Quota::Publisher(publisher.name.clone());
+            check(quota, used, publisher.bytes, |freed| freed.1)?;
         }
-        Ok(Room { bytes: wanted, publisher })
+        Ok(Headroom { bytes: wanted, publisher })
     }
 
     /// Reserves it.
-    pub(crate) fn reserve(&mut self, room: Room<'_>) -> Reservation {
+    pub(crate) fn reserve(&mut self, room: Headroom<'_>) -> Reservation {
         let mut accounts = Vec::from([self.total.pending.clone()]);
         if let Some(publisher) = room.publisher {
             self.sweep();
@@ -113,7 +113,7 @@ impl Memory {
     }
 
     /// The name of a publisher as it is kept: one text for all that they have published.
-    pub(crate) fn name_of(&mut self, publisher: &Arc<str>) -> Arc<str> {
+    pub(crate) fn intern_publisher(&mut self, publisher: &Arc<str>) -> Arc<str> {
         if let Some((name, _)) = self.publishers.get_key_value(publisher) {
             return name.clone();
         }
@@ -173,7 +173,7 @@ impl Memory {
 
     /// Removes publishers who hold nothing, as those whose publication could not be kept.
     fn sweep(&mut self) {
-        if self.publishers.len() >= self.sweep_at.max(FEW) {
+        if self.publishers.len() >= self.sweep_at.max(SWEEP_MIN) {
             self.publishers.retain(|_, account| account.used() > 0);
             self.sweep_at = 2 * self.publishers.len();
         }

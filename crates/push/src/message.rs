@@ -85,14 +85,14 @@ pub struct Message {
     /// The body.
     pub body: Arc<[u8]>,
     /// How the body can be shown in text.
-    pub form: Form,
+    pub format: BodyFormat,
     /// Whose quota it counts against; `None`: the program's own.
     pub publisher: Option<Arc<str>>,
 }
 
 /// How a body can be shown where there is only text. Decided once, when it is published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum BodyFormat {
     /// Not at all: its type is none of text, or it is not UTF-8.
     #[default]
     Binary,
@@ -105,11 +105,11 @@ pub enum Form {
 impl Message {
     /// What it counts for where bytes are bounded: all that it carries, and something for the rest.
     pub fn weight(&self) -> usize {
-        let words = [self.event.as_deref(), self.id.as_deref()];
-        let words: usize = words.into_iter().flatten().map(str::len).sum();
+        let texts = [self.event.as_deref(), self.id.as_deref()];
+        let texts: usize = texts.into_iter().flatten().map(str::len).sum();
         let headers: usize =
             self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        size_of::<Self>() + self.body.len() + headers + words
+        size_of::<Self>() + self.body.len() + headers + texts
     }
 
     /// The memory that it takes in one queue, with the list of its channels.
@@ -120,39 +120,39 @@ impl Message {
 
 impl Message {
     /// The memory that it takes with the begin of its body alone.
-    pub(crate) fn footprint_cut(&self, bytes: u64) -> u64 {
+    pub(crate) fn footprint_truncated(&self, bytes: u64) -> u64 {
         let body = self.body.len() as u64;
         self.footprint() - body + bytes.min(body)
     }
 
     /// The same with the begin of its body alone.
-    pub(crate) fn cut(&self, bytes: usize) -> Self {
+    pub(crate) fn truncated(&self, bytes: usize) -> Self {
         let body = &self.body[..bytes.min(self.body.len())];
-        Self { body: body.into(), form: Form::of(&self.content_type, body), ..self.clone() }
+        Self { body: body.into(), format: BodyFormat::of(&self.content_type, body), ..self.clone() }
     }
 }
 
 impl Content {
     /// What a message of it counts for; see [`Message::weight`].
     pub(crate) fn weight(&self) -> usize {
-        let words = [self.event.as_deref(), self.id.as_deref()];
-        let words: usize = words.into_iter().flatten().map(str::len).sum();
+        let texts = [self.event.as_deref(), self.id.as_deref()];
+        let texts: usize = texts.into_iter().flatten().map(str::len).sum();
         let headers: usize =
             self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        size_of::<Message>() + self.body.len() + headers + words
+        size_of::<Message>() + self.body.len() + headers + texts
     }
 
     /// Checks each part against the limits.
     pub(crate) fn check(&self, limits: &Limits) -> Result<(), Refused> {
-        let words = [
+        let texts = [
             ("the type", &self.content_type, ""),
             ("the event's name", &self.event, ";"),
             ("the message's id", &self.id, ""),
         ];
-        for (what, word, forbidden) in words {
-            if let Some(word) = word {
-                check_word(what, word, limits.word)?;
-                if word.contains(|char| forbidden.contains(char)) {
+        for (what, text, forbidden) in texts {
+            if let Some(text) = text {
+                check_text(what, text, limits.attribute)?;
+                if text.contains(|char| forbidden.contains(char)) {
                     return Err(Refused::Malformed(what));
                 }
             }
@@ -162,22 +162,29 @@ impl Content {
             bytes += name.len() + value.len();
             let is_token =
                 |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-            let is_name = !name.is_empty() && name.bytes().all(is_token) && !is_ours(name);
+            let is_name =
+                !name.is_empty() && name.bytes().all(is_token) && !is_reserved_header(name);
             if !is_name || value.contains(is_control) {
                 return Err(Refused::Malformed("a header"));
             }
         }
         if bytes > limits.headers {
-            return Err(Refused::TooMuch { what: "bytes of headers", most: limits.headers as u64 });
+            return Err(Refused::LimitExceeded {
+                quantity: "bytes of headers",
+                limit: limits.headers as u64,
+            });
         }
         if self.body.len() > limits.body {
-            return Err(Refused::TooMuch { what: "bytes of a body", most: limits.body as u64 });
+            return Err(Refused::LimitExceeded {
+                quantity: "bytes of a body",
+                limit: limits.body as u64,
+            });
         }
         Ok(())
     }
 }
 
-impl Form {
+impl BodyFormat {
     /// The form of a body of this type.
     pub fn of(content_type: &str, body: &[u8]) -> Self {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
@@ -194,12 +201,12 @@ impl Form {
 }
 
 /// A word: not empty, not too long, no control character.
-pub(crate) fn check_word(what: &'static str, word: &str, most: usize) -> Result<(), Refused> {
-    if word.is_empty() {
+pub(crate) fn check_text(what: &'static str, text: &str, limit: usize) -> Result<(), Refused> {
+    if text.is_empty() {
         Err(Refused::Empty(what))
-    } else if word.len() > most {
-        Err(Refused::TooMuch { what, most: most as u64 })
-    } else if word.contains(is_control) {
+    } else if text.len() > limit {
+        Err(Refused::LimitExceeded { quantity: what, limit: limit as u64 })
+    } else if text.contains(is_control) {
         Err(Refused::Malformed(what))
     } else {
         Ok(())
@@ -207,14 +214,14 @@ pub(crate) fn check_word(what: &'static str, word: &str, most: usize) -> Result<
 }
 
 /// A name for a channel that was given none, of as many random bits as make guessing it hopeless.
-pub fn name_of(random: u128) -> String {
+pub fn random_name(random: u128) -> String {
     // No vowels and no digits that look like letters: no name is a word by accident.
-    const LETTERS: &[u8; 32] = b"0123456789bcdfghjkmnpqrstvwxyzBC";
-    (0..26).map(|at| char::from(LETTERS[(random >> (at * 5) & 31) as usize])).collect()
+    const ALPHABET: &[u8; 32] = b"0123456789bcdfghjkmnpqrstvwxyzBC";
+    (0..26).map(|at| char::from(ALPHABET[(random >> (at * 5) & 31) as usize])).collect()
 }
 
 /// A view in parts writes these itself.
-fn is_ours(name: &str) -> bool {
+fn is_reserved_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.starts_with("content-") || ["cursor", "event", "message-id"].contains(&&name[..])
 }
@@ -245,23 +252,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_has_the_form_that_its_type_and_its_bytes_allow() {
-        for (content_type, body, form) in [
-            ("application/json", &b"{\"a\": [1, 2]}"[..], Form::Json),
-            ("application/problem+JSON; charset=utf-8", b"null", Form::Json),
-            ("application/json", b"{\"a\"", Form::Text),
-            ("application/json", b"\xff", Form::Binary),
-            ("text/plain", b"a", Form::Text),
-            ("text/plain", b"\xff", Form::Binary),
-            ("application/octet-stream", b"a", Form::Binary),
-            ("image/svg+xml", b"<svg/>", Form::Text),
+    fn detects_body_format_from_type_and_bytes() {
+        for (content_type, body, format) in [
+            ("application/json", &b"{\"a\": [1, 2]}"[..], BodyFormat::Json),
+            ("application/problem+JSON; charset=utf-8", b"null", BodyFormat::Json),
+            ("application/json", b"{\"a\"", BodyFormat::Text),
+            ("application/json", b"\xff", BodyFormat::Binary),
+            ("text/plain", b"a", BodyFormat::Text),
+            ("text/plain", b"\xff", BodyFormat::Binary),
+            ("application/octet-stream", b"a", BodyFormat::Binary),
+            ("image/svg+xml", b"<svg/>", BodyFormat::Text),
         ] {
-            assert_eq!(Form::of(content_type, body), form, "{content_type}");
+            assert_eq!(BodyFormat::of(content_type, body), format, "{content_type}");
         }
     }
 
     #[test]
-    fn what_would_break_a_view_is_refused() {
+    fn rejects_content_that_would_break_a_view() {
         let check = |content: Content| content.check(&Limits::default()).err();
         let event = Content { event: Some("a;base64".into()), ..Content::default() };
         assert_eq!(check(event), Some(Refused::Malformed("the event's name")));
@@ -275,8 +282,8 @@ mod tests {
     }
 
     #[test]
-    fn names_of_near_numbers_differ() {
-        let names: BTreeSet<String> = (0..128).map(|bit| name_of(1 << bit)).collect();
+    fn generates_distinct_names_for_close_numbers() {
+        let names: BTreeSet<String> = (0..128).map(|bit| random_name(1 << bit)).collect();
         assert_eq!(names.len(), 128);
         assert!(names.iter().all(|name| name.len() == 26));
     }

@@ -11,11 +11,11 @@ use crate::settings::{Durability, Expiry, Settings};
 
 /// What a hub can be asked to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum Command {
     /// Makes a channel.
     Create {
         /// Its name, or random bits for a new one that nobody guesses.
-        name: Name,
+        name: ChannelName,
         /// Its settings.
         settings: Settings,
         /// What it begins with.
@@ -30,7 +30,7 @@ pub enum Order {
     /// Puts off a channel's expiry as if something had been published.
     Renew(Arc<str>),
     /// The same, and from now on the channel goes by itself when this says.
-    Prolong {
+    SetExpiry {
         /// Its name.
         channel: Arc<str>,
         /// What takes the place of what it was told when it was made.
@@ -65,7 +65,7 @@ pub struct Fork {
 
 /// How a new channel is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Name {
+pub enum ChannelName {
     /// So.
     Given(Arc<str>),
     /// By a name that is made of these bits.
@@ -78,7 +78,7 @@ pub enum Name {
     clippy::large_enum_variant,
     reason = "it is taken apart at once; a box would be an allocation for each publication"
 )]
-pub enum Ready {
+pub enum Preparation {
     /// It changes something: write it, then apply it.
     Record(Prepared),
     /// It changes nothing: it was done before.
@@ -128,38 +128,38 @@ pub enum Applied {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Published {
     /// Each message in its order; none if the producer has published them before.
-    pub messages: Vec<Taken>,
+    pub messages: Vec<Receipt>,
     /// The highest number that the producer's epoch has reached, if there is one.
-    pub producer: Option<Reached>,
+    pub producer: Option<ProducerProgress>,
     /// The last message of the publication's first channel.
     pub tail: Sequence,
 }
 
 /// How a message was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum Receipt {
     /// It got this place.
     New(Sequence),
     /// All its channels know its id; the one that was published first has this place.
-    Repeated(Sequence),
+    Duplicate(Sequence),
 }
 
 /// How far a producer came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reached {
+pub struct ProducerProgress {
     /// Its highest number in this epoch.
     pub sequence: u64,
     /// Whether the publication was a repetition, and nothing was changed by it.
-    pub is_repeated: bool,
+    pub is_duplicate: bool,
 }
 
 /// A record that this program cannot have written: the engine gave back other bytes, or another version's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Damaged;
+pub struct Corrupt;
 
 /// What there is to know of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Description {
+pub struct ChannelInfo {
     /// Its number, which no other channel of this hub ever has.
     pub number: u64,
     /// Its settings.
@@ -192,7 +192,7 @@ impl Prepared {
             Change::Create { publication, .. } | Change::Publish(publication) => {
                 publication.entries.iter().map(|entry| entry.content.body.len()).sum()
             }
-            Change::Renew(_) | Change::Prolong(..) | Change::Remove(_) | Change::Expire(_) => 0,
+            Change::Renew(_) | Change::SetExpiry(..) | Change::Remove(_) | Change::Expire(_) => 0,
         }
     }
 
@@ -202,7 +202,7 @@ impl Prepared {
     }
 }
 
-impl core::fmt::Display for Damaged {
+impl core::fmt::Display for Corrupt {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(
             "these bytes are no record of channels; was the journal written by a later version?",
@@ -210,4 +210,4 @@ impl core::fmt::Display for Damaged {
     }
 }
 
-impl core::error::Error for Damaged {}
+impl core::error::Error for Corrupt {}

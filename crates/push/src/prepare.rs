@@ -6,11 +6,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::channel::{Channel, footprint};
-use crate::cursor::{MOST_PLACES, Sequence};
+use crate::cursor::{MAX_MESSAGES_PER_RECORD, Sequence};
 use crate::hub::Hub;
 use crate::memory::{Reservation, SHARE, address};
-use crate::message::{DEFAULT_TYPE, Draft, Form, Publish, check_word, name_of};
-use crate::order::{Applied, Fork, Name, Order, Prepared, Published, Publisher, Ready, Taken};
+use crate::message::{BodyFormat, DEFAULT_TYPE, Draft, Publish, check_text, random_name};
+use crate::order::{
+    Applied, ChannelName, Command, Fork, Preparation, Prepared, Published, Publisher, Receipt,
+};
 use crate::record::{Change, Due, Entry, NEW, Number, Origin, Publication, Record};
 use crate::refused::{Quota, Refused};
 use crate::settings::Settings;
@@ -20,7 +22,7 @@ impl Hub {
     ///
     /// # Errors
     /// What can be told already; [`apply`](Self::apply) has the last word, since another order may come first.
-    pub fn prepare(&mut self, order: Order, now: u64) -> Result<Ready, Refused> {
+    pub fn prepare(&mut self, order: Command, now: u64) -> Result<Preparation, Refused> {
         self.prepare_by(order, None, now)
     }
 
@@ -30,24 +32,24 @@ impl Hub {
     /// What can be told already.
     pub fn prepare_by(
         &mut self,
-        order: Order,
+        order: Command,
         publisher: Option<&Publisher>,
         now: u64,
-    ) -> Result<Ready, Refused> {
+    ) -> Result<Preparation, Refused> {
         let mut reserved = None;
         let (change, durability) = match order {
-            Order::Create { name, settings, fork, first, is_closed } => {
+            Command::Create { name, settings, fork, first, is_closed } => {
                 let name = match name {
-                    Name::Given(name) => name,
-                    Name::Random(bits) => Arc::from(name_of(bits)),
+                    ChannelName::Given(name) => name,
+                    ChannelName::Random(bits) => Arc::from(random_name(bits)),
                 };
                 let start = (fork, first, is_closed);
-                return self.prepare_channel((name, publisher), settings, start, now);
+                return self.prepare_create((name, publisher), settings, start, now);
             }
-            Order::Publish(publish) => {
-                let publication = self.find_channels(publish, now)?;
-                if let Some(done) = self.was_done(&publication, now)? {
-                    return Ok(Ready::Done(Applied::Published(done)));
+            Command::Publish(publish) => {
+                let publication = self.resolve(publish, now)?;
+                if let Some(done) = self.find_completed(&publication, now)? {
+                    return Ok(Preparation::Done(Applied::Published(done)));
                 }
                 reserved = self.reserve(&publication, publisher, now)?;
                 let channels =
@@ -55,22 +57,22 @@ impl Hub {
                 let durability = channels.map(|channel| channel.settings.durability).max();
                 (Change::Publish(publication), durability.unwrap_or_default())
             }
-            Order::Renew(name) => {
+            Command::Renew(name) => {
                 let channel = self.find(&name, now)?;
                 (Change::Renew(channel.number), channel.settings.durability)
             }
-            Order::Prolong { channel, expiry } => {
+            Command::SetExpiry { channel, expiry } => {
                 let channel = self.find(&channel, now)?;
-                (Change::Prolong(channel.number, expiry), channel.settings.durability)
+                (Change::SetExpiry(channel.number, expiry), channel.settings.durability)
             }
-            Order::Remove(name) => {
+            Command::Remove(name) => {
                 let channel = self.find(&name, now)?;
                 (Change::Remove(channel.number), channel.settings.durability)
             }
         };
         let publisher = publisher.map(|publisher| publisher.name.clone());
         let record = Record { time: now, publisher, change };
-        Ok(Ready::Record(Prepared { record, durability, reserved }))
+        Ok(Preparation::Record(Prepared { record, durability, reserved }))
     }
 
     /// Reserves room for what is published in channels that are there.
@@ -84,7 +86,7 @@ impl Hub {
         let only = publication.only_channel().and_then(|number| self.channels.get(&number));
         wanted += only
             .zip(publication.producer.as_ref())
-            .map_or(0, |(channel, producer)| channel.producers.wanted(producer));
+            .map_or(0, |(channel, producer)| channel.producers.bytes_to_add(producer));
         if wanted == 0 {
             return Ok(None);
         }
@@ -92,27 +94,28 @@ impl Hub {
         channels.sort_unstable();
         channels.dedup();
         let channels = channels.iter().filter_map(|number| self.channels.get(number));
-        let most = self.limits.channel_bytes;
+        let limit = self.limits.channel_bytes;
         for channel in channels.clone().filter(|at| at.settings.retention.bytes == 0) {
             // Mostly all of it fits, whatever its channels are.
             let used = channel.queue.bytes();
-            if used + wanted <= most {
+            if used + wanted <= limit {
                 continue;
             }
-            let (count, wanted) = publication.coming_to(channel.number);
-            let surplus = channel.queue.surplus(channel.settings.retention, now, (count, wanted));
-            let freed: u64 = surplus.map(|message| message.weight() as u64).sum();
-            if used - freed + wanted > most {
-                let of = Quota::Channel(channel.name.clone());
-                return Err(Refused::Quota { of, used, most, wanted });
+            let (count, requested) = publication.size_in(channel.number);
+            let overflow =
+                channel.queue.overflow(channel.settings.retention, now, (count, requested));
+            let freed: u64 = overflow.map(|message| message.weight() as u64).sum();
+            if used - freed + requested > limit {
+                let quota = Quota::Channel(channel.name.clone());
+                return Err(Refused::QuotaExceeded { quota, used, limit, requested });
             }
         }
         let freed = || {
             let (mut dropped, mut freed) = (BTreeMap::<usize, u32>::new(), (0, 0));
             for channel in channels.clone() {
-                let retention = channel.settings.retention.within(most);
-                let coming = publication.coming_to(channel.number);
-                for message in channel.queue.surplus(retention, now, coming) {
+                let retention = channel.settings.retention.within(limit);
+                let incoming = publication.size_in(channel.number);
+                for message in channel.queue.overflow(retention, now, incoming) {
                     let count = dropped.entry(address(message)).or_default();
                     *count += 1;
                     if *count == self.memory.holders(message) {
@@ -131,16 +134,16 @@ impl Hub {
     }
 
     /// A channel's making, with where it begins, what is published first and whether it is closed then.
-    fn prepare_channel(
+    fn prepare_create(
         &mut self,
         (name, publisher): (Arc<str>, Option<&Publisher>),
         mut settings: Settings,
         (fork, first, is_closed): (Option<Fork>, Vec<Draft>, bool),
         now: u64,
-    ) -> Result<Ready, Refused> {
-        check_word("the channel's name", &name, self.limits.name)?;
+    ) -> Result<Preparation, Refused> {
+        check_text("the channel's name", &name, self.limits.name)?;
         if let Some(content_type) = &settings.content_type {
-            check_word("the channel's type", content_type, self.limits.word)?;
+            check_text("the channel's type", content_type, self.limits.attribute)?;
         }
         let source = match &fork {
             Some(fork) => Some(self.find(&fork.channel, now)?),
@@ -162,15 +165,17 @@ impl Hub {
                     }
                     (fork, _) => fork.is_none(),
                 };
-                if channel.is_gone || channel.settings != settings || !is_same {
+                if channel.is_removed || channel.settings != settings || !is_same {
                     return Err(Refused::Conflict(name));
                 }
-                return Ok(Ready::Done(Applied::Existed { expires: channel.expires() }));
+                return Ok(Preparation::Done(Applied::Existed { expires: channel.expires_at() }));
             }
-            Some(channel) => Some(Due { channel: channel.number, kept: channel.kept }),
+            Some(channel) => {
+                Some(Due { channel: channel.number, active_record: channel.active_record })
+            }
             None if self.channels.len() >= self.limits.channels => {
-                let most = self.limits.channels as u64;
-                return Err(Refused::TooMuch { what: "channels", most });
+                let limit = self.limits.channels as u64;
+                return Err(Refused::LimitExceeded { quantity: "channels", limit });
             }
             None => None,
         };
@@ -189,15 +194,15 @@ impl Hub {
         let first: u64 = publication.entries.iter().map(Entry::footprint).sum();
         let forked = source.map_or(0, |source| source.queue.bytes());
         let fork = source.zip(origin).map_or(0, |(source, origin)| {
-            let Origin { behind, until, bytes, .. } = origin;
-            let (shared, cut) = source.queue.fork_size(behind, until, bytes);
-            shared as u64 * SHARE + cut.map_or(0, |cut| cut.footprint_cut(bytes))
+            let Origin { after, until, bytes, .. } = origin;
+            let (shared, cut) = source.queue.fork_size(after, until, bytes);
+            shared as u64 * SHARE + cut.map_or(0, |cut| cut.footprint_truncated(bytes))
         });
-        let (_, weight) = publication.coming_to(NEW);
-        let most = self.limits.channel_bytes;
-        if settings.retention.bytes == 0 && forked + weight > most {
-            let of = Quota::Channel(name);
-            return Err(Refused::Quota { of, used: forked, most, wanted: weight });
+        let (_, weight) = publication.size_in(NEW);
+        let limit = self.limits.channel_bytes;
+        if settings.retention.bytes == 0 && forked + weight > limit {
+            let quota = Quota::Channel(name);
+            return Err(Refused::QuotaExceeded { quota, used: forked, limit, requested: weight });
         }
         let wanted = footprint(&name, &settings) + first + fork;
         let room = self.memory.room(wanted, self.limits.bytes, publisher, || (0, 0))?;
@@ -205,7 +210,7 @@ impl Hub {
         let change = Change::Create { name, settings, due, origin, publication };
         let publisher = publisher.map(|publisher| publisher.name.clone());
         let record = Record { time: now, publisher, change };
-        Ok(Ready::Record(Prepared { record, durability, reserved }))
+        Ok(Preparation::Record(Prepared { record, durability, reserved }))
     }
 
     /// Where a fork leaves its source: at a place that the source holds everything behind.
@@ -219,21 +224,24 @@ impl Hub {
         } else if until < earliest {
             return Err(Refused::TooOld { earliest });
         }
-        let next = source.queue.at(source.queue.after(until.sequence));
-        let most = next.map_or(0, |next| next.body.len() as u64);
-        if fork.bytes > most {
-            return Err(Refused::TooMuch { what: "bytes of the message at a fork", most });
+        let next = source.queue.get(source.queue.index_after(until.sequence));
+        let limit = next.map_or(0, |next| next.body.len() as u64);
+        if fork.bytes > limit {
+            return Err(Refused::LimitExceeded {
+                quantity: "bytes of the message at a fork",
+                limit,
+            });
         }
         Ok(Origin {
             source: source.number,
-            behind: source.queue.before_first().min(until.sequence),
+            after: source.queue.before_first().min(until.sequence),
             until: until.sequence,
             bytes: fork.bytes,
         })
     }
 
     /// Finds the channels of a publication and checks what does not depend on others.
-    fn find_channels(&self, publish: Publish, now: u64) -> Result<Publication, Refused> {
+    fn resolve(&self, publish: Publish, now: u64) -> Result<Publication, Refused> {
         let Publish { messages, close, producer, mark } = publish;
         if messages.is_empty() && close.is_empty() {
             return Err(Refused::Empty("a publication"));
@@ -243,18 +251,21 @@ impl Hub {
             ("the mark", mark.as_ref()),
         ] {
             if let Some(word) = word {
-                check_word(what, word, self.limits.word)?;
+                check_text(what, word, self.limits.attribute)?;
             }
         }
         let mut entries = Vec::with_capacity(messages.len());
         for draft in messages {
-            let most = self.limits.channels_of_message;
+            let limit = self.limits.channels_per_message;
             if draft.channels.is_empty() {
                 return Err(Refused::Empty("a message's list of channels"));
-            } else if draft.channels.len() > most {
-                return Err(Refused::TooMuch { what: "channels of a message", most: most as u64 });
+            } else if draft.channels.len() > limit {
+                return Err(Refused::LimitExceeded {
+                    quantity: "channels of a message",
+                    limit: limit as u64,
+                });
             }
-            let channels = self.numbers(&draft.channels, now)?;
+            let channels = self.resolve_names(&draft.channels, now)?;
             let content_type = match &channels[..] {
                 [only] => {
                     self.channels.get(only).and_then(|only| only.settings.content_type.as_ref())
@@ -271,11 +282,14 @@ impl Hub {
             entries.push(self.entry(draft, channels, content_type)?);
         }
         self.check_size(&entries)?;
-        let most = self.limits.channels_of_subscription;
-        if close.len() > most {
-            return Err(Refused::TooMuch { what: "channels to close", most: most as u64 });
+        let limit = self.limits.channels_per_subscription;
+        if close.len() > limit {
+            return Err(Refused::LimitExceeded {
+                quantity: "channels to close",
+                limit: limit as u64,
+            });
         }
-        let close = self.numbers(&close, now)?.into_vec();
+        let close = self.resolve_names(&close, now)?.into_vec();
         let publication = Publication { producer, mark, close, entries };
         if publication.producer.is_some() || publication.mark.is_some() {
             publication.only_channel().ok_or(Refused::OneChannel)?;
@@ -284,7 +298,7 @@ impl Hub {
     }
 
     /// Sorted, without repetitions.
-    fn numbers(&self, names: &[Arc<str>], now: u64) -> Result<Box<[Number]>, Refused> {
+    fn resolve_names(&self, names: &[Arc<str>], now: u64) -> Result<Box<[Number]>, Refused> {
         let mut numbers = Vec::with_capacity(names.len());
         for name in names {
             numbers.push(self.find(name, now)?.number);
@@ -301,29 +315,37 @@ impl Hub {
         content_type: Option<&Arc<str>>,
     ) -> Result<Entry, Refused> {
         draft.content.check(&self.limits)?;
-        let said = draft.content.content_type.as_ref().or(content_type);
-        let form = Form::of(said.map_or(DEFAULT_TYPE, |said| said), &draft.content.body);
-        Ok(Entry { channels, form, content: draft.content })
+        let effective_type = draft.content.content_type.as_ref().or(content_type);
+        let format =
+            BodyFormat::of(effective_type.map_or(DEFAULT_TYPE, |text| text), &draft.content.body);
+        Ok(Entry { channels, format, content: draft.content })
     }
 
     fn check_size(&self, entries: &[Entry]) -> Result<(), Refused> {
-        let most = self.limits.messages.min(MOST_PLACES);
-        if entries.len() > most {
-            return Err(Refused::TooMuch { what: "messages of a publication", most: most as u64 });
+        let limit = self.limits.messages.min(MAX_MESSAGES_PER_RECORD);
+        if entries.len() > limit {
+            return Err(Refused::LimitExceeded {
+                quantity: "messages of a publication",
+                limit: limit as u64,
+            });
         }
         let bytes: usize = entries.iter().map(|entry| entry.content.body.len()).sum();
         if bytes > self.limits.publication {
-            let most = self.limits.publication as u64;
-            return Err(Refused::TooMuch { what: "bytes of a publication", most });
+            let limit = self.limits.publication as u64;
+            return Err(Refused::LimitExceeded { quantity: "bytes of a publication", limit });
         }
         Ok(())
     }
 
     /// Whether nothing is left to do, or never can be. A gap is not told yet: what fills it may be on its way.
-    fn was_done(&self, publication: &Publication, now: u64) -> Result<Option<Published>, Refused> {
+    fn find_completed(
+        &self,
+        publication: &Publication,
+        now: u64,
+    ) -> Result<Option<Published>, Refused> {
         match self.admit(publication) {
             Ok(Some(done)) => return Ok(Some(done)),
-            Ok(None) | Err(Refused::Gap { .. } | Refused::EpochStart) => {}
+            Ok(None) | Err(Refused::SequenceGap { .. } | Refused::EpochStart) => {}
             Err(refused) => return Err(refused),
         }
         if !publication.close.is_empty()
@@ -335,7 +357,7 @@ impl Hub {
         let mut messages = Vec::new();
         for entry in &publication.entries {
             let Some(sequence) = self.known_to_all(entry, now) else { return Ok(None) };
-            messages.push(Taken::Repeated(sequence));
+            messages.push(Receipt::Duplicate(sequence));
         }
         let tail = self.tail_of(publication);
         Ok(Some(Published { messages, producer: None, tail }))

@@ -13,9 +13,9 @@ use core::ops::Bound;
 pub struct Presence {
     leases: BTreeMap<(u64, Arc<str>), Lease>,
     /// The leases by the time at which to look at them.
-    looks: BTreeSet<(u64, u64, Arc<str>)>,
+    checks: BTreeSet<(u64, u64, Arc<str>)>,
     counts: BTreeMap<u64, usize>,
-    most: usize,
+    max_leases: usize,
 }
 
 /// How long a session is present.
@@ -26,12 +26,12 @@ struct Lease {
     holders: u32,
     /// When to look at it: not later, and not moved by a renewal, so that a poll costs one search. `None`: not while it
     /// is held.
-    look: Option<u64>,
+    check_at: Option<u64>,
 }
 
 /// A change of who is present.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct PresenceChange {
     /// The channel's number.
     pub channel: u64,
     /// Who it is.
@@ -42,13 +42,13 @@ pub struct Change {
 
 /// So many are present that no other can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crowded;
+pub struct PresenceFull;
 
 impl Presence {
     /// Nobody; at most so many leases.
-    pub fn new(most: usize) -> Self {
-        let (leases, looks, counts) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
-        Self { leases, looks, counts, most }
+    pub fn new(max_leases: usize) -> Self {
+        let (leases, checks, counts) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        Self { leases, checks, counts, max_leases }
     }
 
     /// Notes that a session is here until a time, in milliseconds since 1970; a lease is never shortened. `Some`: it
@@ -61,14 +61,15 @@ impl Presence {
         channel: u64,
         session: &Arc<str>,
         until: u64,
-    ) -> Result<Option<Change>, Crowded> {
+    ) -> Result<Option<PresenceChange>, PresenceFull> {
         if let Some(lease) = self.leases.get_mut(&(channel, session.clone())) {
             lease.until = until.max(lease.until);
             return Ok(None);
         }
-        let come = self.come(channel, session, Lease { until, holders: 0, look: Some(until) })?;
-        self.looks.insert((until, channel, session.clone()));
-        Ok(Some(come))
+        let change =
+            self.add(channel, session, Lease { until, holders: 0, check_at: Some(until) })?;
+        self.checks.insert((until, channel, session.clone()));
+        Ok(Some(change))
     }
 
     /// Notes that a session is here until it is [released](Self::release), as often as it is held. `Some`: it has just
@@ -76,13 +77,17 @@ impl Presence {
     ///
     /// # Errors
     /// There are as many as may be.
-    pub fn hold(&mut self, channel: u64, session: &Arc<str>) -> Result<Option<Change>, Crowded> {
+    pub fn hold(
+        &mut self,
+        channel: u64,
+        session: &Arc<str>,
+    ) -> Result<Option<PresenceChange>, PresenceFull> {
         if let Some(lease) = self.leases.get_mut(&(channel, session.clone())) {
             lease.holders += 1;
             return Ok(None);
         }
-        let lease = Lease { until: 0, holders: 1, look: None };
-        self.come(channel, session, lease).map(Some)
+        let lease = Lease { until: 0, holders: 1, check_at: None };
+        self.add(channel, session, lease).map(Some)
     }
 
     /// Ends one hold of a session, which is here until a time yet.
@@ -90,37 +95,37 @@ impl Presence {
         let Some(lease) = self.leases.get_mut(&(channel, session.clone())) else { return };
         lease.holders = lease.holders.saturating_sub(1);
         lease.until = until.max(lease.until);
-        if lease.holders == 0 && lease.look.is_none() {
-            lease.look = Some(lease.until);
-            self.looks.insert((lease.until, channel, session.clone()));
+        if lease.holders == 0 && lease.check_at.is_none() {
+            lease.check_at = Some(lease.until);
+            self.checks.insert((lease.until, channel, session.clone()));
         }
     }
 
     /// Notes that a session goes by its own will. `None`: it was not here.
-    pub fn leave(&mut self, channel: u64, session: &Arc<str>) -> Option<Change> {
+    pub fn leave(&mut self, channel: u64, session: &Arc<str>) -> Option<PresenceChange> {
         let lease = self.leases.remove(&(channel, session.clone()))?;
-        if let Some(look) = lease.look {
-            self.looks.remove(&(look, channel, session.clone()));
+        if let Some(check_at) = lease.check_at {
+            self.checks.remove(&(check_at, channel, session.clone()));
         }
-        Some(self.gone(channel, session.clone()))
+        Some(self.removed(channel, session.clone()))
     }
 
     /// A session whose lease has run out, until there is none: O(log n) for each.
-    pub fn expire(&mut self, now: u64) -> Option<Change> {
-        while let Some((look, _, _)) = self.looks.first()
-            && *look <= now
-            && let Some((_, channel, session)) = self.looks.pop_first()
+    pub fn expire(&mut self, now: u64) -> Option<PresenceChange> {
+        while let Some((check_at, _, _)) = self.checks.first()
+            && *check_at <= now
+            && let Some((_, channel, session)) = self.checks.pop_first()
         {
             let key = (channel, session);
             match self.leases.get_mut(&key) {
-                Some(lease) if lease.holders > 0 => lease.look = None,
+                Some(lease) if lease.holders > 0 => lease.check_at = None,
                 Some(lease) if lease.until > now => {
-                    lease.look = Some(lease.until);
-                    self.looks.insert((lease.until, channel, key.1));
+                    lease.check_at = Some(lease.until);
+                    self.checks.insert((lease.until, channel, key.1));
                 }
                 _ => {
                     self.leases.remove(&key);
-                    return Some(self.gone(channel, key.1));
+                    return Some(self.removed(channel, key.1));
                 }
             }
         }
@@ -129,7 +134,7 @@ impl Presence {
 
     /// When [`expire`](Self::expire) has something to do, at the earliest.
     pub fn next_due(&self) -> Option<u64> {
-        self.looks.first().map(|(look, _, _)| *look)
+        self.checks.first().map(|(check_at, _, _)| *check_at)
     }
 
     /// Whether a session is present in a channel.
@@ -143,43 +148,44 @@ impl Presence {
     }
 
     /// Who is present in a channel, behind a name, in the order of names.
-    pub fn sessions<'p>(
-        &'p self,
-        channel: u64,
-        behind: &str,
-    ) -> impl Iterator<Item = &'p Arc<str>> {
-        let from = Bound::Excluded((channel, Arc::from(behind)));
-        let here = self.leases.range((from, Bound::Unbounded));
-        here.map(|(key, _)| key).take_while(move |key| key.0 == channel).map(|key| &key.1)
+    pub fn sessions<'p>(&'p self, channel: u64, after: &str) -> impl Iterator<Item = &'p Arc<str>> {
+        let from = Bound::Excluded((channel, Arc::from(after)));
+        let present = self.leases.range((from, Bound::Unbounded));
+        present.map(|(key, _)| key).take_while(move |key| key.0 == channel).map(|key| &key.1)
     }
 
-    fn come(&mut self, channel: u64, session: &Arc<str>, lease: Lease) -> Result<Change, Crowded> {
-        if self.leases.len() >= self.most {
-            return Err(Crowded);
+    fn add(
+        &mut self,
+        channel: u64,
+        session: &Arc<str>,
+        lease: Lease,
+    ) -> Result<PresenceChange, PresenceFull> {
+        if self.leases.len() >= self.max_leases {
+            return Err(PresenceFull);
         }
         self.leases.insert((channel, session.clone()), lease);
         *self.counts.entry(channel).or_default() += 1;
-        Ok(Change { channel, session: session.clone(), is_present: true })
+        Ok(PresenceChange { channel, session: session.clone(), is_present: true })
     }
 
-    fn gone(&mut self, channel: u64, session: Arc<str>) -> Change {
+    fn removed(&mut self, channel: u64, session: Arc<str>) -> PresenceChange {
         if let Some(count) = self.counts.get_mut(&channel) {
             *count -= 1;
             if *count == 0 {
                 self.counts.remove(&channel);
             }
         }
-        Change { channel, session, is_present: false }
+        PresenceChange { channel, session, is_present: false }
     }
 }
 
-impl core::fmt::Display for Crowded {
+impl core::fmt::Display for PresenceFull {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str("as many are present as can be counted; those who come now are not listed")
     }
 }
 
-impl core::error::Error for Crowded {}
+impl core::error::Error for PresenceFull {}
 
 #[cfg(test)]
 mod tests {
@@ -191,10 +197,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_that_polls_again_and_again_joins_once_and_leaves_once() {
+    fn reports_one_join_and_one_leave_for_a_polling_session() {
         let mut presence = Presence::new(10);
         let session: Arc<str> = "s".into();
-        let change = |is_present| Some(Change { channel: 1, session: "s".into(), is_present });
+        let change =
+            |is_present| Some(PresenceChange { channel: 1, session: "s".into(), is_present });
         assert_eq!(presence.renew(1, &session, 100), Ok(change(true)));
         assert_eq!(presence.next_due(), Some(100), "whoever sets an alarm needs the time");
         for now in (50..1000).step_by(50) {
@@ -209,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_and_comes_back_has_a_lease_of_its_own() {
+    fn starts_new_lease_when_session_returns() {
         let mut presence = Presence::new(10);
         let session: Arc<str> = "s".into();
         assert!(presence.renew(1, &session, 100).unwrap().is_some());
@@ -221,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_held_twice_is_here_until_both_have_let_go_and_a_while_longer() {
+    fn keeps_session_present_until_last_hold_and_lease_end() {
         let mut presence = Presence::new(10);
         let session: Arc<str> = "s".into();
         assert!(presence.hold(1, &session).unwrap().is_some());
@@ -238,12 +245,12 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_is_told_and_listed_by_names() {
+    fn rejects_leases_over_limit_and_lists_sessions_by_name() {
         let mut presence = Presence::new(3);
         for name in ["c", "a", "b"] {
             assert!(presence.renew(1, &name.into(), 100).unwrap().is_some());
         }
-        assert_eq!(presence.renew(1, &"d".into(), 100), Err(Crowded));
+        assert_eq!(presence.renew(1, &"d".into(), 100), Err(PresenceFull));
         let names: Vec<&str> = presence.sessions(1, "a").map(|name| &name[..]).collect();
         assert_eq!(names, ["b", "c"]);
         let is_present = |channel, name: &str| presence.is_present(channel, &name.into());
@@ -252,7 +259,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn joins_and_leaves_alternate_and_end_with_the_leases(
+        fn matches_model_of_joins_and_leaves(
             steps in prop::collection::vec((0_u64..2, 0_u8..3, 0_u8..6, 1_u64..100), 1..100),
         ) {
             let mut presence = Presence::new(100);
@@ -272,12 +279,12 @@ mod tests {
                         prop_assert!(present.values().all(|(until, held)| *until > now || *held > 0));
                     }
                     1 => {
-                        let told = presence.leave(channel, &session).is_some();
-                        prop_assert_eq!(told, present.remove(&key).is_some());
+                        let is_changed = presence.leave(channel, &session).is_some();
+                        prop_assert_eq!(is_changed, present.remove(&key).is_some());
                     }
                     2 => {
-                        let told = presence.hold(channel, &session).unwrap().is_some();
-                        prop_assert_eq!(told, !present.contains_key(&key));
+                        let is_changed = presence.hold(channel, &session).unwrap().is_some();
+                        prop_assert_eq!(is_changed, !present.contains_key(&key));
                         present.entry(key).or_default().1 += 1;
                     }
                     3 => {
@@ -288,8 +295,8 @@ mod tests {
                     }
                     _ => {
                         let until = now + time;
-                        let told = presence.renew(channel, &session, until).unwrap().is_some();
-                        prop_assert_eq!(told, !present.contains_key(&key));
+                        let is_changed = presence.renew(channel, &session, until).unwrap().is_some();
+                        prop_assert_eq!(is_changed, !present.contains_key(&key));
                         let lease = &mut present.entry(key).or_default().0;
                         *lease = until.max(*lease);
                     }

@@ -20,22 +20,22 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// An empty one, from which everything up to a place is gone, that was published up to a time.
-    pub(crate) fn behind(dropped: Sequence, dropped_time: u64) -> Self {
+    pub(crate) fn starting_after(dropped: Sequence, dropped_time: u64) -> Self {
         Self { dropped, dropped_time, ..Self::default() }
     }
 
     /// What a fork begins with: everything from one place to another, and so many bytes of the body that follows. Says
     /// whether it has those.
-    pub(crate) fn fork(&self, behind: Sequence, until: Sequence, bytes: u64) -> (Self, bool) {
-        let mut fork = Self::behind(self.dropped, self.dropped_time);
-        let (begin, end) = (self.after(behind), self.after(until));
-        if let Some(last) = begin.checked_sub(1).and_then(|last| self.at(last)) {
-            fork.miss(last.sequence, last.time);
+    pub(crate) fn fork(&self, after: Sequence, until: Sequence, bytes: u64) -> (Self, bool) {
+        let mut fork = Self::starting_after(self.dropped, self.dropped_time);
+        let (begin, end) = (self.index_after(after), self.index_after(until));
+        if let Some(last) = begin.checked_sub(1).and_then(|last| self.get(last)) {
+            fork.mark_dropped(last.sequence, last.time);
         }
         self.messages.range(begin.min(end)..end).for_each(|message| fork.push(message.clone()));
         let cut = self.messages.get(end).filter(|_| bytes > 0);
         if let Some(next) = cut {
-            fork.push(Arc::new(next.cut(bytes as usize)));
+            fork.push(Arc::new(next.truncated(bytes as usize)));
         }
         (fork, cut.is_some())
     }
@@ -43,17 +43,17 @@ impl Queue {
     /// How many messages a fork shares with this queue, and the one that it holds the begin of.
     pub(crate) fn fork_size(
         &self,
-        behind: Sequence,
+        after: Sequence,
         until: Sequence,
         bytes: u64,
     ) -> (usize, Option<&Message>) {
-        let end = self.after(until);
-        let cut = self.at(end).filter(|_| bytes > 0);
-        (end.saturating_sub(self.after(behind)), cut.map(|message| &**message))
+        let end = self.index_after(until);
+        let cut = self.get(end).filter(|_| bytes > 0);
+        (end.saturating_sub(self.index_after(after)), cut.map(|message| &**message))
     }
 
     /// Tells that everything up to a place is gone, even if it never was here.
-    pub(crate) fn miss(&mut self, until: Sequence, time: u64) {
+    pub(crate) fn mark_dropped(&mut self, until: Sequence, time: u64) {
         if until > self.dropped {
             (self.dropped, self.dropped_time) = (until, time);
         }
@@ -81,12 +81,12 @@ impl Queue {
             dropped(oldest);
             let (sequence, time) = (oldest.sequence, oldest.time);
             self.messages.pop_front();
-            self.miss(sequence, time);
+            self.mark_dropped(sequence, time);
         }
     }
 
     /// What the retention would drop if so many messages, of so many bytes, came at this time.
-    pub(crate) fn surplus(
+    pub(crate) fn overflow(
         &self,
         retention: Retention,
         now: u64,
@@ -94,30 +94,30 @@ impl Queue {
     ) -> impl Iterator<Item = &Arc<Message>> {
         let mut held = (self.messages.len() as u64 + count, self.bytes + bytes);
         self.messages.iter().take_while(move |oldest| {
-            let goes = !retention.keeps(oldest, held, now);
+            let is_dropped = !retention.keeps(oldest, held, now);
             held = (held.0 - 1, held.1 - oldest.weight() as u64);
-            goes
+            is_dropped
         })
     }
 
     /// The index of the first message behind a place.
-    pub(crate) fn after(&self, sequence: Sequence) -> usize {
+    pub(crate) fn index_after(&self, sequence: Sequence) -> usize {
         self.partition(|message| message.sequence <= sequence)
     }
 
     /// The index of the first message that is not before a time.
-    pub(crate) fn since(&self, time: u64) -> usize {
+    pub(crate) fn index_since(&self, time: u64) -> usize {
         self.partition(|message| message.time < time)
     }
 
     /// The last message before a time, as far as that is known: a place that it is not behind.
-    pub(crate) fn before(&self, time: u64) -> Sequence {
-        let last = self.since(time).checked_sub(1).and_then(|last| self.at(last));
+    pub(crate) fn last_before(&self, time: u64) -> Sequence {
+        let last = self.index_since(time).checked_sub(1).and_then(|last| self.get(last));
         let dropped = if self.dropped_time < time { self.dropped } else { Sequence::START };
         last.map_or(dropped, |last| last.sequence)
     }
 
-    pub(crate) fn at(&self, index: usize) -> Option<&Arc<Message>> {
+    pub(crate) fn get(&self, index: usize) -> Option<&Arc<Message>> {
         self.messages.get(index)
     }
 
@@ -127,7 +127,7 @@ impl Queue {
         first.map_or(self.dropped, Sequence::from_number)
     }
 
-    pub(crate) fn at_end(&self) -> Option<&Arc<Message>> {
+    pub(crate) fn last_message(&self) -> Option<&Arc<Message>> {
         self.messages.back()
     }
 
@@ -157,7 +157,7 @@ impl Queue {
     }
 
     /// The last message that it ever took, here or under the same name before.
-    pub(crate) fn last(&self) -> Sequence {
+    pub(crate) fn last_sequence(&self) -> Sequence {
         let last = self.messages.back().map_or(Sequence::START, |message| message.sequence);
         last.max(self.dropped)
     }

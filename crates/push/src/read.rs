@@ -22,7 +22,7 @@ pub struct Subscription<'s> {
     /// Where to end.
     pub end: Until,
     /// What to do about messages that are gone.
-    pub holes: Holes,
+    pub gaps: GapPolicy,
     /// So many messages at once; at least one is given if there is one.
     pub limit: usize,
     /// So many bytes of messages at once.
@@ -55,22 +55,22 @@ pub enum Until {
 
 /// What to do if messages behind the start's cursor are gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Holes {
+pub enum GapPolicy {
     /// Refuse, with the earliest cursor that is good.
     #[default]
-    Refuse,
+    Reject,
     /// Go on, and tell the cursor up to which something may be missing. A cursor of another epoch is refused all the
     /// same: begin with the earliest.
-    Tell,
+    Allow,
 }
 
 /// What a reader gets.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct MessageBatch {
     /// The messages, in order.
     pub messages: Vec<Arc<Message>>,
     /// Up to here something may be missing: the start was behind a hole, or the page ends before the place from which
-    /// on all channels are whole. Who goes on from there must take [`Holes::Tell`].
+    /// on all channels are whole. Who goes on from there must take [`GapPolicy::Allow`].
     pub lost: Option<Cursor>,
     /// Where to go on: behind the last message, and behind all that is known to be none of the subscription's.
     pub next: Cursor,
@@ -88,13 +88,13 @@ pub enum Rest {
     /// Nothing ever: all channels are closed.
     Closed,
     /// Nothing yet; this is how to wait for it.
-    Wait(Parking),
+    Wait(WaitPoint),
 }
 
 /// The proof that a reader has seen everything up to a place: with it, and only with it, one can wait without missing
 /// anything. See [`Waiters::park`](crate::Waiters::park).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parking {
+pub struct WaitPoint {
     pub(crate) channels: Followed,
     /// Everything up to here was looked at.
     pub(crate) cursor: Cursor,
@@ -118,7 +118,7 @@ impl Followed {
     }
 }
 
-impl Parking {
+impl WaitPoint {
     /// The cursor that is good if nothing happens.
     pub fn cursor(&self) -> Cursor {
         self.cursor
@@ -135,7 +135,7 @@ impl Hub {
     ///
     /// # Errors
     /// A channel that is not there, a cursor that is too old or not of this hub.
-    pub fn read(&self, subscription: &Subscription<'_>, now: u64) -> Result<Page, Refused> {
+    pub fn read(&self, subscription: &Subscription<'_>, now: u64) -> Result<MessageBatch, Refused> {
         let channels = self.subscribed(subscription, now)?;
         let earliest = channels.iter().map(|channel| channel.queue.dropped()).max();
         let earliest = self.cursor(earliest.unwrap_or_default());
@@ -149,12 +149,12 @@ impl Hub {
         };
         if let Start::After(cursor) = subscription.start {
             match self.check_start(cursor, earliest) {
-                Err(Refused::TooOld { .. }) if subscription.holes == Holes::Tell => {}
+                Err(Refused::TooOld { .. }) if subscription.gaps == GapPolicy::Allow => {}
                 checked => checked?,
             }
         }
         let next = self.cursor(from);
-        let mut page = Page { messages: Vec::new(), lost: None, next, rest: Rest::More };
+        let mut page = MessageBatch { messages: Vec::new(), lost: None, next, rest: Rest::More };
         let is_more = page.take(Merge::new(&channels, start, since), subscription);
         if let Some(last) = page.messages.last() {
             page.next.sequence = last.sequence;
@@ -164,7 +164,7 @@ impl Hub {
             let seen = match (&page.rest, subscription.end) {
                 // Who goes on from here gets what was not before the end.
                 (Rest::Ended, Until::Time(end)) => {
-                    channels.iter().map(|channel| channel.queue.before(end)).max()
+                    channels.iter().map(|channel| channel.queue.last_before(end)).max()
                 }
                 (Rest::Ended, Until::Cursor(end)) => Some(end.sequence),
                 // Whatever ends later has seen all that is there.
@@ -187,11 +187,14 @@ impl Hub {
         subscription: &Subscription<'_>,
         now: u64,
     ) -> Result<Vec<&Channel>, Refused> {
-        let most = self.limits.channels_of_subscription;
+        let limit = self.limits.channels_per_subscription;
         if subscription.channels.is_empty() {
             return Err(Refused::Empty("the list of channels"));
-        } else if subscription.channels.len() > most {
-            return Err(Refused::TooMuch { what: "channels of a subscription", most: most as u64 });
+        } else if subscription.channels.len() > limit {
+            return Err(Refused::LimitExceeded {
+                quantity: "channels of a subscription",
+                limit: limit as u64,
+            });
         }
         let mut channels = Vec::with_capacity(subscription.channels.len());
         for name in subscription.channels {
@@ -243,11 +246,11 @@ impl Hub {
                 Followed::Many(numbers.collect())
             }
         };
-        Rest::Wait(Parking { channels, cursor: self.watermark(), ends })
+        Rest::Wait(WaitPoint { channels, cursor: self.watermark(), ends })
     }
 }
 
-impl Page {
+impl MessageBatch {
     /// Takes messages up to the subscription's limits; answers whether there are more.
     fn take<'h>(
         &mut self,
@@ -284,9 +287,12 @@ impl<'h, 'c> Merge<'h, 'c> {
     fn new(channels: &'c [&'h Channel], start: Sequence, since: u64) -> Self {
         let mut next = Vec::with_capacity(channels.len());
         for (which, channel) in channels.iter().enumerate() {
-            let index =
-                if since > 0 { channel.queue.since(since) } else { channel.queue.after(start) };
-            if let Some(message) = channel.queue.at(index) {
+            let index = if since > 0 {
+                channel.queue.index_since(since)
+            } else {
+                channel.queue.index_after(start)
+            };
+            if let Some(message) = channel.queue.get(index) {
                 next.push(Reverse((message.sequence, which, index)));
             }
         }
@@ -304,7 +310,7 @@ impl<'h> Iterator for Merge<'h, '_> {
             let mut top = self.next.peek_mut()?;
             let Reverse((sequence, which, index)) = *top;
             let queue = &self.channels[which].queue;
-            match queue.at(index + 1) {
+            match queue.get(index + 1) {
                 Some(following) => *top = Reverse((following.sequence, which, index + 1)),
                 None => {
                     alloc::collections::binary_heap::PeekMut::pop(top);
@@ -312,7 +318,7 @@ impl<'h> Iterator for Merge<'h, '_> {
             }
             if sequence > self.last {
                 self.last = sequence;
-                return queue.at(index);
+                return queue.get(index);
             }
         }
     }

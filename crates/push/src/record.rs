@@ -7,11 +7,11 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::bytes::{Bytes, put_bytes, put_number, put_optional};
-use crate::cursor::{MOST_PLACES, Sequence};
+use crate::codec::{Decoder, put_bytes, put_number, put_optional};
+use crate::cursor::{MAX_MESSAGES_PER_RECORD, Sequence};
+use crate::dedup::entry_bytes;
 use crate::memory::SHARE;
-use crate::message::{Content, Form, Headers, Producer};
-use crate::repeats::cost;
+use crate::message::{BodyFormat, Content, Headers, Producer};
 use crate::settings::{Expiry, Settings};
 
 /// The number of a channel: that of the record that made it. [`NEW`] stands for the channel that this record makes.
@@ -44,7 +44,7 @@ pub(crate) enum Change {
     },
     Publish(Publication),
     Renew(Number),
-    Prolong(Number, Expiry),
+    SetExpiry(Number, Expiry),
     Remove(Number),
     Expire(Vec<Due>),
 }
@@ -54,7 +54,7 @@ pub(crate) enum Change {
 pub(crate) struct Due {
     pub(crate) channel: Number,
     /// The record that last kept it alive.
-    pub(crate) kept: u64,
+    pub(crate) active_record: u64,
 }
 
 /// Where a fork has left another channel.
@@ -62,7 +62,7 @@ pub(crate) struct Due {
 pub(crate) struct Origin {
     pub(crate) source: Number,
     /// What had grown too old there is not in the fork either: no record tells when that was.
-    pub(crate) behind: Sequence,
+    pub(crate) after: Sequence,
     pub(crate) until: Sequence,
     /// Bytes of the body that follows.
     pub(crate) bytes: u64,
@@ -80,7 +80,7 @@ pub(crate) struct Publication {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) channels: Box<[Number]>,
-    pub(crate) form: Form,
+    pub(crate) format: BodyFormat,
     pub(crate) content: Content,
 }
 
@@ -90,13 +90,13 @@ const PUBLISH: u8 = 17;
 const RENEW: u8 = 18;
 const REMOVE: u8 = 19;
 const EXPIRE: u8 = 20;
-const PROLONG: u8 = 21;
+const SET_EXPIRY: u8 = 21;
 /// The first two with the name of a publisher.
 const CREATE_BY: u8 = 22;
 const PUBLISH_BY: u8 = 23;
 
 /// Whether a record that begins with this byte is about channels.
-pub const fn is_of_channels(first: u8) -> bool {
+pub const fn is_channel_record(first: u8) -> bool {
     first >= CREATE && first <= PUBLISH_BY
 }
 
@@ -111,7 +111,7 @@ impl Record {
             Change::Renew(_) => RENEW,
             Change::Remove(_) => REMOVE,
             Change::Expire(_) => EXPIRE,
-            Change::Prolong(..) => PROLONG,
+            Change::SetExpiry(..) => SET_EXPIRY,
         });
         put_number(to, self.time);
         if let Some(publisher) = publisher {
@@ -130,7 +130,7 @@ impl Record {
             }
             Change::Publish(publication) => publication.write(to),
             Change::Renew(channel) | Change::Remove(channel) => put_number(to, *channel),
-            Change::Prolong(channel, expiry) => {
+            Change::SetExpiry(channel, expiry) => {
                 put_number(to, *channel);
                 expiry.write(to);
             }
@@ -145,7 +145,7 @@ impl Record {
 
     /// `None`: these bytes are no record.
     pub(crate) fn read(record: &[u8]) -> Option<Self> {
-        let mut rest = Bytes(record);
+        let mut rest = Decoder(record);
         let kind = rest.byte()?;
         let time = rest.number()?;
         let publisher = match kind {
@@ -165,8 +165,8 @@ impl Record {
             PUBLISH | PUBLISH_BY => Change::Publish(Publication::read(&mut rest)?),
             RENEW => Change::Renew(rest.number()?),
             REMOVE => Change::Remove(rest.number()?),
-            PROLONG => Change::Prolong(rest.number()?, Expiry::read(&mut rest)?),
-            EXPIRE => Change::Expire(rest.many(Due::read)?),
+            SET_EXPIRY => Change::SetExpiry(rest.number()?, Expiry::read(&mut rest)?),
+            EXPIRE => Change::Expire(rest.list(Due::read)?),
             _ => return None,
         };
         rest.is_empty().then_some(Self { time, publisher, change })
@@ -183,11 +183,11 @@ impl Change {
 impl Due {
     fn write(self, to: &mut Vec<u8>) {
         put_number(to, self.channel);
-        put_number(to, self.kept);
+        put_number(to, self.active_record);
     }
 
-    fn read(from: &mut Bytes<'_>) -> Option<Self> {
-        Some(Self { channel: from.number()?, kept: from.number()? })
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self { channel: from.number()?, active_record: from.number()? })
     }
 }
 
@@ -196,7 +196,7 @@ impl Origin {
         to.push(u8::from(origin.is_some()));
         if let Some(origin) = origin {
             put_number(to, origin.source);
-            put_number(to, origin.behind.number());
+            put_number(to, origin.after.number());
             put_number(to, origin.until.number());
             put_number(to, origin.bytes);
         }
@@ -206,14 +206,14 @@ impl Origin {
         clippy::option_option,
         reason = "the outer one is a failure to read, the inner one the value"
     )]
-    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Option<Self>> {
+    pub(crate) fn read(from: &mut Decoder<'_>) -> Option<Option<Self>> {
         if !from.flag()? {
             return Some(None);
         }
         let source = from.number()?;
-        let behind = Sequence::from_number(from.number()?);
+        let after = Sequence::from_number(from.number()?);
         let until = Sequence::from_number(from.number()?);
-        Some(Some(Self { source, behind, until, bytes: from.number()? }))
+        Some(Some(Self { source, after, until, bytes: from.number()? }))
     }
 }
 
@@ -230,12 +230,12 @@ impl Publication {
         put_number(to, self.entries.len() as u64);
         for entry in &self.entries {
             put_numbers(to, &entry.channels);
-            entry.form.write(to);
+            entry.format.write(to);
             entry.content.write(to);
         }
     }
 
-    fn read(from: &mut Bytes<'_>) -> Option<Self> {
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
         let producer = if from.flag()? {
             let id = Arc::from(from.text()?);
             Some(Producer { id, epoch: from.number()?, sequence: from.number()? })
@@ -244,11 +244,16 @@ impl Publication {
         };
         let mark = from.optional()?;
         let close = read_numbers(from)?;
-        let entries = from.many(|from| {
+        let entries = from.list(|from| {
             let channels = read_numbers(from).filter(|channels| !channels.is_empty())?.into();
-            Some(Entry { channels, form: Form::read(from)?, content: Content::read(from)? })
+            Some(Entry { channels, format: BodyFormat::read(from)?, content: Content::read(from)? })
         })?;
-        (entries.len() <= MOST_PLACES).then_some(Self { producer, mark, close, entries })
+        (entries.len() <= MAX_MESSAGES_PER_RECORD).then_some(Self {
+            producer,
+            mark,
+            close,
+            entries,
+        })
     }
 }
 
@@ -257,7 +262,7 @@ impl Entry {
     pub(crate) fn footprint(&self) -> u64 {
         let channels = self.channels.len() as u64;
         let names = channels * size_of::<Arc<str>>() as u64;
-        let ids = channels * self.content.id.as_deref().map_or(0, cost);
+        let ids = channels * self.content.id.as_deref().map_or(0, entry_bytes);
         self.content.weight() as u64 + names + channels.saturating_sub(1) * SHARE + ids
     }
 }
@@ -275,7 +280,7 @@ impl Publication {
     }
 
     /// How many messages come to a channel, and what they count for there.
-    pub(crate) fn coming_to(&self, channel: Number) -> (u64, u64) {
+    pub(crate) fn size_in(&self, channel: Number) -> (u64, u64) {
         let entries = self.entries.iter();
         let own = entries.filter(|entry| entry.channels.binary_search(&channel).is_ok());
         own.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.content.weight() as u64))
@@ -298,7 +303,7 @@ impl Content {
         put_bytes(to, &self.body);
     }
 
-    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Self> {
+    pub(crate) fn read(from: &mut Decoder<'_>) -> Option<Self> {
         Some(Self {
             content_type: from.optional()?,
             event: from.optional()?,
@@ -309,7 +314,7 @@ impl Content {
     }
 }
 
-impl Form {
+impl BodyFormat {
     pub(crate) fn write(self, to: &mut Vec<u8>) {
         to.push(match self {
             Self::Binary => 0,
@@ -318,7 +323,7 @@ impl Form {
         });
     }
 
-    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Self> {
+    pub(crate) fn read(from: &mut Decoder<'_>) -> Option<Self> {
         match from.byte()? {
             0 => Some(Self::Binary),
             1 => Some(Self::Text),
@@ -336,8 +341,8 @@ fn put_numbers(to: &mut Vec<u8>, numbers: &[Number]) {
 }
 
 /// Numbers of channels are sorted, each there once.
-fn read_numbers(from: &mut Bytes<'_>) -> Option<Vec<Number>> {
-    from.many(Bytes::number).filter(|numbers| numbers.is_sorted_by(|one, other| one < other))
+fn read_numbers(from: &mut Decoder<'_>) -> Option<Vec<Number>> {
+    from.list(Decoder::number).filter(|numbers| numbers.is_sorted_by(|one, other| one < other))
 }
 
 pub(crate) fn put_headers(to: &mut Vec<u8>, headers: &Headers) {
@@ -348,6 +353,6 @@ pub(crate) fn put_headers(to: &mut Vec<u8>, headers: &Headers) {
     }
 }
 
-pub(crate) fn read_headers(from: &mut Bytes<'_>) -> Option<Headers> {
-    Some(from.many(|from| Some((from.text()?.into(), from.text()?.into())))?.into())
+pub(crate) fn read_headers(from: &mut Decoder<'_>) -> Option<Headers> {
+    Some(from.list(|from| Some((from.text()?.into(), from.text()?.into())))?.into())
 }

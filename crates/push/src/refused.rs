@@ -9,7 +9,7 @@ use crate::cursor::{Cursor, Sequence};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// There is no channel of this name (any more).
-    Unknown(Arc<str>),
+    NotFound(Arc<str>),
     /// The channel was removed, and others that were forked from it are still there: its name is kept.
     Gone(Arc<str>),
     /// The channel was removed while the order was on its way.
@@ -28,22 +28,22 @@ pub enum Refused {
     /// Nothing to publish, no channel named, or an empty name.
     Empty(&'static str),
     /// A thing has more bytes than it may, or there are more of it than there may be.
-    TooMuch {
+    LimitExceeded {
         /// What it is.
-        what: &'static str,
+        quantity: &'static str,
         /// How much there may be.
-        most: u64,
+        limit: u64,
     },
     /// A quota of memory does not allow it.
-    Quota {
+    QuotaExceeded {
         /// Whose it is.
-        of: Quota,
+        quota: Quota,
         /// Bytes that count against it.
         used: u64,
         /// Bytes that it allows.
-        most: u64,
+        limit: u64,
         /// Bytes that the order takes.
-        wanted: u64,
+        requested: u64,
     },
     /// A text holds what it must not: a control character, or what would end it early where it is shown.
     Malformed(&'static str),
@@ -70,7 +70,7 @@ pub enum Refused {
     /// A new epoch of a producer begins with 0.
     EpochStart,
     /// A producer's sequence has a gap.
-    Gap {
+    SequenceGap {
         /// What is due.
         expected: u64,
         /// What came.
@@ -101,7 +101,7 @@ pub enum Quota {
 impl fmt::Display for Refused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(name) => write!(out, "there is no channel `{name}`; create it first"),
+            Self::NotFound(name) => write!(out, "there is no channel `{name}`; create it first"),
             Self::Gone(name) => write!(out, "channel `{name}` is gone; use another name"),
             Self::Removed => write!(out, "the channel was removed meanwhile; create it again"),
             Self::Closed { name, .. } => write!(out, "channel `{name}` is closed; it can be read"),
@@ -115,15 +115,15 @@ impl fmt::Display for Refused {
                 write!(out, "this channel takes messages of type {wanted}")
             }
             Self::Empty(what) => write!(out, "{what} must not be empty"),
-            Self::TooMuch { what, most } => write!(out, "{what}: at most {most}"),
-            Self::Quota { of, used, most, wanted } => {
-                match of {
+            Self::LimitExceeded { quantity, limit } => write!(out, "{quantity}: at most {limit}"),
+            Self::QuotaExceeded { quota, used, limit, requested } => {
+                match quota {
                     Quota::Total => write!(out, "the memory of all channels")?,
                     Quota::Channel(name) => write!(out, "channel `{name}`")?,
                     Quota::Publisher(name) => write!(out, "what `{name}` has published")?,
                 }
-                write!(out, " takes {used} of {most} bytes, and this order {wanted} more; ")?;
-                match of {
+                write!(out, " takes {used} of {limit} bytes, and this order {requested} more; ")?;
+                match quota {
                     Quota::Total => out.write_str(
                         "the server's operator finds the largest channels by `bine channel list --by size`, removes \
                          one by `bine channel delete NAME`, or raises channels-bytes",
@@ -150,7 +150,7 @@ impl fmt::Display for Refused {
                 write!(out, "this producer is in epoch {current}; begin a later one")
             }
             Self::EpochStart => write!(out, "the first sequence of a producer's epoch is 0"),
-            Self::Gap { expected, received } => {
+            Self::SequenceGap { expected, received } => {
                 write!(
                     out,
                     "the producer's next sequence is {expected}, not {received}; send what is missing"

@@ -16,19 +16,19 @@ use crate::settings::Limits;
 pub struct Ring {
     events: VecDeque<Arc<Event>>,
     /// The position of the oldest event.
-    first: u64,
+    first_position: u64,
     bytes: usize,
-    most: usize,
-    most_bytes: usize,
+    max_events: usize,
+    max_bytes: usize,
 }
 
 /// What a loop tells its waiters.
 #[derive(Debug)]
 pub enum Event {
     /// Messages.
-    Run(Run),
+    Messages(MessageGroup),
     /// Messages that were dropped before everybody was told of them: whoever has not seen them reads from the hub.
-    Missed {
+    Dropped {
         /// The numbers of their channels, sorted.
         channels: Box<[u64]>,
         /// The last message.
@@ -41,24 +41,24 @@ pub enum Event {
         /// Behind its last message.
         sequence: Sequence,
         /// Why.
-        why: End,
+        reason: EndReason,
     },
 }
 
 /// The messages of one publication that are in the same channels: whoever is owed one of them is owed all.
 #[derive(Debug)]
-pub struct Run {
+pub struct MessageGroup {
     /// The numbers of the channels, sorted.
     pub channels: Box<[u64]>,
     /// At least one.
     pub messages: Vec<Arc<Message>>,
     /// Whether the channels were closed behind them.
-    pub closes: bool,
+    pub is_final: bool,
 }
 
 /// Why a channel takes no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum EndReason {
     /// It was closed; what it holds can be read.
     Closed,
     /// It was removed.
@@ -69,9 +69,9 @@ pub enum End {
 
 /// Events that a loop has not read are gone: its waiters must be told to read from the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overrun;
+pub struct Lagged;
 
-impl Run {
+impl MessageGroup {
     /// The place of its last message.
     pub fn last(&self) -> Sequence {
         self.messages.last().map_or(Sequence::START, |message| message.sequence)
@@ -86,35 +86,35 @@ impl Ring {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             events: VecDeque::new(),
-            first: 0,
+            first_position: 0,
             bytes: 0,
-            most: limits.ring,
-            most_bytes: limits.ring_bytes,
+            max_events: limits.ring,
+            max_bytes: limits.ring_bytes,
         }
     }
 
     pub(crate) fn push(&mut self, event: Event) {
         self.bytes += event.weight();
         self.events.push_back(Arc::new(event));
-        while self.events.len() > self.most || self.bytes > self.most_bytes {
+        while self.events.len() > self.max_events || self.bytes > self.max_bytes {
             let Some(oldest) = self.events.pop_front() else { break };
             self.bytes -= oldest.weight();
-            self.first += 1;
+            self.first_position += 1;
         }
     }
 
     /// Drops a message that no channel holds any more, and those that were published with it in the same channels.
-    pub(crate) fn forget(&mut self, sequence: Sequence) {
+    pub(crate) fn drop_message(&mut self, sequence: Sequence) {
         let at = self.events.partition_point(|event| event.last() < sequence);
         // A record that makes a channel in the place of one that was due tells the end of that one first.
         let events = self.events.range_mut(at..);
         for event in events.take_while(|event| event.last().record() == sequence.record()) {
-            if let Event::Run(run) = &**event
-                && run.messages.binary_search_by_key(&sequence, |one| one.sequence).is_ok()
+            if let Event::Messages(group) = &**event
+                && group.messages.binary_search_by_key(&sequence, |one| one.sequence).is_ok()
             {
-                self.bytes -= run.weight();
-                let (channels, sequence) = (run.channels.clone(), run.last());
-                *event = Arc::new(Event::Missed { channels, sequence });
+                self.bytes -= group.weight();
+                let (channels, sequence) = (group.channels.clone(), group.last());
+                *event = Arc::new(Event::Dropped { channels, sequence });
                 break;
             }
         }
@@ -122,17 +122,17 @@ impl Ring {
 
     /// The position behind the last event.
     pub fn position(&self) -> u64 {
-        self.first + self.events.len() as u64
+        self.first_position + self.events.len() as u64
     }
 
     /// Appends at most so many events from a position on, and answers with the position behind them.
     ///
     /// # Errors
     /// An event at this position was there and is gone.
-    pub fn read(&self, from: u64, most: usize, to: &mut Vec<Arc<Event>>) -> Result<u64, Overrun> {
-        let skip = from.checked_sub(self.first).ok_or(Overrun)? as usize;
+    pub fn read(&self, from: u64, max: usize, to: &mut Vec<Arc<Event>>) -> Result<u64, Lagged> {
+        let skip = from.checked_sub(self.first_position).ok_or(Lagged)? as usize;
         let before = to.len();
-        to.extend(self.events.iter().skip(skip).take(most).cloned());
+        to.extend(self.events.iter().skip(skip).take(max).cloned());
         Ok(from + (to.len() - before) as u64)
     }
 }
@@ -140,16 +140,16 @@ impl Ring {
 impl Event {
     fn weight(&self) -> usize {
         match self {
-            Self::Run(run) => run.weight(),
-            Self::Missed { .. } | Self::Ended { .. } => 0,
+            Self::Messages(group) => group.weight(),
+            Self::Dropped { .. } | Self::Ended { .. } => 0,
         }
     }
 
     /// The place that it ends at. Those of later events are not lower.
     fn last(&self) -> Sequence {
         match self {
-            Self::Run(run) => run.last(),
-            Self::Missed { sequence, .. } | Self::Ended { sequence, .. } => *sequence,
+            Self::Messages(group) => group.last(),
+            Self::Dropped { sequence, .. } | Self::Ended { sequence, .. } => *sequence,
         }
     }
 }

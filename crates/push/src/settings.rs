@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::bytes::{Bytes, put_number, put_optional};
+use crate::codec::{Decoder, put_number, put_optional};
 
 /// What a channel is told when it is made. Making it again with the same is no mistake, with others is a conflict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,9 +54,9 @@ pub enum Expiry {
     #[default]
     Never,
     /// So long after the last publication or renewal.
-    Publishers(u64),
+    AfterPublish(u64),
     /// So long after the last publication, renewal or reader's visit.
-    Both(u64),
+    AfterActivity(u64),
     /// At this time since 1970.
     At(u64),
 }
@@ -86,19 +86,19 @@ pub struct Limits {
     /// Bytes of a channel's name.
     pub name: usize,
     /// Bytes of a message's type, of its event's name, of its id, of a producer's id, of a mark.
-    pub word: usize,
+    pub attribute: usize,
     /// Bytes of one message's headers, names and values.
     pub headers: usize,
     /// Bytes of one body.
     pub body: usize,
     /// Bytes of all bodies of one publication.
     pub publication: usize,
-    /// Messages of one publication; never more than [`MOST_PLACES`](crate::MOST_PLACES).
+    /// Messages of one publication; never more than [`MAX_MESSAGES_PER_RECORD`](crate::MAX_MESSAGES_PER_RECORD).
     pub messages: usize,
     /// Channels of one message.
-    pub channels_of_message: usize,
+    pub channels_per_message: usize,
     /// Channels of one subscription.
-    pub channels_of_subscription: usize,
+    pub channels_per_subscription: usize,
     /// Ids that a channel remembers, and for how many milliseconds.
     pub ids: usize,
     /// See [`ids`](Self::ids).
@@ -106,7 +106,7 @@ pub struct Limits {
     /// Producers that a channel remembers; the one unheard for longest goes.
     pub producers: usize,
     /// Names of gone channels that are remembered, so that a hole is told if one comes back.
-    pub gone: usize,
+    pub removed_names: usize,
     /// Events in the ring, for loops that are behind.
     pub ring: usize,
     /// Bytes of messages in the ring.
@@ -120,17 +120,17 @@ impl Default for Limits {
             bytes: 1 << 30,
             channel_bytes: 256 << 20,
             name: 255,
-            word: 255,
+            attribute: 255,
             headers: 8 << 10,
             body: 1 << 20,
             publication: 16 << 20,
             messages: 1000,
-            channels_of_message: 64,
-            channels_of_subscription: 10_000,
+            channels_per_message: 64,
+            channels_per_subscription: 10_000,
             ids: 1000,
             id_window: 120_000,
             producers: 1000,
-            gone: 10_000,
+            removed_names: 10_000,
             ring: 1 << 14,
             ring_bytes: 64 << 20,
         }
@@ -151,7 +151,7 @@ impl Settings {
         });
     }
 
-    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Self> {
+    pub(crate) fn read(from: &mut Decoder<'_>) -> Option<Self> {
         let content_type = from.optional()?;
         let retention =
             Retention { messages: from.number()?, bytes: from.number()?, age: from.number()? };
@@ -170,19 +170,19 @@ impl Expiry {
     pub(crate) fn write(self, to: &mut Vec<u8>) {
         let (kind, time) = match self {
             Self::Never => (0, 0),
-            Self::Publishers(after) => (1, after),
-            Self::Both(after) => (2, after),
+            Self::AfterPublish(after) => (1, after),
+            Self::AfterActivity(after) => (2, after),
             Self::At(time) => (3, time),
         };
         to.push(kind);
         put_number(to, time);
     }
 
-    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Self> {
+    pub(crate) fn read(from: &mut Decoder<'_>) -> Option<Self> {
         Some(match (from.byte()?, from.number()?) {
             (0, 0) => Self::Never,
-            (1, after) => Self::Publishers(after),
-            (2, after) => Self::Both(after),
+            (1, after) => Self::AfterPublish(after),
+            (2, after) => Self::AfterActivity(after),
             (3, time) => Self::At(time),
             _ => return None,
         })

@@ -8,16 +8,16 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::bytes::{Bytes, put_bytes, put_number, put_optional};
 use crate::channel::Channel;
-use crate::cursor::{LAST_RECORD, Sequence};
-use crate::gone::Gone;
+use crate::codec::{Decoder, put_bytes, put_number, put_optional};
+use crate::cursor::{MAX_RECORD, Sequence};
+use crate::dedup::{MessageIds, Producers};
 use crate::hub::Hub;
-use crate::message::{Form, Message};
-use crate::order::Damaged;
+use crate::message::{BodyFormat, Message};
+use crate::order::Corrupt;
 use crate::queue::Queue;
 use crate::record::{Origin, put_headers, read_headers};
-use crate::repeats::{Ids, Producers};
+use crate::removed::RemovedNames;
 use crate::settings::{Limits, Settings};
 
 /// First bytes of chunks.
@@ -29,7 +29,7 @@ const CHANNELS: u8 = 3;
 const VERSION: u64 = 2;
 
 /// A chunk is full when it has so many bytes; the last thing in it may take it beyond.
-const FULL: usize = 256 << 10;
+const CHUNK_BYTES: usize = 256 << 10;
 
 /// A hub as it was at one moment. Taking it copies what channels remember, but of messages only pointers; the chunks,
 /// which it yields, are made while the hub goes on.
@@ -38,29 +38,29 @@ pub struct Snapshot {
     epoch: u32,
     record: u64,
     time: u64,
-    gone: Gone,
+    removed_names: RemovedNames,
     channels: vec::IntoIter<Channel>,
     /// All messages in order, and their places, once the head is made.
     messages: Option<vec::IntoIter<Arc<Message>>>,
-    places: Vec<Place>,
+    keys: Vec<MessageKey>,
 }
 
 /// By what a message is found: forks may hold the begin of one whose place is that of the whole.
-type Place = (Sequence, usize);
+type MessageKey = (Sequence, usize);
 
-fn place(message: &Message) -> Place {
+fn key(message: &Message) -> MessageKey {
     (message.sequence, message.body.len())
 }
 
 /// A hub that is being made of a snapshot's chunks, in their order.
 #[derive(Debug)]
-pub struct Restoring {
+pub struct SnapshotReader {
     hub: Hub,
     messages: Vec<Arc<Message>>,
     /// Messages and channels that the head has announced.
-    announced: Option<(u64, u64)>,
+    expected: Option<(u64, u64)>,
     version: u64,
-    words: BTreeSet<Arc<str>>,
+    strings: BTreeSet<Arc<str>>,
     lists: BTreeSet<Arc<[Arc<str>]>>,
 }
 
@@ -72,10 +72,10 @@ impl Hub {
             epoch: self.epoch,
             record: self.record,
             time: self.time,
-            gone: self.gone.clone(),
+            removed_names: self.removed_names.clone(),
             channels: channels.into_iter(),
             messages: None,
-            places: Vec::new(),
+            keys: Vec::new(),
         }
     }
 }
@@ -87,16 +87,16 @@ impl Snapshot {
         for channel in self.channels.as_slice() {
             messages.extend(channel.queue.iter().cloned());
         }
-        messages.sort_by_key(|message| place(message));
-        messages.dedup_by_key(|message| place(message));
+        messages.sort_by_key(|message| key(message));
+        messages.dedup_by_key(|message| key(message));
         let mut head = vec![HEAD];
         for number in [VERSION, u64::from(self.epoch), self.record, self.time] {
             put_number(&mut head, number);
         }
         put_number(&mut head, messages.len() as u64);
         put_number(&mut head, self.channels.len() as u64);
-        self.gone.write(&mut head);
-        self.places = messages.iter().map(|message| place(message)).collect();
+        self.removed_names.write(&mut head);
+        self.keys = messages.iter().map(|message| key(message)).collect();
         self.messages = Some(messages.into_iter());
         head
     }
@@ -108,7 +108,7 @@ impl Iterator for Snapshot {
     fn next(&mut self) -> Option<Vec<u8>> {
         let Some(messages) = &mut self.messages else { return Some(self.head()) };
         let mut chunk = vec![MESSAGES];
-        while chunk.len() < FULL
+        while chunk.len() < CHUNK_BYTES
             && let Some(message) = messages.next()
         {
             message.write(&mut chunk);
@@ -117,24 +117,24 @@ impl Iterator for Snapshot {
             return Some(chunk);
         }
         chunk[0] = CHANNELS;
-        while chunk.len() < FULL
+        while chunk.len() < CHUNK_BYTES
             && let Some(channel) = self.channels.next()
         {
-            channel.write(&mut chunk, &self.places);
+            channel.write(&mut chunk, &self.keys);
         }
         (chunk.len() > 1).then_some(chunk)
     }
 }
 
-impl Restoring {
+impl SnapshotReader {
     /// One that has seen no chunk.
     pub fn new(limits: Limits) -> Self {
         Self {
             hub: Hub::new(0, limits),
             messages: Vec::new(),
-            announced: None,
+            expected: None,
             version: VERSION,
-            words: BTreeSet::new(),
+            strings: BTreeSet::new(),
             lists: BTreeSet::new(),
         }
     }
@@ -143,41 +143,41 @@ impl Restoring {
     ///
     /// # Errors
     /// It is none, or not the next.
-    pub fn receive(&mut self, chunk: &[u8]) -> Result<(), Damaged> {
-        self.read(chunk).ok_or(Damaged)
+    pub fn receive(&mut self, chunk: &[u8]) -> Result<(), Corrupt> {
+        self.read(chunk).ok_or(Corrupt)
     }
 
     /// The hub, when all chunks were received.
     ///
     /// # Errors
     /// Some are missing, or a channel that is gone has no fork.
-    pub fn finish(self) -> Result<Hub, Damaged> {
+    pub fn finish(self) -> Result<Hub, Corrupt> {
         let counted = (self.messages.len() as u64, self.hub.channels.len() as u64);
-        let is_whole = self.announced == Some(counted);
+        let is_whole = self.expected == Some(counted);
         let mut channels = self.hub.channels.values();
-        let is_sound = channels.all(|channel| !channel.is_gone || channel.forks > 0);
-        if is_whole && is_sound { Ok(self.hub) } else { Err(Damaged) }
+        let is_sound = channels.all(|channel| !channel.is_removed || channel.forks > 0);
+        if is_whole && is_sound { Ok(self.hub) } else { Err(Corrupt) }
     }
 
     fn read(&mut self, chunk: &[u8]) -> Option<()> {
-        let mut rest = Bytes(chunk);
-        match (rest.byte()?, self.announced) {
+        let mut rest = Decoder(chunk);
+        match (rest.byte()?, self.expected) {
             (HEAD, None) => {
                 self.version = rest.number()?;
                 (1..=VERSION).contains(&self.version).then_some(())?;
                 self.hub.epoch = u32::try_from(rest.number()?).ok()?;
                 self.hub.record = rest.number()?;
-                (self.hub.record <= LAST_RECORD).then_some(())?;
+                (self.hub.record <= MAX_RECORD).then_some(())?;
                 self.hub.time = rest.number()?;
-                self.announced = Some((rest.number()?, rest.number()?));
-                self.hub.gone = Gone::read(&mut rest)?;
+                self.expected = Some((rest.number()?, rest.number()?));
+                self.hub.removed_names = RemovedNames::read(&mut rest)?;
                 rest.is_empty().then_some(())
             }
             (MESSAGES, Some(_)) if self.hub.channels.is_empty() => {
                 while !rest.is_empty() {
                     let message = self.message(&mut rest)?;
-                    let last = self.messages.last().map(|last| place(last));
-                    (Some(place(&message)) > last).then_some(())?;
+                    let last = self.messages.last().map(|last| key(last));
+                    (Some(key(&message)) > last).then_some(())?;
                     self.messages.push(Arc::new(message));
                 }
                 Some(())
@@ -190,7 +190,7 @@ impl Restoring {
                         && !self.hub.channels.contains_key(&channel.number);
                     (is_new && channel.number <= self.hub.record).then_some(())?;
                     // Of a channel that was removed, the name stays while forks of it do.
-                    (!channel.is_gone || channel.queue.len() == 0).then_some(())?;
+                    (!channel.is_removed || channel.queue.len() == 0).then_some(())?;
                     // A fork's source is older, so it was there before.
                     if let Some(origin) = channel.origin {
                         self.hub.channels.get_mut(&origin.source)?.forks += 1;
@@ -203,17 +203,17 @@ impl Restoring {
         }
     }
 
-    fn message(&mut self, from: &mut Bytes<'_>) -> Option<Message> {
+    fn message(&mut self, from: &mut Decoder<'_>) -> Option<Message> {
         let sequence = Sequence::from_number(from.number()?);
         let time = from.number()?;
-        let channels = from.many(|from| Some(self.word(from.text()?)))?;
+        let channels = from.list(|from| Some(self.intern(from.text()?)))?;
         let content_type = from.text()?;
         Some(Message {
             sequence,
             time,
-            channels: self.list(&channels),
-            content_type: self.word(content_type),
-            form: Form::read(from)?,
+            channels: self.intern_list(&channels),
+            content_type: self.intern(content_type),
+            format: BodyFormat::read(from)?,
             event: from.optional()?,
             id: from.optional()?,
             headers: read_headers(from)?,
@@ -226,25 +226,25 @@ impl Restoring {
         clippy::option_option,
         reason = "the outer one is a failure to read, the inner one the value"
     )]
-    fn publisher(&mut self, from: &mut Bytes<'_>) -> Option<Option<Arc<str>>> {
+    fn publisher(&mut self, from: &mut Decoder<'_>) -> Option<Option<Arc<str>>> {
         if self.version < 2 || !from.flag()? {
             return Some(None);
         }
         let publisher = from.text().filter(|publisher| !publisher.is_empty())?;
-        Some(Some(self.word(publisher)))
+        Some(Some(self.intern(publisher)))
     }
 
     /// The same word from the same place in memory: a million messages have few types.
-    fn word(&mut self, text: &str) -> Arc<str> {
-        if let Some(word) = self.words.get(text) {
+    fn intern(&mut self, text: &str) -> Arc<str> {
+        if let Some(word) = self.strings.get(text) {
             return word.clone();
         }
         let word: Arc<str> = Arc::from(text);
-        self.words.insert(word.clone());
+        self.strings.insert(word.clone());
         word
     }
 
-    fn list(&mut self, channels: &[Arc<str>]) -> Arc<[Arc<str>]> {
+    fn intern_list(&mut self, channels: &[Arc<str>]) -> Arc<[Arc<str>]> {
         if let Some(list) = self.lists.get(channels) {
             return list.clone();
         }
@@ -263,7 +263,7 @@ impl Message {
             put_bytes(to, name.as_bytes());
         }
         put_bytes(to, self.content_type.as_bytes());
-        self.form.write(to);
+        self.format.write(to);
         put_optional(to, self.event.as_deref());
         put_optional(to, self.id.as_deref());
         put_headers(to, &self.headers);
@@ -273,14 +273,14 @@ impl Message {
 }
 
 impl Channel {
-    fn write(&self, to: &mut Vec<u8>, places: &[Place]) {
+    fn write(&self, to: &mut Vec<u8>, keys: &[MessageKey]) {
         put_number(to, self.number);
         put_bytes(to, self.name.as_bytes());
         self.settings.write(to);
         to.push(u8::from(self.is_closed));
-        to.push(u8::from(self.is_gone));
+        to.push(u8::from(self.is_removed));
         Origin::write(self.origin, to);
-        for number in [self.created, self.active, self.kept, self.tail.number()] {
+        for number in [self.created, self.last_active, self.active_record, self.tail.number()] {
             put_number(to, number);
         }
         put_optional(to, self.mark.as_deref());
@@ -292,35 +292,35 @@ impl Channel {
         // Each as the distance from the one before: mostly one byte.
         let mut before = 0;
         for message in self.queue.iter() {
-            let index = places.partition_point(|before| *before < place(message)) as u64;
+            let index = keys.partition_point(|before| *before < key(message)) as u64;
             put_number(to, index - before);
             before = index;
         }
         put_optional(to, self.owner.as_deref());
     }
 
-    fn read(from: &mut Bytes<'_>, messages: &[Arc<Message>]) -> Option<Self> {
+    fn read(from: &mut Decoder<'_>, messages: &[Arc<Message>]) -> Option<Self> {
         let number = from.number().filter(|number| *number > 0)?;
         let name = Arc::from(from.text()?);
         let settings = Settings::read(from)?;
-        let (is_closed, is_gone) = (from.flag()?, from.flag()?);
+        let (is_closed, is_removed) = (from.flag()?, from.flag()?);
         let origin = Origin::read(from)?;
         let created = from.number()?;
         let mut channel = Self::new(number, name, settings, Sequence::START, created);
-        (channel.is_closed, channel.is_gone, channel.origin) = (is_closed, is_gone, origin);
-        channel.active = from.number()?;
-        channel.kept = from.number()?;
+        (channel.is_closed, channel.is_removed, channel.origin) = (is_closed, is_removed, origin);
+        channel.last_active = from.number()?;
+        channel.active_record = from.number()?;
         channel.tail = Sequence::from_number(from.number()?);
         channel.mark = from.optional()?;
-        channel.ids = Ids::read(from)?;
+        channel.ids = MessageIds::read(from)?;
         channel.producers = Producers::read(from)?;
         let dropped = Sequence::from_number(from.number()?);
-        channel.queue = Queue::behind(dropped, from.number()?);
+        channel.queue = Queue::starting_after(dropped, from.number()?);
         let mut index = 0_u64;
-        from.many(|from| {
+        from.list(|from| {
             index = index.checked_add(from.number()?)?;
             let message = messages.get(usize::try_from(index).ok()?)?;
-            let last = channel.queue.at_end().map(|last| last.sequence);
+            let last = channel.queue.last_message().map(|last| last.sequence);
             (Some(message.sequence) > last).then_some(())?;
             channel.queue.push(message.clone());
             Some(())

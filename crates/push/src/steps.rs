@@ -9,8 +9,8 @@ use core::cell::Cell;
 use crate::cursor::{Cursor, Sequence};
 use crate::hub::Hub;
 use crate::message::{Content, Draft, Publish};
-use crate::order::{Name, Order, Ready};
-use crate::read::{Holes, Start, Subscription, Until};
+use crate::order::{ChannelName, Command, Preparation};
+use crate::read::{GapPolicy, Start, Subscription, Until};
 use crate::settings::{Expiry, Limits, Retention, Settings};
 
 std::thread_local! {
@@ -27,17 +27,17 @@ fn taken() -> u64 {
     STEPS.replace(0)
 }
 
-fn give(hub: &mut Hub, record: u64, order: Order, now: u64) {
-    let Ok(Ready::Record(prepared)) = hub.prepare(order, now) else { panic!("refused") };
+fn give(hub: &mut Hub, record: u64, order: Command, now: u64) {
+    let Ok(Preparation::Record(prepared)) = hub.prepare(order, now) else { panic!("refused") };
     hub.apply(prepared, record).unwrap();
 }
 
 fn create(hub: &mut Hub, record: u64, name: &str, settings: Settings) {
-    let name = Name::Given(name.into());
+    let name = ChannelName::Given(name.into());
     give(
         hub,
         record,
-        Order::Create { name, settings, fork: None, first: vec![], is_closed: false },
+        Command::Create { name, settings, fork: None, first: vec![], is_closed: false },
         0,
     );
 }
@@ -54,20 +54,25 @@ fn filled(count: u64, retention: Retention) -> Hub {
             channels: vec!["a".into(), "b".into()],
             content: Content { body: [].into(), ..Content::default() },
         }];
-        give(&mut hub, time + 3, Order::Publish(Publish { messages, ..Publish::default() }), time);
+        give(
+            &mut hub,
+            time + 3,
+            Command::Publish(Publish { messages, ..Publish::default() }),
+            time,
+        );
     }
     hub
 }
 
 #[test]
-fn a_range_takes_log_n_steps_and_one_for_each_message_of_each_channel() {
+fn reads_range_in_log_n_steps_plus_one_per_message() {
     for (count, log) in [(1 << 10, 10), (1 << 14, 14)] {
         let hub = filled(count, Retention::UNLIMITED);
         let middle = Cursor { epoch: 0, sequence: Sequence::new(count / 2, 0) };
         for start in [Start::After(middle), Start::Since(count / 2), Start::Earliest] {
-            let (end, holes, limit) = (Until::Open, Holes::Refuse, 10);
+            let (end, gaps, limit) = (Until::Open, GapPolicy::Reject, 10);
             let channels = &["a", "b"][..];
-            let wanted = Subscription { channels, start, end, holes, limit, bytes: usize::MAX };
+            let wanted = Subscription { channels, start, end, gaps, limit, bytes: usize::MAX };
             taken();
             assert_eq!(hub.read(&wanted, count).unwrap().messages.len(), 10);
             let steps = taken();
@@ -77,10 +82,10 @@ fn a_range_takes_log_n_steps_and_one_for_each_message_of_each_channel() {
 }
 
 #[test]
-fn expiry_looks_at_nothing_that_is_not_due() {
+fn expires_without_visiting_channels_that_are_not_due() {
     let mut hub = Hub::new(0, Limits::default());
     for number in 1..=10_000 {
-        let expiry = Expiry::Publishers(number);
+        let expiry = Expiry::AfterPublish(number);
         let settings = Settings { expiry, ..Settings::default() };
         create(&mut hub, number, &number.to_string(), settings);
     }
@@ -92,13 +97,13 @@ fn expiry_looks_at_nothing_that_is_not_due() {
 }
 
 #[test]
-fn a_publication_looks_at_no_message_but_those_that_go() {
+fn publishes_without_visiting_retained_messages() {
     let retention = Retention { age: 20_000, ..Retention::UNLIMITED };
     let mut hub = filled(1 << 13, retention);
     taken();
     let content = Content { body: [].into(), ..Content::default() };
     let messages = vec![Draft { channels: vec!["a".into()], content }];
-    give(&mut hub, 1 << 20, Order::Publish(Publish { messages, ..Publish::default() }), 1 << 13);
+    give(&mut hub, 1 << 20, Command::Publish(Publish { messages, ..Publish::default() }), 1 << 13);
     assert_eq!(taken(), 0);
     assert!(hub.expire(1 << 14, usize::MAX).is_none());
     assert_eq!(taken(), 1);

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::cursor::Cursor;
 use crate::json::put_string;
-use crate::message::{Form, Message};
+use crate::message::{BodyFormat, Message};
 
 /// What separates the parts of [`View::Multipart`]. The end, `--bine-part--`, is whoever's that ends the answer.
 pub const BOUNDARY: &str = "bine-part";
@@ -48,7 +48,7 @@ impl View {
         match self {
             Self::Json => put_array(messages, to, |message, to| put_object(epoch, message, to)),
             Self::Values => put_array(messages, to, |message, to| match text_of(message) {
-                Some(body) if message.form == Form::Json => put_value(body, to),
+                Some(body) if message.format == BodyFormat::Json => put_value(body, to),
                 Some(body) => put_string(to, body),
                 None => {
                     to.extend_from_slice(b"{\"base64\":\"");
@@ -73,9 +73,9 @@ impl View {
 
 /// The body as text, if it may be shown so.
 fn text_of(message: &Message) -> Option<&str> {
-    match message.form {
-        Form::Binary => None,
-        Form::Text | Form::Json => core::str::from_utf8(&message.body).ok(),
+    match message.format {
+        BodyFormat::Binary => None,
+        BodyFormat::Text | BodyFormat::Json => core::str::from_utf8(&message.body).ok(),
     }
 }
 
@@ -124,7 +124,11 @@ fn put_object(epoch: u32, message: &Message, to: &mut Vec<u8>) {
     match text_of(message) {
         Some(body) => {
             to.extend_from_slice(b",\"data\":");
-            if message.form == Form::Json { put_value(body, to) } else { put_string(to, body) }
+            if message.format == BodyFormat::Json {
+                put_value(body, to)
+            } else {
+                put_string(to, body)
+            }
         }
         None => {
             to.extend_from_slice(b",\"base64\":\"");
@@ -161,18 +165,18 @@ fn put_event(epoch: u32, message: &Message, to: &mut Vec<u8>) {
     to.push(b'\n');
 }
 
-fn put_data_event(messages: &[Arc<Message>], is_coded: bool, to: &mut Vec<u8>) {
+fn put_data_event(messages: &[Arc<Message>], is_base64: bool, to: &mut Vec<u8>) {
     if messages.is_empty() {
         return;
     }
     to.extend_from_slice(b"event: data\n");
     let mut bodies = Vec::new();
-    if is_coded {
+    if is_base64 {
         View::Raw.encode(0, messages, &mut bodies);
         to.extend_from_slice(b"data:");
         put_base64(&bodies, to);
         to.push(b'\n');
-    } else if messages.iter().all(|message| message.form == Form::Json) {
+    } else if messages.iter().all(|message| message.format == BodyFormat::Json) {
         View::Values.encode(0, messages, &mut bodies);
         put_lines(&bodies, b"data:", to);
     } else {
@@ -220,14 +224,14 @@ fn put_part(epoch: u32, message: &Message, to: &mut Vec<u8>) {
         to.extend_from_slice(b": ");
         to.extend_from_slice(value.as_bytes());
     }
-    let mark = b"--bine-part";
-    let is_open = message.body.windows(mark.len()).any(|window| window == mark);
+    let boundary = b"--bine-part";
+    let has_boundary = message.body.windows(boundary.len()).any(|window| window == boundary);
     let mut encoded = Vec::new();
-    if is_open {
+    if has_boundary {
         to.extend_from_slice(b"\r\nContent-Transfer-Encoding: base64");
         put_base64(&message.body, &mut encoded);
     }
-    let body = if is_open { &encoded } else { &message.body[..] };
+    let body = if has_boundary { &encoded } else { &message.body[..] };
     to.extend_from_slice(b"\r\nContent-Length: ");
     put_decimal(body.len() as u64, to);
     to.extend_from_slice(b"\r\n\r\n");
@@ -250,13 +254,13 @@ fn put_decimal(number: u64, to: &mut Vec<u8>) {
 
 /// RFC 4648 section 4, with padding.
 fn put_base64(bytes: &[u8], to: &mut Vec<u8>) {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for group in bytes.chunks(3) {
         let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for at in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize];
-            to.push(if at > group.len() { b'=' } else { letter });
+            let digit = ALPHABET[(bits >> (18 - 6 * at) & 63) as usize];
+            to.push(if at > group.len() { b'=' } else { digit });
         }
     }
 }
@@ -282,105 +286,105 @@ mod tests {
             id: None,
             headers: Box::default(),
             body: body.into(),
-            form: Form::of(content_type, body),
+            format: BodyFormat::of(content_type, body),
             publisher: None,
         })
     }
 
-    fn shown(view: View, messages: &[Arc<Message>]) -> String {
+    fn encoded(view: View, messages: &[Arc<Message>]) -> String {
         let mut bytes = Vec::new();
         view.encode(0xbee, messages, &mut bytes);
         String::from_utf8(bytes).unwrap()
     }
 
-    fn check(view: View, content_type: &str, body: &[u8], told: &str) {
-        assert_eq!(shown(view, &[message(content_type, body)]), told, "{view:?}");
+    fn check(view: View, content_type: &str, body: &[u8], expected: &str) {
+        assert_eq!(encoded(view, &[message(content_type, body)]), expected, "{view:?}");
     }
 
     const OBJECT: &str =
         "{\"cursor\":\"00000bee_0000000000000400\",\"time\":1000,\"channels\":[\"a\"],\"type\":";
 
     #[test]
-    fn an_object_tells_everything() {
-        let told = [OBJECT, "\"application/json\",\"data\":{\"b\":  1}}"].concat();
-        check(View::Ndjson, "application/json", b"{\"b\":\n 1}", &[&told, "\n"].concat());
-        let told = [OBJECT, "\"text/plain\",\"data\":\"\\\"c\\\"\\n\"}"].concat();
-        check(View::Json, "text/plain", b"\"c\"\n", &["[", &told, "]"].concat());
-        let told = [OBJECT, "\"image/png\",\"base64\":\"/w==\"}"].concat();
-        check(View::Json, "image/png", b"\xff", &["[", &told, "]"].concat());
+    fn writes_all_message_fields_in_json_object() {
+        let expected = [OBJECT, "\"application/json\",\"data\":{\"b\":  1}}"].concat();
+        check(View::Ndjson, "application/json", b"{\"b\":\n 1}", &[&expected, "\n"].concat());
+        let expected = [OBJECT, "\"text/plain\",\"data\":\"\\\"c\\\"\\n\"}"].concat();
+        check(View::Json, "text/plain", b"\"c\"\n", &["[", &expected, "]"].concat());
+        let expected = [OBJECT, "\"image/png\",\"base64\":\"/w==\"}"].concat();
+        check(View::Json, "image/png", b"\xff", &["[", &expected, "]"].concat());
         let mut full = Arc::unwrap_or_clone(message("text/plain", b""));
         (full.event, full.id) = (Some("e".into()), Some("i".into()));
         full.headers = Box::from([("h".into(), "v".into()), ("h".into(), "w".into())]);
-        let told = [
+        let expected = [
             OBJECT,
             "\"text/plain\",\"event\":\"e\",\"id\":\"i\",\"headers\":[[\"h\",\"v\"],[\"h\",\"w\"]],\"data\":\"\"}\n",
         ];
-        assert_eq!(shown(View::Ndjson, &[Arc::new(full)]), told.concat());
+        assert_eq!(encoded(View::Ndjson, &[Arc::new(full)]), expected.concat());
     }
 
     #[test]
-    fn bodies_alone_are_an_array_or_themselves() {
+    fn writes_bodies_as_array_or_concatenated() {
         let both = [message("application/json", b"1"), message("application/json", b"[2]")];
-        assert_eq!(shown(View::Values, &both), "[1,[2]]");
-        assert_eq!(shown(View::Raw, &both), "1[2]");
-        assert_eq!(shown(View::Values, &[]), "[]");
+        assert_eq!(encoded(View::Values, &both), "[1,[2]]");
+        assert_eq!(encoded(View::Raw, &both), "1[2]");
+        assert_eq!(encoded(View::Values, &[]), "[]");
         check(View::Values, "image/png", b"\xff", "[{\"base64\":\"/w==\"}]");
     }
 
     #[test]
-    fn no_body_can_end_its_event_or_begin_another() {
+    fn keeps_each_body_inside_its_sse_event() {
         let id = "id: 00000bee_0000000000000400\n";
-        for (body, told) in [
+        for (body, expected) in [
             ("", "data: \n\n"),
             ("b", "data: b\n\n"),
             (" b\n", "data:  b\ndata: \n\n"),
             ("b\r\nc\rd\n\ne", "data: b\ndata: c\ndata: d\ndata: \ndata: e\n\n"),
             ("b\n\nevent: c\ndata: d", "data: b\ndata: \ndata: event: c\ndata: data: d\n\n"),
         ] {
-            check(View::Sse, "text/plain", body.as_bytes(), &[id, told].concat());
+            check(View::Sse, "text/plain", body.as_bytes(), &[id, expected].concat());
         }
-        let told = [id, "event: message;base64\ndata: AP8B\n\n"].concat();
-        check(View::Sse, "image/png", b"\x00\xff\x01", &told);
+        let expected = [id, "event: message;base64\ndata: AP8B\n\n"].concat();
+        check(View::Sse, "image/png", b"\x00\xff\x01", &expected);
         let mut named = Arc::unwrap_or_clone(message("text/plain", b"b"));
         named.event = Some("e".into());
-        assert_eq!(shown(View::Sse, &[Arc::new(named)]), [id, "event: e\ndata: b\n\n"].concat());
+        assert_eq!(encoded(View::Sse, &[Arc::new(named)]), [id, "event: e\ndata: b\n\n"].concat());
     }
 
     #[test]
-    fn one_event_holds_the_bodies_of_a_durable_stream() {
+    fn joins_durable_stream_bodies_into_one_event() {
         let json = [message("application/json", b"{\"b\":\n1}"), message("application/json", b"2")];
-        assert_eq!(shown(View::SseData, &json), "event: data\ndata:[{\"b\": 1},2]\n\n");
+        assert_eq!(encoded(View::SseData, &json), "event: data\ndata:[{\"b\": 1},2]\n\n");
         let text = [message("text/plain", b"a\n"), message("text/plain", b" b")];
-        assert_eq!(shown(View::SseData, &text), "event: data\ndata:a\ndata:  b\n\n");
+        assert_eq!(encoded(View::SseData, &text), "event: data\ndata:a\ndata:  b\n\n");
         let bytes = [message("image/png", b"a"), message("image/png", b"b")];
-        assert_eq!(shown(View::SseBase64, &bytes), "event: data\ndata:YWI=\n\n");
+        assert_eq!(encoded(View::SseBase64, &bytes), "event: data\ndata:YWI=\n\n");
         let cut = [message("text/plain", b"\xc3"), message("text/plain", b"\xa9\xff")];
-        assert_eq!(shown(View::SseData, &cut), "event: data\ndata:\u{e9}\u{fffd}\n\n");
-        assert_eq!(shown(View::SseData, &[]), "");
+        assert_eq!(encoded(View::SseData, &cut), "event: data\ndata:\u{e9}\u{fffd}\n\n");
+        assert_eq!(encoded(View::SseData, &[]), "");
     }
 
     #[test]
-    fn no_body_can_end_its_part() {
+    fn encodes_body_with_boundary_as_base64() {
         let head =
             "--bine-part\r\nContent-Type: text/plain\r\nCursor: 00000bee_0000000000000400\r\n";
-        let told = [head, "Content-Length: 1\r\n\r\nb\r\n"].concat();
-        check(View::Multipart, "text/plain", b"b", &told);
-        let told = [
+        let expected = [head, "Content-Length: 1\r\n\r\nb\r\n"].concat();
+        check(View::Multipart, "text/plain", b"b", &expected);
+        let expected = [
             head,
             "Content-Transfer-Encoding: base64\r\nContent-Length: 16\r\n\r\nLS1iaW5lLXBhcnQ=\r\n",
         ];
-        check(View::Multipart, "text/plain", b"--bine-part", &told.concat());
+        check(View::Multipart, "text/plain", b"--bine-part", &expected.concat());
     }
 
     /// How many events a reader finds, who ends a line at each of the three ends and an event at an empty line.
-    fn events_in(shown: &str) -> usize {
-        let lines = shown.replace("\r\n", "\n").replace('\r', "\n");
+    fn events_in(text: &str) -> usize {
+        let lines = text.replace("\r\n", "\n").replace('\r', "\n");
         lines.split('\n').filter(|line| line.is_empty()).count() - 1
     }
 
     proptest! {
         #[test]
-        fn any_body_is_one_event_one_line_and_one_value(
+        fn encodes_any_body_as_one_event_one_line_and_one_value(
             body in prop_oneof![
                 "[a\r\n:\u{2028}\"{}]{0,12}".prop_map(String::into_bytes),
                 prop::collection::vec(any::<u8>(), 0..12),
@@ -389,14 +393,14 @@ mod tests {
         ) {
             let content_type = ["text/plain", "application/json", "image/png"][which];
             let messages = vec![message(content_type, &body)];
-            prop_assert_eq!(events_in(&shown(View::Sse, &messages)), 1);
-            prop_assert_eq!(events_in(&shown(View::SseData, &messages)), 1);
-            prop_assert_eq!(events_in(&shown(View::SseBase64, &messages)), 1);
-            let line = shown(View::Ndjson, &messages);
+            prop_assert_eq!(events_in(&encoded(View::Sse, &messages)), 1);
+            prop_assert_eq!(events_in(&encoded(View::SseData, &messages)), 1);
+            prop_assert_eq!(events_in(&encoded(View::SseBase64, &messages)), 1);
+            let line = encoded(View::Ndjson, &messages);
             prop_assert_eq!(line.matches('\n').count(), 1);
             prop_assert!(is_value(line.as_bytes()));
-            prop_assert!(is_value(shown(View::Json, &messages).as_bytes()));
-            prop_assert!(is_value(shown(View::Values, &messages).as_bytes()));
+            prop_assert!(is_value(encoded(View::Json, &messages).as_bytes()));
+            prop_assert!(is_value(encoded(View::Values, &messages).as_bytes()));
         }
     }
 }

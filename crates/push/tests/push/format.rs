@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bine_push::{
-    Content, Cursor, Damaged, Draft, Expiry, Fork, Hub, Limits, Name, Order, Prepared, Producer,
-    Publish, Ready, Restoring, Retention, Sequence, Settings,
+    ChannelName, Command, Content, Corrupt, Cursor, Draft, Expiry, Fork, Hub, Limits, Preparation,
+    Prepared, Producer, Publish, Retention, Sequence, Settings, SnapshotReader,
 };
 use proptest::prelude::*;
 
@@ -22,8 +22,8 @@ fn examples() -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn prepare(hub: &mut Hub, order: Order, now: u64) -> (Prepared, Vec<u8>) {
-    let Ok(Ready::Record(prepared)) = hub.prepare(order, now) else { panic!("refused") };
+fn prepare(hub: &mut Hub, command: Command, now: u64) -> (Prepared, Vec<u8>) {
+    let Ok(Preparation::Record(prepared)) = hub.prepare(command, now) else { panic!("refused") };
     let mut bytes = Vec::new();
     prepared.write(&mut bytes);
     (prepared, bytes)
@@ -37,8 +37,8 @@ fn hub() -> Hub {
 fn full() -> (Hub, Vec<Vec<u8>>) {
     let mut hub = hub();
     let mut records = Vec::new();
-    let mut give = |order: Order, now: u64| {
-        let (prepared, bytes) = prepare(&mut hub, order, now);
+    let mut submit = |command: Command, now: u64| {
+        let (prepared, bytes) = prepare(&mut hub, command, now);
         records.push(bytes);
         hub.apply(prepared, records.len() as u64).unwrap();
     };
@@ -54,11 +54,18 @@ fn full() -> (Hub, Vec<Vec<u8>>) {
         content: content.clone(),
     };
     let retention = Retention { messages: 2, bytes: 0, age: 0 };
-    let settings = Settings { retention, expiry: Expiry::Publishers(5000), ..Settings::default() };
+    let settings =
+        Settings { retention, expiry: Expiry::AfterPublish(5000), ..Settings::default() };
     for name in ["a", "b", "c"] {
-        let (name, first) = (Name::Given(name.into()), vec![draft(&[])]);
-        give(
-            Order::Create { name, settings: settings.clone(), fork: None, first, is_closed: false },
+        let (name, first) = (ChannelName::Given(name.into()), vec![draft(&[])]);
+        submit(
+            Command::Create {
+                name,
+                settings: settings.clone(),
+                fork: None,
+                first,
+                is_closed: false,
+            },
             1000,
         );
     }
@@ -67,23 +74,23 @@ fn full() -> (Hub, Vec<Vec<u8>>) {
         let mut draft = draft(&["a", "b"]);
         draft.content.id = Some(place.to_string().into());
         let messages = vec![draft];
-        give(Order::Publish(Publish { messages, ..Publish::default() }), 1001);
+        submit(Command::Publish(Publish { messages, ..Publish::default() }), 1001);
     }
     let (messages, mark) = (vec![draft(&["b"])], Some("m".into()));
     let publish = Publish { messages, close: vec!["b".into()], producer, mark };
-    give(Order::Publish(publish), 1002);
-    give(Order::Renew("a".into()), 1003);
-    give(Order::Prolong { channel: "a".into(), expiry: Expiry::Both(6000) }, 1003);
-    let (name, first) = (Name::Given("d".into()), Vec::new());
+    submit(Command::Publish(publish), 1002);
+    submit(Command::Renew("a".into()), 1003);
+    submit(Command::SetExpiry { channel: "a".into(), expiry: Expiry::AfterActivity(6000) }, 1003);
+    let (name, first) = (ChannelName::Given("d".into()), Vec::new());
     let tail = Cursor { epoch: 7, sequence: Sequence::from_number(4 << 10) };
     let fork = Some(Fork { channel: "a".into(), until: Some(tail), bytes: 2 });
-    give(Order::Create { name, settings, fork, first, is_closed: false }, 1003);
-    give(Order::Remove("c".into()), 1004);
+    submit(Command::Create { name, settings, fork, first, is_closed: false }, 1003);
+    submit(Command::Remove("c".into()), 1004);
     (hub, records)
 }
 
-fn restored(chunks: &[Vec<u8>]) -> Result<Hub, Damaged> {
-    let mut restoring = Restoring::new(Limits::default());
+fn restored(chunks: &[Vec<u8>]) -> Result<Hub, Corrupt> {
+    let mut restoring = SnapshotReader::new(Limits::default());
     for chunk in chunks {
         restoring.receive(chunk)?;
     }
@@ -95,13 +102,13 @@ fn chunks(hub: &Hub) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_document_tells_the_bytes_that_are_written() {
+fn writes_bytes_as_documented() {
     let mut hub = hub();
     let retention = Retention { messages: 3, ..Retention::UNLIMITED };
-    let expiry = Expiry::Publishers(3_600_000);
+    let expiry = Expiry::AfterPublish(3_600_000);
     let settings = Settings { retention, expiry, ..Settings::default() };
-    let (name, first) = (Name::Given("a".into()), Vec::new());
-    let create = Order::Create { name, settings, fork: None, first, is_closed: false };
+    let (name, first) = (ChannelName::Given("a".into()), Vec::new());
+    let create = Command::Create { name, settings, fork: None, first, is_closed: false };
     let (prepared, created) = prepare(&mut hub, create, 1000);
     hub.apply(prepared, 1).unwrap();
     let content = Content {
@@ -115,7 +122,7 @@ fn the_document_tells_the_bytes_that_are_written() {
         producer: Some(Producer { id: "p".into(), epoch: 0, sequence: 0 }),
         ..Publish::default()
     };
-    let (prepared, published) = prepare(&mut hub, Order::Publish(publish), 1001);
+    let (prepared, published) = prepare(&mut hub, Command::Publish(publish), 1001);
     hub.apply(prepared, 2).unwrap();
     assert_eq!(examples(), [created, published]);
 
@@ -127,7 +134,7 @@ fn the_document_tells_the_bytes_that_are_written() {
 }
 
 #[test]
-fn a_restored_hub_is_the_one_that_was_written() {
+fn restores_hub_from_snapshot_and_journal() {
     let (hub, records) = full();
     let written = chunks(&hub);
     assert_eq!(chunks(&restored(&written).unwrap()), written);
@@ -139,18 +146,18 @@ fn a_restored_hub_is_the_one_that_was_written() {
 }
 
 #[test]
-fn a_record_that_is_cut_or_has_a_tail_is_none() {
+fn rejects_truncated_or_extended_record() {
     let (_, records) = full();
     for (at, record) in records.iter().enumerate() {
         for length in 0..record.len() {
-            assert_eq!(hub().replay(&record[..length], 1), Err(Damaged), "{at} {length}");
+            assert_eq!(hub().replay(&record[..length], 1), Err(Corrupt), "{at} {length}");
         }
-        assert_eq!(hub().replay(&[record, &[0][..]].concat(), 1), Err(Damaged), "{at}");
+        assert_eq!(hub().replay(&[record, &[0][..]].concat(), 1), Err(Corrupt), "{at}");
     }
 }
 
 #[test]
-fn a_snapshot_with_a_chunk_too_few_too_many_or_out_of_order_is_none() {
+fn rejects_missing_extra_or_reordered_chunks() {
     let (hub, _) = full();
     let written = chunks(&hub);
     assert_eq!(written.len(), 3);
@@ -171,14 +178,14 @@ fn a_snapshot_with_a_chunk_too_few_too_many_or_out_of_order_is_none() {
 
 /// Such a channel was read, and the memory of its messages never given back. A fuzz target found it.
 #[test]
-fn refuses_a_snapshot_whose_removed_channel_has_messages_or_no_fork() {
+fn rejects_snapshot_whose_removed_channel_has_messages_or_no_fork() {
     let content = Content { body: Arc::from(&b"hello"[..]), ..Content::default() };
     for first in [vec![], vec![Draft { channels: vec![], content: content.clone() }]] {
         let mut hub = hub();
         let settings = Settings { retention: Retention::UNLIMITED, ..Settings::default() };
-        let name = Name::Given("a".into());
-        let order = Order::Create { name, settings, fork: None, first, is_closed: false };
-        let (prepared, _) = prepare(&mut hub, order, 1000);
+        let name = ChannelName::Given("a".into());
+        let command = Command::Create { name, settings, fork: None, first, is_closed: false };
+        let (prepared, _) = prepare(&mut hub, command, 1000);
         hub.apply(prepared, 1).unwrap();
         let mut written = chunks(&hub);
         assert!(restored(&written).is_ok());
@@ -190,18 +197,18 @@ fn refuses_a_snapshot_whose_removed_channel_has_messages_or_no_fork() {
 }
 
 #[test]
-fn a_number_that_does_not_rise_is_refused() {
+fn rejects_record_number_that_does_not_increase() {
     let (_, records) = full();
     let mut hub = hub();
     hub.replay(&records[0], 5).unwrap();
-    assert_eq!(hub.replay(&records[1], 5), Err(Damaged));
-    assert_eq!(hub.replay(&records[1], u64::MAX), Err(Damaged));
+    assert_eq!(hub.replay(&records[1], 5), Err(Corrupt));
+    assert_eq!(hub.replay(&records[1], u64::MAX), Err(Corrupt));
     assert_eq!(hub.replay(&records[1], 6), Ok(()));
 }
 
 proptest! {
     #[test]
-    fn whatever_record_is_replayed_there_is_no_panic(
+    fn does_not_panic_on_any_record(
         kind in 15_u8..25,
         bytes in prop::collection::vec(prop_oneof![4 => 0_u8..4, 1 => any::<u8>()], 0..60),
         which in 0_usize..10,
@@ -219,7 +226,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_chunk_is_restored_there_is_no_panic(
+    fn does_not_panic_on_any_chunk(
         which in 0_usize..3,
         at in any::<prop::sample::Index>(),
         byte: u8,
@@ -236,12 +243,12 @@ proptest! {
 
 /// Version 1 of a snapshot has no publishers; nothing else has changed.
 #[test]
-fn reads_a_snapshot_without_publishers() {
+fn reads_version_1_snapshot_without_publishers() {
     let mut hub = hub();
     let content = Content { body: Arc::from(&b"hello"[..]), ..Content::default() };
     let first = vec![Draft { channels: vec![], content }];
-    let (name, settings) = (Name::Given("a".into()), Settings::default());
-    let create = Order::Create { name, settings, fork: None, first, is_closed: false };
+    let (name, settings) = (ChannelName::Given("a".into()), Settings::default());
+    let create = Command::Create { name, settings, fork: None, first, is_closed: false };
     let (prepared, _) = prepare(&mut hub, create, 1000);
     hub.apply(prepared, 1).unwrap();
     let written = chunks(&hub);

@@ -1,9 +1,9 @@
 //! Decides, from outside, whether channels keep what they promise.
 
-mod cases;
-mod counting;
+mod allocator;
 mod format;
+mod hub;
 mod memory;
 mod model;
 mod quotas;
-mod waiting;
+mod waiters;

@@ -3,23 +3,24 @@
 use std::sync::Arc;
 
 use bine_push::{
-    Content, Crowd, Draft, Holes, Hub, Kind, Limits, Name, Order, Parking, Publish, Ready, Rest,
-    Settings, Start, Subscription, Then, Until, View, Wait, Waiters, What,
+    AfterDelivery, ChannelName, Command, Content, Draft, GapPolicy, Hub, Limits, Payload,
+    Preparation, Publish, Rest, Settings, Start, Subscription, Until, View, WaitKind, WaitOptions,
+    WaitPoint, WaiterLimits, Waiters,
 };
 
-use crate::counting::{calls, held};
+use crate::allocator::{calls, held};
 
 const EPOCH: u32 = 1;
 const WAITERS: usize = 100_000;
 const NOW: u64 = 1_000_000;
 
 /// So many waiters, in ten channels each.
-fn crowd(waiters: usize) -> Crowd {
-    Crowd { waiters, places: 10 * waiters }
+fn waiter_limits(waiters: usize) -> WaiterLimits {
+    WaiterLimits { waiters, subscriptions: 10 * waiters }
 }
 
-fn give(hub: &mut Hub, record: u64, order: Order) {
-    let Ok(Ready::Record(prepared)) = hub.prepare(order, NOW) else { panic!("refused") };
+fn submit(hub: &mut Hub, record: u64, command: Command) {
+    let Ok(Preparation::Record(prepared)) = hub.prepare(command, NOW) else { panic!("refused") };
     hub.apply(prepared, record).unwrap();
 }
 
@@ -27,53 +28,53 @@ fn give(hub: &mut Hub, record: u64, order: Order) {
 fn hub(channels: usize) -> Hub {
     let mut hub = Hub::new(EPOCH, Limits::default());
     for number in 0..channels {
-        let name = Name::Given(number.to_string().into());
+        let name = ChannelName::Given(number.to_string().into());
         let (settings, first) = (Settings::default(), Vec::new());
-        give(
+        submit(
             &mut hub,
             number as u64 + 1,
-            Order::Create { name, settings, fork: None, first, is_closed: false },
+            Command::Create { name, settings, fork: None, first, is_closed: false },
         );
     }
     hub
 }
 
-fn parking(hub: &Hub, channels: &[&str]) -> Parking {
+fn wait_point(hub: &Hub, channels: &[&str]) -> WaitPoint {
     let wanted = Subscription {
         channels,
         start: Start::Now,
         end: Until::Open,
-        holes: Holes::Refuse,
+        gaps: GapPolicy::Reject,
         limit: 1,
         bytes: 1,
     };
-    let Ok(Rest::Wait(parking)) = hub.read(&wanted, NOW).map(|page| page.rest) else {
+    let Ok(Rest::Wait(wait_point)) = hub.read(&wanted, NOW).map(|page| page.rest) else {
         panic!("nothing to wait for")
     };
-    parking
+    wait_point
 }
 
-fn park_all(waiters: &mut Waiters, parkings: &[Parking], kind: Kind) {
+fn park_all(waiters: &mut Waiters, wait_points: &[WaitPoint], kind: WaitKind) {
     for token in 0..WAITERS {
         // As a crowd that comes over half a minute.
         let until = NOW + 25_000 + token as u64 * 30_000 / WAITERS as u64;
-        let wait = Wait { view: View::Json, kind, until };
-        waiters.park(token as u64, &parkings[token % parkings.len()], wait).unwrap();
+        let options = WaitOptions { view: View::Json, kind, deadline: until };
+        waiters.park(token as u64, &wait_points[token % wait_points.len()], options).unwrap();
     }
 }
 
 fn bytes_of_one(channels: usize, sets: &[Vec<String>]) -> isize {
     let hub = hub(channels);
-    let parkings = sets.iter().map(|set| {
+    let wait_points = sets.iter().map(|set| {
         let names: Vec<&str> = set.iter().map(String::as_str).collect();
-        parking(&hub, &names)
+        wait_point(&hub, &names)
     });
-    let parkings: Vec<Parking> = parkings.collect();
+    let wait_points: Vec<WaitPoint> = wait_points.collect();
     let before = held();
-    let mut waiters = Waiters::new(EPOCH, crowd(WAITERS), hub.ring().position(), NOW);
-    park_all(&mut waiters, &parkings, Kind::Poll);
+    let mut waiters = Waiters::new(EPOCH, waiter_limits(WAITERS), hub.ring().position(), NOW);
+    park_all(&mut waiters, &wait_points, WaitKind::Poll);
     let bytes = (held() - before) / WAITERS.cast_signed();
-    waiters.ring(NOW + 100_000, WAITERS, |_| {});
+    waiters.expire_timers(NOW + 100_000, WAITERS, |_| {});
     assert!(waiters.is_empty());
     drop(waiters);
     assert_eq!(held(), before);
@@ -81,14 +82,14 @@ fn bytes_of_one(channels: usize, sets: &[Vec<String>]) -> isize {
 }
 
 #[test]
-fn a_hundred_thousand_waiters_for_one_channel_take_at_most_ninety_six_bytes_each() {
+fn uses_at_most_96_bytes_per_waiter_of_one_channel() {
     let bytes = bytes_of_one(1, &[vec!["0".to_owned()]]);
     println!("{bytes} bytes a waiter");
     assert!(bytes <= 96, "{bytes}");
 }
 
 #[test]
-fn a_waiter_with_a_channel_of_its_own_or_three_takes_at_most_256_bytes() {
+fn uses_at_most_256_bytes_per_waiter_of_own_or_three_channels() {
     let own: Vec<Vec<String>> = (0..WAITERS).map(|number| vec![number.to_string()]).collect();
     let bytes = bytes_of_one(WAITERS, &own);
     println!("{bytes} bytes a waiter, each with its own channel");
@@ -102,31 +103,31 @@ fn a_waiter_with_a_channel_of_its_own_or_three_takes_at_most_256_bytes() {
 }
 
 #[test]
-fn a_delivery_allocates_nothing_and_a_publication_its_bytes_once_for_each_view() {
+fn encodes_publication_once_per_view_without_allocating_per_delivery() {
     let mut hub = hub(1);
-    let parkings = [parking(&hub, &["0"])];
-    let mut waiters = Waiters::new(EPOCH, crowd(WAITERS), hub.ring().position(), NOW);
-    park_all(&mut waiters, &parkings, Kind::Stream);
+    let wait_points = [wait_point(&hub, &["0"])];
+    let mut waiters = Waiters::new(EPOCH, waiter_limits(WAITERS), hub.ring().position(), NOW);
+    park_all(&mut waiters, &wait_points, WaitKind::Stream);
     let mut publish = |record, waiters: &mut Waiters| {
         let content = Content { body: Arc::from(&b"hello"[..]), ..Content::default() };
         let messages = vec![Draft { channels: vec!["0".into()], content }];
-        give(&mut hub, record, Order::Publish(Publish { messages, ..Publish::default() }));
+        submit(&mut hub, record, Command::Publish(Publish { messages, ..Publish::default() }));
         waiters.receive(hub.ring());
     };
     // The first one makes the buffers that all others use.
     publish(10, &mut waiters);
-    while waiters.advance(256, |_| Then::Stay) {}
+    while waiters.advance(256, |_| AfterDelivery::Keep) {}
     publish(11, &mut waiters);
     let before = calls();
-    let mut told = 0;
+    let mut deliveries = 0;
     let mut last = None;
     while waiters.advance(256, |delivery| {
-        let What::Messages { bytes, .. } = delivery.what else { panic!("no message") };
+        let Payload::Messages { bytes, .. } = delivery.payload else { panic!("no message") };
         let address = bytes.as_ptr();
         assert_eq!(*last.get_or_insert(address), address);
-        told += 1;
-        Then::Stay
+        deliveries += 1;
+        AfterDelivery::Keep
     }) {}
-    assert_eq!(told, WAITERS);
+    assert_eq!(deliveries, WAITERS);
     assert_eq!(calls() - before, 1);
 }

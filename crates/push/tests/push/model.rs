@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bine_push::{
-    Applied, Content, Cursor, Draft, Expiry, Fork, Holes, Hub, Limits, Name, Order, Prepared,
-    Publish, Ready, Refused, Rest, Restoring, Retention, Sequence, Settings, Start, Subscription,
-    Taken, Until,
+    Applied, ChannelName, Command, Content, Cursor, Draft, Expiry, Fork, GapPolicy, Hub, Limits,
+    Preparation, Prepared, Publish, Receipt, Refused, Rest, Retention, Sequence, Settings,
+    SnapshotReader, Start, Subscription, Until,
 };
 use proptest::prelude::*;
 
@@ -54,7 +54,7 @@ struct Kept {
 
 /// A channel as a list.
 #[derive(Clone, Debug)]
-struct Listed {
+struct ChannelModel {
     settings: Settings,
     messages: Vec<Kept>,
     dropped: Sequence,
@@ -67,7 +67,7 @@ struct Listed {
 
 #[derive(Default)]
 struct Model {
-    channels: BTreeMap<&'static str, Listed>,
+    channels: BTreeMap<&'static str, ChannelModel>,
     /// The last message under each name that is gone.
     gone: BTreeMap<&'static str, Sequence>,
     /// Names that are kept for forks, with the last message and what they were forked from.
@@ -91,7 +91,7 @@ fn all_settings(which: usize) -> Settings {
         Retention { messages: 5, age: 400, bytes: 600 },
     ];
     let expiry =
-        [Expiry::Never, Expiry::Publishers(500), Expiry::Publishers(250), Expiry::At(3000)];
+        [Expiry::Never, Expiry::AfterPublish(500), Expiry::AfterPublish(250), Expiry::At(3000)];
     Settings { retention: retention[which % 4], expiry: expiry[which % 4], ..Settings::default() }
 }
 
@@ -105,10 +105,10 @@ fn draft(channels: &[&str], id: Option<u8>, body: &str) -> Draft {
     Draft { channels, content: Content { id, body: body.as_bytes().into(), ..Content::default() } }
 }
 
-impl Listed {
+impl ChannelModel {
     fn is_due(&self, now: u64) -> bool {
         match self.settings.expiry {
-            Expiry::Publishers(after) => self.active + after <= now,
+            Expiry::AfterPublish(after) => self.active + after <= now,
             Expiry::At(time) => time <= now,
             _ => false,
         }
@@ -133,7 +133,7 @@ impl Listed {
 }
 
 impl Model {
-    fn live(&self, name: &str) -> Option<&Listed> {
+    fn live(&self, name: &str) -> Option<&ChannelModel> {
         self.channels.get(name).filter(|channel| !channel.is_due(self.now))
     }
 
@@ -185,7 +185,7 @@ impl Model {
         for name in channels {
             let channel = self.live(name).ok_or_else(|| match self.kept.get(*name) {
                 Some(_) => Refused::Gone((*name).into()),
-                None => Refused::Unknown((*name).into()),
+                None => Refused::NotFound((*name).into()),
             })?;
             earliest = earliest.max(channel.dropped);
             owed.extend(channel.messages.iter().cloned());
@@ -227,10 +227,10 @@ impl Pair {
         self.hub.apply(prepared, self.model.record)
     }
 
-    fn give(&mut self, order: Order) -> Result<Applied, Refused> {
-        match self.hub.prepare(order, self.model.now)? {
-            Ready::Record(prepared) => self.apply(prepared),
-            Ready::Done(applied) => Ok(applied),
+    fn submit(&mut self, command: Command) -> Result<Applied, Refused> {
+        match self.hub.prepare(command, self.model.now)? {
+            Preparation::Record(prepared) => self.apply(prepared),
+            Preparation::Done(applied) => Ok(applied),
         }
     }
 
@@ -244,21 +244,21 @@ impl Pair {
             Step::Renew(name, settings) => {
                 let expiry = settings.map(|settings| all_settings(settings).expiry);
                 let channel = NAMES[*name].into();
-                let told = self.give(match expiry {
-                    None => Order::Renew(channel),
-                    Some(expiry) => Order::Prolong { channel, expiry },
+                let outcome = self.submit(match expiry {
+                    None => Command::Renew(channel),
+                    Some(expiry) => Command::SetExpiry { channel, expiry },
                 });
-                assert_eq!(told.is_ok(), self.model.live(NAMES[*name]).is_some());
-                if told.is_ok() {
+                assert_eq!(outcome.is_ok(), self.model.live(NAMES[*name]).is_some());
+                if outcome.is_ok() {
                     let listed = self.model.channels.get_mut(NAMES[*name]).unwrap();
                     listed.active = self.model.now;
                     listed.settings.expiry = expiry.unwrap_or(listed.settings.expiry);
                 }
             }
             Step::Remove(name) => {
-                let told = self.give(Order::Remove(NAMES[*name].into()));
-                assert_eq!(told.is_ok(), self.model.live(NAMES[*name]).is_some());
-                if told.is_ok() {
+                let outcome = self.submit(Command::Remove(NAMES[*name].into()));
+                assert_eq!(outcome.is_ok(), self.model.live(NAMES[*name]).is_some());
+                if outcome.is_ok() {
                     self.model.remove(NAMES[*name]);
                 }
             }
@@ -277,7 +277,7 @@ impl Pair {
                 self.expire();
             }
             Step::Restore => {
-                let mut restoring = Restoring::new(limits());
+                let mut restoring = SnapshotReader::new(limits());
                 for chunk in self.hub.snapshot() {
                     restoring.receive(&chunk).unwrap();
                 }
@@ -291,39 +291,39 @@ impl Pair {
     fn create(&mut self, name: &'static str, settings: Settings, first: usize, is_closed: bool) {
         let bodies: Vec<String> = (0..first).map(|at| format!("{name}{at}")).collect();
         let drafts = bodies.iter().map(|body| draft(&[], None, body)).collect();
-        let given = Name::Given(name.into());
-        let order = Order::Create {
+        let given = ChannelName::Given(name.into());
+        let command = Command::Create {
             name: given,
             settings: settings.clone(),
             fork: None,
             first: drafts,
             is_closed,
         };
-        let told = self.give(order);
+        let outcome = self.submit(command);
         if let Some(existing) = self.model.live(name) {
             let is_same = existing.settings == settings;
-            assert_eq!(matches!(told, Ok(Applied::Existed { .. })), is_same);
-            assert_eq!(matches!(told, Err(Refused::Conflict(_))), !is_same);
+            assert_eq!(matches!(outcome, Ok(Applied::Existed { .. })), is_same);
+            assert_eq!(matches!(outcome, Err(Refused::Conflict(_))), !is_same);
             return;
         }
         // Its time may have come, and yet its name be kept.
         if self.model.channels.contains_key(name) && self.model.is_forked(name) {
-            assert!(matches!(told, Err(Refused::Conflict(_))), "{told:?}");
+            assert!(matches!(outcome, Err(Refused::Conflict(_))), "{outcome:?}");
             self.model.remove(name);
             return;
         }
         if self.model.kept.contains_key(name) {
-            assert!(matches!(told, Err(Refused::Conflict(_))), "{told:?}");
+            assert!(matches!(outcome, Err(Refused::Conflict(_))), "{outcome:?}");
             return;
         }
-        assert!(matches!(told, Ok(Applied::Created { .. })), "{told:?}");
+        assert!(matches!(outcome, Ok(Applied::Created { .. })), "{outcome:?}");
         if self.model.channels.contains_key(name) {
             self.model.remove(name);
         }
         let dropped = self.model.gone.remove(name).unwrap_or_default();
         let (active, messages, ids) = (self.model.now, Vec::new(), BTreeMap::new());
         let origin = None;
-        let channel = Listed { settings, messages, dropped, active, is_closed, origin, ids };
+        let channel = ChannelModel { settings, messages, dropped, active, is_closed, origin, ids };
         self.model.channels.insert(name, channel);
         for (place, body) in bodies.iter().enumerate() {
             let sequence = self.model.sequence(place);
@@ -338,19 +338,20 @@ impl Pair {
         let until = sequence.map(|sequence| Cursor { epoch: EPOCH, sequence });
         let settings = all_settings(until.map_or(0, |until| until.sequence.record() as usize));
         let fork = Some(Fork { channel: source.into(), until, bytes: 0 });
-        let (given, first) = (Name::Given(name.into()), Vec::new());
+        let (given, first) = (ChannelName::Given(name.into()), Vec::new());
         let copy = settings.clone();
-        let order = Order::Create { name: given, settings: copy, fork, first, is_closed: false };
+        let command =
+            Command::Create { name: given, settings: copy, fork, first, is_closed: false };
         let was_due = self.model.channels.get(name).is_some_and(|due| due.is_due(self.model.now));
-        let told = self.give(order);
+        let outcome = self.submit(command);
         let Some(from) = self.model.live(source).cloned() else {
-            assert!(matches!(told, Err(Refused::Unknown(_) | Refused::Gone(_))), "{told:?}");
+            assert!(matches!(outcome, Err(Refused::NotFound(_) | Refused::Gone(_))), "{outcome:?}");
             return;
         };
         if self.model.kept.contains_key(name) || self.model.live(name).is_some() {
             let is_known = self.model.live(name).and_then(|channel| channel.origin).is_some();
-            let is_same = is_known && matches!(told, Ok(Applied::Existed { .. }));
-            assert!(is_same || matches!(told, Err(Refused::Conflict(_))), "{told:?}");
+            let is_same = is_known && matches!(outcome, Ok(Applied::Existed { .. }));
+            assert!(is_same || matches!(outcome, Err(Refused::Conflict(_))), "{outcome:?}");
             return;
         }
         let last = from.messages.last().map_or(from.dropped, |last| last.sequence);
@@ -358,19 +359,19 @@ impl Pair {
         let until = sequence.unwrap_or(last);
         if until < from.dropped || until > last {
             assert!(
-                matches!(told, Err(Refused::TooOld { .. } | Refused::Ahead { .. }) | Ok(_)),
-                "{told:?}"
+                matches!(outcome, Err(Refused::TooOld { .. } | Refused::Ahead { .. }) | Ok(_)),
+                "{outcome:?}"
             );
-            if told.is_err() {
+            if outcome.is_err() {
                 return;
             }
         }
         if was_due && self.model.is_forked(name) {
-            assert!(matches!(told, Err(Refused::Conflict(_))), "{told:?}");
+            assert!(matches!(outcome, Err(Refused::Conflict(_))), "{outcome:?}");
             self.model.remove(name);
             return;
         }
-        assert!(matches!(told, Ok(Applied::Created { .. })), "{told:?}");
+        assert!(matches!(outcome, Ok(Applied::Created { .. })), "{outcome:?}");
         if was_due {
             self.model.remove(name);
         }
@@ -390,7 +391,7 @@ impl Pair {
         let drafts = messages.iter().zip(&named).zip(&bodies);
         let messages_of = drafts.map(|(((_, id), named), body)| draft(named, *id, body)).collect();
         let close_of = close.iter().map(|name| Arc::from(*name)).collect();
-        let told = self.give(Order::Publish(Publish {
+        let outcome = self.submit(Command::Publish(Publish {
             messages: messages_of,
             close: close_of,
             ..Publish::default()
@@ -399,15 +400,15 @@ impl Pair {
         let mut all = named.iter().flatten().chain(close);
         if is_empty || all.any(|name| self.model.live(name).is_none()) {
             let is_refused =
-                matches!(told, Err(Refused::Empty(_) | Refused::Unknown(_) | Refused::Gone(_)));
-            assert!(is_refused, "{told:?}");
+                matches!(outcome, Err(Refused::Empty(_) | Refused::NotFound(_) | Refused::Gone(_)));
+            assert!(is_refused, "{outcome:?}");
             return;
         }
         if named.iter().flatten().any(|name| self.model.channels[name].is_closed) {
-            assert!(matches!(told, Err(Refused::Closed { .. })), "{told:?}");
+            assert!(matches!(outcome, Err(Refused::Closed { .. })), "{outcome:?}");
             return;
         }
-        let Ok(Applied::Published(published)) = told else { panic!("{told:?}") };
+        let Ok(Applied::Published(published)) = outcome else { panic!("{outcome:?}") };
         for (place, (named, (_, id))) in named.iter().zip(messages).enumerate() {
             let known = named.iter().map(|name| {
                 let known = self.model.channels[name].ids.get(&(*id)?)?;
@@ -416,11 +417,11 @@ impl Pair {
             let known: Option<Vec<Sequence>> = known.collect();
             if let Some(known) = known {
                 let first = known.into_iter().min().unwrap();
-                assert_eq!(published.messages[place], Taken::Repeated(first));
+                assert_eq!(published.messages[place], Receipt::Duplicate(first));
                 continue;
             }
             let sequence = self.model.sequence(place);
-            assert_eq!(published.messages[place], Taken::New(sequence));
+            assert_eq!(published.messages[place], Receipt::New(sequence));
             self.model.published.push(sequence);
             self.model.take(named, *id, sequence, &bodies[place]);
         }
@@ -439,8 +440,8 @@ impl Pair {
             .filter_map(|(name, channel)| channel.is_due(now).then_some(*name))
             .collect();
         while let Some(prepared) = self.hub.expire(now, 2) {
-            let told = self.apply(prepared);
-            assert!(matches!(told, Ok(Applied::Expired(_))), "{told:?}");
+            let outcome = self.apply(prepared);
+            assert!(matches!(outcome, Ok(Applied::Expired(_))), "{outcome:?}");
         }
         // A chunk in which nothing was due to go may have come before another.
         while self.hub.next_due().is_some_and(|time| time <= now) {
@@ -455,7 +456,7 @@ impl Pair {
             channel.trim(now);
         }
         for name in NAMES {
-            let described = self.hub.describe(name, now).map(|told| told.messages).ok();
+            let described = self.hub.describe(name, now).map(|info| info.messages).ok();
             let kept = self.model.channels.get(name).map(|channel| channel.messages.len());
             assert_eq!(described, kept, "{name}");
         }
@@ -484,9 +485,9 @@ impl Pair {
         }
         let owed = self.model.owed(channels, start, end);
         let mut got = Vec::new();
-        let (mut from, mut holes) = (start, Holes::Refuse);
-        let told = loop {
-            let wanted = Subscription { channels, start: from, end, holes, limit, bytes: 1000 };
+        let (mut from, mut gaps) = (start, GapPolicy::Reject);
+        let received = loop {
+            let wanted = Subscription { channels, start: from, end, gaps, limit, bytes: 1000 };
             let page = match self.hub.read(&wanted, self.model.now) {
                 Ok(page) => page,
                 Err(refused) => break Err(refused),
@@ -495,7 +496,7 @@ impl Pair {
             if page.lost.is_some() {
                 // Only who begins where anything is left may meet older pieces of one channel than of another.
                 assert!(!matches!(start, Start::After(_)));
-                holes = Holes::Tell;
+                gaps = GapPolicy::Allow;
             }
             got.extend(page.messages.iter().map(|message| Kept {
                 sequence: message.sequence,
@@ -513,7 +514,7 @@ impl Pair {
             }
             from = Start::After(page.next);
         };
-        assert_eq!(told, owed);
+        assert_eq!(received, owed);
     }
 
     /// Behind the end of a range of time comes what is not before that time, unless it is told that some is gone.
@@ -526,9 +527,9 @@ impl Pair {
         if is_before {
             return;
         }
-        let (start, holes) = (Start::After(next), Holes::Refuse);
+        let (start, gaps) = (Start::After(next), GapPolicy::Reject);
         let (limit, bytes) = (usize::MAX, usize::MAX);
-        let wanted = Subscription { channels, start, end: Until::Open, holes, limit, bytes };
+        let wanted = Subscription { channels, start, end: Until::Open, gaps, limit, bytes };
         let Ok(page) = self.hub.read(&wanted, self.model.now) else { return };
         let got: Vec<_> = page.messages.iter().map(|message| message.sequence).collect();
         let owed = self.model.owed(channels, Start::Since(end), Until::Open);
@@ -577,7 +578,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn a_hub_does_what_lists_would_do(steps in prop::collection::vec(step(), 1..60)) {
+    fn matches_list_model(steps in prop::collection::vec(step(), 1..60)) {
         let mut pair = Pair::new();
         for name in 0..4 {
             pair.step(&Step::Create { name, settings: name, first: 0, is_closed: false });

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bine_push::{
-    Applied, Content, Cursor, Draft, Expiry, Fork, Form, Holes, Hub, Limits, Message, Name, Order,
-    Prepared, Producer, Publish, Publisher, Quota, Ready, Refused, Restoring, Retention, Sequence,
-    Settings, Start, Subscription, Until,
+    Applied, BodyFormat, ChannelName, Command, Content, Cursor, Draft, Expiry, Fork, GapPolicy,
+    Hub, Limits, Message, Preparation, Prepared, Producer, Publish, Publisher, Quota, Refused,
+    Retention, Sequence, Settings, SnapshotReader, Start, Subscription, Until,
 };
 
 /// Memory that a message or channel may take besides its body.
@@ -38,10 +38,10 @@ fn publisher(name: &str, bytes: u64) -> Publisher {
 }
 
 impl Server {
-    fn prepare(&mut self, order: Order, by: Option<&Publisher>) -> Result<Prepared, Refused> {
-        match self.hub.prepare_by(order, by, self.now)? {
-            Ready::Record(prepared) => Ok(prepared),
-            Ready::Done(applied) => panic!("{applied:?}"),
+    fn prepare(&mut self, command: Command, by: Option<&Publisher>) -> Result<Prepared, Refused> {
+        match self.hub.prepare_by(command, by, self.now)? {
+            Preparation::Record(prepared) => Ok(prepared),
+            Preparation::Done(applied) => panic!("{applied:?}"),
         }
     }
 
@@ -52,8 +52,8 @@ impl Server {
         self.hub.apply(prepared, self.journal.len() as u64).unwrap()
     }
 
-    fn give(&mut self, order: Order, by: Option<&Publisher>) -> Result<Applied, Refused> {
-        let prepared = self.prepare(order, by)?;
+    fn submit(&mut self, command: Command, by: Option<&Publisher>) -> Result<Applied, Refused> {
+        let prepared = self.prepare(command, by)?;
         Ok(self.apply(prepared))
     }
 
@@ -65,8 +65,8 @@ impl Server {
         by: Option<&Publisher>,
     ) -> Result<Applied, Refused> {
         let settings = Settings { retention, ..Settings::default() };
-        let name = Name::Given(name.into());
-        self.give(Order::Create { name, settings, fork: None, first, is_closed: false }, by)
+        let name = ChannelName::Given(name.into());
+        self.submit(Command::Create { name, settings, fork: None, first, is_closed: false }, by)
     }
 
     fn channels(&mut self, count: usize, retention: Retention) -> Vec<Arc<str>> {
@@ -84,7 +84,7 @@ impl Server {
         by: Option<&Publisher>,
     ) -> Result<Applied, Refused> {
         let messages = vec![draft(channels, length)];
-        self.give(Order::Publish(Publish { messages, ..Publish::default() }), by)
+        self.submit(Command::Publish(Publish { messages, ..Publish::default() }), by)
     }
 
     /// What a channel holds.
@@ -93,7 +93,7 @@ impl Server {
             channels: &[channel],
             start: Start::Earliest,
             end: Until::Open,
-            holes: Holes::Refuse,
+            gaps: GapPolicy::Reject,
             limit: 10,
             bytes: 1000,
         };
@@ -101,7 +101,7 @@ impl Server {
     }
 
     fn remove(&mut self, name: &str) {
-        self.give(Order::Remove(name.into()), None).unwrap();
+        self.submit(Command::Remove(name.into()), None).unwrap();
     }
 
     /// The same by the journal, and by an image.
@@ -110,7 +110,7 @@ impl Server {
         for (record, number) in self.journal.iter().zip(1..) {
             replayed.replay(record, number).unwrap();
         }
-        let mut restoring = Restoring::new(limits);
+        let mut restoring = SnapshotReader::new(limits);
         for chunk in self.hub.snapshot() {
             restoring.receive(&chunk).unwrap();
         }
@@ -121,7 +121,7 @@ impl Server {
 #[track_caller]
 fn quota<T: std::fmt::Debug>(result: Result<T, Refused>) -> Quota {
     match result {
-        Err(Refused::Quota { of, .. }) => of,
+        Err(Refused::QuotaExceeded { quota, .. }) => quota,
         other => panic!("{other:?}"),
     }
 }
@@ -151,7 +151,7 @@ fn counts_a_shared_message_once_until_its_last_channel_drops_it() {
 }
 
 #[test]
-fn counts_the_same_after_a_restart_whatever_was_done() {
+fn restores_memory_counts_after_restart() {
     let limits = limits(1 << 20, 1 << 20);
     let mut server = server(limits);
     let (ann, ben) = (publisher("ann", 1 << 20), publisher("ben", 1 << 20));
@@ -167,12 +167,12 @@ fn counts_the_same_after_a_restart_whatever_was_done() {
     named.content.id = Some("id".into());
     let publish =
         Publish { messages: vec![named], producer: Some(producer("p", 0)), ..Publish::default() };
-    server.give(Order::Publish(publish), Some(&ann)).unwrap();
+    server.submit(Command::Publish(publish), Some(&ann)).unwrap();
     let fork = Fork { channel: "b".into(), until: None, bytes: 0 };
     server
-        .give(
-            Order::Create {
-                name: Name::Given("f".into()),
+        .submit(
+            Command::Create {
+                name: ChannelName::Given("f".into()),
                 settings: Settings::default(),
                 fork: Some(fork),
                 first: vec![],
@@ -185,12 +185,12 @@ fn counts_the_same_after_a_restart_whatever_was_done() {
         for hub in server.restarted(limits) {
             assert_eq!(hub.bytes(), server.hub.bytes());
             for name in ["ann", "ben"] {
-                assert_eq!(hub.bytes_of(name), server.hub.bytes_of(name), "{name}");
+                assert_eq!(hub.publisher_bytes(name), server.hub.publisher_bytes(name), "{name}");
             }
         }
     };
     check(&server);
-    assert!(server.hub.bytes_of("ben") > 600 && server.hub.bytes_of("ann") > 0);
+    assert!(server.hub.publisher_bytes("ben") > 600 && server.hub.publisher_bytes("ann") > 0);
     server.remove("b");
     check(&server);
     for name in ["a", "f"] {
@@ -198,7 +198,7 @@ fn counts_the_same_after_a_restart_whatever_was_done() {
     }
     // The name of a channel that was forked stays until its last fork goes.
     assert_eq!(
-        (server.hub.bytes(), server.hub.bytes_of("ann"), server.hub.bytes_of("ben")),
+        (server.hub.bytes(), server.hub.publisher_bytes("ann"), server.hub.publisher_bytes("ben")),
         (0, 0, 0)
     );
     check(&server);
@@ -206,14 +206,14 @@ fn counts_the_same_after_a_restart_whatever_was_done() {
 
 /// A channel that is made with a first body was not checked at all.
 #[test]
-fn checks_a_first_body_as_any_other() {
+fn checks_quota_for_first_messages() {
     let most = 4 * BODY as u64;
     let mut server = server(limits(most, most));
     let mut make = |number: usize| {
-        let name = Name::Random(number as u128 * 7919);
+        let name = ChannelName::Random(number as u128 * 7919);
         let settings = Settings { retention: Retention::UNLIMITED, ..Settings::default() };
         let first = vec![draft(&[], BODY)];
-        server.give(Order::Create { name, settings, fork: None, first, is_closed: false }, None)
+        server.submit(Command::Create { name, settings, fork: None, first, is_closed: false }, None)
     };
     let made = (0..100).take_while(|number| make(*number).is_ok()).count();
     assert_eq!(made, 3);
@@ -222,7 +222,7 @@ fn checks_a_first_body_as_any_other() {
 }
 
 #[test]
-fn refuses_a_first_body_and_a_fork_beyond_the_quota_of_a_channel() {
+fn rejects_first_messages_and_fork_over_channel_quota() {
     let mut server = server(limits(1 << 30, 2 * BODY as u64));
     let first = vec![draft(&[], BODY)];
     server.create("source", Retention::UNLIMITED, first.clone(), None).unwrap();
@@ -235,8 +235,8 @@ fn refuses_a_first_body_and_a_fork_beyond_the_quota_of_a_channel() {
     let mut fork = |first: Vec<Draft>| {
         let settings = Settings { retention: Retention::UNLIMITED, ..Settings::default() };
         let fork = Some(Fork { channel: "source".into(), until: None, bytes: 0 });
-        let name = Name::Given("fork".into());
-        server.give(Order::Create { name, settings, fork, first, is_closed: false }, None)
+        let name = ChannelName::Given("fork".into());
+        server.submit(Command::Create { name, settings, fork, first, is_closed: false }, None)
     };
     assert_eq!(quota(fork(first)), Quota::Channel("fork".into()));
     fork(vec![]).unwrap();
@@ -244,21 +244,21 @@ fn refuses_a_first_body_and_a_fork_beyond_the_quota_of_a_channel() {
 
 /// Two products in the estimate of what an order takes could become sums, and no test noticed.
 #[test]
-fn admits_an_order_exactly_when_the_memory_that_it_takes_fits() {
+fn admits_command_exactly_when_its_memory_fits() {
     let publish = |channels: usize, change: fn(&mut Publish)| {
         move |names: &[Arc<str>]| {
             let messages = vec![draft(&names[..channels], 1000), draft(&names[..1], 10)];
             let mut publish = Publish { messages, ..Publish::default() };
             change(&mut publish);
-            Order::Publish(publish)
+            Command::Publish(publish)
         }
     };
     let create = |fork: Option<Fork>, first: Vec<Draft>| {
         move |_: &[Arc<str>]| {
-            let name = Name::Given("made".into());
+            let name = ChannelName::Given("made".into());
             let settings = Settings { retention: Retention::UNLIMITED, ..Settings::default() };
             let (fork, first) = (fork.clone(), first.clone());
-            Order::Create { name, settings, fork, first, is_closed: false }
+            Command::Create { name, settings, fork, first, is_closed: false }
         }
     };
     check_exact("a message", publish(1, |_| {}));
@@ -287,7 +287,7 @@ fn producer(id: &str, sequence: u64) -> Producer {
 
 /// Gives an order to a hub with eight channels. The first has eleven messages, of which a producer has published the last.
 #[track_caller]
-fn check_exact(what: &str, order: impl Fn(&[Arc<str>]) -> Order) {
+fn check_exact(what: &str, command: impl Fn(&[Arc<str>]) -> Command) {
     let start = || {
         let mut server = server(Limits::default());
         let names = server.channels(8, Retention::UNLIMITED);
@@ -297,23 +297,23 @@ fn check_exact(what: &str, order: impl Fn(&[Arc<str>]) -> Order) {
         let messages = vec![draft(&names[..1], 100)];
         let known = Some(producer("known", 0));
         let publish = Publish { messages, producer: known, ..Publish::default() };
-        server.give(Order::Publish(publish), None).unwrap();
+        server.submit(Command::Publish(publish), None).unwrap();
         (server, names)
     };
     let (mut free, names) = start();
     let before = free.hub.bytes();
-    free.give(order(&names), None).unwrap();
+    free.submit(command(&names), None).unwrap();
     for (most, fits) in [(free.hub.bytes(), true), (free.hub.bytes() - 1, false)] {
         let (mut server, names) = start();
         server.hub.set_quotas(most, u64::MAX);
-        let prepared = server.prepare(order(&names), None);
+        let prepared = server.prepare(command(&names), None);
         let (grown, room) = (free.hub.bytes() - before, most - before);
         assert_eq!(prepared.is_ok(), fits, "{what}: takes {grown} of {room}: {prepared:?}");
     }
 }
 
 #[test]
-fn drops_by_retention_before_it_refuses() {
+fn applies_retention_before_rejecting() {
     let mut server = server(Limits::default());
     let newest = Retention { messages: 1, ..Retention::UNLIMITED };
     let names = server.channels(64, newest);
@@ -329,7 +329,7 @@ fn drops_by_retention_before_it_refuses() {
 }
 
 #[test]
-fn a_channel_drops_its_oldest_at_its_quota_or_takes_no_more_if_it_keeps_all() {
+fn drops_oldest_or_rejects_at_channel_quota() {
     let most = 2 * BODY as u64;
     let mut server = server(limits(1 << 30, most));
     let names: [Arc<str>; 2] = ["limited".into(), "all".into()];
@@ -343,16 +343,16 @@ fn a_channel_drops_its_oldest_at_its_quota_or_takes_no_more_if_it_keeps_all() {
     server.publish(&names[1..], BODY, None).unwrap();
     let refused = server.publish(&names[1..], BODY, None);
     assert_eq!(quota(refused.clone()), Quota::Channel("all".into()));
-    let told = refused.unwrap_err().to_string();
-    assert!(told.starts_with("channel `all` takes 65"), "{told}");
+    let text = refused.unwrap_err().to_string();
+    assert!(text.starts_with("channel `all` takes 65"), "{text}");
     assert!(
-        told.contains("of 131072 bytes") && told.contains("channels-bytes-per-channel"),
-        "{told}"
+        text.contains("of 131072 bytes") && text.contains("channels-bytes-per-channel"),
+        "{text}"
     );
 }
 
 #[test]
-fn a_publisher_fills_its_own_quota_and_no_other() {
+fn charges_each_publisher_to_its_own_quota() {
     let mut server = server(limits(1 << 30, 1 << 30));
     let names = server.channels(2, Retention::UNLIMITED);
     let (ann, ben) = (publisher("ann", 3 * BODY as u64), publisher("ben", 3 * BODY as u64));
@@ -361,15 +361,15 @@ fn a_publisher_fills_its_own_quota_and_no_other() {
     }
     let refused = server.publish(&names, BODY, Some(&ann));
     assert_eq!(quota(refused.clone()), Quota::Publisher("ann".into()));
-    let told = refused.unwrap_err().to_string();
-    assert!(told.starts_with("what `ann` has published takes 131"), "{told}");
-    assert!(told.contains("channels-bytes-per-subject"), "{told}");
+    let text = refused.unwrap_err().to_string();
+    assert!(text.starts_with("what `ann` has published takes 131"), "{text}");
+    assert!(text.contains("channels-bytes-per-subject"), "{text}");
     server.publish(&names, BODY, Some(&ben)).unwrap();
     server.publish(&names, BODY, None).unwrap();
     for hub in &mut server.restarted(limits(1 << 30, 1 << 30)) {
         let messages = vec![draft(&names, BODY)];
-        let order = Order::Publish(Publish { messages, ..Publish::default() });
-        assert_eq!(quota(hub.prepare_by(order, Some(&ann), NOW)), Quota::Publisher("ann".into()));
+        let command = Command::Publish(Publish { messages, ..Publish::default() });
+        assert_eq!(quota(hub.prepare_by(command, Some(&ann), NOW)), Quota::Publisher("ann".into()));
     }
     // Channels without a message count too.
     let made = (0..10_000).take_while(|number| {
@@ -379,28 +379,28 @@ fn a_publisher_fills_its_own_quota_and_no_other() {
 }
 
 #[test]
-fn orders_that_are_under_way_together_do_not_pass_a_quota() {
+fn counts_prepared_commands_against_quota() {
     let mut server = server(limits(4 * BODY as u64, 1 << 30));
     let names = server.channels(1, Retention::UNLIMITED);
-    let order = || {
+    let command = || {
         let messages = vec![draft(&names, BODY)];
-        Order::Publish(Publish { messages, ..Publish::default() })
+        Command::Publish(Publish { messages, ..Publish::default() })
     };
     let mut under_way: Vec<Prepared> =
-        (0..3).map(|_| server.prepare(order(), None).unwrap()).collect();
-    assert_eq!(quota(server.prepare(order(), None)), Quota::Total);
+        (0..3).map(|_| server.prepare(command(), None).unwrap()).collect();
+    assert_eq!(quota(server.prepare(command(), None)), Quota::Total);
     // What could not be kept gives its room back.
     drop(under_way.pop());
-    under_way.push(server.prepare(order(), None).unwrap());
+    under_way.push(server.prepare(command(), None).unwrap());
     for prepared in under_way {
         server.apply(prepared);
     }
-    assert_eq!(quota(server.prepare(order(), None)), Quota::Total);
+    assert_eq!(quota(server.prepare(command(), None)), Quota::Total);
 }
 
 /// The ring of recent messages kept up to 64 MiB that no channel held any more, and nothing counted them.
 #[test]
-fn the_ring_holds_nothing_that_retention_has_dropped() {
+fn removes_dropped_messages_from_ring() {
     let mut server = server(limits(1 << 30, 1 << 30));
     let retention = Retention { messages: 1, ..Retention::UNLIMITED };
     let names = server.channels(2, retention);
@@ -408,7 +408,7 @@ fn the_ring_holds_nothing_that_retention_has_dropped() {
     let mut publish = |channels: &[Arc<str>]| {
         let content = Content { body: body.clone(), ..Content::default() };
         let messages = vec![Draft { channels: channels.to_vec(), content }];
-        server.give(Order::Publish(Publish { messages, ..Publish::default() }), None).unwrap();
+        server.submit(Command::Publish(Publish { messages, ..Publish::default() }), None).unwrap();
     };
     for _ in 0..10 {
         publish(&names[..1]);
@@ -424,15 +424,15 @@ fn the_ring_holds_nothing_that_retention_has_dropped() {
     // Nor what grows too old, or goes with its channel.
     let retention = Retention { age: 100, ..Retention::UNLIMITED };
     server.create("old", retention, vec![], None).unwrap();
-    let settings = Settings { expiry: Expiry::Publishers(200), ..Settings::default() };
-    let name = Name::Given("short".into());
+    let settings = Settings { expiry: Expiry::AfterPublish(200), ..Settings::default() };
+    let name = ChannelName::Given("short".into());
     let content = Content { body: body.clone(), ..Content::default() };
     let first = vec![Draft { channels: vec![], content: content.clone() }];
     server
-        .give(Order::Create { name, settings, fork: None, first, is_closed: false }, None)
+        .submit(Command::Create { name, settings, fork: None, first, is_closed: false }, None)
         .unwrap();
     let messages = vec![Draft { channels: vec!["old".into()], content }];
-    server.give(Order::Publish(Publish { messages, ..Publish::default() }), None).unwrap();
+    server.submit(Command::Publish(Publish { messages, ..Publish::default() }), None).unwrap();
     // Ours, the one that `content` had is in the channel, and `first` is in the other.
     assert_eq!(Arc::strong_count(&body), 3);
     assert!(server.hub.expire(NOW + 101, 100).is_none());
@@ -443,13 +443,13 @@ fn the_ring_holds_nothing_that_retention_has_dropped() {
 }
 
 #[test]
-fn a_channel_counts_for_itself_its_name_and_its_type() {
+fn counts_channel_name_and_content_type() {
     let bytes_of = |name: &str, content_type: Option<&str>| {
         let mut own = server(Limits::default());
         let settings =
             Settings { content_type: content_type.map(Into::into), ..Settings::default() };
-        let (name, first) = (Name::Given(name.into()), vec![]);
-        own.give(Order::Create { name, settings, fork: None, first, is_closed: false }, None)
+        let (name, first) = (ChannelName::Given(name.into()), vec![]);
+        own.submit(Command::Create { name, settings, fork: None, first, is_closed: false }, None)
             .unwrap();
         let listed: Vec<_> = own.hub.list_after("").collect();
         assert_eq!(listed.iter().map(|each| each.bytes).collect::<Vec<_>>(), [own.hub.bytes()]);
@@ -462,7 +462,7 @@ fn a_channel_counts_for_itself_its_name_and_its_type() {
 }
 
 #[test]
-fn a_hub_says_whether_it_has_channels_and_room() {
+fn reports_channels_and_free_memory() {
     let mut own = server(limits(100_000, 100_000));
     assert!(own.hub.is_empty() && own.hub.has_room(100_000) && !own.hub.has_room(100_001));
     own.create("a", Retention::default(), vec![], None).unwrap();
@@ -472,22 +472,28 @@ fn a_hub_says_whether_it_has_channels_and_room() {
 }
 
 #[test]
-fn a_fork_that_was_ordered_twice_is_made_once() {
+fn creates_fork_once_when_requested_twice() {
     let mut own = server(Limits::default());
     own.create("a", Retention::default(), vec![], None).unwrap();
     let fork = || {
         let fork = Some(Fork { channel: "a".into(), until: None, bytes: 0 });
         let (settings, first) = (Settings::default(), vec![]);
-        Order::Create { name: Name::Given("b".into()), settings, fork, first, is_closed: false }
+        Command::Create {
+            name: ChannelName::Given("b".into()),
+            settings,
+            fork,
+            first,
+            is_closed: false,
+        }
     };
-    let orders = [own.prepare(fork(), None).unwrap(), own.prepare(fork(), None).unwrap()];
-    let [first, second] = orders.map(|order| own.apply(order));
+    let commands = [own.prepare(fork(), None).unwrap(), own.prepare(fork(), None).unwrap()];
+    let [first, second] = commands.map(|command| own.apply(command));
     assert!(matches!(first, Applied::Created { .. }) && matches!(second, Applied::Existed { .. }));
 }
 
 /// A million messages of one channel have one list of channels.
 #[test]
-fn messages_of_one_channel_share_their_list_of_channels() {
+fn shares_channel_list_between_messages() {
     let mut own = server(Limits::default());
     own.create("a", Retention::default(), vec![], None).unwrap();
     for _ in 0..2 {
@@ -500,19 +506,19 @@ fn messages_of_one_channel_share_their_list_of_channels() {
 
 /// A message that another channel holds gives no memory back when one drops it.
 #[test]
-fn a_message_frees_its_memory_when_the_last_channel_drops_it() {
+fn frees_message_when_last_channel_drops_it() {
     let newest = Retention { messages: 1, ..Retention::default() };
     let mut own = server(Limits::default());
     let both = own.channels(2, newest);
     own.publish(&both, BODY, None).unwrap();
     own.hub.set_quotas(own.hub.bytes() + BODY as u64 / 2, u64::MAX);
     let refused = own.publish(&both[..1], BODY, None).unwrap_err();
-    assert!(matches!(refused, Refused::Quota { of: Quota::Total, .. }), "{refused:?}");
+    assert!(matches!(refused, Refused::QuotaExceeded { quota: Quota::Total, .. }), "{refused:?}");
     own.publish(&both, BODY, None).unwrap();
 }
 
 #[test]
-fn a_message_that_retention_drops_frees_the_quota_of_its_publisher_alone() {
+fn frees_quota_of_publisher_whose_message_retention_drops() {
     let newest = Retention { messages: 1, ..Retention::default() };
     let mut own = server(Limits::default());
     let channels = own.channels(2, newest);
@@ -524,11 +530,14 @@ fn a_message_that_retention_drops_frees_the_quota_of_its_publisher_alone() {
     own.publish(&channels[1..], BODY, Some(&ben)).unwrap();
     // It drives out the message of another, which frees nothing of its own.
     let refused = own.publish(&channels[1..], BODY, Some(&ann)).unwrap_err();
-    assert!(matches!(refused, Refused::Quota { of: Quota::Publisher(_), .. }), "{refused:?}");
+    assert!(
+        matches!(refused, Refused::QuotaExceeded { quota: Quota::Publisher(_), .. }),
+        "{refused:?}"
+    );
 }
 
 #[test]
-fn a_first_body_may_fill_its_channel_exactly() {
+fn accepts_first_message_that_exactly_fills_channel() {
     let create = |most: u64| {
         let mut own = server(limits(1 << 30, most));
         let first = vec![draft(&[], BODY)];
@@ -541,18 +550,18 @@ fn a_first_body_may_fill_its_channel_exactly() {
 }
 
 #[test]
-fn a_record_that_is_none_is_told_so() {
-    let told = Hub::new(1, Limits::default()).replay(b"?", 1).unwrap_err().to_string();
-    assert!(told.contains("no record of channels"), "{told}");
+fn explains_corrupt_record() {
+    let text = Hub::new(1, Limits::default()).replay(b"?", 1).unwrap_err().to_string();
+    assert!(text.contains("no record of channels"), "{text}");
 }
 
 #[test]
-fn a_channel_may_be_made_closed() {
+fn creates_closed_channel() {
     let mut own = server(Limits::default());
     for is_closed in [true, false] {
-        let name = Name::Given(is_closed.to_string().into());
+        let name = ChannelName::Given(is_closed.to_string().into());
         let (settings, first) = (Settings::default(), vec![]);
-        own.give(Order::Create { name, settings, fork: None, first, is_closed }, None).unwrap();
+        own.submit(Command::Create { name, settings, fork: None, first, is_closed }, None).unwrap();
         let there = own.hub.describe(&is_closed.to_string(), NOW).unwrap();
         assert_eq!(there.is_closed, is_closed);
     }
@@ -560,27 +569,30 @@ fn a_channel_may_be_made_closed() {
 
 /// The begin of a text is none where it ends inside a character.
 #[test]
-fn a_message_that_a_fork_cuts_has_the_form_of_what_is_left() {
+fn recomputes_body_format_of_truncated_message() {
     let forms = |bytes: u64| {
         let mut own = server(Limits::default());
         let settings =
             || Settings { content_type: Some("text/plain".into()), ..Settings::default() };
-        let (name, first) = (Name::Given("a".into()), vec![]);
+        let (name, first) = (ChannelName::Given("a".into()), vec![]);
         let made =
-            Order::Create { name, settings: settings(), fork: None, first, is_closed: false };
-        own.give(made, None).unwrap();
+            Command::Create { name, settings: settings(), fork: None, first, is_closed: false };
+        own.submit(made, None).unwrap();
         let until = Some(own.hub.watermark());
         let content = Content { body: "\u{e4}\u{f6}".as_bytes().into(), ..Content::default() };
         let messages = vec![Draft { channels: vec!["a".into()], content }];
-        own.give(Order::Publish(Publish { messages, ..Publish::default() }), None).unwrap();
+        own.submit(Command::Publish(Publish { messages, ..Publish::default() }), None).unwrap();
         let fork = Some(Fork { channel: "a".into(), until, bytes });
-        let (name, first) = (Name::Given("b".into()), vec![]);
-        own.give(Order::Create { name, settings: settings(), fork, first, is_closed: false }, None)
-            .unwrap();
+        let (name, first) = (ChannelName::Given("b".into()), vec![]);
+        own.submit(
+            Command::Create { name, settings: settings(), fork, first, is_closed: false },
+            None,
+        )
+        .unwrap();
         let messages = own.messages("b");
-        let each = |message: &Arc<Message>| (message.form, message.body.len());
+        let each = |message: &Arc<Message>| (message.format, message.body.len());
         messages.iter().map(each).collect::<Vec<_>>()
     };
-    assert_eq!(forms(2), [(Form::Text, 2)]);
-    assert_eq!(forms(3), [(Form::Binary, 3)]);
+    assert_eq!(forms(2), [(BodyFormat::Text, 2)]);
+    assert_eq!(forms(3), [(BodyFormat::Binary, 3)]);
 }

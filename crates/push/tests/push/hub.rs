@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bine_push::{
-    Applied, Content, Cursor, Draft, Durability, Expiry, Fork, Holes, Hub, Limits, Name, Order,
-    Overrun, Page, Producer, Publish, Reached, Ready, Refused, Rest, Retention, Sequence, Settings,
-    Start, Subscription, Taken, Until,
+    Applied, ChannelName, Command, Content, Cursor, Draft, Durability, Expiry, Fork, GapPolicy,
+    Hub, Lagged, Limits, MessageBatch, Preparation, Producer, ProducerProgress, Publish, Receipt,
+    Refused, Rest, Retention, Sequence, Settings, Start, Subscription, Until,
 };
 
 const EPOCH: u32 = 0xab;
@@ -31,28 +31,39 @@ fn messages(messages: Vec<Draft>) -> Publish {
 }
 
 impl Server {
-    fn give(&mut self, order: Order) -> Result<Applied, Refused> {
-        match self.hub.prepare(order, self.now)? {
-            Ready::Record(prepared) => {
+    fn submit(&mut self, command: Command) -> Result<Applied, Refused> {
+        match self.hub.prepare(command, self.now)? {
+            Preparation::Record(prepared) => {
                 self.record += 1;
                 self.hub.apply(prepared, self.record)
             }
-            Ready::Done(applied) => Ok(applied),
+            Preparation::Done(applied) => Ok(applied),
         }
     }
 
     fn create(&mut self, name: &str, settings: Settings) -> Result<Applied, Refused> {
-        let name = Name::Given(name.into());
-        self.give(Order::Create { name, settings, fork: None, first: Vec::new(), is_closed: false })
+        let name = ChannelName::Given(name.into());
+        self.submit(Command::Create {
+            name,
+            settings,
+            fork: None,
+            first: Vec::new(),
+            is_closed: false,
+        })
     }
 
     fn publish(&mut self, publish: Publish) -> Result<Applied, Refused> {
-        self.give(Order::Publish(publish))
+        self.submit(Command::Publish(publish))
     }
 
-    fn read(&self, channels: &[&str], start: Start, holes: Holes) -> Result<Page, Refused> {
+    fn read(
+        &self,
+        channels: &[&str],
+        start: Start,
+        gaps: GapPolicy,
+    ) -> Result<MessageBatch, Refused> {
         let (end, limit, bytes) = (Until::Open, 100, usize::MAX);
-        let wanted = Subscription { channels, start, end, holes, limit, bytes };
+        let wanted = Subscription { channels, start, end, gaps, limit, bytes };
         self.hub.read(&wanted, self.now)
     }
 
@@ -65,7 +76,7 @@ impl Server {
 }
 
 /// What is told to the peer.
-fn told<T>(result: Result<T, Refused>) -> String {
+fn reply<T>(result: Result<T, Refused>) -> String {
     result.err().map_or_else(|| "taken".to_owned(), |refused| refused.to_string())
 }
 
@@ -74,15 +85,16 @@ fn cursor(sequence: u64) -> Cursor {
 }
 
 #[test]
-fn a_channel_without_a_name_gets_one_that_is_new_and_says_when_it_expires() {
+fn generates_channel_name_and_reports_expiry() {
     let mut server = server(Limits::default());
-    let settings = Settings { expiry: Expiry::Publishers(500), ..Settings::default() };
-    let name = Name::Random(0x1234_5678_9abc_def0);
-    let order = Order::Create { name, settings, fork: None, first: Vec::new(), is_closed: false };
-    let Ok(Applied::Created { name, expires, .. }) = server.give(order) else { panic!() };
+    let settings = Settings { expiry: Expiry::AfterPublish(500), ..Settings::default() };
+    let name = ChannelName::Random(0x1234_5678_9abc_def0);
+    let command =
+        Command::Create { name, settings, fork: None, first: Vec::new(), is_closed: false };
+    let Ok(Applied::Created { name, expires, .. }) = server.submit(command) else { panic!() };
     assert_eq!((name.len(), expires), (26, Some(1500)));
     server.now = 1400;
-    let Ok(Applied::Renewed { expires }) = server.give(Order::Renew(name.clone())) else {
+    let Ok(Applied::Renewed { expires }) = server.submit(Command::Renew(name.clone())) else {
         panic!()
     };
     assert_eq!(expires, Some(1900));
@@ -90,33 +102,33 @@ fn a_channel_without_a_name_gets_one_that_is_new_and_says_when_it_expires() {
     assert!(server.hub.describe(&name, server.now).is_ok());
     server.now = 1900;
     let refused = server.hub.describe(&name, server.now);
-    assert_eq!(told(refused), format!("there is no channel `{name}`; create it first"));
+    assert_eq!(reply(refused), format!("there is no channel `{name}`; create it first"));
 }
 
 #[test]
-fn what_passes_a_limit_is_refused_with_its_name() {
+fn names_the_limit_that_a_command_exceeds() {
     let limits = Limits {
         channels: 2,
         bytes: 10_000,
         name: 3,
-        word: 20,
+        attribute: 20,
         headers: 4,
         body: 5,
         publication: 8,
         messages: 2,
-        channels_of_message: 1,
-        channels_of_subscription: 1,
+        channels_per_message: 1,
+        channels_per_subscription: 1,
         ..Limits::default()
     };
     let mut server = server(limits);
     let ok = Settings::default();
-    assert_eq!(told(server.create("", ok.clone())), "the channel's name must not be empty");
-    assert_eq!(told(server.create("abcd", ok.clone())), "the channel's name: at most 3");
+    assert_eq!(reply(server.create("", ok.clone())), "the channel's name must not be empty");
+    assert_eq!(reply(server.create("abcd", ok.clone())), "the channel's name: at most 3");
     let refused = server.create("a\n", ok.clone());
-    assert_eq!(told(refused), "the channel's name holds a character that may not be there");
+    assert_eq!(reply(refused), "the channel's name holds a character that may not be there");
     server.create("a", ok.clone()).unwrap();
     server.create("b", ok.clone()).unwrap();
-    assert_eq!(told(server.create("c", ok)), "channels: at most 2");
+    assert_eq!(reply(server.create("c", ok)), "channels: at most 2");
     for (publish, refusal) in [
         (messages(vec![]), "a publication must not be empty"),
         (messages(vec![draft(&[], "")]), "a message's list of channels must not be empty"),
@@ -126,32 +138,32 @@ fn what_passes_a_limit_is_refused_with_its_name() {
         (messages(vec![draft(&["a"], "1"); 3]), "messages of a publication: at most 2"),
         (messages(vec![draft(&["c"], "1")]), "there is no channel `c`; create it first"),
     ] {
-        assert_eq!(told(server.publish(publish)), refusal);
+        assert_eq!(reply(server.publish(publish)), refusal);
     }
     while server.publish(messages(vec![draft(&["a"], "1234")])).is_ok() {}
     let refused = server.publish(messages(vec![draft(&["a"], "1234")]));
-    let refused = told(refused);
+    let refused = reply(refused);
     assert!(refused.starts_with("the memory of all channels takes 9"), "{refused}");
     assert!(refused.contains("of 10000 bytes") && refused.contains("--by size"), "{refused}");
-    let refused = server.read(&["a", "b"], Start::Now, Holes::Refuse);
-    assert_eq!(told(refused), "channels of a subscription: at most 1");
-    let refused = server.read(&[], Start::Now, Holes::Refuse);
-    assert_eq!(told(refused), "the list of channels must not be empty");
+    let refused = server.read(&["a", "b"], Start::Now, GapPolicy::Reject);
+    assert_eq!(reply(refused), "channels of a subscription: at most 1");
+    let refused = server.read(&[], Start::Now, GapPolicy::Reject);
+    assert_eq!(reply(refused), "the list of channels must not be empty");
 }
 
 #[test]
-fn making_a_channel_again_is_a_conflict_only_with_other_settings() {
+fn rejects_creating_existing_channel_with_other_settings() {
     let mut server = server(Limits::default());
     let settings = Settings { durability: Durability::Commit, ..Settings::default() };
     server.create("a", settings.clone()).unwrap();
     assert_eq!(server.create("a", settings), Ok(Applied::Existed { expires: None }));
     let refused = server.create("a", Settings::default());
     let refusal = "channel `a` exists with other settings; use those or another name";
-    assert_eq!(told(refused), refusal);
+    assert_eq!(reply(refused), refusal);
 }
 
 #[test]
-fn a_channel_of_one_type_takes_no_other() {
+fn rejects_message_of_another_content_type() {
     let mut server = server(Limits::default());
     let json: Arc<str> = "application/json".into();
     let settings = Settings { content_type: Some(json.clone()), ..Settings::default() };
@@ -160,48 +172,48 @@ fn a_channel_of_one_type_takes_no_other() {
     let mut other = draft(&["a"], "1");
     other.content.content_type = Some("text/plain".into());
     let refused = server.publish(messages(vec![other]));
-    assert_eq!(told(refused), "this channel takes messages of type application/json");
-    let page = server.read(&["a"], Start::Earliest, Holes::Refuse).unwrap();
+    assert_eq!(reply(refused), "this channel takes messages of type application/json");
+    let page = server.read(&["a"], Start::Earliest, GapPolicy::Reject).unwrap();
     assert_eq!(page.messages[0].content_type, json);
 }
 
 #[test]
-fn a_publication_in_several_channels_has_one_place_and_is_read_once() {
+fn returns_message_of_several_channels_once() {
     let mut server = server(Limits::default());
     for name in ["a", "b", "c"] {
         server.create(name, Settings::default()).unwrap();
     }
     let publish = messages(vec![draft(&["a", "b", "a"], "1"), draft(&["c"], "2")]);
     let Ok(Applied::Published(published)) = server.publish(publish) else { panic!() };
-    let place = |place: u64| Taken::New(Sequence::from_number(4 << 10 | place));
+    let place = |place: u64| Receipt::New(Sequence::from_number(4 << 10 | place));
     assert_eq!(published.messages, [place(0), place(1)]);
-    let page = server.read(&["c", "b", "a", "b"], Start::Earliest, Holes::Refuse).unwrap();
+    let page = server.read(&["c", "b", "a", "b"], Start::Earliest, GapPolicy::Reject).unwrap();
     let bodies: Vec<&[u8]> = page.messages.iter().map(|message| &message.body[..]).collect();
     assert_eq!(bodies, [b"1", b"2"]);
     assert_eq!(page.next, cursor(4 << 10 | 1));
 }
 
 #[test]
-fn an_atomic_publication_with_one_closed_channel_is_in_none() {
+fn rejects_whole_publication_if_one_channel_is_closed() {
     let mut server = server(Limits::default());
     server.create("a", Settings::default()).unwrap();
     server.create("b", Settings::default()).unwrap();
     let last = Publish { close: vec!["b".into()], ..messages(vec![draft(&["b"], "last")]) };
     server.publish(last.clone()).unwrap();
     let refused = server.publish(messages(vec![draft(&["a"], "1"), draft(&["a", "b"], "2")]));
-    assert_eq!(told(refused), "channel `b` is closed; it can be read");
-    assert!(server.read(&["a"], Start::Earliest, Holes::Refuse).unwrap().messages.is_empty());
+    assert_eq!(reply(refused), "channel `b` is closed; it can be read");
+    assert!(server.read(&["a"], Start::Earliest, GapPolicy::Reject).unwrap().messages.is_empty());
     assert!(server.publish(last).is_err());
     // To close again is no fault.
     let close = Publish { close: vec!["b".into()], ..Publish::default() };
     assert!(server.publish(close).is_ok());
-    let page = server.read(&["b"], Start::Earliest, Holes::Refuse).unwrap();
+    let page = server.read(&["b"], Start::Earliest, GapPolicy::Reject).unwrap();
     assert_eq!(page.messages.len(), 1);
     assert!(matches!(page.rest, Rest::Closed));
 }
 
 #[test]
-fn a_producer_that_repeats_itself_changes_nothing_even_when_the_channel_is_closed() {
+fn ignores_repeated_producer_sequence_even_after_close() {
     let mut server = server(Limits::default());
     server.create("a", Settings::default()).unwrap();
     let mut publish = |epoch, sequence, close: &[&str]| {
@@ -212,14 +224,14 @@ fn a_producer_that_repeats_itself_changes_nothing_even_when_the_channel_is_close
     };
     assert!(publish(0, 0, &[]).is_ok());
     let gap = "the producer's next sequence is 1, not 2; send what is missing";
-    assert_eq!(told(publish(0, 2, &[])), gap);
+    assert_eq!(reply(publish(0, 2, &[])), gap);
     assert!(publish(0, 1, &["a"]).is_ok());
     let Ok(Applied::Published(again)) = publish(0, 1, &["a"]) else { panic!() };
-    assert_eq!(again.producer, Some(Reached { sequence: 1, is_repeated: true }));
+    assert_eq!(again.producer, Some(ProducerProgress { sequence: 1, is_duplicate: true }));
     assert!(again.messages.is_empty());
-    assert_eq!(told(publish(0, 2, &[])), "channel `a` is closed; it can be read");
+    assert_eq!(reply(publish(0, 2, &[])), "channel `a` is closed; it can be read");
     let start = "the first sequence of a producer's epoch is 0";
-    assert_eq!(told(publish(1, 1, &[])), start);
+    assert_eq!(reply(publish(1, 1, &[])), start);
     server.create("b", Settings::default()).unwrap();
     let producer = Some(Producer { id: "p".into(), epoch: 0, sequence: 0 });
     let messages = vec![draft(&["a", "b"], "1")];
@@ -228,26 +240,26 @@ fn a_producer_that_repeats_itself_changes_nothing_even_when_the_channel_is_close
 }
 
 #[test]
-fn two_publications_of_one_producer_may_be_on_their_way_at_once() {
+fn accepts_pipelined_publications_of_one_producer() {
     let mut server = server(Limits::default());
     server.create("a", Settings::default()).unwrap();
     let mut prepare = |sequence| {
         let producer = Some(Producer { id: "p".into(), epoch: 0, sequence });
         let messages = vec![draft(&["a"], "1")];
         let publish = Publish { messages, producer, ..Publish::default() };
-        let ready = server.hub.prepare(Order::Publish(publish), 1000);
-        let Ok(Ready::Record(prepared)) = ready else { panic!("refused") };
+        let ready = server.hub.prepare(Command::Publish(publish), 1000);
+        let Ok(Preparation::Record(prepared)) = ready else { panic!("refused") };
         prepared
     };
     let (first, second, again) = (prepare(0), prepare(1), prepare(0));
     assert!(server.hub.apply(first, 2).is_ok());
     assert!(server.hub.apply(second, 3).is_ok());
     let Ok(Applied::Published(again)) = server.hub.apply(again, 4) else { panic!() };
-    assert_eq!(again.producer, Some(Reached { sequence: 1, is_repeated: true }));
+    assert_eq!(again.producer, Some(ProducerProgress { sequence: 1, is_duplicate: true }));
 }
 
 #[test]
-fn marks_rise_byte_by_byte() {
+fn requires_marks_to_increase_bytewise() {
     let mut server = server(Limits::default());
     server.create("a", Settings::default()).unwrap();
     let mut publish = |mark: &str| {
@@ -256,13 +268,13 @@ fn marks_rise_byte_by_byte() {
     };
     assert!(publish("09").is_ok());
     assert!(publish("10").is_ok());
-    assert_eq!(told(publish("10")), "the mark must be higher than the last one");
-    assert_eq!(told(publish("1")), "the mark must be higher than the last one");
+    assert_eq!(reply(publish("10")), "the mark must be higher than the last one");
+    assert_eq!(reply(publish("1")), "the mark must be higher than the last one");
     assert!(publish("2").is_ok());
 }
 
 #[test]
-fn an_id_is_taken_once_and_a_channel_that_does_not_know_it_takes_it() {
+fn deduplicates_message_ids_per_channel() {
     let mut server = server(Limits::default());
     server.create("a", Settings::default()).unwrap();
     server.create("b", Settings::default()).unwrap();
@@ -275,63 +287,63 @@ fn an_id_is_taken_once_and_a_channel_that_does_not_know_it_takes_it() {
         published.messages[0]
     };
     let (first, second) = (Sequence::from_number(3 << 10), Sequence::from_number(4 << 10));
-    assert_eq!(publish(&["a"]), Taken::New(first));
-    assert_eq!(publish(&["a"]), Taken::Repeated(first));
-    assert_eq!(publish(&["a", "b"]), Taken::New(second));
-    assert_eq!(publish(&["a", "b"]), Taken::Repeated(first));
+    assert_eq!(publish(&["a"]), Receipt::New(first));
+    assert_eq!(publish(&["a"]), Receipt::Duplicate(first));
+    assert_eq!(publish(&["a", "b"]), Receipt::New(second));
+    assert_eq!(publish(&["a", "b"]), Receipt::Duplicate(first));
     let read = |server: &Server, name| {
-        server.read(&[name], Start::Earliest, Holes::Refuse).unwrap().messages.len()
+        server.read(&[name], Start::Earliest, GapPolicy::Reject).unwrap().messages.len()
     };
     assert_eq!((read(&server, "a"), read(&server, "b")), (1, 1));
 }
 
 #[test]
-fn a_cursor_that_is_not_good_is_answered_with_one_that_is() {
+fn rejects_invalid_cursor_with_a_valid_one() {
     let mut server = server(Limits::default());
     let retention = Retention { messages: 1, ..Retention::default() };
     server.create("a", Settings { retention, ..Settings::default() }).unwrap();
     for _ in 0..3 {
         server.publish(messages(vec![draft(&["a"], "1")])).unwrap();
     }
-    let read = |at: Cursor, holes| server.read(&["a"], Start::After(at), holes);
+    let read = |at: Cursor, gaps| server.read(&["a"], Start::After(at), gaps);
     let earliest = "messages behind this cursor are gone; go on from 000000ab_0000000000000c00";
-    assert_eq!(told(read(cursor(2 << 10), Holes::Refuse)), earliest);
-    assert!(read(cursor(3 << 10), Holes::Refuse).is_ok());
-    let page = read(cursor(2 << 10), Holes::Tell).unwrap();
+    assert_eq!(reply(read(cursor(2 << 10), GapPolicy::Reject)), earliest);
+    assert!(read(cursor(3 << 10), GapPolicy::Reject).is_ok());
+    let page = read(cursor(2 << 10), GapPolicy::Allow).unwrap();
     assert_eq!((page.messages.len(), page.lost), (1, Some(cursor(3 << 10))));
     let foreign = Cursor { epoch: 1, sequence: Sequence::START };
     let refusal = "this cursor is of another server's data; go on from 000000ab_0000000000000c00";
-    assert_eq!(told(read(foreign, Holes::Tell)), refusal);
+    assert_eq!(reply(read(foreign, GapPolicy::Allow)), refusal);
     let refusal = "this cursor lies beyond the last message; go on from 000000ab_00000000000013ff";
-    assert_eq!(told(read(cursor(5 << 10), Holes::Tell)), refusal);
-    let page = server.read(&["a"], Start::Since(1), Holes::Refuse).unwrap();
+    assert_eq!(reply(read(cursor(5 << 10), GapPolicy::Allow)), refusal);
+    let page = server.read(&["a"], Start::Since(1), GapPolicy::Reject).unwrap();
     assert_eq!((page.messages.len(), page.lost), (1, Some(cursor(3 << 10))));
 }
 
 #[test]
-fn a_channel_that_comes_back_tells_what_went_with_it() {
+fn reports_gap_after_channel_is_recreated() {
     let mut server = server(Limits::default());
     server.create("a", Settings::default()).unwrap();
     server.publish(messages(vec![draft(&["a"], "1")])).unwrap();
     let before = cursor(1 << 10);
     let behind = server.hub.watermark();
-    server.give(Order::Remove("a".into())).unwrap();
-    let refused = server.read(&["a"], Start::After(behind), Holes::Refuse);
-    assert_eq!(told(refused), "there is no channel `a`; create it first");
+    server.submit(Command::Remove("a".into())).unwrap();
+    let refused = server.read(&["a"], Start::After(behind), GapPolicy::Reject);
+    assert_eq!(reply(refused), "there is no channel `a`; create it first");
     server.create("a", Settings::default()).unwrap();
-    assert!(server.read(&["a"], Start::After(before), Holes::Refuse).is_err());
-    assert!(server.read(&["a"], Start::After(behind), Holes::Refuse).is_ok());
+    assert!(server.read(&["a"], Start::After(before), GapPolicy::Reject).is_err());
+    assert!(server.read(&["a"], Start::After(behind), GapPolicy::Reject).is_ok());
 }
 
 #[test]
-fn only_so_many_gone_names_are_remembered_and_no_hole_is_forgotten() {
-    let mut server = server(Limits { gone: 1, ..Limits::default() });
+fn limits_removed_names_without_losing_gaps() {
+    let mut server = server(Limits { removed_names: 1, ..Limits::default() });
     for name in ["a", "b", "c"] {
         server.create(name, Settings::default()).unwrap();
         server.publish(messages(vec![draft(&[name], "1")])).unwrap();
     }
     for name in ["a", "b", "c"] {
-        server.give(Order::Remove(name.into())).unwrap();
+        server.submit(Command::Remove(name.into())).unwrap();
     }
     for (name, earliest) in [("c", 6 << 10), ("a", 4 << 10), ("d", 4 << 10)] {
         server.create(name, Settings::default()).unwrap();
@@ -341,15 +353,15 @@ fn only_so_many_gone_names_are_remembered_and_no_hole_is_forgotten() {
 }
 
 #[test]
-fn readers_keep_a_channel_only_if_its_expiry_says_so() {
+fn extends_expiry_on_read_only_when_configured() {
     let mut server = server(Limits::default());
-    let both = Settings { expiry: Expiry::Both(100), ..Settings::default() };
-    let publishers = Settings { expiry: Expiry::Publishers(100), ..Settings::default() };
+    let both = Settings { expiry: Expiry::AfterActivity(100), ..Settings::default() };
+    let publishers = Settings { expiry: Expiry::AfterPublish(100), ..Settings::default() };
     server.create("a", both).unwrap();
     server.create("b", publishers).unwrap();
     server.now += 60;
-    server.hub.visit("a", server.now).unwrap();
-    server.hub.visit("b", server.now).unwrap();
+    server.hub.touch("a", server.now).unwrap();
+    server.hub.touch("b", server.now).unwrap();
     server.now += 60;
     server.expire();
     assert!(server.hub.describe("a", server.now).is_ok());
@@ -361,12 +373,12 @@ fn readers_keep_a_channel_only_if_its_expiry_says_so() {
 }
 
 #[test]
-fn a_publication_that_comes_before_its_channel_goes_keeps_it() {
+fn keeps_channel_when_publication_precedes_expiry() {
     let mut server = server(Limits::default());
-    let settings = Settings { expiry: Expiry::Publishers(100), ..Settings::default() };
+    let settings = Settings { expiry: Expiry::AfterPublish(100), ..Settings::default() };
     server.create("a", settings).unwrap();
-    let publish = Order::Publish(messages(vec![draft(&["a"], "1")]));
-    let Ok(Ready::Record(publish)) = server.hub.prepare(publish, 1099) else { panic!() };
+    let publish = Command::Publish(messages(vec![draft(&["a"], "1")]));
+    let Ok(Preparation::Record(publish)) = server.hub.prepare(publish, 1099) else { panic!() };
     let expire = server.hub.expire(1100, 10).unwrap();
     assert!(server.hub.apply(publish, 2).is_ok());
     assert_eq!(server.hub.apply(expire, 3), Ok(Applied::Expired(0)));
@@ -376,20 +388,20 @@ fn a_publication_that_comes_before_its_channel_goes_keeps_it() {
 }
 
 #[test]
-fn an_order_whose_channel_was_removed_meanwhile_is_refused() {
+fn rejects_command_for_channel_removed_after_prepare() {
     let mut server = server(Limits::default());
     server.create("a", Settings::default()).unwrap();
-    let publish = Order::Publish(messages(vec![draft(&["a"], "1")]));
-    let Ok(Ready::Record(publish)) = server.hub.prepare(publish, 1000) else { panic!() };
-    server.give(Order::Remove("a".into())).unwrap();
+    let publish = Command::Publish(messages(vec![draft(&["a"], "1")]));
+    let Ok(Preparation::Record(publish)) = server.hub.prepare(publish, 1000) else { panic!() };
+    server.submit(Command::Remove("a".into())).unwrap();
     server.create("a", Settings::default()).unwrap();
     let refused = server.hub.apply(publish, 9);
-    assert_eq!(told(refused), "the channel was removed meanwhile; create it again");
+    assert_eq!(reply(refused), "the channel was removed meanwhile; create it again");
 }
 
 #[test]
-fn of_two_creations_under_way_the_second_gets_the_same_channel_or_a_conflict() {
-    for (types, told_of_second) in [
+fn resolves_concurrent_creates_by_settings() {
+    for (types, second_reply) in [
         (["text/plain", "text/plain"], "taken"),
         (
             ["text/plain", "text/html"],
@@ -400,20 +412,22 @@ fn of_two_creations_under_way_the_second_gets_the_same_channel_or_a_conflict() {
         let prepared = types.map(|content_type| {
             let settings =
                 Settings { content_type: Some(content_type.into()), ..Settings::default() };
-            let name = Name::Given("a".into());
-            let order =
-                Order::Create { name, settings, fork: None, first: Vec::new(), is_closed: false };
-            let Ok(Ready::Record(prepared)) = server.hub.prepare(order, 1000) else { panic!() };
+            let name = ChannelName::Given("a".into());
+            let command =
+                Command::Create { name, settings, fork: None, first: Vec::new(), is_closed: false };
+            let Ok(Preparation::Record(prepared)) = server.hub.prepare(command, 1000) else {
+                panic!()
+            };
             prepared
         });
         let [first, second] = prepared;
         assert!(matches!(server.hub.apply(first, 1), Ok(Applied::Created { .. })));
-        assert_eq!(told(server.hub.apply(second, 2)), told_of_second);
+        assert_eq!(reply(server.hub.apply(second, 2)), second_reply);
     }
 }
 
 #[test]
-fn headers_count_with_names_and_values_and_may_fill_their_limit() {
+fn counts_header_names_and_values_up_to_limit() {
     let with = |value: &str| {
         let mut draft = draft(&["a"], "");
         draft.content.headers = Box::from([("ab".into(), value.into())]);
@@ -421,10 +435,10 @@ fn headers_count_with_names_and_values_and_may_fill_their_limit() {
     };
     let mut server = server(Limits { headers: 8, ..Limits::default() });
     server.create("a", Settings::default()).unwrap();
-    assert_eq!(told(server.publish(with(""))), "taken");
-    assert_eq!(told(server.publish(with("123456"))), "taken");
-    assert_eq!(told(server.publish(with("1234567"))), "bytes of headers: at most 8");
-    let page = server.read(&["a"], Start::Earliest, Holes::Refuse).unwrap();
+    assert_eq!(reply(server.publish(with(""))), "taken");
+    assert_eq!(reply(server.publish(with("123456"))), "taken");
+    assert_eq!(reply(server.publish(with("1234567"))), "bytes of headers: at most 8");
+    let page = server.read(&["a"], Start::Earliest, GapPolicy::Reject).unwrap();
     let [bare, full] = &page.messages[..] else { panic!("two messages") };
     assert_eq!(full.weight() - bare.weight(), 6);
     assert_eq!(bare.weight() - 2, size_of_val(&**bare), "two bytes of a name");
@@ -433,17 +447,17 @@ fn headers_count_with_names_and_values_and_may_fill_their_limit() {
 /// Forks `a` as `b`, up to a cursor and so many bytes further.
 fn fork(server: &mut Server, until: Option<Cursor>, bytes: u64) -> Result<Applied, Refused> {
     let fork = Some(Fork { channel: "a".into(), until, bytes });
-    let (name, settings, first) = (Name::Given("b".into()), Settings::default(), Vec::new());
-    server.give(Order::Create { name, settings, fork, first, is_closed: false })
+    let (name, settings, first) = (ChannelName::Given("b".into()), Settings::default(), Vec::new());
+    server.submit(Command::Create { name, settings, fork, first, is_closed: false })
 }
 
 fn bodies(server: &Server, name: &str) -> String {
-    let page = server.read(&[name], Start::Earliest, Holes::Refuse).unwrap();
+    let page = server.read(&[name], Start::Earliest, GapPolicy::Reject).unwrap();
     page.messages.iter().map(|message| std::str::from_utf8(&message.body).unwrap()).collect()
 }
 
 #[test]
-fn a_fork_begins_with_what_its_source_holds_and_goes_its_own_way() {
+fn forks_source_messages_and_then_diverges() {
     let mut server = server(Limits::default());
     let text = Settings { content_type: Some("text/plain".into()), ..Settings::default() };
     server.create("a", text).unwrap();
@@ -451,9 +465,9 @@ fn a_fork_begins_with_what_its_source_holds_and_goes_its_own_way() {
         server.publish(messages(vec![draft(&["a"], body)])).unwrap();
     }
     let beyond = "bytes of the message at a fork: at most 5";
-    assert_eq!(told(fork(&mut server, Some(cursor(3 << 10)), 6)), beyond);
+    assert_eq!(reply(fork(&mut server, Some(cursor(3 << 10)), 6)), beyond);
     let beyond = "this cursor lies beyond the last message; go on from 000000ab_0000000000001000";
-    assert_eq!(told(fork(&mut server, Some(cursor(5 << 10)), 0)), beyond);
+    assert_eq!(reply(fork(&mut server, Some(cursor(5 << 10)), 0)), beyond);
     assert!(fork(&mut server, Some(cursor(3 << 10)), 2).is_ok());
     // To do so again is no fault, to do otherwise is.
     let again = fork(&mut server, Some(cursor(3 << 10)), 2);
@@ -464,30 +478,30 @@ fn a_fork_begins_with_what_its_source_holds_and_goes_its_own_way() {
     assert_eq!(bodies(&server, "a"), "onetwothreefour");
     assert_eq!(bodies(&server, "b"), "onetwothfive");
     // What is the same message is so in both, and read once.
-    let both = server.read(&["a", "b"], Start::Earliest, Holes::Refuse).unwrap();
+    let both = server.read(&["a", "b"], Start::Earliest, GapPolicy::Reject).unwrap();
     assert_eq!(both.messages.len(), 5);
 }
 
 #[test]
-fn the_name_of_a_forked_channel_is_kept_until_its_last_fork_goes() {
+fn reserves_name_of_removed_channel_until_last_fork_is_removed() {
     let mut server = server(Limits::default());
     server.create("a", Settings::default()).unwrap();
     server.publish(messages(vec![draft(&["a"], "one")])).unwrap();
     fork(&mut server, None, 0).unwrap();
-    server.give(Order::Remove("a".into())).unwrap();
+    server.submit(Command::Remove("a".into())).unwrap();
     let gone = "channel `a` is gone; use another name";
-    assert_eq!(told(server.hub.describe("a", server.now)), gone);
-    assert_eq!(told(server.give(Order::Remove("a".into()))), gone);
+    assert_eq!(reply(server.hub.describe("a", server.now)), gone);
+    assert_eq!(reply(server.submit(Command::Remove("a".into()))), gone);
     assert!(matches!(server.create("a", Settings::default()), Err(Refused::Conflict(_))));
     assert_eq!(server.hub.names_after("").count(), 1);
     assert_eq!(bodies(&server, "b"), "one");
-    server.give(Order::Remove("b".into())).unwrap();
-    assert!(matches!(server.hub.describe("a", server.now), Err(Refused::Unknown(_))));
+    server.submit(Command::Remove("b".into())).unwrap();
+    assert!(matches!(server.hub.describe("a", server.now), Err(Refused::NotFound(_))));
     assert!(server.create("a", Settings::default()).is_ok());
 }
 
 #[test]
-fn an_order_is_as_durable_as_the_strictest_of_its_channels_wants_it() {
+fn uses_strictest_durability_of_channels() {
     let mut server = server(Limits::default());
     for (name, durability) in [("a", Durability::Memory), ("b", Durability::Commit)] {
         server.create(name, Settings { durability, ..Settings::default() }).unwrap();
@@ -495,8 +509,8 @@ fn an_order_is_as_durable_as_the_strictest_of_its_channels_wants_it() {
     for (channels, durability) in
         [(&["a"][..], Durability::Memory), (&["a", "b"], Durability::Commit)]
     {
-        let order = Order::Publish(messages(vec![draft(channels, "1")]));
-        let Ok(Ready::Record(prepared)) = server.hub.prepare(order, 1000) else { panic!() };
+        let command = Command::Publish(messages(vec![draft(channels, "1")]));
+        let Ok(Preparation::Record(prepared)) = server.hub.prepare(command, 1000) else { panic!() };
         assert_eq!(prepared.durability(), durability);
     }
 }
@@ -504,7 +518,7 @@ fn an_order_is_as_durable_as_the_strictest_of_its_channels_wants_it() {
 /// Symptom: with bytes that were never subtracted, each event emptied the ring once it had been full, and every loop had
 /// to read from the hub again.
 #[test]
-fn the_ring_keeps_as_much_as_fits_however_much_has_passed_through() {
+fn fills_ring_to_its_byte_limit_after_many_events() {
     let mut server = server(Limits { ring_bytes: 20_000, ..Limits::default() });
     server.create("a", Settings::default()).unwrap();
     let body = "x".repeat(4000);
@@ -519,11 +533,11 @@ fn the_ring_keeps_as_much_as_fits_however_much_has_passed_through() {
     }
     let ring = server.hub.ring();
     let beyond = ring.read(ring.position() - 5, 100, &mut Vec::new());
-    assert_eq!(beyond, Err(Overrun), "more than the bytes allow");
+    assert_eq!(beyond, Err(Lagged), "more than the bytes allow");
 }
 
 #[test]
-fn the_ring_has_room_again_for_what_retention_has_dropped() {
+fn frees_ring_bytes_of_messages_dropped_by_retention() {
     let mut server = server(Limits { ring_bytes: 20_000, ..Limits::default() });
     let retention = Retention { messages: 1, ..Retention::default() };
     server.create("a", Settings { retention, ..Settings::default() }).unwrap();
@@ -538,7 +552,7 @@ fn the_ring_has_room_again_for_what_retention_has_dropped() {
 
 /// Symptom: the times of the tests' generators hardly ever met an end exactly.
 #[test]
-fn a_subscription_until_a_time_excludes_what_came_at_that_time() {
+fn excludes_messages_at_end_time() {
     let mut server = server(Limits::default());
     server.create("a", Settings::default()).unwrap();
     for time in [1000, 1001, 1002] {
@@ -547,11 +561,11 @@ fn a_subscription_until_a_time_excludes_what_came_at_that_time() {
     }
     let read = |server: &Server, now, time, limit| {
         let (start, end) = (Start::Earliest, Until::Time(time));
-        let (channels, holes, bytes) = (&["a"][..], Holes::Refuse, usize::MAX);
-        let wanted = Subscription { channels, start, end, holes, limit, bytes };
+        let (channels, gaps, bytes) = (&["a"][..], GapPolicy::Reject, usize::MAX);
+        let wanted = Subscription { channels, start, end, gaps, limit, bytes };
         server.hub.read(&wanted, now).unwrap()
     };
-    let bodies = |page: &Page| -> Vec<String> {
+    let bodies = |page: &MessageBatch| -> Vec<String> {
         let text = |body: &[u8]| String::from_utf8(body.to_vec()).unwrap();
         page.messages.iter().map(|message| text(&message.body)).collect()
     };
@@ -559,7 +573,7 @@ fn a_subscription_until_a_time_excludes_what_came_at_that_time() {
     assert_eq!(bodies(&page), ["1000"]);
     assert!(matches!(page.rest, Rest::Ended), "{:?}", page.rest);
     // Whoever goes on from there gets what came at the very time of the end.
-    let rest = server.read(&["a"], Start::After(page.next), Holes::Refuse).unwrap();
+    let rest = server.read(&["a"], Start::After(page.next), GapPolicy::Reject).unwrap();
     assert_eq!(bodies(&rest), ["1001", "1002"]);
     assert_eq!(bodies(&read(&server, 1002, 1002, 100)), ["1000", "1001"]);
     assert_eq!(bodies(&read(&server, 1002, 1000, 100)), [""; 0]);

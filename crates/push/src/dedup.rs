@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::bytes::{Bytes, put_bytes, put_number};
+use crate::codec::{Decoder, put_bytes, put_number};
 use crate::cursor::Sequence;
 use crate::message::Producer;
 use crate::refused::Refused;
@@ -12,8 +12,8 @@ use crate::settings::Limits;
 
 /// The ids of messages that a channel took of late.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ids {
-    known: BTreeMap<Arc<str>, (Sequence, u64)>,
+pub(crate) struct MessageIds {
+    by_id: BTreeMap<Arc<str>, (Sequence, u64)>,
     /// The same by age, for letting go.
     by_age: VecDeque<(u64, Arc<str>)>,
     bytes: u64,
@@ -22,14 +22,14 @@ pub(crate) struct Ids {
 /// The producers that a channel heard.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Producers {
-    known: BTreeMap<Arc<str>, Heard>,
+    by_id: BTreeMap<Arc<str>, ProducerState>,
     /// The same by the record that they were last heard in, for letting go.
     by_record: BTreeMap<u64, Arc<str>>,
     bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct ProducerState {
     epoch: u64,
     sequence: u64,
     record: u64,
@@ -37,21 +37,21 @@ struct Heard {
 
 /// What a producer's numbers say of a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Repetition {
     New,
     /// It was taken before; the highest number taken in this epoch.
-    Repeated(u64),
+    Duplicate(u64),
 }
 
 /// The memory that an id or a producer takes besides its text.
 const ENTRY: u64 = 128;
 
 /// The memory that an id or a producer takes.
-pub(crate) fn cost(text: &str) -> u64 {
+pub(crate) fn entry_bytes(text: &str) -> u64 {
     text.len() as u64 + ENTRY
 }
 
-impl Ids {
+impl MessageIds {
     /// The memory that they take.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
@@ -59,28 +59,22 @@ impl Ids {
 
     /// The message that an id was given to, if that is within the window.
     pub(crate) fn find(&self, id: &str, now: u64, limits: &Limits) -> Option<Sequence> {
-        let (sequence, time) = *self.known.get(id)?;
+        let (sequence, time) = *self.by_id.get(id)?;
         (now.saturating_sub(time) <= limits.id_window).then_some(sequence)
     }
 
     /// Remembers an id that [`find`](Self::find) did not know.
-    pub(crate) fn remember(
-        &mut self,
-        id: &Arc<str>,
-        sequence: Sequence,
-        now: u64,
-        limits: &Limits,
-    ) {
+    pub(crate) fn insert(&mut self, id: &Arc<str>, sequence: Sequence, now: u64, limits: &Limits) {
         while let Some((time, oldest)) = self.by_age.front() {
             if self.by_age.len() < limits.ids && now.saturating_sub(*time) <= limits.id_window {
                 break;
             }
-            self.bytes -= cost(oldest);
-            self.known.remove(oldest);
+            self.bytes -= entry_bytes(oldest);
+            self.by_id.remove(oldest);
             self.by_age.pop_front();
         }
-        self.bytes += cost(id);
-        self.known.insert(id.clone(), (sequence, now));
+        self.bytes += entry_bytes(id);
+        self.by_id.insert(id.clone(), (sequence, now));
         self.by_age.push_back((now, id.clone()));
     }
 
@@ -89,19 +83,19 @@ impl Ids {
         for (time, id) in &self.by_age {
             put_bytes(to, id.as_bytes());
             put_number(to, *time);
-            let sequence = self.known.get(id).map_or(Sequence::START, |known| known.0);
+            let sequence = self.by_id.get(id).map_or(Sequence::START, |by_id| by_id.0);
             put_number(to, sequence.number());
         }
     }
 
-    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Self> {
+    pub(crate) fn read(from: &mut Decoder<'_>) -> Option<Self> {
         let mut ids = Self::default();
-        from.many(|from| {
+        from.list(|from| {
             let id: Arc<str> = Arc::from(from.text()?);
             let time = from.number()?;
             let sequence = Sequence::from_number(from.number()?);
-            ids.bytes += cost(&id);
-            ids.known.insert(id.clone(), (sequence, time));
+            ids.bytes += entry_bytes(&id);
+            ids.by_id.insert(id.clone(), (sequence, time));
             ids.by_age.push_back((time, id));
             Some(())
         })?;
@@ -116,70 +110,73 @@ impl Producers {
     }
 
     /// The memory that remembering a producer takes more.
-    pub(crate) fn wanted(&self, producer: &Producer) -> u64 {
-        if self.known.contains_key(&producer.id) { 0 } else { cost(&producer.id) }
+    pub(crate) fn bytes_to_add(&self, producer: &Producer) -> u64 {
+        if self.by_id.contains_key(&producer.id) { 0 } else { entry_bytes(&producer.id) }
     }
 
     /// Judges a publication by the rules of the Durable Streams protocol (5.2.1).
     ///
     /// # Errors
     /// A stale epoch, an epoch that does not begin with 0, a gap.
-    pub(crate) fn judge(&self, producer: &Producer) -> Result<Verdict, Refused> {
-        let expected = match self.known.get(&producer.id) {
-            Some(heard) if producer.epoch < heard.epoch => {
-                return Err(Refused::StaleEpoch { current: heard.epoch });
+    pub(crate) fn check(&self, producer: &Producer) -> Result<Repetition, Refused> {
+        let expected = match self.by_id.get(&producer.id) {
+            Some(state) if producer.epoch < state.epoch => {
+                return Err(Refused::StaleEpoch { current: state.epoch });
             }
-            Some(heard) if producer.epoch == heard.epoch => {
-                if producer.sequence <= heard.sequence {
-                    return Ok(Verdict::Repeated(heard.sequence));
+            Some(state) if producer.epoch == state.epoch => {
+                if producer.sequence <= state.sequence {
+                    return Ok(Repetition::Duplicate(state.sequence));
                 }
-                heard.sequence.saturating_add(1)
+                state.sequence.saturating_add(1)
             }
             Some(_) if producer.sequence != 0 => return Err(Refused::EpochStart),
             _ => 0,
         };
         if producer.sequence == expected {
-            Ok(Verdict::New)
+            Ok(Repetition::New)
         } else {
-            Err(Refused::Gap { expected, received: producer.sequence })
+            Err(Refused::SequenceGap { expected, received: producer.sequence })
         }
     }
 
     /// Takes a publication that was judged to be new.
     pub(crate) fn accept(&mut self, producer: &Producer, record: u64, limits: &Limits) {
-        let heard = Heard { epoch: producer.epoch, sequence: producer.sequence, record };
-        match self.known.insert(producer.id.clone(), heard) {
+        let state = ProducerState { epoch: producer.epoch, sequence: producer.sequence, record };
+        match self.by_id.insert(producer.id.clone(), state) {
             Some(before) => drop(self.by_record.remove(&before.record)),
-            None => self.bytes += cost(&producer.id),
+            None => self.bytes += entry_bytes(&producer.id),
         }
         self.by_record.insert(record, producer.id.clone());
-        if self.known.len() > limits.producers
+        if self.by_id.len() > limits.producers
             && let Some((_, forgotten)) = self.by_record.pop_first()
         {
-            self.bytes -= cost(&forgotten);
-            self.known.remove(&forgotten);
+            self.bytes -= entry_bytes(&forgotten);
+            self.by_id.remove(&forgotten);
         }
     }
 
     pub(crate) fn write(&self, to: &mut Vec<u8>) {
-        put_number(to, self.known.len() as u64);
-        for (id, heard) in &self.known {
+        put_number(to, self.by_id.len() as u64);
+        for (id, state) in &self.by_id {
             put_bytes(to, id.as_bytes());
-            put_number(to, heard.epoch);
-            put_number(to, heard.sequence);
-            put_number(to, heard.record);
+            put_number(to, state.epoch);
+            put_number(to, state.sequence);
+            put_number(to, state.record);
         }
     }
 
-    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Self> {
+    pub(crate) fn read(from: &mut Decoder<'_>) -> Option<Self> {
         let mut producers = Self::default();
-        from.many(|from| {
+        from.list(|from| {
             let id: Arc<str> = Arc::from(from.text()?);
-            let heard =
-                Heard { epoch: from.number()?, sequence: from.number()?, record: from.number()? };
-            producers.bytes += cost(&id);
-            let is_first = producers.by_record.insert(heard.record, id.clone()).is_none()
-                && producers.known.insert(id, heard).is_none();
+            let state = ProducerState {
+                epoch: from.number()?,
+                sequence: from.number()?,
+                record: from.number()?,
+            };
+            producers.bytes += entry_bytes(&id);
+            let is_first = producers.by_record.insert(state.record, id.clone()).is_none()
+                && producers.by_id.insert(id, state).is_none();
             is_first.then_some(())
         })?;
         Some(producers)
@@ -192,7 +189,7 @@ mod tests {
 
     /// Each counted twice, and was forgotten once. A fuzz target found it.
     #[test]
-    fn refuses_to_read_a_producer_twice() {
+    fn rejects_snapshot_that_lists_a_producer_twice() {
         let read = |ids: [&str; 2], records: [u64; 2]| {
             let mut bytes = Vec::from([2]);
             for (id, record) in ids.into_iter().zip(records) {
@@ -201,47 +198,47 @@ mod tests {
                     put_number(&mut bytes, number);
                 }
             }
-            Producers::read(&mut Bytes(&bytes)).map(|producers| producers.bytes())
+            Producers::read(&mut Decoder(&bytes)).map(|producers| producers.bytes())
         };
-        assert_eq!(read(["a", "b"], [1, 2]), Some(2 * cost("a")));
+        assert_eq!(read(["a", "b"], [1, 2]), Some(2 * entry_bytes("a")));
         assert_eq!(read(["a", "a"], [1, 2]), None);
         assert_eq!(read(["a", "b"], [1, 1]), None);
     }
 
     #[test]
-    fn a_producer_is_judged_by_its_numbers() {
+    fn checks_producer_epoch_and_sequence() {
         let limits = Limits { producers: 2, ..Limits::default() };
         let mut producers = Producers::default();
         let mut record = 0;
-        let mut check = |id: &str, epoch, sequence, told: Result<Verdict, Refused>| {
+        let mut check = |id: &str, epoch, sequence, expected: Result<Repetition, Refused>| {
             let producer = Producer { id: id.into(), epoch, sequence };
-            assert_eq!(producers.judge(&producer), told, "{id} {epoch} {sequence}");
-            if told == Ok(Verdict::New) {
+            assert_eq!(producers.check(&producer), expected, "{id} {epoch} {sequence}");
+            if expected == Ok(Repetition::New) {
                 record += 1;
                 producers.accept(&producer, record, &limits);
             }
         };
-        check("a", 0, 1, Err(Refused::Gap { expected: 0, received: 1 }));
-        check("a", 0, 0, Ok(Verdict::New));
-        check("a", 0, 0, Ok(Verdict::Repeated(0)));
-        check("a", 0, 2, Err(Refused::Gap { expected: 1, received: 2 }));
-        check("a", 0, 1, Ok(Verdict::New));
-        check("a", 0, 0, Ok(Verdict::Repeated(1)));
+        check("a", 0, 1, Err(Refused::SequenceGap { expected: 0, received: 1 }));
+        check("a", 0, 0, Ok(Repetition::New));
+        check("a", 0, 0, Ok(Repetition::Duplicate(0)));
+        check("a", 0, 2, Err(Refused::SequenceGap { expected: 1, received: 2 }));
+        check("a", 0, 1, Ok(Repetition::New));
+        check("a", 0, 0, Ok(Repetition::Duplicate(1)));
         check("a", 2, 1, Err(Refused::EpochStart));
-        check("a", 2, 0, Ok(Verdict::New));
+        check("a", 2, 0, Ok(Repetition::New));
         check("a", 1, 5, Err(Refused::StaleEpoch { current: 2 }));
-        check("b", 7, 0, Ok(Verdict::New));
-        check("a", 2, 1, Ok(Verdict::New));
+        check("b", 7, 0, Ok(Repetition::New));
+        check("a", 2, 1, Ok(Repetition::New));
         // `b` was unheard for longest.
-        check("c", 0, 0, Ok(Verdict::New));
-        check("a", 2, 1, Ok(Verdict::Repeated(1)));
-        check("b", 7, 0, Ok(Verdict::New));
+        check("c", 0, 0, Ok(Repetition::New));
+        check("a", 2, 1, Ok(Repetition::Duplicate(1)));
+        check("b", 7, 0, Ok(Repetition::New));
     }
 
     /// Symptom: producers that were read from a snapshot had no age, so they stayed for ever and each new one was
     /// forgotten at once.
     #[test]
-    fn forgets_producers_of_a_snapshot_before_newer_ones() {
+    fn evicts_restored_producers_before_newer_ones() {
         let limits = Limits { producers: 2, ..Limits::default() };
         let producer = |id: &str, sequence| Producer { id: id.into(), epoch: 0, sequence };
         let mut producers = Producers::default();
@@ -249,30 +246,30 @@ mod tests {
         producers.accept(&producer("b", 0), 2, &limits);
         let mut written = Vec::new();
         producers.write(&mut written);
-        let mut producers = Producers::read(&mut Bytes(&written)).unwrap();
-        assert_eq!(producers.judge(&producer("a", 0)), Ok(Verdict::Repeated(0)));
+        let mut producers = Producers::read(&mut Decoder(&written)).unwrap();
+        assert_eq!(producers.check(&producer("a", 0)), Ok(Repetition::Duplicate(0)));
         producers.accept(&producer("c", 0), 3, &limits);
-        assert_eq!(producers.judge(&producer("a", 0)), Ok(Verdict::New), "unheard for longest");
-        assert_eq!(producers.judge(&producer("b", 0)), Ok(Verdict::Repeated(0)));
-        assert_eq!(producers.judge(&producer("c", 0)), Ok(Verdict::Repeated(0)));
+        assert_eq!(producers.check(&producer("a", 0)), Ok(Repetition::New), "unheard for longest");
+        assert_eq!(producers.check(&producer("b", 0)), Ok(Repetition::Duplicate(0)));
+        assert_eq!(producers.check(&producer("c", 0)), Ok(Repetition::Duplicate(0)));
         producers.accept(&producer("d", 0), 4, &limits);
-        assert_eq!(producers.judge(&producer("b", 0)), Ok(Verdict::New));
-        assert_eq!(producers.judge(&producer("c", 0)), Ok(Verdict::Repeated(0)));
-        assert_eq!((producers.known.len(), producers.by_record.len()), (2, 2));
+        assert_eq!(producers.check(&producer("b", 0)), Ok(Repetition::New));
+        assert_eq!(producers.check(&producer("c", 0)), Ok(Repetition::Duplicate(0)));
+        assert_eq!((producers.by_id.len(), producers.by_record.len()), (2, 2));
     }
 
     #[test]
-    fn an_id_is_known_for_its_window_and_no_more_of_them_than_the_limit() {
+    fn remembers_ids_within_window_and_limit() {
         let limits = Limits { ids: 2, id_window: 10, ..Limits::default() };
-        let mut ids = Ids::default();
+        let mut ids = MessageIds::default();
         let at = Sequence::from_number;
-        ids.remember(&"a".into(), at(1), 100, &limits);
+        ids.insert(&"a".into(), at(1), 100, &limits);
         assert_eq!(ids.find("a", 110, &limits), Some(at(1)));
         assert_eq!(ids.find("a", 111, &limits), None);
-        ids.remember(&"a".into(), at(2), 111, &limits);
-        ids.remember(&"b".into(), at(3), 111, &limits);
+        ids.insert(&"a".into(), at(2), 111, &limits);
+        ids.insert(&"b".into(), at(3), 111, &limits);
         assert_eq!(ids.find("a", 111, &limits), Some(at(2)));
-        ids.remember(&"c".into(), at(4), 111, &limits);
+        ids.insert(&"c".into(), at(4), 111, &limits);
         assert_eq!(ids.find("a", 111, &limits), None);
         assert_eq!(ids.find("b", 111, &limits), Some(at(3)));
     }

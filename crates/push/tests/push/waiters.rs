@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use bine_push::{
-    Applied, Away, Content, Crowd, Cursor, Delivery, Draft, Full, Holes, Hub, Kind, Limits, Name,
-    Order, Publish, Ready, Rest, Sequence, Settings, Start, Subscription, Then, Until, View, Wait,
-    WaiterKey, Waiters, What, jittered,
+    AfterDelivery, Applied, ChannelName, Command, Content, Cursor, Delivery, Draft, EvictReason,
+    GapPolicy, Hub, Limits, Payload, Preparation, Publish, Rest, Sequence, Settings, Start,
+    Subscription, Until, View, WaitKind, WaitOptions, WaiterKey, WaiterLimits, Waiters,
+    WaitersFull, jitter,
 };
 use proptest::prelude::*;
 
@@ -70,27 +71,29 @@ fn cursors(bytes: &[u8]) -> Vec<Cursor> {
 }
 
 /// So many waiters, in ten channels each.
-fn crowd(waiters: usize) -> Crowd {
-    Crowd { waiters, places: 10 * waiters }
+fn waiter_limits(waiters: usize) -> WaiterLimits {
+    WaiterLimits { waiters, subscriptions: 10 * waiters }
 }
 
 impl Server {
     fn new(ring: usize) -> Self {
         let now = 1_000_000;
         let hub = Hub::new(EPOCH, Limits { ring, ..Limits::default() });
-        let waiters = Waiters::new(EPOCH, crowd(1000), hub.ring().position(), now);
+        let waiters = Waiters::new(EPOCH, waiter_limits(1000), hub.ring().position(), now);
         let (readers, published) = (Vec::new(), Vec::new());
         let mut server = Self { hub, waiters, readers, now, record: 0, published };
         for name in NAMES {
-            let name = Name::Given(name.into());
+            let name = ChannelName::Given(name.into());
             let (settings, first) = (Settings::default(), Vec::new());
-            server.give(Order::Create { name, settings, fork: None, first, is_closed: false });
+            server.submit(Command::Create { name, settings, fork: None, first, is_closed: false });
         }
         server
     }
 
-    fn give(&mut self, order: Order) -> Option<Applied> {
-        let Ok(Ready::Record(prepared)) = self.hub.prepare(order, self.now) else { return None };
+    fn submit(&mut self, command: Command) -> Option<Applied> {
+        let Ok(Preparation::Record(prepared)) = self.hub.prepare(command, self.now) else {
+            return None;
+        };
         self.record += 1;
         self.hub.apply(prepared, self.record).ok()
     }
@@ -103,7 +106,7 @@ impl Server {
                     content: Content { body: b"x".as_slice().into(), ..Content::default() },
                 });
                 let publish = Publish { messages: drafts.collect(), ..Publish::default() };
-                if self.give(Order::Publish(publish)).is_some() {
+                if self.submit(Command::Publish(publish)).is_some() {
                     for (place, bits) in (0..).zip(all) {
                         let sequence = Sequence::from_number(self.record << 10 | place);
                         self.published.push((*bits, sequence));
@@ -112,7 +115,7 @@ impl Server {
             }
             Step::Close(name) => {
                 let close = vec![Arc::from(NAMES[*name])];
-                self.give(Order::Publish(Publish { close, ..Publish::default() }));
+                self.submit(Command::Publish(Publish { close, ..Publish::default() }));
             }
             Step::Arrive { channels, view, is_stream, wait } => {
                 let start = self.hub.watermark();
@@ -143,7 +146,7 @@ impl Server {
                 self.advance(*most);
             }
             Step::Ring(most) => self.ring(*most),
-            Step::SendAway => self.waiters.send_away(Away::Draining),
+            Step::SendAway => self.waiters.evict_all(EvictReason::Draining),
         }
     }
 
@@ -159,7 +162,7 @@ impl Server {
                     channels: &reader.channels,
                     start: Start::After(reader.cursor),
                     end: Until::Open,
-                    holes: Holes::Refuse,
+                    gaps: GapPolicy::Reject,
                     limit: 2,
                     bytes: usize::MAX,
                 },
@@ -172,16 +175,17 @@ impl Server {
             match page.rest {
                 Rest::More => {}
                 Rest::Ended | Rest::Closed => return,
-                Rest::Wait(parking) => {
+                Rest::Wait(wait_point) => {
                     // Each time in another view.
                     reader.view += 1;
-                    let wait = Wait {
+                    let options = WaitOptions {
                         view: VIEWS[reader.view % VIEWS.len()],
-                        kind: if reader.is_stream { Kind::Stream } else { Kind::Poll },
-                        until: self.now + reader.wait,
+                        kind: if reader.is_stream { WaitKind::Stream } else { WaitKind::Poll },
+                        deadline: self.now + reader.wait,
                     };
-                    reader.cursor = parking.cursor();
-                    reader.parked = Some(self.waiters.park(which as u64, &parking, wait).unwrap());
+                    reader.cursor = wait_point.cursor();
+                    reader.parked =
+                        Some(self.waiters.park(which as u64, &wait_point, options).unwrap());
                     return;
                 }
             }
@@ -191,29 +195,29 @@ impl Server {
     fn advance(&mut self, most: usize) -> bool {
         let Self { waiters, readers, .. } = self;
         let mut back = Vec::new();
-        let mut told = 0;
+        let mut deliveries = 0;
         let is_more = waiters.advance(most, |delivery: Delivery<'_>| {
-            told += 1;
+            deliveries += 1;
             let reader = &mut readers[delivery.token as usize];
             assert_eq!(reader.parked, Some(delivery.key));
             assert!(delivery.cursor >= reader.cursor);
             reader.cursor = delivery.cursor;
-            let leaves = match delivery.what {
-                What::Messages { bytes, .. } => {
+            let is_removed = match delivery.payload {
+                Payload::Messages { bytes, .. } => {
                     reader.got.extend(cursors(bytes));
                     assert_eq!(reader.got.last(), Some(&delivery.cursor));
                     !reader.is_stream
                 }
-                What::Ended { leaves, .. } => leaves,
-                What::Away(_) => true,
+                Payload::Ended { is_removed, .. } => is_removed,
+                Payload::Evicted(_) => true,
             };
-            if leaves {
+            if is_removed {
                 reader.parked = None;
                 back.push(delivery.token as usize);
             }
-            Then::Stay
+            AfterDelivery::Keep
         });
-        assert!(told <= most);
+        assert!(deliveries <= most);
         for reader in back {
             self.read(reader);
         }
@@ -221,18 +225,18 @@ impl Server {
     }
 
     fn ring(&mut self, most: usize) {
-        let mut rung = Vec::new();
-        self.waiters.ring(self.now, most, |told| rung.push(told));
-        for told in rung {
-            let reader = &mut self.readers[told.token as usize];
-            assert_eq!(reader.parked, Some(told.key));
-            assert!(told.cursor >= reader.cursor);
-            reader.cursor = told.cursor;
-            if told.kind == Kind::Poll {
+        let mut expired = Vec::new();
+        self.waiters.expire_timers(self.now, most, |timer| expired.push(timer));
+        for timer in expired {
+            let reader = &mut self.readers[timer.token as usize];
+            assert_eq!(reader.parked, Some(timer.key));
+            assert!(timer.cursor >= reader.cursor);
+            reader.cursor = timer.cursor;
+            if timer.kind == WaitKind::Poll {
                 reader.parked = None;
-                self.read(told.token as usize);
+                self.read(timer.token as usize);
             } else {
-                assert!(self.waiters.set_timer(told.key, self.now + 10_000));
+                assert!(self.waiters.set_timer(timer.key, self.now + 10_000));
             }
         }
     }
@@ -279,29 +283,38 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Parks one reader of channels, from now on.
-fn park(server: &mut Server, channels: &[&str], kind: Kind, end: Until, until: u64) -> WaiterKey {
-    let (start, holes) = (Start::Now, Holes::Refuse);
-    let wanted = Subscription { channels, start, end, holes, limit: 1, bytes: 1 };
+fn park(
+    server: &mut Server,
+    channels: &[&str],
+    kind: WaitKind,
+    end: Until,
+    until: u64,
+) -> WaiterKey {
+    let (start, gaps) = (Start::Now, GapPolicy::Reject);
+    let wanted = Subscription { channels, start, end, gaps, limit: 1, bytes: 1 };
     let page = server.hub.read(&wanted, server.now).unwrap();
-    let Rest::Wait(parking) = page.rest else { panic!("nothing to wait for") };
-    server.waiters.park(9, &parking, Wait { view: View::Raw, kind, until }).unwrap()
+    let Rest::Wait(wait_point) = page.rest else { panic!("nothing to wait for") };
+    server
+        .waiters
+        .park(9, &wait_point, WaitOptions { view: View::Raw, kind, deadline: until })
+        .unwrap()
 }
 
 /// What a turn of the loop tells, as text.
-fn turn(server: &mut Server, then: Then) -> Vec<String> {
-    let mut told = Vec::new();
+fn turn(server: &mut Server, after: AfterDelivery) -> Vec<String> {
+    let mut deliveries = Vec::new();
     server.waiters.receive(server.hub.ring());
     server.waiters.advance(100, |delivery| {
-        told.push(match delivery.what {
-            What::Messages { bytes, closes } => {
-                format!("{} {closes}", std::str::from_utf8(bytes).unwrap())
+        deliveries.push(match delivery.payload {
+            Payload::Messages { bytes, is_final } => {
+                format!("{} {is_final}", std::str::from_utf8(bytes).unwrap())
             }
-            What::Ended { why, leaves, .. } => format!("{why:?} {leaves}"),
-            What::Away(why) => format!("{why:?}"),
+            Payload::Ended { reason, is_removed, .. } => format!("{reason:?} {is_removed}"),
+            Payload::Evicted(reason) => format!("{reason:?}"),
         });
-        then
+        after
     });
-    told
+    deliveries
 }
 
 fn publish(server: &mut Server, channels: &[&str], close: &[&str]) {
@@ -311,92 +324,95 @@ fn publish(server: &mut Server, channels: &[&str], close: &[&str]) {
     };
     let messages = if channels.is_empty() { Vec::new() } else { vec![draft("x"), draft("y")] };
     let close = close.iter().map(|name| Arc::from(*name)).collect();
-    server.give(Order::Publish(Publish { messages, close, ..Publish::default() })).unwrap();
+    server.submit(Command::Publish(Publish { messages, close, ..Publish::default() })).unwrap();
 }
 
 #[test]
-fn a_poll_gets_a_publication_whole_and_leaves() {
+fn delivers_whole_publication_to_poll_and_removes_it() {
     let mut server = Server::new(100);
-    park(&mut server, &["a", "b"], Kind::Poll, Until::Open, u64::MAX);
+    park(&mut server, &["a", "b"], WaitKind::Poll, Until::Open, u64::MAX);
     publish(&mut server, &["b", "c"], &[]);
     publish(&mut server, &["a"], &[]);
-    assert_eq!(turn(&mut server, Then::Stay), ["xy false"]);
+    assert_eq!(turn(&mut server, AfterDelivery::Keep), ["xy false"]);
     assert!(server.waiters.is_empty());
 }
 
 #[test]
-fn a_stream_that_cannot_be_reached_leaves() {
+fn removes_stream_that_cannot_be_sent_to() {
     let mut server = Server::new(100);
-    let key = park(&mut server, &["a"], Kind::Stream, Until::Open, u64::MAX);
+    let key = park(&mut server, &["a"], WaitKind::Stream, Until::Open, u64::MAX);
     publish(&mut server, &["a"], &[]);
     publish(&mut server, &["a"], &[]);
-    assert_eq!(turn(&mut server, Then::Leave), ["xy false"]);
+    assert_eq!(turn(&mut server, AfterDelivery::Remove), ["xy false"]);
     assert!(!server.waiters.cancel(key));
 }
 
 #[test]
-fn a_stream_leaves_with_its_last_channel_and_a_poll_with_the_first() {
+fn ends_stream_with_last_channel_and_poll_with_first() {
     let mut server = Server::new(100);
-    park(&mut server, &["a", "b"], Kind::Stream, Until::Open, u64::MAX);
+    park(&mut server, &["a", "b"], WaitKind::Stream, Until::Open, u64::MAX);
     publish(&mut server, &["a"], &["a"]);
-    assert_eq!(turn(&mut server, Then::Stay), ["xy true", "Closed false"]);
-    park(&mut server, &["b", "c"], Kind::Poll, Until::Open, u64::MAX);
-    server.give(Order::Remove("b".into())).unwrap();
-    assert_eq!(turn(&mut server, Then::Stay), ["Removed true", "Removed true"]);
+    assert_eq!(turn(&mut server, AfterDelivery::Keep), ["xy true", "Closed false"]);
+    park(&mut server, &["b", "c"], WaitKind::Poll, Until::Open, u64::MAX);
+    server.submit(Command::Remove("b".into())).unwrap();
+    assert_eq!(turn(&mut server, AfterDelivery::Keep), ["Removed true", "Removed true"]);
     assert!(server.waiters.is_empty());
 }
 
 #[test]
-fn what_is_published_behind_the_end_of_a_subscription_is_not_for_it() {
+fn skips_messages_published_after_subscription_end() {
     let mut server = Server::new(100);
     let end = server.now + 100;
-    park(&mut server, &["a"], Kind::Poll, Until::Time(end), end + 1000);
+    park(&mut server, &["a"], WaitKind::Poll, Until::Time(end), end + 1000);
     let watermark = server.hub.watermark();
     server.now = end;
     publish(&mut server, &["a"], &[]);
-    assert!(turn(&mut server, Then::Stay).is_empty());
-    let mut rung = Vec::new();
-    server.waiters.ring(end + 256, 10, |told| rung.push(told.cursor));
-    assert_eq!(rung, [watermark]);
+    assert!(turn(&mut server, AfterDelivery::Keep).is_empty());
+    let mut expired = Vec::new();
+    server.waiters.expire_timers(end + 256, 10, |timer| expired.push(timer.cursor));
+    assert_eq!(expired, [watermark]);
 }
 
 #[test]
-fn no_more_wait_than_may() {
+fn rejects_waiters_over_limits() {
     let mut server = Server::new(100);
-    server.waiters = Waiters::new(EPOCH, crowd(1), server.hub.ring().position(), server.now);
-    let key = park(&mut server, &["a"], Kind::Poll, Until::Open, u64::MAX);
+    server.waiters =
+        Waiters::new(EPOCH, waiter_limits(1), server.hub.ring().position(), server.now);
+    let key = park(&mut server, &["a"], WaitKind::Poll, Until::Open, u64::MAX);
     let wanted = Subscription {
         channels: &["a"],
         start: Start::Now,
         end: Until::Open,
-        holes: Holes::Refuse,
+        gaps: GapPolicy::Reject,
         limit: 1,
         bytes: 1,
     };
-    let Rest::Wait(parking) = server.hub.read(&wanted, server.now).unwrap().rest else { panic!() };
-    let wait = Wait { view: View::Raw, kind: Kind::Poll, until: u64::MAX };
-    assert_eq!(server.waiters.park(1, &parking, wait), Err(Full));
+    let Rest::Wait(wait_point) = server.hub.read(&wanted, server.now).unwrap().rest else {
+        panic!()
+    };
+    let options = WaitOptions { view: View::Raw, kind: WaitKind::Poll, deadline: u64::MAX };
+    assert_eq!(server.waiters.park(1, &wait_point, options), Err(WaitersFull));
     assert!(server.waiters.cancel(key));
-    assert!(server.waiters.park(1, &parking, wait).is_ok());
+    assert!(server.waiters.park(1, &wait_point, options).is_ok());
     // One that waits for much counts as many.
-    let few = Crowd { waiters: 10, places: 3 };
-    server.waiters = Waiters::new(EPOCH, few, server.hub.ring().position(), server.now);
-    let key = park(&mut server, &["a", "b", "c"], Kind::Poll, Until::Open, u64::MAX);
-    assert_eq!(server.waiters.park(1, &parking, wait), Err(Full));
+    let limits = WaiterLimits { waiters: 10, subscriptions: 3 };
+    server.waiters = Waiters::new(EPOCH, limits, server.hub.ring().position(), server.now);
+    let key = park(&mut server, &["a", "b", "c"], WaitKind::Poll, Until::Open, u64::MAX);
+    assert_eq!(server.waiters.park(1, &wait_point, options), Err(WaitersFull));
     assert!(server.waiters.cancel(key));
-    assert!(server.waiters.park(1, &parking, wait).is_ok());
+    assert!(server.waiters.park(1, &wait_point, options).is_ok());
 }
 
 #[test]
-fn waits_that_begin_together_end_within_a_tenth_of_each_other() {
-    assert_eq!(jittered(25_000, 0), 22_500);
-    assert_eq!(jittered(25_000, u32::MAX), 27_499);
-    assert_eq!(jittered(0, u32::MAX), 0);
+fn jitters_waits_by_a_tenth() {
+    assert_eq!(jitter(25_000, 0), 22_500);
+    assert_eq!(jitter(25_000, u32::MAX), 27_499);
+    assert_eq!(jitter(0, u32::MAX), 0);
 }
 
 proptest! {
     #[test]
-    fn a_timer_rings_once_when_its_time_has_come_and_at_most_a_tick_later(
+    fn fires_each_timer_once_within_a_tick_of_its_deadline(
         waits in prop::collection::vec(0_u64..300_000, 1..30),
         turns in prop::collection::vec((1_u64..90_000, 1_usize..4), 1..30),
     ) {
@@ -404,20 +420,20 @@ proptest! {
         let mut set = Vec::new();
         for wait in waits {
             let until = server.now + wait;
-            let key = park(&mut server, &["a"], Kind::Poll, Until::Open, until);
+            let key = park(&mut server, &["a"], WaitKind::Poll, Until::Open, until);
             set.push((key, until));
         }
         for (time, most) in turns.into_iter().chain([(400_000, 100)]) {
-            if let Some(next) = server.waiters.next_ring() {
+            if let Some(next) = server.waiters.next_timer() {
                 prop_assert!(set.iter().all(|(_, until)| next <= until.next_multiple_of(256)));
             }
             server.now += time;
             let now = server.now;
             let mut is_more = true;
             while is_more {
-                let mut rung = Vec::new();
-                is_more = server.waiters.ring(now, most, |told| rung.push(told.key));
-                for key in rung {
+                let mut expired = Vec::new();
+                is_more = server.waiters.expire_timers(now, most, |timer| expired.push(timer.key));
+                for key in expired {
                     let at = set.iter().position(|(set, _)| *set == key).unwrap();
                     let (_, until) = set.remove(at);
                     prop_assert!(until <= now);
@@ -425,13 +441,13 @@ proptest! {
             }
             prop_assert!(set.iter().all(|(_, until)| until.next_multiple_of(256) > now));
         }
-        prop_assert!(set.is_empty() && server.waiters.next_ring().is_none());
+        prop_assert!(set.is_empty() && server.waiters.next_timer().is_none());
     }
 }
 
 proptest! {
     #[test]
-    fn who_waits_misses_nothing_and_gets_nothing_twice(
+    fn delivers_each_message_exactly_once_in_order(
         steps in prop::collection::vec(step(), 1..80),
         ring in prop_oneof![Just(3_usize), Just(1000)],
     ) {
@@ -446,49 +462,55 @@ proptest! {
 /// What retention drops is not kept for readers that are behind: they read what is left, and are told of the hole. Nobody
 /// else is disturbed.
 #[test]
-fn whoever_has_not_seen_what_retention_dropped_reads_from_the_hub() {
+fn evicts_waiters_that_missed_dropped_messages() {
     let mut server = Server::new(1000);
     let retention = bine_push::Retention { messages: 1, ..bine_push::Retention::default() };
     let (name, settings) =
-        (Name::Given("short".into()), Settings { retention, ..Settings::default() });
-    server.give(Order::Create { name, settings, fork: None, first: vec![], is_closed: false });
+        (ChannelName::Given("short".into()), Settings { retention, ..Settings::default() });
+    server.submit(Command::Create { name, settings, fork: None, first: vec![], is_closed: false });
     let start = server.hub.watermark();
     for (token, channels) in [&["short"][..], &["a"], &["a", "short"]].into_iter().enumerate() {
         let wanted = Subscription {
             channels,
             start: Start::Now,
             end: Until::Open,
-            holes: Holes::Refuse,
+            gaps: GapPolicy::Reject,
             limit: 10,
             bytes: usize::MAX,
         };
-        let Ok(Rest::Wait(parking)) = server.hub.read(&wanted, server.now).map(|page| page.rest)
+        let Ok(Rest::Wait(wait_point)) = server.hub.read(&wanted, server.now).map(|page| page.rest)
         else {
             panic!("nothing to wait for")
         };
-        let wait = Wait { view: View::Ndjson, kind: Kind::Stream, until: u64::MAX };
-        server.waiters.park(token as u64, &parking, wait).unwrap();
+        let options =
+            WaitOptions { view: View::Ndjson, kind: WaitKind::Stream, deadline: u64::MAX };
+        server.waiters.park(token as u64, &wait_point, options).unwrap();
     }
     let mut publish = |channel: &str| {
         let content = Content { body: b"x".as_slice().into(), ..Content::default() };
         let messages = vec![Draft { channels: vec![channel.into()], content }];
-        server.give(Order::Publish(Publish { messages, ..Publish::default() })).unwrap();
+        server.submit(Command::Publish(Publish { messages, ..Publish::default() })).unwrap();
     };
     publish("a");
     publish("short");
     publish("short");
-    let mut told = Vec::new();
+    let mut deliveries = Vec::new();
     server.waiters.receive(server.hub.ring());
     while server.waiters.advance(1, |delivery| {
-        told.push(match delivery.what {
-            What::Messages { bytes, .. } => (delivery.token, cursors(bytes).len(), None),
-            What::Away(why) => (delivery.token, 0, Some((why, delivery.cursor > start))),
-            What::Ended { .. } => panic!("nothing has ended"),
+        deliveries.push(match delivery.payload {
+            Payload::Messages { bytes, .. } => (delivery.token, cursors(bytes).len(), None),
+            Payload::Evicted(reason) => {
+                (delivery.token, 0, Some((reason, delivery.cursor > start)))
+            }
+            Payload::Ended { .. } => panic!("nothing has ended"),
         });
-        Then::Stay
+        AfterDelivery::Keep
     }) {}
-    told.sort_by_key(|(token, ..)| *token);
-    let behind = |has_moved| Some((Away::Behind, has_moved));
-    assert_eq!(told, [(0, 0, behind(true)), (1, 1, None), (2, 1, None), (2, 0, behind(true))]);
+    deliveries.sort_by_key(|(token, ..)| *token);
+    let behind = |has_moved| Some((EvictReason::Lagged, has_moved));
+    assert_eq!(
+        deliveries,
+        [(0, 0, behind(true)), (1, 1, None), (2, 1, None), (2, 0, behind(true))]
+    );
     assert_eq!(server.waiters.len(), 1);
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 /// Reads what the functions below have written. Whatever the bytes are, it ends in `None` and not in a panic.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bytes<'b>(pub(crate) &'b [u8]);
+pub(crate) struct Decoder<'b>(pub(crate) &'b [u8]);
 
 /// Seven bits a byte, the lowest first, the highest bit says that more follow (LEB128).
 pub(crate) fn put_number(to: &mut Vec<u8>, mut number: u64) {
@@ -30,7 +30,7 @@ pub(crate) fn put_optional(to: &mut Vec<u8>, text: Option<&str>) {
     }
 }
 
-impl<'b> Bytes<'b> {
+impl<'b> Decoder<'b> {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -87,7 +87,7 @@ impl<'b> Bytes<'b> {
 
     /// As many of something as a number says. Nothing is reserved beforehand: a count is only believed as far as
     /// there are bytes.
-    pub(crate) fn many<T>(
+    pub(crate) fn list<T>(
         &mut self,
         mut read: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<Vec<T>> {
@@ -106,24 +106,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_of_too_many_bits_or_in_a_longer_form_is_none() {
-        assert_eq!(Bytes(&[0xff; 11]).number(), None);
+    fn rejects_varint_that_is_too_long_or_not_minimal() {
+        assert_eq!(Decoder(&[0xff; 11]).number(), None);
         let most = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-        assert_eq!(Bytes(&most).number(), Some(u64::MAX));
+        assert_eq!(Decoder(&most).number(), Some(u64::MAX));
         let more = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02];
-        assert_eq!(Bytes(&more).number(), None);
-        assert_eq!(Bytes(&[0x80, 0x00]).number(), None);
+        assert_eq!(Decoder(&more).number(), None);
+        assert_eq!(Decoder(&[0x80, 0x00]).number(), None);
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(number: u64, shift in 0_u32..64, bytes: Vec<u8>) {
+        fn round_trips_numbers_bytes_and_texts(number: u64, shift in 0_u32..64, bytes: Vec<u8>) {
             let mut written = Vec::new();
             put_number(&mut written, number >> shift);
             put_bytes(&mut written, &bytes);
             put_optional(&mut written, None);
             put_optional(&mut written, Some("text"));
-            let mut read = Bytes(&written);
+            let mut read = Decoder(&written);
             prop_assert_eq!(read.number(), Some(number >> shift));
             prop_assert_eq!(read.bytes(), Some(&bytes[..]));
             prop_assert_eq!(read.optional(), Some(None));
