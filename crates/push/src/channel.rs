@@ -1,4 +1,4 @@
-//! Decides what a channel remembers.
+//! The state of one channel.
 
 use alloc::sync::Arc;
 
@@ -13,37 +13,41 @@ use crate::settings::{Expiry, Settings};
 pub(crate) struct Channel {
     pub(crate) number: Number,
     pub(crate) name: Arc<str>,
-    /// Its name as the list of channels that its messages carry, shared by those that are in no other.
+    /// A list that contains only this channel's name. Messages of this channel alone share it as
+    /// their list of channels.
     pub(crate) name_list: Arc<[Arc<str>]>,
     pub(crate) settings: Settings,
     pub(crate) queue: Queue,
-    /// Its last message, or a place before its first.
+    /// The last message, or a position before the first one.
     pub(crate) tail: Sequence,
     pub(crate) is_closed: bool,
-    /// It was removed and stays for its name alone, until its last fork goes.
+    /// Whether the channel was removed. Its name stays reserved until its last fork is removed.
     pub(crate) is_removed: bool,
-    /// Whose quota it counts against; `None`: the program's own.
+    /// The publisher whose quota the channel counts against; `None` for the program itself.
     pub(crate) owner: Option<Arc<str>>,
-    /// Where it began, if it is a fork, and how many began in it.
+    /// The position at which this channel was forked, if it is a fork, and the number of its own
+    /// forks.
     pub(crate) origin: Option<Origin>,
     pub(crate) forks: u64,
-    /// When it was made, and when a publisher was last active, in milliseconds since 1970.
+    /// The times of creation and of the last publication or renewal, in milliseconds since 1970.
     pub(crate) created: u64,
     pub(crate) last_active: u64,
-    /// The record of that activity.
+    /// The record of that last activity.
     pub(crate) active_record: u64,
-    /// When a reader last came. Only in memory: after a restart readers begin anew.
+    /// The time of the last read. It is kept in memory only and starts anew after a restart.
     pub(crate) last_read: u64,
     pub(crate) ids: MessageIds,
     pub(crate) producers: Producers,
     /// The last mark.
     pub(crate) mark: Option<Arc<str>>,
-    /// When the hub will look at it; it may find that nothing is due yet.
+    /// The time of the hub's next check of this channel. The check may find that the channel is not
+    /// due.
     pub(crate) next_check: Option<u64>,
 }
 
 impl Channel {
-    /// One that the record of its number makes, with nothing in it. `dropped` is what is gone under its name.
+    /// Creates an empty channel for the record `number`. `dropped` is the last message that was
+    /// lost under the same name.
     pub(crate) fn new(
         number: Number,
         name: Arc<str>,
@@ -74,7 +78,8 @@ impl Channel {
         }
     }
 
-    /// When it goes by itself if nothing happens, in milliseconds since 1970.
+    /// Returns the time at which the channel expires without further activity, in milliseconds
+    /// since 1970.
     pub(crate) fn expires_at(&self) -> Option<u64> {
         match self.settings.expiry {
             _ if self.is_removed => None,
@@ -91,7 +96,8 @@ impl Channel {
         self.expires_at().is_some_and(|time| time <= now)
     }
 
-    /// When something of it will be due: itself, or its oldest message.
+    /// Returns the time at which the channel expires or its oldest message becomes too old,
+    /// whichever is first.
     pub(crate) fn next_due(&self) -> Option<u64> {
         let age = self.settings.retention.age;
         let oldest = self.queue.get(0).filter(|_| age > 0);
@@ -99,28 +105,31 @@ impl Channel {
         self.expires_at().into_iter().chain(too_old).min()
     }
 
-    /// Leaves nothing but its name and what is gone with it. Returns what it held.
+    /// Clears everything except the name and the last position, and returns the messages that the
+    /// channel held.
     pub(crate) fn clear(&mut self, now: u64) -> Queue {
         self.is_removed = true;
-        (self.ids, self.producers, self.mark) = (MessageIds::default(), Producers::default(), None);
+        self.ids = MessageIds::default();
+        self.producers = Producers::default();
+        self.mark = None;
         let after = Queue::starting_after(self.queue.last_sequence(), now);
         core::mem::replace(&mut self.queue, after)
     }
 
-    /// The memory that it takes besides its messages.
+    /// Returns the memory that the channel takes, without its messages.
     pub(crate) fn footprint(&self) -> u64 {
         footprint(&self.name, &self.settings) + self.ids.bytes() + self.producers.bytes()
     }
 
-    /// Notes that a publisher was active.
+    /// Records a publication or renewal.
     pub(crate) fn mark_active(&mut self, record: u64, now: u64) {
         self.last_active = now;
         self.active_record = record;
     }
 }
 
-/// The memory that a channel takes before anything was published in it: itself, its names and marks, and its places
-/// among all channels.
+/// Returns the memory that an empty channel takes: its state, its texts and its entries in the
+/// hub's indexes.
 pub(crate) fn footprint(name: &str, settings: &Settings) -> u64 {
     const PLACES: usize = 512;
     let content_type = settings.content_type.as_ref().map_or(0, |content_type| content_type.len());

@@ -1,13 +1,15 @@
-//! Decides how numbers and texts become bytes in records, and how they are read where no byte can be trusted.
+//! Encodes numbers and texts for records and snapshots, and decodes them from untrusted bytes.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Reads what the functions below have written. Whatever the bytes are, it ends in `None` and not in a panic.
+/// Decodes values that the functions below encoded. Any other input yields `None`; the decoder
+/// never panics.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decoder<'b>(pub(crate) &'b [u8]);
 
-/// Seven bits a byte, the lowest first, the highest bit says that more follow (LEB128).
+/// Appends a number in LEB128: seven bits a byte, lowest first; the highest bit marks that more
+/// bytes follow.
 pub(crate) fn put_number(to: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         to.push(number as u8 | 0x80);
@@ -16,13 +18,13 @@ pub(crate) fn put_number(to: &mut Vec<u8>, mut number: u64) {
     to.push(number as u8);
 }
 
-/// With their length before them.
+/// Appends a byte string after its length.
 pub(crate) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     put_number(to, bytes.len() as u64);
     to.extend_from_slice(bytes);
 }
 
-/// 0, or 1 and the text.
+/// Appends 0 for `None`, or 1 and the text.
 pub(crate) fn put_optional(to: &mut Vec<u8>, text: Option<&str>) {
     to.push(u8::from(text.is_some()));
     if let Some(text) = text {
@@ -41,7 +43,8 @@ impl<'b> Decoder<'b> {
         Some(*first)
     }
 
-    /// Only the shortest form of a number counts: a record has one spelling.
+    /// Reads a number. Only its shortest encoding is valid, so that each record has exactly one
+    /// encoding.
     pub(crate) fn number(&mut self) -> Option<u64> {
         let mut number = 0_u64;
         for shift in (0..).step_by(7) {
@@ -85,8 +88,8 @@ impl<'b> Decoder<'b> {
         Some(if self.flag()? { Some(Arc::from(self.text()?)) } else { None })
     }
 
-    /// As many of something as a number says. Nothing is reserved beforehand: a count is only believed as far as
-    /// there are bytes.
+    /// Reads a count and then that many values. It reserves no memory for the count, so a false
+    /// count is cheap.
     pub(crate) fn list<T>(
         &mut self,
         mut read: impl FnMut(&mut Self) -> Option<T>,
@@ -108,8 +111,8 @@ mod tests {
     #[test]
     fn rejects_varint_that_is_too_long_or_not_minimal() {
         assert_eq!(Decoder(&[0xff; 11]).number(), None);
-        let most = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-        assert_eq!(Decoder(&most).number(), Some(u64::MAX));
+        let max = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert_eq!(Decoder(&max).number(), Some(u64::MAX));
         let more = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02];
         assert_eq!(Decoder(&more).number(), None);
         assert_eq!(Decoder(&[0x80, 0x00]).number(), None);

@@ -1,79 +1,82 @@
-//! Decides what a place in the order of all messages is, and how it is written.
+//! Positions in the order of all messages, and their text form.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// The place of a message in the one order of all channels: the number of the record that brought it, and its place
-/// among that record's messages.
+/// The position of a message in the order of all channels: the number of the record that contains
+/// it, and its index among that record's messages.
 ///
-/// As a position, it stands right behind the message: everything up to it and with it has been seen.
+/// Used as a reader's position, it means that the reader has read everything up to and including
+/// the message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sequence(u64);
 
-/// Messages in one record, at most.
+/// The maximum number of messages in one record.
 pub const MAX_MESSAGES_PER_RECORD: usize = 1 << INDEX_BITS;
 
 /// The highest number of a record.
 pub const MAX_RECORD: u64 = u64::MAX >> INDEX_BITS;
 
-/// Ten bits leave the records 54: a million a second for five centuries.
+/// Ten bits leave 54 for the record number: a million records a second for five centuries.
 const INDEX_BITS: u32 = 10;
 
-/// A [`Sequence`] as peers see it: opaque, ordered as text too, good for any set of channels.
+/// A [`Sequence`] as clients see it. It is opaque, its texts sort in the same order, and it is
+/// valid for any set of channels.
 ///
 /// Written `<epoch>_<sequence>`, both in hexadecimal: `0badcafe_0000000000000400`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor {
-    /// Which life of the server's data the sequence belongs to; another number is another order.
+    /// The epoch of the server's data. Sequences of different epochs are unrelated.
     pub epoch: u32,
-    /// The place.
+    /// The position.
     pub sequence: Sequence,
 }
 
-/// Why a text is no [`Cursor`].
+/// The reason why a text is not a [`Cursor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CursorError {
-    /// It has so many bytes and not [`Cursor::LENGTH`].
+    /// The text has this number of bytes instead of [`Cursor::LENGTH`].
     Length(usize),
-    /// At this byte there is no hexadecimal digit in small letters (or, at byte 8, no `_`).
+    /// The byte at this index is not a lowercase hexadecimal digit (or, at index 8, not `_`).
     Digit(usize),
 }
 
 impl Sequence {
-    /// Before all messages.
+    /// The position before all messages.
     pub const START: Self = Self(0);
 
-    /// The message with this place in a record. Both are bounded: [`MAX_RECORD`], [`MAX_MESSAGES_PER_RECORD`].
+    /// Returns the position of a message in a record. The arguments are at most [`MAX_RECORD`] and
+    /// less than [`MAX_MESSAGES_PER_RECORD`].
     pub(crate) const fn new(record: u64, index: usize) -> Self {
         Self(record << INDEX_BITS | index as u64)
     }
 
-    /// Behind everything that a record may hold.
+    /// Returns the position after everything that a record can contain.
     pub(crate) const fn end_of(record: u64) -> Self {
         Self::new(record, MAX_MESSAGES_PER_RECORD - 1)
     }
 
-    /// The number of the record.
+    /// Returns the number of the record.
     pub const fn record(self) -> u64 {
         self.0 >> INDEX_BITS
     }
 
-    /// The sequence as a number, with the same order.
+    /// Returns the sequence as a number with the same order.
     pub const fn number(self) -> u64 {
         self.0
     }
 
-    /// The sequence that [`number`](Self::number) gave.
+    /// Returns the sequence that [`number`](Self::number) returned as a number.
     pub const fn from_number(number: u64) -> Self {
         Self(number)
     }
 }
 
 impl Cursor {
-    /// Bytes of its text.
+    /// The number of bytes of the text.
     pub const LENGTH: usize = 25;
 
-    /// Its text, without a detour through the formatter.
+    /// Returns the text without the overhead of the formatter.
     pub fn text(self) -> [u8; Self::LENGTH] {
         let mut text = [b'_'; Self::LENGTH];
         write_digits(&mut text[..8], u64::from(self.epoch));
@@ -129,7 +132,7 @@ fn write_digits(to: &mut [u8], mut number: u64) {
     }
 }
 
-/// Small letters only: two texts of one cursor would be two keys of a cache.
+/// Reads lowercase digits only: two texts of one cursor would be two keys in a cache.
 fn read_digits(bytes: &[u8], from: usize, to: usize) -> Result<u64, CursorError> {
     let mut number = 0;
     for (at, byte) in bytes.iter().enumerate().take(to).skip(from) {

@@ -1,4 +1,5 @@
-//! Decides which publications are repetitions: by a message's id within a window, by a producer's numbers for good.
+//! Detects duplicate publications: by message id within a time window, and by producer sequence
+//! without one.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -10,20 +11,20 @@ use crate::message::Producer;
 use crate::refused::Refused;
 use crate::settings::Limits;
 
-/// The ids of messages that a channel took of late.
+/// The ids of a channel's recent messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MessageIds {
     by_id: BTreeMap<Arc<str>, (Sequence, u64)>,
-    /// The same by age, for letting go.
+    /// The same ids by age, for eviction.
     by_age: VecDeque<(u64, Arc<str>)>,
     bytes: u64,
 }
 
-/// The producers that a channel heard.
+/// The producers that a channel remembers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Producers {
     by_id: BTreeMap<Arc<str>, ProducerState>,
-    /// The same by the record that they were last heard in, for letting go.
+    /// The same producers by their last record, for eviction.
     by_record: BTreeMap<u64, Arc<str>>,
     bytes: u64,
 }
@@ -35,35 +36,35 @@ struct ProducerState {
     record: u64,
 }
 
-/// What a producer's numbers say of a publication.
+/// The result of a check of a producer's sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repetition {
     New,
-    /// It was taken before; the highest number taken in this epoch.
+    /// The publication was accepted before. Contains the highest number accepted in this epoch.
     Duplicate(u64),
 }
 
-/// The memory that an id or a producer takes besides its text.
+/// The memory that an id or a producer takes, without its text.
 const ENTRY: u64 = 128;
 
-/// The memory that an id or a producer takes.
+/// Returns the memory that an id or a producer takes.
 pub(crate) fn entry_bytes(text: &str) -> u64 {
     text.len() as u64 + ENTRY
 }
 
 impl MessageIds {
-    /// The memory that they take.
+    /// Returns the memory that the ids take.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The message that an id was given to, if that is within the window.
+    /// Returns the message of an id if it is within the window.
     pub(crate) fn find(&self, id: &str, now: u64, limits: &Limits) -> Option<Sequence> {
         let (sequence, time) = *self.by_id.get(id)?;
         (now.saturating_sub(time) <= limits.id_window).then_some(sequence)
     }
 
-    /// Remembers an id that [`find`](Self::find) did not know.
+    /// Adds an id that [`find`](Self::find) did not return.
     pub(crate) fn insert(&mut self, id: &Arc<str>, sequence: Sequence, now: u64, limits: &Limits) {
         while let Some((time, oldest)) = self.by_age.front() {
             if self.by_age.len() < limits.ids && now.saturating_sub(*time) <= limits.id_window {
@@ -104,20 +105,20 @@ impl MessageIds {
 }
 
 impl Producers {
-    /// The memory that they take.
+    /// Returns the memory that the producers take.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The memory that remembering a producer takes more.
+    /// Returns the additional memory that this producer would take.
     pub(crate) fn bytes_to_add(&self, producer: &Producer) -> u64 {
         if self.by_id.contains_key(&producer.id) { 0 } else { entry_bytes(&producer.id) }
     }
 
-    /// Judges a publication by the rules of the Durable Streams protocol (5.2.1).
+    /// Checks a publication by the rules of the Durable Streams protocol (5.2.1).
     ///
     /// # Errors
-    /// A stale epoch, an epoch that does not begin with 0, a gap.
+    /// A stale epoch, an epoch that does not start at 0, or a gap in the sequence.
     pub(crate) fn check(&self, producer: &Producer) -> Result<Repetition, Refused> {
         let expected = match self.by_id.get(&producer.id) {
             Some(state) if producer.epoch < state.epoch => {
@@ -139,7 +140,7 @@ impl Producers {
         }
     }
 
-    /// Takes a publication that was judged to be new.
+    /// Records a publication that was checked to be new.
     pub(crate) fn accept(&mut self, producer: &Producer, record: u64, limits: &Limits) {
         let state = ProducerState { epoch: producer.epoch, sequence: producer.sequence, record };
         match self.by_id.insert(producer.id.clone(), state) {
@@ -187,7 +188,8 @@ impl Producers {
 mod tests {
     use super::*;
 
-    /// Each counted twice, and was forgotten once. A fuzz target found it.
+    /// Symptom: a producer that was listed twice counted twice and was evicted once. Found by a
+    /// fuzz target.
     #[test]
     fn rejects_snapshot_that_lists_a_producer_twice() {
         let read = |ids: [&str; 2], records: [u64; 2]| {
@@ -229,14 +231,14 @@ mod tests {
         check("a", 1, 5, Err(Refused::StaleEpoch { current: 2 }));
         check("b", 7, 0, Ok(Repetition::New));
         check("a", 2, 1, Ok(Repetition::New));
-        // `b` was unheard for longest.
+        // `b` published least recently.
         check("c", 0, 0, Ok(Repetition::New));
         check("a", 2, 1, Ok(Repetition::Duplicate(1)));
         check("b", 7, 0, Ok(Repetition::New));
     }
 
-    /// Symptom: producers that were read from a snapshot had no age, so they stayed for ever and each new one was
-    /// forgotten at once.
+    /// Symptom: producers restored from a snapshot had no age, so they were never evicted and each
+    /// new producer was evicted at once.
     #[test]
     fn evicts_restored_producers_before_newer_ones() {
         let limits = Limits { producers: 2, ..Limits::default() };

@@ -1,4 +1,4 @@
-//! Decides what an order changes when its turn comes, and who is told.
+//! The state of all channels, and how commands change it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
@@ -16,15 +16,17 @@ use crate::removed::RemovedNames;
 use crate::ring::{EndReason, Event, MessageGroup, Ring};
 use crate::settings::{Durability, Expiry, Limits, Settings};
 
-/// All channels and what they hold. Owns no lock and reads no clock: times are arguments, in milliseconds since 1970.
+/// All channels and their messages. The hub owns no lock and reads no clock: times are arguments,
+/// in milliseconds since 1970.
 ///
-/// Every change goes two steps. [`prepare`](Self::prepare) checks an [order](crate::Command) and changes nothing; what comes of it
-/// is written to the engine's journal, which numbers it. With that number [`apply`](Self::apply) makes it true, and
-/// the [`ring`](Self::ring) tells the loops. Numbers rise and need not be without gaps. The same records applied in
-/// the same order lead to the same hub, so a restart [replays](Self::replay) them.
+/// A change takes two steps. [`prepare`](Self::prepare) checks a [command](crate::Command) and
+/// changes nothing. The engine writes the prepared record to its journal, which numbers it.
+/// [`apply`](Self::apply) then makes the change under that number and publishes it in the
+/// [`ring`](Self::ring). Record numbers increase but need not be consecutive. The same records
+/// applied in the same order produce the same hub, so a restart [replays](Self::replay) them.
 ///
-/// What is due by time is an order as well ([`expire`](Self::expire)): nothing changes but by a record, except that
-/// messages grow too old.
+/// Expiry is a command too ([`expire`](Self::expire)): only a record changes the hub, except that
+/// messages are dropped when they become too old.
 #[derive(Debug)]
 pub struct Hub {
     pub(crate) epoch: u32,
@@ -32,22 +34,24 @@ pub struct Hub {
     pub(crate) channels: BTreeMap<Number, Channel>,
     pub(crate) names: BTreeMap<Arc<str>, Number>,
     pub(crate) removed_names: RemovedNames,
-    /// When to look at which channel; never later than something of it is due.
+    /// The times at which to check channels. A channel's check is never later than its next due
+    /// time.
     checks: BTreeSet<(u64, Number)>,
     pub(crate) memory: Memory,
-    /// The last record applied.
+    /// The last applied record.
     pub(crate) record: u64,
-    /// The latest time of a record.
+    /// The latest time of any record.
     pub(crate) time: u64,
     ring: Ring,
     default_type: Arc<str>,
 }
 
-/// A channel that was due and did not go is looked at again so many milliseconds later.
+/// The delay in milliseconds until the next check of a channel that was due and was not removed.
 const RECHECK_AFTER: u64 = 1000;
 
 impl Hub {
-    /// One without channels. `epoch` is the engine's: another one whenever numbers of records begin anew.
+    /// Creates a hub without channels. The engine sets `epoch` and must change it whenever record
+    /// numbers start anew.
     pub fn new(epoch: u32, limits: Limits) -> Self {
         Self {
             epoch,
@@ -64,16 +68,17 @@ impl Hub {
         }
     }
 
-    /// Makes an order true that has become the record of this number.
+    /// Applies a prepared command as the record of this number.
     ///
     /// # Errors
-    /// Why it changes nothing after all: other orders came first. It is then no fault that its record is in the journal.
+    /// Another command was applied first and makes this one impossible. The record stays in the
+    /// journal without effect.
     pub fn apply(&mut self, prepared: Prepared, record: u64) -> Result<Applied, Refused> {
         if record <= self.record || record > MAX_RECORD {
             return Err(Refused::Record { last: self.record });
         }
         let Prepared { record: Record { time, publisher, change }, reserved, .. } = prepared;
-        // From here on what is applied counts.
+        // The bytes that the command takes are counted from here on.
         drop(reserved);
         self.record = record;
         self.time = self.time.max(time);
@@ -99,10 +104,10 @@ impl Hub {
         }
     }
 
-    /// Makes true again what a record of the journal says. What was refused then is refused now.
+    /// Applies a record of the journal again. A record that was refused then is refused again.
     ///
     /// # Errors
-    /// The bytes are no record, or the number is not higher than the last one.
+    /// The bytes are no record, or the number is not greater than the last one.
     pub fn replay(&mut self, record: &[u8], number: u64) -> Result<(), Corrupt> {
         let record = Record::read(record).ok_or(Corrupt)?;
         let prepared = Prepared { record, durability: Durability::Memory, reserved: None };
@@ -112,8 +117,9 @@ impl Hub {
         }
     }
 
-    /// Looks at what is due, at most at so many channels: messages that are too old go, and channels that are to go
-    /// are named in an order, to be written and applied as any other.
+    /// Checks at most this number of channels that are due. It drops their messages that are too
+    /// old, and returns a command that removes expired channels, to be written and applied like any
+    /// other.
     pub fn expire(&mut self, now: u64, max_channels: usize) -> Option<Prepared> {
         let mut due = Vec::new();
         for _ in 0..max_channels {
@@ -136,21 +142,22 @@ impl Hub {
                 self.schedule(number);
             }
         }
-        // A server that forgets that a channel went finds it due again.
+        // No durability is needed: after a crash the channel is due again.
         let is_any = !due.is_empty();
         let record = Record { time: now, publisher: None, change: Change::Expire(due) };
         is_any.then_some(Prepared { record, durability: Durability::Memory, reserved: None })
     }
 
-    /// When [`expire`](Self::expire) has something to do, at the earliest.
+    /// Returns the earliest time at which [`expire`](Self::expire) has work.
     pub fn next_due(&self) -> Option<u64> {
         self.checks.first().map(|(time, _)| *time)
     }
 
-    /// Notes that a reader came: it keeps a channel alive whose expiry says so.
+    /// Records that a client read a channel. This postpones the expiry of a channel with
+    /// [`Expiry::AfterActivity`].
     ///
     /// # Errors
-    /// There is no such channel.
+    /// The channel does not exist.
     pub fn touch(&mut self, name: &str, now: u64) -> Result<(), Refused> {
         let number = self.find(name, now)?.number;
         if let Some(channel) = self.channels.get_mut(&number) {
@@ -159,22 +166,24 @@ impl Hub {
         Ok(())
     }
 
-    /// Begins another epoch, because numbers of records may come again: whoever has a cursor of the one before is told.
+    /// Starts a new epoch, because record numbers may be reused. Cursors of the previous epoch are
+    /// rejected from then on.
     pub fn begin_epoch(&mut self, epoch: u32) {
         self.epoch = epoch;
     }
 
-    /// Ends a restart: readers, whose visits no record tells, get the time anew that they have.
+    /// Completes a restart: it restarts the expiry period of reads, since the journal contains no
+    /// reads.
     pub fn resume(&mut self, now: u64) {
         for channel in self.channels.values_mut() {
             channel.last_read = channel.last_read.max(now);
         }
     }
 
-    /// What there is to know of a channel.
+    /// Returns the description of a channel.
     ///
     /// # Errors
-    /// There is no such channel.
+    /// The channel does not exist.
     pub fn describe(&self, name: &str, now: u64) -> Result<ChannelInfo, Refused> {
         let channel = self.find(name, now)?;
         Ok(ChannelInfo {
@@ -190,7 +199,7 @@ impl Hub {
         })
     }
 
-    /// The names of all channels behind one, in their order.
+    /// Returns the names of the channels after a name, in order.
     pub fn names_after<'h>(&'h self, name: &str) -> impl Iterator<Item = &'h Arc<str>> {
         use core::ops::Bound;
         let range = (Bound::Excluded(name), Bound::Unbounded);
@@ -200,47 +209,48 @@ impl Hub {
         names.filter(move |(_, number)| is_there(number)).map(|(name, _)| name)
     }
 
-    /// How many channels there are, at most: some that are due to go may be among them.
+    /// Returns the number of channels, including expired ones that are not yet removed.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there is none.
+    /// Whether the hub has no channel.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// What happened last, for the loops.
+    /// Returns the latest changes, for event loops.
     pub fn ring(&self) -> &Ring {
         &self.ring
     }
 
-    /// Behind everything that happened.
+    /// Returns the cursor after everything that was published.
     pub fn watermark(&self) -> Cursor {
         self.cursor(Sequence::end_of(self.record))
     }
 
-    /// The memory that all messages and channels take, each message counted once.
+    /// Returns the memory that all messages and channels take. A message of several channels counts
+    /// once.
     pub fn bytes(&self) -> u64 {
         self.memory.bytes()
     }
 
-    /// The part of it that a publisher has made and published.
+    /// Returns the part of [`bytes`](Self::bytes) that a publisher created and published.
     pub fn publisher_bytes(&self, publisher: &str) -> u64 {
         self.memory.publisher_bytes(publisher)
     }
 
-    /// Sets other quotas of memory: of all channels together, and of one.
+    /// Sets the memory quotas of all channels together and of each channel.
     pub fn set_quotas(&mut self, bytes: u64, channel_bytes: u64) {
         (self.limits.bytes, self.limits.channel_bytes) = (bytes, channel_bytes);
     }
 
-    /// Whether all channels together may take so many bytes more.
-    pub fn has_room(&self, wanted: u64) -> bool {
-        self.memory.has_room(wanted, self.limits.bytes)
+    /// Whether all channels together may take `wanted` more bytes.
+    pub fn has_room(&self, requested: u64) -> bool {
+        self.memory.has_room(requested, self.limits.bytes)
     }
 
-    /// The channel of a name, unless it is due to go.
+    /// Returns the channel of a name, unless it has expired.
     pub(crate) fn find(&self, name: &str, now: u64) -> Result<&Channel, Refused> {
         let channel = self.names.get(name).and_then(|number| self.channels.get(number));
         match channel {
@@ -254,7 +264,7 @@ impl Hub {
         Cursor { epoch: self.epoch, sequence }
     }
 
-    /// Puts a channel in its place, with whatever it holds.
+    /// Inserts a channel with its messages.
     pub(crate) fn insert(&mut self, channel: Channel) {
         let number = channel.number;
         self.memory.add(channel.owner.as_ref(), channel.footprint());
@@ -263,7 +273,8 @@ impl Hub {
         self.schedule(number);
     }
 
-    /// Puts a channel of a snapshot in its place. Its messages are held by the snapshot, once, and by queues.
+    /// Inserts a channel of a snapshot. The snapshot reader holds each message once, and each queue
+    /// once more.
     pub(crate) fn restore(&mut self, channel: Channel) {
         for message in channel.queue.iter() {
             if Arc::strong_count(message) > 2 {
@@ -275,7 +286,7 @@ impl Hub {
         self.insert(channel);
     }
 
-    /// Drops what a channel's retention does not keep.
+    /// Drops messages that a channel's retention does not keep.
     fn trim(&mut self, number: Number, now: u64) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         let retention = channel.settings.retention.within(self.limits.channel_bytes);
@@ -287,7 +298,7 @@ impl Hub {
         });
     }
 
-    /// The place of the message of the same id, if all channels know one.
+    /// Returns the earliest message of the same id if all channels of the entry know one.
     pub(crate) fn known_to_all(&self, entry: &Entry, now: u64) -> Option<Sequence> {
         let id = entry.content.id.as_ref()?;
         let mut known = None;
@@ -298,7 +309,7 @@ impl Hub {
         known
     }
 
-    /// Whether a publication may change something. `Some`: it is a repetition.
+    /// Checks whether a publication may be applied. Returns a result if it is a duplicate.
     pub(crate) fn admit(&self, publication: &Publication) -> Result<Option<Published>, Refused> {
         for number in publication.channels() {
             let channel = self.channels.get(&number).filter(|channel| !channel.is_removed);
@@ -370,7 +381,7 @@ impl Hub {
         Ok(Applied::Created { name, expires, published })
     }
 
-    /// Puts a channel's expiry off, and may put another in its place.
+    /// Postpones a channel's expiry, and replaces its expiry setting if one is given.
     fn renew(&mut self, number: Number, expiry: Option<Expiry>) -> Result<Applied, Refused> {
         let (record, time) = (self.record, self.time);
         let channel = self.channels.get_mut(&number).filter(|channel| !channel.is_removed);
@@ -418,7 +429,8 @@ impl Hub {
         }
         grown.sort_unstable();
         grown.dedup();
-        // Once they are in the ring, so that what goes at once goes there too.
+        // Trimming follows the push to the ring, so that the ring also drops messages that are
+        // dropped at once.
         for number in grown {
             self.trim(number, self.time);
             self.schedule(number);
@@ -434,7 +446,7 @@ impl Hub {
         })
     }
 
-    /// Gives a message to those of its channels that do not know its id.
+    /// Stores a message in each channel that does not know its id.
     fn take(
         &mut self,
         entry: Entry,
@@ -516,14 +528,14 @@ impl Hub {
         self.ring.push(Event::Ended { channel: number, sequence, reason: EndReason::Closed });
     }
 
-    /// Removes a channel that was due, if nothing has kept it since.
+    /// Removes an expired channel unless a later record postponed its expiry.
     fn remove_due(&mut self, due: Due) -> bool {
         let channel = self.channels.get(&due.channel);
         channel.is_some_and(|channel| channel.active_record == due.active_record)
             && self.remove(due.channel, EndReason::Expired)
     }
 
-    /// Removes a channel; one that was forked leaves its name.
+    /// Removes a channel. A channel with forks keeps its name reserved.
     fn remove(&mut self, number: Number, reason: EndReason) -> bool {
         let Some(channel) = self.channels.get_mut(&number).filter(|channel| !channel.is_removed)
         else {
@@ -565,8 +577,8 @@ impl Hub {
         true
     }
 
-    /// Looks after a channel no later than something of it is due. What is put off is not moved until then, so that a
-    /// publication costs nothing here.
+    /// Schedules a check of a channel no later than its next due time. A check that is already
+    /// earlier stays, so that a publication has no cost here.
     fn schedule(&mut self, number: Number) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         let Some(due) = channel.next_due() else { return };

@@ -1,13 +1,13 @@
-//! Decides whether bytes are one JSON value, and how a text becomes a JSON string.
+//! Validates JSON values and writes JSON strings.
 
 use alloc::vec::Vec;
 
-/// Arrays and objects within each other, at most: more than any reader should be asked for.
+/// The maximum nesting depth of arrays and objects, so that no client has to parse a deeper value.
 const MAX_DEPTH: usize = 128;
 
-/// Whether the bytes are one value of RFC 8259, with nothing but space around it.
+/// Whether the bytes are one value of RFC 8259, with at most whitespace around it.
 pub(crate) fn is_value(bytes: &[u8]) -> bool {
-    // Strings are only looked at for quotes and escapes below.
+    // The parser below checks strings only for quotes and escapes, so UTF-8 is checked here.
     if core::str::from_utf8(bytes).is_err() {
         return false;
     }
@@ -19,7 +19,8 @@ pub(crate) fn is_value(bytes: &[u8]) -> bool {
     }
 }
 
-/// Writes a text as a string of JSON. U+2028 and U+2029 are escaped too: some readers end a line there.
+/// Writes a text as a JSON string. It also escapes U+2028 and U+2029, which some clients treat as
+/// line ends.
 pub(crate) fn put_string(to: &mut Vec<u8>, text: &str) {
     to.push(b'"');
     let mut plain = 0;
@@ -49,7 +50,7 @@ pub(crate) fn put_string(to: &mut Vec<u8>, text: &str) {
     to.push(b'"');
 }
 
-/// What is left to read.
+/// The bytes that are not parsed yet.
 struct Parser<'b>(&'b [u8]);
 
 impl Parser<'_> {
@@ -57,8 +58,8 @@ impl Parser<'_> {
         self.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
     }
 
-    fn skip_while(&mut self, is_wanted: impl Fn(u8) -> bool) -> usize {
-        let count = self.0.iter().take_while(|byte| is_wanted(**byte)).count();
+    fn skip_while(&mut self, is_match: impl Fn(u8) -> bool) -> usize {
+        let count = self.0.iter().take_while(|byte| is_match(**byte)).count();
         self.0 = &self.0[count..];
         count
     }
@@ -69,9 +70,9 @@ impl Parser<'_> {
         Some(*first)
     }
 
-    /// Whether the next bytes are these; if so they are passed.
-    fn skip(&mut self, wanted: &[u8]) -> bool {
-        let rest = self.0.strip_prefix(wanted);
+    /// Skips the given bytes if they are next, and returns whether they were.
+    fn skip(&mut self, expected: &[u8]) -> bool {
+        let rest = self.0.strip_prefix(expected);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
     }

@@ -1,9 +1,62 @@
-//! Decides what channels hold and who is owed what; it knows no socket, no clock, no lock and no chance.
+//! Stores the messages of publish/subscribe channels and decides which waiting client receives
+//! which message.
 //!
-//! Two machines for one thread each. A [`Hub`] holds all channels: orders are prepared, numbered by the engine's
-//! journal, applied, and told by its [`Ring`]. One [`Waiters`] per loop holds who waits there: it reads the ring in
-//! order from its own position and says to whom what is to be sent. One [`Cursor`] is a place in the order of all
-//! messages of all channels, so any set of channels is followed with one.
+//! The crate performs no I/O: it owns no socket, reads no clock, takes no lock and draws no random
+//! numbers. The caller passes times and random bits as arguments.
+//!
+//! It consists of two state machines, each driven by one thread at a time:
+//!
+//! - A [`Hub`] holds all channels. It checks a [`Command`], the engine's journal numbers the
+//!   resulting record, and the hub applies the record. The hub publishes each change in its
+//!   [`Ring`].
+//! - Each event loop has one [`Waiters`]. It reads the ring in order from its own position and
+//!   reports which waiting client is to receive which bytes.
+//!
+//! One [`Cursor`] is a position in the order of all messages of all channels, so a client follows
+//! any set of channels with a single cursor.
+//!
+//! # Example
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use bine_push::{
+//!     ChannelName, Command, Content, Draft, GapPolicy, Hub, Limits, Preparation, Publish, Settings,
+//!     Start, Subscription, Until,
+//! };
+//!
+//! let mut hub = Hub::new(1, Limits::default());
+//! let create = Command::Create {
+//!     name: ChannelName::Given("news".into()),
+//!     settings: Settings::default(),
+//!     fork: None,
+//!     first: vec![],
+//!     is_closed: false,
+//! };
+//! let content = Content { body: Arc::from(&b"hello"[..]), ..Content::default() };
+//! let messages = vec![Draft { channels: vec!["news".into()], content }];
+//! let publish = Command::Publish(Publish { messages, ..Publish::default() });
+//! for (record, command) in (1..).zip([create, publish]) {
+//!     let now = 1_700_000_000_000;
+//!     // A server writes the prepared record to its journal here.
+//!     if let Preparation::Record(prepared) = hub.prepare(command, now)? {
+//!         hub.apply(prepared, record)?;
+//!     }
+//! }
+//! let batch = hub.read(
+//!     &Subscription {
+//!         channels: &["news"],
+//!         start: Start::Earliest,
+//!         end: Until::Open,
+//!         gaps: GapPolicy::Reject,
+//!         limit: 10,
+//!         bytes: usize::MAX,
+//!     },
+//!     1_700_000_000_001,
+//! )?;
+//! assert_eq!(&*batch.messages[0].body, b"hello");
+//! # Ok::<_, bine_push::Refused>(())
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Lists channels by name, with what each takes.
+//! Lists channels by name with their sizes.
 
 use alloc::sync::Arc;
 use core::ops::Bound;
@@ -10,16 +10,17 @@ use crate::hub::Hub;
 pub struct ChannelSummary {
     /// Its name.
     pub name: Arc<str>,
-    /// Messages that it holds.
+    /// The number of messages that it holds.
     pub messages: usize,
-    /// The memory that it takes with its messages. A message that other channels hold too counts for each of them.
+    /// The memory that it takes with its messages. A message of several channels counts in each of
+    /// them.
     pub bytes: u64,
-    /// Against whose quota it counts; `None`: the program's own.
+    /// The publisher whose quota the channel counts against; `None` for the program itself.
     pub publisher: Option<Arc<str>>,
 }
 
 impl Hub {
-    /// The channels behind a name, in the order of their names.
+    /// Returns the channels after a name, in the order of names.
     pub fn list_after<'h>(&'h self, name: &str) -> impl Iterator<Item = ChannelSummary> + use<'h> {
         let range = (Bound::Excluded(name), Bound::Unbounded);
         let numbers = self.names.range::<str, _>(range).map(|(_, number)| number);

@@ -1,4 +1,4 @@
-//! What a hub holds in memory: each message once, however many channels hold it, and whose publication it is.
+//! Counts the memory of a hub: each message once, in total and per publisher.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -11,25 +11,27 @@ use crate::refused::{Quota, Refused};
 
 /// The bytes that all channels hold, in total and for each publisher.
 ///
-/// Publications that were prepared and not yet applied count too, so that a crowd of them cannot pass a quota together.
+/// Prepared commands that are not yet applied count too, so that many of them cannot exceed a quota
+/// together.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     total: Account,
     publishers: BTreeMap<Arc<str>, Account>,
-    /// How many queues hold a message, by its address; a message that is not listed is in one queue.
+    /// The number of queues that hold a message, by its address. A message without an entry is in
+    /// one queue.
     shared: BTreeMap<usize, u32>,
-    /// The number of publishers at which those who hold nothing are removed.
+    /// The number of publishers at which the next sweep removes those without bytes.
     sweep_at: usize,
 }
 
 #[derive(Debug, Default)]
 struct Account {
     bytes: u64,
-    /// Bytes of publications that were prepared and not yet applied.
+    /// Bytes of prepared commands that are not yet applied.
     pending: Arc<AtomicU64>,
 }
 
-/// Room that there is for an order.
+/// Proof that the quotas allow a command.
 #[derive(Clone, Copy)]
 #[must_use]
 pub(crate) struct Headroom<'p> {
@@ -37,57 +39,57 @@ pub(crate) struct Headroom<'p> {
     publisher: Option<&'p Publisher>,
 }
 
-/// Room that a prepared order will take. Dropping it gives the room back.
+/// Memory that a prepared command reserved. Dropping it releases the memory.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     bytes: u64,
     accounts: Vec<Arc<AtomicU64>>,
 }
 
-/// Bytes that a message takes for each queue that holds it besides the first.
+/// Bytes that a message takes for each queue after the first.
 pub(crate) const SHARE: u64 = 48;
-/// Publishers that are not swept.
+/// The number of publishers below which no sweep runs.
 const SWEEP_MIN: usize = 1024;
 
 impl Memory {
-    /// Bytes that all messages and channels take.
+    /// Returns the bytes that all messages and channels take.
     pub(crate) fn bytes(&self) -> u64 {
         self.total.bytes
     }
 
-    /// Bytes that the messages and channels of a publisher take.
+    /// Returns the bytes that the messages and channels of a publisher take.
     pub(crate) fn publisher_bytes(&self, publisher: &str) -> u64 {
         self.publishers.get(publisher).map_or(0, |account| account.bytes)
     }
 
-    /// Whether so many bytes more fit, without what is reserved.
-    pub(crate) fn has_room(&self, wanted: u64, limit: u64) -> bool {
-        self.total.used().saturating_add(wanted) <= limit
+    /// Whether `wanted` more bytes fit besides those in use and reserved.
+    pub(crate) fn has_room(&self, requested: u64, limit: u64) -> bool {
+        self.total.used().saturating_add(requested) <= limit
     }
 
-    /// Looks whether there is room for an order. `freed` are bytes that retention drops with it: in all, and of this
-    /// publisher.
+    /// Checks whether the quotas allow a command. `freed` returns the bytes that retention drops
+    /// with it: in total, and of this publisher.
     ///
     /// # Errors
-    /// A quota does not allow it.
+    /// The command exceeds a quota.
     pub(crate) fn room<'p>(
         &self,
-        wanted: u64,
+        requested: u64,
         limit: u64,
         publisher: Option<&'p Publisher>,
         freed: impl Fn() -> (u64, u64),
     ) -> Result<Headroom<'p>, Refused> {
         let mut freed_bytes = None;
         let mut check = |quota: Quota, used: u64, limit: u64, share_of: fn((u64, u64)) -> u64| {
-            if used.saturating_add(wanted) <= limit {
+            if used.saturating_add(requested) <= limit {
                 return Ok(());
             }
-            // Looked for only where it decides.
+            // `freed` is expensive, so it is called only where it decides.
             let freed = share_of(*freed_bytes.get_or_insert_with(&freed));
-            if used.saturating_sub(freed).saturating_add(wanted) <= limit {
+            if used.saturating_sub(freed).saturating_add(requested) <= limit {
                 return Ok(());
             }
-            Err(Refused::QuotaExceeded { quota, used, limit, requested: wanted })
+            Err(Refused::QuotaExceeded { quota, used, limit, requested })
         };
         check(Quota::Total, self.total.used(), limit, |freed| freed.0)?;
         if let Some(publisher) = publisher {
@@ -95,10 +97,10 @@ impl Memory {
             let quota = Quota::Publisher(publisher.name.clone());
             check(quota, used, publisher.bytes, |freed| freed.1)?;
         }
-        Ok(Headroom { bytes: wanted, publisher })
+        Ok(Headroom { bytes: requested, publisher })
     }
 
-    /// Reserves it.
+    /// Reserves the memory of a command.
     pub(crate) fn reserve(&mut self, room: Headroom<'_>) -> Reservation {
         let mut accounts = Vec::from([self.total.pending.clone()]);
         if let Some(publisher) = room.publisher {
@@ -112,7 +114,7 @@ impl Memory {
         Reservation { bytes: room.bytes, accounts }
     }
 
-    /// The name of a publisher as it is kept: one text for all that they have published.
+    /// Returns one shared copy of a publisher's name for all that they publish.
     pub(crate) fn intern_publisher(&mut self, publisher: &Arc<str>) -> Arc<str> {
         if let Some((name, _)) = self.publishers.get_key_value(publisher) {
             return name.clone();
@@ -121,7 +123,7 @@ impl Memory {
         publisher.clone()
     }
 
-    /// Counts bytes of a publisher.
+    /// Adds bytes to the total and to a publisher.
     pub(crate) fn add(&mut self, publisher: Option<&Arc<str>>, bytes: u64) {
         self.total.bytes += bytes;
         if let Some(publisher) = publisher {
@@ -129,7 +131,7 @@ impl Memory {
         }
     }
 
-    /// Takes back what was [added](Self::add).
+    /// Subtracts bytes that were [added](Self::add).
     pub(crate) fn subtract(&mut self, publisher: Option<&Arc<str>>, bytes: u64) {
         self.total.bytes -= bytes;
         let Some(publisher) = publisher else { return };
@@ -146,13 +148,13 @@ impl Memory {
         self.add(message.publisher.as_ref(), message.footprint());
     }
 
-    /// Notes that one more queue holds a message that was charged.
+    /// Counts one more queue that holds a message.
     pub(crate) fn share(&mut self, message: &Arc<Message>) {
         *self.shared.entry(address(message)).or_insert(1) += 1;
         self.total.bytes += SHARE;
     }
 
-    /// Notes that a queue has dropped a message. True if it was the last one.
+    /// Counts a queue that dropped a message, and returns whether it was the last one.
     pub(crate) fn release(&mut self, message: &Arc<Message>) -> bool {
         if let Some(holders) = self.shared.get_mut(&address(message)) {
             *holders -= 1;
@@ -166,12 +168,12 @@ impl Memory {
         true
     }
 
-    /// In how many queues a message is.
+    /// Returns the number of queues that hold a message.
     pub(crate) fn holders(&self, message: &Arc<Message>) -> u32 {
         self.shared.get(&address(message)).copied().unwrap_or(1)
     }
 
-    /// Removes publishers who hold nothing, as those whose publication could not be kept.
+    /// Removes publishers without bytes, such as those whose publication could not be journaled.
     fn sweep(&mut self) {
         if self.publishers.len() >= self.sweep_at.max(SWEEP_MIN) {
             self.publishers.retain(|_, account| account.used() > 0);
@@ -194,7 +196,7 @@ impl Drop for Reservation {
     }
 }
 
-/// Where a message is, which no other message is while a queue holds it.
+/// Returns the address of a message, which is unique while a queue holds the message.
 pub(crate) fn address(message: &Arc<Message>) -> usize {
     Arc::as_ptr(message) as usize
 }

@@ -1,4 +1,4 @@
-//! Decides what a message is, before and after it has its place.
+//! Messages, before and after they have a position.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -10,100 +10,103 @@ use crate::json;
 use crate::refused::Refused;
 use crate::settings::Limits;
 
-/// The type of a message that says none, in a channel that says none.
+/// The media type of a message if neither the message nor its channel sets one.
 pub(crate) const DEFAULT_TYPE: &str = "application/octet-stream";
 
-/// Names and values that go with a body.
+/// The names and values of a message's headers.
 pub type Headers = Box<[(Box<str>, Box<str>)]>;
 
-/// A publication: it is taken whole or not at all.
+/// A publication, which the hub accepts or rejects as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Publish {
-    /// Its messages, in order.
+    /// The messages, in order.
     pub messages: Vec<Draft>,
-    /// The channels that close behind them.
+    /// The channels to close after the messages.
     pub close: Vec<Arc<str>>,
-    /// Who publishes, so that a repetition is known. Only for one channel.
+    /// The producer and its sequence number, for the detection of duplicates. Allowed for a single
+    /// channel only.
     pub producer: Option<Producer>,
-    /// A mark that must be higher, byte by byte, than the one before. Only for one channel.
+    /// A mark that must be greater than the channel's last one, compared byte by byte. Allowed for
+    /// a single channel only.
     pub mark: Option<Arc<str>>,
 }
 
-/// A message that has no place yet.
+/// A message that has no position yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// Its channels. It has one sequence in all of them.
+    /// The names of its channels. The message has the same position in every channel.
     pub channels: Vec<Arc<str>>,
-    /// What a message carries.
+    /// The content of the message.
     pub content: Content,
 }
 
-/// What a message carries.
+/// The content of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
-    /// The media type of the body; `None`: the channel's.
+    /// The media type of the body; `None` for that of the channel.
     pub content_type: Option<Arc<str>>,
-    /// The name of the event, for views that have such.
+    /// The event name, for views that have one.
     pub event: Option<Arc<str>>,
-    /// A publisher's own id: within a window of time a channel takes it once.
+    /// The publisher's own id. A channel accepts an id once within a window of time.
     pub id: Option<Arc<str>>,
-    /// Names and values.
+    /// The headers.
     pub headers: Headers,
     /// The body.
     pub body: Arc<[u8]>,
 }
 
-/// A publisher whose repetitions are known by number, and who can be succeeded but not imitated: a producer of the
-/// Durable Streams protocol.
+/// A producer of the Durable Streams protocol. The hub detects its duplicates by sequence number; a
+/// later epoch replaces an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Producer {
     /// Its name.
     pub id: Arc<str>,
-    /// Which life of it.
+    /// Its epoch: the number of its current run.
     pub epoch: u64,
-    /// Which publication of that life, from 0.
+    /// The number of this publication in the epoch, starting at 0.
     pub sequence: u64,
 }
 
-/// A message in its place.
+/// A message that has its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its place in the order of all messages.
+    /// The position in the order of all messages.
     pub sequence: Sequence,
-    /// When it was published, in milliseconds since 1970; never before an earlier message.
+    /// The time of publication in milliseconds since 1970; never less than that of an earlier
+    /// message.
     pub time: u64,
-    /// The names of its channels. Whoever follows one of them may see them all.
+    /// The names of its channels. A follower of any one channel may see the whole list.
     pub channels: Arc<[Arc<str>]>,
     /// The media type of the body.
     pub content_type: Arc<str>,
-    /// The name of the event.
+    /// The event name.
     pub event: Option<Arc<str>>,
     /// The publisher's own id.
     pub id: Option<Arc<str>>,
-    /// Names and values.
+    /// The headers.
     pub headers: Headers,
     /// The body.
     pub body: Arc<[u8]>,
-    /// How the body can be shown in text.
+    /// The form in which text formats can carry the body.
     pub format: BodyFormat,
-    /// Whose quota it counts against; `None`: the program's own.
+    /// The publisher whose quota the message counts against; `None` for the program itself.
     pub publisher: Option<Arc<str>>,
 }
 
-/// How a body can be shown where there is only text. Decided once, when it is published.
+/// The form in which a text format can carry a body. The hub determines it once, at publication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BodyFormat {
-    /// Not at all: its type is none of text, or it is not UTF-8.
+    /// Only in base64: the type is not a text type, or the body is not UTF-8.
     #[default]
     Binary,
-    /// As UTF-8.
+    /// As UTF-8 text.
     Text,
-    /// As a JSON value that was checked.
+    /// As a valid JSON value.
     Json,
 }
 
 impl Message {
-    /// What it counts for where bytes are bounded: all that it carries, and something for the rest.
+    /// Returns the bytes that the message counts for in limits: its content and a fixed overhead.
     pub fn weight(&self) -> usize {
         let texts = [self.event.as_deref(), self.id.as_deref()];
         let texts: usize = texts.into_iter().flatten().map(str::len).sum();
@@ -112,20 +115,20 @@ impl Message {
         size_of::<Self>() + self.body.len() + headers + texts
     }
 
-    /// The memory that it takes in one queue, with the list of its channels.
+    /// Returns the memory that the message takes in one queue, with its list of channels.
     pub(crate) fn footprint(&self) -> u64 {
         (self.weight() + self.channels.len() * size_of::<Arc<str>>()) as u64
     }
 }
 
 impl Message {
-    /// The memory that it takes with the begin of its body alone.
+    /// Returns the memory that the message takes if its body is truncated to `bytes`.
     pub(crate) fn footprint_truncated(&self, bytes: u64) -> u64 {
         let body = self.body.len() as u64;
         self.footprint() - body + bytes.min(body)
     }
 
-    /// The same with the begin of its body alone.
+    /// Returns a copy whose body is truncated to `bytes`.
     pub(crate) fn truncated(&self, bytes: usize) -> Self {
         let body = &self.body[..bytes.min(self.body.len())];
         Self { body: body.into(), format: BodyFormat::of(&self.content_type, body), ..self.clone() }
@@ -133,7 +136,7 @@ impl Message {
 }
 
 impl Content {
-    /// What a message of it counts for; see [`Message::weight`].
+    /// Returns the weight of a message with this content; see [`Message::weight`].
     pub(crate) fn weight(&self) -> usize {
         let texts = [self.event.as_deref(), self.id.as_deref()];
         let texts: usize = texts.into_iter().flatten().map(str::len).sum();
@@ -185,7 +188,7 @@ impl Content {
 }
 
 impl BodyFormat {
-    /// The form of a body of this type.
+    /// Returns the format of a body of this type.
     pub fn of(content_type: &str, body: &[u8]) -> Self {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
         let essence = essence.to_ascii_lowercase();
@@ -200,7 +203,7 @@ impl BodyFormat {
     }
 }
 
-/// A word: not empty, not too long, no control character.
+/// Checks that a text is not empty, is within the limit and contains no control character.
 pub(crate) fn check_text(what: &'static str, text: &str, limit: usize) -> Result<(), Refused> {
     if text.is_empty() {
         Err(Refused::Empty(what))
@@ -213,20 +216,21 @@ pub(crate) fn check_text(what: &'static str, text: &str, limit: usize) -> Result
     }
 }
 
-/// A name for a channel that was given none, of as many random bits as make guessing it hopeless.
+/// Returns a channel name made of enough random bits that guessing it is hopeless.
 pub fn random_name(random: u128) -> String {
-    // No vowels and no digits that look like letters: no name is a word by accident.
+    // No vowels, and no digits that look like letters, so that no name is a word by accident.
     const ALPHABET: &[u8; 32] = b"0123456789bcdfghjkmnpqrstvwxyzBC";
     (0..26).map(|at| char::from(ALPHABET[(random >> (at * 5) & 31) as usize])).collect()
 }
 
-/// A view in parts writes these itself.
+/// Whether [`View::Multipart`](crate::View::Multipart) writes this header itself.
 fn is_reserved_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.starts_with("content-") || ["cursor", "event", "message-id"].contains(&&name[..])
 }
 
-/// C0, DEL, C1 and the two separators that some readers take for the end of a line.
+/// Whether a character is C0, DEL, C1 or one of the two separators that some clients treat as a
+/// line end.
 fn is_control(char: char) -> bool {
     char.is_control() || matches!(char, '\u{2028}' | '\u{2029}')
 }

@@ -1,4 +1,4 @@
-//! Decides what a hub can be asked to change, and what is told of it.
+//! The commands that change a hub, and their results.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -9,184 +9,191 @@ use crate::message::{Draft, Publish};
 use crate::record::{Change, Record};
 use crate::settings::{Durability, Expiry, Settings};
 
-/// What a hub can be asked to change.
+/// A change that a hub can make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Makes a channel.
+    /// Creates a channel.
     Create {
-        /// Its name, or random bits for a new one that nobody guesses.
+        /// The name, or random bits for a name that cannot be guessed.
         name: ChannelName,
-        /// Its settings.
+        /// The settings of the channel.
         settings: Settings,
-        /// What it begins with.
+        /// The channel to fork, if any.
         fork: Option<Fork>,
-        /// What is published in it with its making. The drafts' own channels are ignored: they are this one alone.
+        /// The first messages. Their lists of channels are ignored: each goes to the new channel
+        /// only.
         first: Vec<Draft>,
-        /// Whether it is closed behind that.
+        /// Whether the channel is closed after its first messages.
         is_closed: bool,
     },
-    /// Publishes, closes, or both.
+    /// Publishes messages, closes channels, or both.
     Publish(Publish),
-    /// Puts off a channel's expiry as if something had been published.
+    /// Postpones a channel's expiry as a publication would.
     Renew(Arc<str>),
-    /// The same, and from now on the channel goes by itself when this says.
+    /// Postpones a channel's expiry and replaces its expiry setting.
     SetExpiry {
-        /// Its name.
+        /// The name of the channel.
         channel: Arc<str>,
-        /// What takes the place of what it was told when it was made.
+        /// The new setting.
         expiry: Expiry,
     },
-    /// Removes a channel with all that it holds.
+    /// Removes a channel with all its messages.
     Remove(Arc<str>),
 }
 
-/// Who gives an order, so that what they make and publish counts against a quota of their own.
+/// The publisher of a command. Channels and messages of the command count against this publisher's
+/// quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publisher {
-    /// By what they are counted.
+    /// The name under which the hub counts the publisher's bytes.
     pub name: Arc<str>,
-    /// Bytes that all messages and channels of theirs may take.
+    /// The quota: bytes that all channels and messages of this publisher may take.
     pub bytes: u64,
 }
 
-/// A new channel begins with what another one holds, at the same places, and goes its own way from there.
+/// The source of a new channel: the fork starts with the source's messages at the same positions
+/// and diverges from there.
 ///
-/// Who published in the other, and whether that is closed, is not taken over. As long as a fork is there, the name of
-/// the other is not given away.
+/// A fork does not inherit the source's producers or whether the source is closed. While a fork
+/// exists, no other channel can take the name of its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fork {
-    /// The other's name.
+    /// The name of the source.
     pub channel: Arc<str>,
-    /// Up to here; `None`: all.
+    /// The last message to share; `None` for all.
     pub until: Option<Cursor>,
-    /// So many bytes of the body that follows as well; 0 is none of it.
+    /// The number of bytes to take from the body of the next message; 0 for none.
     pub bytes: u64,
 }
 
-/// How a new channel is called.
+/// The name of a new channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChannelName {
-    /// So.
+    /// This name.
     Given(Arc<str>),
-    /// By a name that is made of these bits.
+    /// A generated name that encodes these random bits.
     Random(u128),
 }
 
-/// What came of an order that was checked.
+/// The result of a valid command's preparation.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "it is taken apart at once; a box would be an allocation for each publication"
 )]
 pub enum Preparation {
-    /// It changes something: write it, then apply it.
+    /// The command changes the hub. Write this record, then apply it.
     Record(Prepared),
-    /// It changes nothing: it was done before.
+    /// The command was applied before, so there is no record to write.
     Done(Applied),
 }
 
-/// An order that was checked and has no place yet.
+/// A checked command that has no record number yet.
 #[derive(Debug)]
 pub struct Prepared {
     pub(crate) record: Record,
     pub(crate) durability: Durability,
-    /// The room that it will take.
+    /// The memory reserved for the command.
     pub(crate) reserved: Option<Reservation>,
 }
 
-/// What an order has changed.
+/// The change that a command made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// A channel was made.
+    /// A channel was created.
     Created {
-        /// What it is called.
+        /// Its name.
         name: Arc<str>,
-        /// When it goes by itself if nothing happens.
+        /// The time at which it expires without further activity, in milliseconds since 1970.
         expires: Option<u64>,
-        /// What was published in it with its making.
+        /// The result for its first messages.
         published: Published,
     },
-    /// The channel was there, with the same settings. Nothing was published.
+    /// The channel existed already, with the same settings. No message was published.
     Existed {
-        /// When it goes by itself if nothing happens.
+        /// The time at which it expires without further activity, in milliseconds since 1970.
         expires: Option<u64>,
     },
-    /// A publication was taken.
+    /// A publication was accepted.
     Published(Published),
-    /// A channel's expiry was put off.
+    /// A channel's expiry was postponed.
     Renewed {
-        /// When it goes by itself if nothing happens.
+        /// The new time of expiry, in milliseconds since 1970.
         expires: Option<u64>,
     },
     /// A channel was removed.
     Removed,
-    /// So many channels went by themselves.
+    /// This number of channels expired.
     Expired(usize),
 }
 
-/// What became of a publication.
+/// The result of a publication.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Published {
-    /// Each message in its order; none if the producer has published them before.
+    /// A receipt for each message, in order. The list is empty if the producer has already
+    /// published the messages.
     pub messages: Vec<Receipt>,
-    /// The highest number that the producer's epoch has reached, if there is one.
+    /// The progress of the publication's producer, if it has one.
     pub producer: Option<ProducerProgress>,
     /// The last message of the publication's first channel.
     pub tail: Sequence,
 }
 
-/// How a message was taken.
+/// The result for one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receipt {
-    /// It got this place.
+    /// The message was stored at this position.
     New(Sequence),
-    /// All its channels know its id; the one that was published first has this place.
+    /// Every channel of the message already knows its id. The first message of that id has this
+    /// position.
     Duplicate(Sequence),
 }
 
-/// How far a producer came.
+/// The progress of a producer in its epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProducerProgress {
-    /// Its highest number in this epoch.
+    /// The highest sequence number that was accepted in this epoch.
     pub sequence: u64,
-    /// Whether the publication was a repetition, and nothing was changed by it.
+    /// Whether the publication was a duplicate without effect.
     pub is_duplicate: bool,
 }
 
-/// A record that this program cannot have written: the engine gave back other bytes, or another version's.
+/// A record or snapshot that this program did not write: the engine returned other bytes, or
+/// another version wrote them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corrupt;
 
-/// What there is to know of a channel.
+/// The description of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelInfo {
-    /// Its number, which no other channel of this hub ever has.
+    /// The channel's number. The hub never reuses it.
     pub number: u64,
-    /// Its settings.
+    /// The settings.
     pub settings: Settings,
-    /// When it was made.
+    /// The time of creation, in milliseconds since 1970.
     pub created: u64,
-    /// When it goes by itself if nothing happens.
+    /// The time at which the channel expires without further activity, in milliseconds since 1970.
     pub expires: Option<u64>,
-    /// Whether it takes no more.
+    /// Whether the channel accepts no more messages.
     pub is_closed: bool,
-    /// Behind its last message.
+    /// The cursor after the last message.
     pub tail: Cursor,
-    /// From here on nothing is missing.
+    /// The earliest cursor after which no message is missing.
     pub earliest: Cursor,
-    /// Messages that it holds.
+    /// The number of messages that the channel holds.
     pub messages: usize,
-    /// What they count for.
+    /// The sum of their weights; see [`Message::weight`](crate::Message::weight).
     pub bytes: u64,
 }
 
 impl Prepared {
-    /// Appends the bytes that the engine keeps.
+    /// Appends the bytes of the record for the journal.
     pub fn write(&self, to: &mut Vec<u8>) {
         self.record.write(to);
     }
 
-    /// Bytes of all bodies that it publishes. The bytes that [`write`](Self::write) appends are little more.
+    /// Returns the size of all bodies that the record publishes. The bytes that
+    /// [`write`](Self::write) appends are slightly more.
     pub fn body_bytes(&self) -> usize {
         match &self.record.change {
             Change::Create { publication, .. } | Change::Publish(publication) => {
@@ -196,7 +203,8 @@ impl Prepared {
         }
     }
 
-    /// How durable the record must be before it is applied: as the strictest of its channels wants it.
+    /// Returns how durable the record must be before it is applied: the strictest setting among its
+    /// channels.
     pub fn durability(&self) -> Durability {
         self.durability
     }

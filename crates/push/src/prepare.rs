@@ -1,4 +1,4 @@
-//! Decides whether an order can be carried out, as far as that can be told before it has its place.
+//! Checks whether a command is valid, as far as its position does not matter.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -18,26 +18,27 @@ use crate::refused::{Quota, Refused};
 use crate::settings::Settings;
 
 impl Hub {
-    /// Checks an order of the program's own and changes nothing but what is reserved for it.
+    /// Checks a command of the program itself. Its only effect is that it reserves memory.
     ///
     /// # Errors
-    /// What can be told already; [`apply`](Self::apply) has the last word, since another order may come first.
-    pub fn prepare(&mut self, order: Command, now: u64) -> Result<Preparation, Refused> {
-        self.prepare_by(order, None, now)
+    /// Any fault that is known now. [`apply`](Self::apply) may still refuse the command, since
+    /// another command may be applied first.
+    pub fn prepare(&mut self, command: Command, now: u64) -> Result<Preparation, Refused> {
+        self.prepare_by(command, None, now)
     }
 
-    /// The same for an order of a publisher, against whose quota it counts.
+    /// Checks a command of a publisher, whose quota the command counts against.
     ///
     /// # Errors
-    /// What can be told already.
+    /// Any fault that is known now.
     pub fn prepare_by(
         &mut self,
-        order: Command,
+        command: Command,
         publisher: Option<&Publisher>,
         now: u64,
     ) -> Result<Preparation, Refused> {
         let mut reserved = None;
-        let (change, durability) = match order {
+        let (change, durability) = match command {
             Command::Create { name, settings, fork, first, is_closed } => {
                 let name = match name {
                     ChannelName::Given(name) => name,
@@ -75,19 +76,19 @@ impl Hub {
         Ok(Preparation::Record(Prepared { record, durability, reserved }))
     }
 
-    /// Reserves room for what is published in channels that are there.
+    /// Reserves memory for messages to existing channels.
     fn reserve(
         &mut self,
         publication: &Publication,
         publisher: Option<&Publisher>,
         now: u64,
     ) -> Result<Option<Reservation>, Refused> {
-        let mut wanted: u64 = publication.entries.iter().map(Entry::footprint).sum();
+        let mut requested: u64 = publication.entries.iter().map(Entry::footprint).sum();
         let only = publication.only_channel().and_then(|number| self.channels.get(&number));
-        wanted += only
+        requested += only
             .zip(publication.producer.as_ref())
             .map_or(0, |(channel, producer)| channel.producers.bytes_to_add(producer));
-        if wanted == 0 {
+        if requested == 0 {
             return Ok(None);
         }
         let mut channels: Vec<Number> = publication.channels().collect();
@@ -96,9 +97,10 @@ impl Hub {
         let channels = channels.iter().filter_map(|number| self.channels.get(number));
         let limit = self.limits.channel_bytes;
         for channel in channels.clone().filter(|at| at.settings.retention.bytes == 0) {
-            // Mostly all of it fits, whatever its channels are.
+            // Fast path: usually the whole publication fits, whatever share of it this channel
+            // receives.
             let used = channel.queue.bytes();
-            if used + wanted <= limit {
+            if used + requested <= limit {
                 continue;
             }
             let (count, requested) = publication.size_in(channel.number);
@@ -129,11 +131,12 @@ impl Hub {
             }
             freed
         };
-        let room = self.memory.room(wanted, self.limits.bytes, publisher, freed)?;
+        let room = self.memory.room(requested, self.limits.bytes, publisher, freed)?;
         Ok(Some(self.memory.reserve(room)))
     }
 
-    /// A channel's making, with where it begins, what is published first and whether it is closed then.
+    /// Prepares the creation of a channel with its source, its first messages and whether it is
+    /// closed after them.
     fn prepare_create(
         &mut self,
         (name, publisher): (Arc<str>, Option<&Publisher>),
@@ -204,8 +207,8 @@ impl Hub {
             let quota = Quota::Channel(name);
             return Err(Refused::QuotaExceeded { quota, used: forked, limit, requested: weight });
         }
-        let wanted = footprint(&name, &settings) + first + fork;
-        let room = self.memory.room(wanted, self.limits.bytes, publisher, || (0, 0))?;
+        let requested = footprint(&name, &settings) + first + fork;
+        let room = self.memory.room(requested, self.limits.bytes, publisher, || (0, 0))?;
         let reserved = Some(self.memory.reserve(room));
         let change = Change::Create { name, settings, due, origin, publication };
         let publisher = publisher.map(|publisher| publisher.name.clone());
@@ -213,7 +216,7 @@ impl Hub {
         Ok(Preparation::Record(Prepared { record, durability, reserved }))
     }
 
-    /// Where a fork leaves its source: at a place that the source holds everything behind.
+    /// Resolves the position of a fork. The source must hold every message after it.
     fn origin(&self, fork: &Fork, source: &Channel) -> Result<Origin, Refused> {
         let (tail, earliest) = (self.cursor(source.tail), self.cursor(source.queue.dropped()));
         let until = fork.until.unwrap_or(tail);
@@ -240,7 +243,8 @@ impl Hub {
         })
     }
 
-    /// Finds the channels of a publication and checks what does not depend on others.
+    /// Resolves the channels of a publication and checks everything that other commands cannot
+    /// change.
     fn resolve(&self, publish: Publish, now: u64) -> Result<Publication, Refused> {
         let Publish { messages, close, producer, mark } = publish;
         if messages.is_empty() && close.is_empty() {
@@ -273,10 +277,10 @@ impl Hub {
                 _ => None,
             };
             for channel in channels.iter().filter_map(|number| self.channels.get(number)) {
-                if let Some(wanted) = &channel.settings.content_type
-                    && draft.content.content_type.as_ref().or(content_type) != Some(wanted)
+                if let Some(required) = &channel.settings.content_type
+                    && draft.content.content_type.as_ref().or(content_type) != Some(required)
                 {
-                    return Err(Refused::ContentType(wanted.clone()));
+                    return Err(Refused::ContentType(required.clone()));
                 }
             }
             entries.push(self.entry(draft, channels, content_type)?);
@@ -297,7 +301,7 @@ impl Hub {
         Ok(publication)
     }
 
-    /// Sorted, without repetitions.
+    /// Returns the channels' numbers, sorted and without duplicates.
     fn resolve_names(&self, names: &[Arc<str>], now: u64) -> Result<Box<[Number]>, Refused> {
         let mut numbers = Vec::with_capacity(names.len());
         for name in names {
@@ -337,7 +341,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Whether nothing is left to do, or never can be. A gap is not told yet: what fills it may be on its way.
+    /// Returns the result of a publication that was applied before, and an error for one that can
+    /// never succeed. A sequence gap is no error yet: the missing publication may be in progress.
     fn find_completed(
         &self,
         publication: &Publication,

@@ -1,61 +1,67 @@
-//! Decides who is present in a channel: one joining and one leaving for a session, however often it polls.
+//! Tracks which sessions are present in a channel, with one join and one leave however often a
+//! session polls.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use core::ops::Bound;
 
-/// Who is present in which channel: who is held there, and by leases that outlast the gap to the next poll.
+/// The sessions that are present in each channel. A session is present while a connection holds it,
+/// or while a lease covers the time until its next poll.
 ///
-/// A session may follow a channel in several ways at once (two tabs): it is present as long as one of them holds or
-/// renews it. Nothing of this is in the journal: after a restart sessions join anew. Channels go by numbers, as whoever
-/// asks counts them.
+/// A session may follow a channel several times at once (two tabs). It is present while any of them
+/// holds or renews it. Presence is not in the journal: after a restart sessions join again. The
+/// caller numbers the channels.
 #[derive(Debug)]
 pub struct Presence {
     leases: BTreeMap<(u64, Arc<str>), Lease>,
-    /// The leases by the time at which to look at them.
+    /// The leases by the time of their next check.
     checks: BTreeSet<(u64, u64, Arc<str>)>,
     counts: BTreeMap<u64, usize>,
     max_leases: usize,
 }
 
-/// How long a session is present.
+/// The presence of one session.
 #[derive(Debug)]
 struct Lease {
     until: u64,
-    /// Whoever holds it is here, whatever the time.
+    /// The number of holds. A held session is present regardless of the time.
     holders: u32,
-    /// When to look at it: not later, and not moved by a renewal, so that a poll costs one search. `None`: not while it
-    /// is held.
+    /// The time of the next check, or `None` while the session is held. It is at most the end of
+    /// the lease, and a renewal does not move it, so that a poll costs one search.
     check_at: Option<u64>,
 }
 
-/// A change of who is present.
+/// The join or departure of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PresenceChange {
     /// The channel's number.
     pub channel: u64,
-    /// Who it is.
+    /// The session.
     pub session: Arc<str>,
-    /// Whether the session has come, or has gone.
+    /// `true` for a join, `false` for a departure.
     pub is_present: bool,
 }
 
-/// So many are present that no other can be counted.
+/// The limit of present sessions is reached, so no other session can be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresenceFull;
 
 impl Presence {
-    /// Nobody; at most so many leases.
+    /// Creates an empty set with a limit of leases.
     pub fn new(max_leases: usize) -> Self {
-        let (leases, checks, counts) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
-        Self { leases, checks, counts, max_leases }
+        Self {
+            leases: BTreeMap::new(),
+            checks: BTreeSet::new(),
+            counts: BTreeMap::new(),
+            max_leases,
+        }
     }
 
-    /// Notes that a session is here until a time, in milliseconds since 1970; a lease is never shortened. `Some`: it
-    /// has just come.
+    /// Keeps a session present until a time, in milliseconds since 1970. A lease is never
+    /// shortened. Returns a change if the session has just joined.
     ///
     /// # Errors
-    /// There are as many as may be.
+    /// The limit of leases is reached.
     pub fn renew(
         &mut self,
         channel: u64,
@@ -72,11 +78,11 @@ impl Presence {
         Ok(Some(change))
     }
 
-    /// Notes that a session is here until it is [released](Self::release), as often as it is held. `Some`: it has just
-    /// come.
+    /// Keeps a session present until as many calls of [`release`](Self::release). Returns a change
+    /// if the session has just joined.
     ///
     /// # Errors
-    /// There are as many as may be.
+    /// The limit of leases is reached.
     pub fn hold(
         &mut self,
         channel: u64,
@@ -90,7 +96,7 @@ impl Presence {
         self.add(channel, session, lease).map(Some)
     }
 
-    /// Ends one hold of a session, which is here until a time yet.
+    /// Ends one hold of a session and keeps it present until a time.
     pub fn release(&mut self, channel: u64, session: &Arc<str>, until: u64) {
         let Some(lease) = self.leases.get_mut(&(channel, session.clone())) else { return };
         lease.holders = lease.holders.saturating_sub(1);
@@ -101,7 +107,7 @@ impl Presence {
         }
     }
 
-    /// Notes that a session goes by its own will. `None`: it was not here.
+    /// Removes a session on its request. Returns `None` if it was not present.
     pub fn leave(&mut self, channel: u64, session: &Arc<str>) -> Option<PresenceChange> {
         let lease = self.leases.remove(&(channel, session.clone()))?;
         if let Some(check_at) = lease.check_at {
@@ -110,7 +116,8 @@ impl Presence {
         Some(self.removed(channel, session.clone()))
     }
 
-    /// A session whose lease has run out, until there is none: O(log n) for each.
+    /// Removes a session whose lease has ended, or returns `None` if there is no such session:
+    /// O(log n) each.
     pub fn expire(&mut self, now: u64) -> Option<PresenceChange> {
         while let Some((check_at, _, _)) = self.checks.first()
             && *check_at <= now
@@ -132,7 +139,7 @@ impl Presence {
         None
     }
 
-    /// When [`expire`](Self::expire) has something to do, at the earliest.
+    /// Returns the earliest time at which [`expire`](Self::expire) has work.
     pub fn next_due(&self) -> Option<u64> {
         self.checks.first().map(|(check_at, _, _)| *check_at)
     }
@@ -142,12 +149,12 @@ impl Presence {
         self.leases.contains_key(&(channel, session.clone()))
     }
 
-    /// How many are present in a channel.
+    /// Returns the number of sessions that are present in a channel.
     pub fn count(&self, channel: u64) -> usize {
         self.counts.get(&channel).copied().unwrap_or(0)
     }
 
-    /// Who is present in a channel, behind a name, in the order of names.
+    /// Returns the sessions that are present in a channel, in order, after a name.
     pub fn sessions<'p>(&'p self, channel: u64, after: &str) -> impl Iterator<Item = &'p Arc<str>> {
         let from = Bound::Excluded((channel, Arc::from(after)));
         let present = self.leases.range((from, Bound::Unbounded));
@@ -236,7 +243,7 @@ mod tests {
         presence.release(1, &session, 100);
         assert_eq!((presence.expire(5000), presence.next_due()), (None, None));
         presence.release(1, &session, 5100);
-        // Held again before that, it has never gone.
+        // The session is held again before its lease ends, so it was present all the time.
         assert_eq!(presence.hold(1, &session), Ok(None));
         assert_eq!((presence.expire(9000), presence.next_due()), (None, None));
         presence.release(1, &session, 9100);
@@ -263,7 +270,7 @@ mod tests {
             steps in prop::collection::vec((0_u64..2, 0_u8..3, 0_u8..6, 1_u64..100), 1..100),
         ) {
             let mut presence = Presence::new(100);
-            // Until when, and held how often.
+            // The end of the lease and the number of holds.
             let mut present: BTreeMap<(u64, Arc<str>), (u64, u32)> = BTreeMap::new();
             let mut now = 0;
             for (channel, session, what, time) in steps {

@@ -1,4 +1,4 @@
-//! Decides which messages of a channel stay, and finds them by place and by time in O(log n).
+//! The messages of one channel: retention, and lookup by position and by time in O(log n).
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -12,27 +12,29 @@ use crate::settings::Retention;
 pub(crate) struct Queue {
     messages: VecDeque<Arc<Message>>,
     bytes: u64,
-    /// The last message that is gone, of this channel or of another that had its name. Who has seen it misses nothing.
+    /// The last dropped message of this channel, or of an earlier channel of the same name. A
+    /// client that has read it misses no message.
     dropped: Sequence,
-    /// When that was published, or a time after.
+    /// The time of that message, or a later time.
     dropped_time: u64,
 }
 
 impl Queue {
-    /// An empty one, from which everything up to a place is gone, that was published up to a time.
+    /// Creates an empty queue whose messages up to a position, published up to a time, were
+    /// dropped.
     pub(crate) fn starting_after(dropped: Sequence, dropped_time: u64) -> Self {
         Self { dropped, dropped_time, ..Self::default() }
     }
 
-    /// What a fork begins with: everything from one place to another, and so many bytes of the body that follows. Says
-    /// whether it has those.
+    /// Returns the queue of a fork: the messages between two positions, and the first `bytes` bytes
+    /// of the next body. Also returns whether that partial message exists.
     pub(crate) fn fork(&self, after: Sequence, until: Sequence, bytes: u64) -> (Self, bool) {
         let mut fork = Self::starting_after(self.dropped, self.dropped_time);
-        let (begin, end) = (self.index_after(after), self.index_after(until));
-        if let Some(last) = begin.checked_sub(1).and_then(|last| self.get(last)) {
+        let (start, end) = (self.index_after(after), self.index_after(until));
+        if let Some(last) = start.checked_sub(1).and_then(|last| self.get(last)) {
             fork.mark_dropped(last.sequence, last.time);
         }
-        self.messages.range(begin.min(end)..end).for_each(|message| fork.push(message.clone()));
+        self.messages.range(start.min(end)..end).for_each(|message| fork.push(message.clone()));
         let cut = self.messages.get(end).filter(|_| bytes > 0);
         if let Some(next) = cut {
             fork.push(Arc::new(next.truncated(bytes as usize)));
@@ -40,7 +42,8 @@ impl Queue {
         (fork, cut.is_some())
     }
 
-    /// How many messages a fork shares with this queue, and the one that it holds the begin of.
+    /// Returns the number of messages that a fork shares with this queue, and the message that it
+    /// truncates.
     pub(crate) fn fork_size(
         &self,
         after: Sequence,
@@ -52,20 +55,20 @@ impl Queue {
         (end.saturating_sub(self.index_after(after)), cut.map(|message| &**message))
     }
 
-    /// Tells that everything up to a place is gone, even if it never was here.
+    /// Records that everything up to a position was dropped, even if this queue never held it.
     pub(crate) fn mark_dropped(&mut self, until: Sequence, time: u64) {
         if until > self.dropped {
             (self.dropped, self.dropped_time) = (until, time);
         }
     }
 
-    /// Appends a message; it is behind all others.
+    /// Appends a message. It must be after all messages in the queue.
     pub(crate) fn push(&mut self, message: Arc<Message>) {
         self.bytes += message.weight() as u64;
         self.messages.push_back(message);
     }
 
-    /// Drops what the retention does not keep at this time.
+    /// Drops the messages that the retention does not keep at this time.
     pub(crate) fn trim(
         &mut self,
         retention: Retention,
@@ -85,7 +88,8 @@ impl Queue {
         }
     }
 
-    /// What the retention would drop if so many messages, of so many bytes, came at this time.
+    /// Returns the messages that the retention would drop if `count` messages of `bytes` bytes were
+    /// added now.
     pub(crate) fn overflow(
         &self,
         retention: Retention,
@@ -100,17 +104,17 @@ impl Queue {
         })
     }
 
-    /// The index of the first message behind a place.
+    /// Returns the index of the first message after a position.
     pub(crate) fn index_after(&self, sequence: Sequence) -> usize {
         self.partition(|message| message.sequence <= sequence)
     }
 
-    /// The index of the first message that is not before a time.
+    /// Returns the index of the first message published at or after a time.
     pub(crate) fn index_since(&self, time: u64) -> usize {
         self.partition(|message| message.time < time)
     }
 
-    /// The last message before a time, as far as that is known: a place that it is not behind.
+    /// Returns the last known message before a time: a lower bound if messages were dropped.
     pub(crate) fn last_before(&self, time: u64) -> Sequence {
         let last = self.index_since(time).checked_sub(1).and_then(|last| self.get(last));
         let dropped = if self.dropped_time < time { self.dropped } else { Sequence::START };
@@ -121,7 +125,8 @@ impl Queue {
         self.messages.get(index)
     }
 
-    /// Right before the first message that is there. What is gone may reach further, if a name came back as a fork.
+    /// Returns the position just before the first message. Dropped messages may extend further if
+    /// the name was reused for a fork.
     pub(crate) fn before_first(&self) -> Sequence {
         let first = self.messages.front().map(|first| first.sequence.number().saturating_sub(1));
         first.map_or(self.dropped, Sequence::from_number)
@@ -151,12 +156,12 @@ impl Queue {
         self.dropped_time
     }
 
-    /// Whether no message that is gone was published at this time or later.
+    /// Whether every message published at or after this time is still in the queue.
     pub(crate) fn is_whole_since(&self, time: u64) -> bool {
         self.dropped == Sequence::START || self.dropped_time < time
     }
 
-    /// The last message that it ever took, here or under the same name before.
+    /// Returns the last message that this queue, or an earlier channel of the same name, accepted.
     pub(crate) fn last_sequence(&self) -> Sequence {
         let last = self.messages.back().map_or(Sequence::START, |message| message.sequence);
         last.max(self.dropped)
@@ -172,7 +177,7 @@ impl Queue {
 }
 
 impl Retention {
-    /// Whether the oldest of so many messages, of so many bytes, stays.
+    /// Whether the oldest of `count` messages of `bytes` bytes stays.
     fn keeps(&self, oldest: &Message, (count, bytes): (u64, u64), now: u64) -> bool {
         let within = |limit: u64, value: u64| limit == 0 || value <= limit;
         within(self.messages, count)

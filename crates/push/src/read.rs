@@ -1,4 +1,4 @@
-//! Decides what a reader of any set of channels is given, and when it is told of a hole.
+//! Reads the messages of any set of channels in one order, and detects gaps.
 
 use alloc::boxed::Box;
 use alloc::collections::BinaryHeap;
@@ -12,93 +12,97 @@ use crate::hub::Hub;
 use crate::message::Message;
 use crate::refused::Refused;
 
-/// What a reader wants: the messages of all these channels, in one order, each once.
+/// A request for the messages of several channels, in one order, each message once.
 #[derive(Clone, Copy, Debug)]
 pub struct Subscription<'s> {
     /// The names of the channels; at least one.
     pub channels: &'s [&'s str],
-    /// Where to begin.
+    /// The position at which to start.
     pub start: Start,
-    /// Where to end.
+    /// The position at which to end.
     pub end: Until,
-    /// What to do about messages that are gone.
+    /// The policy for messages that retention has dropped.
     pub gaps: GapPolicy,
-    /// So many messages at once; at least one is given if there is one.
+    /// The maximum number of messages in a batch. A batch holds at least one message if one exists.
     pub limit: usize,
-    /// So many bytes of messages at once.
+    /// The maximum number of bytes of messages in a batch.
     pub bytes: usize,
 }
 
-/// Where a subscription begins.
+/// The start of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Behind a cursor.
+    /// After a cursor.
     After(Cursor),
-    /// At a time, in milliseconds since 1970, with the messages of that time. One in the future counts as now.
+    /// With the messages published at a time, in milliseconds since 1970. A future time counts as
+    /// now.
     Since(u64),
-    /// With the earliest message that is there.
+    /// With the earliest message that the channels hold.
     Earliest,
-    /// With the next one.
+    /// With the next message.
     Now,
 }
 
-/// Where a subscription ends.
+/// The end of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// Never.
+    /// No end.
     Open,
-    /// At a cursor, with the message that it stands behind.
+    /// After the message of a cursor.
     Cursor(Cursor),
-    /// At a time, in milliseconds since 1970, without the messages of that time.
+    /// Before the messages published at a time, in milliseconds since 1970.
     Time(u64),
 }
 
-/// What to do if messages behind the start's cursor are gone.
+/// The policy if messages after the start cursor were dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GapPolicy {
-    /// Refuse, with the earliest cursor that is good.
+    /// Reject the read and return the earliest valid cursor.
     #[default]
     Reject,
-    /// Go on, and tell the cursor up to which something may be missing. A cursor of another epoch is refused all the
-    /// same: begin with the earliest.
+    /// Continue, and report the cursor up to which messages may be missing. A cursor of another
+    /// epoch is rejected in any case; start with the earliest message instead.
     Allow,
 }
 
-/// What a reader gets.
+/// The result of a read.
 #[derive(Clone, Debug)]
 pub struct MessageBatch {
     /// The messages, in order.
     pub messages: Vec<Arc<Message>>,
-    /// Up to here something may be missing: the start was behind a hole, or the page ends before the place from which
-    /// on all channels are whole. Who goes on from there must take [`GapPolicy::Allow`].
+    /// The cursor up to which messages may be missing: the start was before a gap, or the batch
+    /// ends before the position after which all channels are complete. A client that continues from
+    /// there must allow gaps ([`GapPolicy::Allow`]).
     pub lost: Option<Cursor>,
-    /// Where to go on: behind the last message, and behind all that is known to be none of the subscription's.
+    /// The cursor from which to continue: after the last message, and after every position known to
+    /// hold no message of the subscription.
     pub next: Cursor,
-    /// What comes behind these messages.
+    /// The state of the subscription after these messages.
     pub rest: Rest,
 }
 
-/// What comes behind a page.
+/// The state of a subscription after a batch.
 #[derive(Clone, Debug)]
 pub enum Rest {
-    /// More, right now.
+    /// More messages are available now.
     More,
-    /// Nothing ever: the subscription has ended.
+    /// The subscription has ended.
     Ended,
-    /// Nothing ever: all channels are closed.
+    /// All channels are closed.
     Closed,
-    /// Nothing yet; this is how to wait for it.
+    /// No message is available yet. Pass this to [`Waiters::park`](crate::Waiters::park) to wait
+    /// for one.
     Wait(WaitPoint),
 }
 
-/// The proof that a reader has seen everything up to a place: with it, and only with it, one can wait without missing
-/// anything. See [`Waiters::park`](crate::Waiters::park).
+/// Proof that a client has read everything up to a position. Only a client that has this proof can
+/// wait without missing a message; see [`Waiters::park`](crate::Waiters::park).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitPoint {
     pub(crate) channels: Followed,
-    /// Everything up to here was looked at.
+    /// The position up to which all messages were read.
     pub(crate) cursor: Cursor,
-    /// When the subscription ends, in milliseconds since 1970.
+    /// The time at which the subscription ends, in milliseconds since 1970.
     pub(crate) ends: Option<u64>,
 }
 
@@ -119,22 +123,22 @@ impl Followed {
 }
 
 impl WaitPoint {
-    /// The cursor that is good if nothing happens.
+    /// Returns the cursor that stays valid until the next publication.
     pub fn cursor(&self) -> Cursor {
         self.cursor
     }
 
-    /// When the subscription ends by itself, in milliseconds since 1970.
+    /// Returns the time at which the subscription ends, in milliseconds since 1970.
     pub fn ends(&self) -> Option<u64> {
         self.ends
     }
 }
 
 impl Hub {
-    /// Reads what a subscription is owed: O(log n) for each channel and for each message.
+    /// Reads the messages that match a subscription: O(log n) per channel and per message.
     ///
     /// # Errors
-    /// A channel that is not there, a cursor that is too old or not of this hub.
+    /// A channel that does not exist, or a cursor that is too old or from another hub.
     pub fn read(&self, subscription: &Subscription<'_>, now: u64) -> Result<MessageBatch, Refused> {
         let channels = self.subscribed(subscription, now)?;
         let earliest = channels.iter().map(|channel| channel.queue.dropped()).max();
@@ -154,34 +158,35 @@ impl Hub {
             }
         }
         let next = self.cursor(from);
-        let mut page = MessageBatch { messages: Vec::new(), lost: None, next, rest: Rest::More };
-        let is_more = page.take(Merge::new(&channels, start, since), subscription);
-        if let Some(last) = page.messages.last() {
-            page.next.sequence = last.sequence;
+        let mut batch = MessageBatch { messages: Vec::new(), lost: None, next, rest: Rest::More };
+        let is_more = batch.take(Merge::new(&channels, start, since), subscription);
+        if let Some(last) = batch.messages.last() {
+            batch.next.sequence = last.sequence;
         }
         if !is_more {
-            page.rest = self.rest(subscription, &channels, now);
-            let seen = match (&page.rest, subscription.end) {
-                // Who goes on from here gets what was not before the end.
+            batch.rest = self.rest(subscription, &channels, now);
+            let seen = match (&batch.rest, subscription.end) {
+                // A client that continues from here receives the messages published at or after the
+                // end.
                 (Rest::Ended, Until::Time(end)) => {
                     channels.iter().map(|channel| channel.queue.last_before(end)).max()
                 }
                 (Rest::Ended, Until::Cursor(end)) => Some(end.sequence),
-                // Whatever ends later has seen all that is there.
+                // A subscription that ends later has read all existing messages.
                 _ => Some(tail),
             };
-            page.next.sequence = page.next.sequence.max(seen.unwrap_or_default());
+            batch.next.sequence = batch.next.sequence.max(seen.unwrap_or_default());
         }
         let is_whole = match subscription.start {
             Start::After(cursor) => cursor >= earliest,
             Start::Since(time) => channels.iter().all(|channel| channel.queue.is_whole_since(time)),
-            Start::Earliest | Start::Now => page.next >= earliest,
+            Start::Earliest | Start::Now => batch.next >= earliest,
         };
-        page.lost = (!is_whole).then_some(earliest);
-        Ok(page)
+        batch.lost = (!is_whole).then_some(earliest);
+        Ok(batch)
     }
 
-    /// The channels, each once.
+    /// Returns the channels, each once.
     fn subscribed(
         &self,
         subscription: &Subscription<'_>,
@@ -232,7 +237,7 @@ impl Hub {
     fn rest(&self, subscription: &Subscription<'_>, channels: &[&Channel], now: u64) -> Rest {
         let ends = match subscription.end {
             Until::Open => None,
-            // No cursor lies beyond the watermark, so all that it ends with was read.
+            // No cursor is after the watermark, so everything before the end was read.
             Until::Cursor(_) => return Rest::Ended,
             Until::Time(time) if time <= now => return Rest::Ended,
             Until::Time(time) => Some(time),
@@ -251,7 +256,7 @@ impl Hub {
 }
 
 impl MessageBatch {
-    /// Takes messages up to the subscription's limits; answers whether there are more.
+    /// Adds messages up to the subscription's limits and returns whether more exist.
     fn take<'h>(
         &mut self,
         merge: impl Iterator<Item = &'h Arc<Message>>,
@@ -275,10 +280,11 @@ impl MessageBatch {
     }
 }
 
-/// The messages of several channels as one, each once.
+/// Merges the messages of several channels, each message once.
 struct Merge<'h, 'c> {
     channels: &'c [&'h Channel],
-    /// For each channel that has a next message: its place, the channel, the message's index there.
+    /// For each channel with a next message: its position, the channel, and its index in the
+    /// channel's queue.
     next: BinaryHeap<Reverse<(Sequence, usize, usize)>>,
     last: Sequence,
 }
@@ -286,14 +292,14 @@ struct Merge<'h, 'c> {
 impl<'h, 'c> Merge<'h, 'c> {
     fn new(channels: &'c [&'h Channel], start: Sequence, since: u64) -> Self {
         let mut next = Vec::with_capacity(channels.len());
-        for (which, channel) in channels.iter().enumerate() {
+        for (source, channel) in channels.iter().enumerate() {
             let index = if since > 0 {
                 channel.queue.index_since(since)
             } else {
                 channel.queue.index_after(start)
             };
             if let Some(message) = channel.queue.get(index) {
-                next.push(Reverse((message.sequence, which, index)));
+                next.push(Reverse((message.sequence, source, index)));
             }
         }
         Self { channels, next: next.into(), last: Sequence::START }
@@ -308,10 +314,10 @@ impl<'h> Iterator for Merge<'h, '_> {
             #[cfg(test)]
             crate::steps::count();
             let mut top = self.next.peek_mut()?;
-            let Reverse((sequence, which, index)) = *top;
-            let queue = &self.channels[which].queue;
+            let Reverse((sequence, source, index)) = *top;
+            let queue = &self.channels[source].queue;
             match queue.get(index + 1) {
-                Some(following) => *top = Reverse((following.sequence, which, index + 1)),
+                Some(following) => *top = Reverse((following.sequence, source, index + 1)),
                 None => {
                     alloc::collections::binary_heap::PeekMut::pop(top);
                 }

@@ -1,7 +1,8 @@
-//! Decides what a record of the journal says of channels.
+//! The journal records of channels.
 //!
-//! docs/formats/channels.md tells every byte. A record is an order, not a result: the same records in the same order
-//! lead every hub to the same state, so what a journal holds and what was answered cannot differ.
+//! docs/formats/channels.md documents every byte. A record contains a command, not its result. The
+//! same records applied in the same order produce the same state in every hub, so the journal and
+//! the responses cannot disagree.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -14,18 +15,19 @@ use crate::memory::SHARE;
 use crate::message::{BodyFormat, Content, Headers, Producer};
 use crate::settings::{Expiry, Settings};
 
-/// The number of a channel: that of the record that made it. [`NEW`] stands for the channel that this record makes.
+/// The number of a channel: that of the record that created it. [`NEW`] refers to the channel that
+/// the same record creates.
 pub(crate) type Number = u64;
 
 /// See [`Number`].
 pub(crate) const NEW: Number = 0;
 
-/// What a record orders.
+/// A command in its journal form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// When it was prepared, in milliseconds since 1970.
+    /// The time when it was prepared, in milliseconds since 1970.
     pub(crate) time: u64,
-    /// Whose quota what it makes and publishes counts against.
+    /// The publisher whose quota the new channel or messages count against.
     pub(crate) publisher: Option<Arc<str>>,
     pub(crate) change: Change,
 }
@@ -35,11 +37,11 @@ pub(crate) enum Change {
     Create {
         name: Arc<str>,
         settings: Settings,
-        /// A channel of this name that was due to go.
+        /// An expired channel of this name, which the new one replaces.
         due: Option<Due>,
-        /// Where it begins, if it is a fork.
+        /// The source of a fork.
         origin: Option<Origin>,
-        /// What is published in it with its making.
+        /// The first messages.
         publication: Publication,
     },
     Publish(Publication),
@@ -49,26 +51,27 @@ pub(crate) enum Change {
     Expire(Vec<Due>),
 }
 
-/// A channel that is to go if nothing was published in it meanwhile.
+/// A channel to remove unless a publication or renewal followed this record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     pub(crate) channel: Number,
-    /// The record that last kept it alive.
+    /// The record of the channel's last activity.
     pub(crate) active_record: u64,
 }
 
-/// Where a fork has left another channel.
+/// The position at which a fork was taken from its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) source: Number,
-    /// What had grown too old there is not in the fork either: no record tells when that was.
+    /// The fork does not share messages up to here. Retention had dropped them by age, and no
+    /// record contains the time of that.
     pub(crate) after: Sequence,
     pub(crate) until: Sequence,
-    /// Bytes of the body that follows.
+    /// Bytes of the next body.
     pub(crate) bytes: u64,
 }
 
-/// A publication with its channels found.
+/// A publication whose channels are resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Publication {
     pub(crate) producer: Option<Producer>,
@@ -84,18 +87,18 @@ pub(crate) struct Entry {
     pub(crate) content: Content,
 }
 
-/// First bytes of records. Tables share the journal and begin theirs with lower ones.
+/// The first bytes of records. Tables share the journal and use lower values.
 const CREATE: u8 = 16;
 const PUBLISH: u8 = 17;
 const RENEW: u8 = 18;
 const REMOVE: u8 = 19;
 const EXPIRE: u8 = 20;
 const SET_EXPIRY: u8 = 21;
-/// The first two with the name of a publisher.
+/// `CREATE` and `PUBLISH` with the name of a publisher.
 const CREATE_BY: u8 = 22;
 const PUBLISH_BY: u8 = 23;
 
-/// Whether a record that begins with this byte is about channels.
+/// Whether a record that begins with this byte belongs to channels.
 pub const fn is_channel_record(first: u8) -> bool {
     first >= CREATE && first <= PUBLISH_BY
 }
@@ -143,7 +146,7 @@ impl Record {
         }
     }
 
-    /// `None`: these bytes are no record.
+    /// Reads a record, or returns `None` if the bytes are not one.
     pub(crate) fn read(record: &[u8]) -> Option<Self> {
         let mut rest = Decoder(record);
         let kind = rest.byte()?;
@@ -174,7 +177,7 @@ impl Record {
 }
 
 impl Change {
-    /// Whether it makes or publishes something.
+    /// Whether the change creates a channel or publishes messages.
     fn has_publisher(&self) -> bool {
         matches!(self, Self::Create { .. } | Self::Publish(_))
     }
@@ -258,7 +261,8 @@ impl Publication {
 }
 
 impl Entry {
-    /// The memory that its message will take in all its channels, each of which remembers its id.
+    /// Returns the memory that the message will take in all its channels. Every channel also stores
+    /// the id.
     pub(crate) fn footprint(&self) -> u64 {
         let channels = self.channels.len() as u64;
         let names = channels * size_of::<Arc<str>>() as u64;
@@ -268,7 +272,7 @@ impl Entry {
 }
 
 impl Publication {
-    /// All channels, those of messages first; some may come twice.
+    /// Returns all channels, those of messages first. A channel may appear more than once.
     pub(crate) fn channels(&self) -> impl Iterator<Item = Number> {
         let entries = self.entries.iter().flat_map(|entry| entry.channels.iter());
         entries.chain(&self.close).copied()
@@ -279,14 +283,14 @@ impl Publication {
         entries.chain(&mut self.close)
     }
 
-    /// How many messages come to a channel, and what they count for there.
+    /// Returns the number and the weight of the messages that a channel would receive.
     pub(crate) fn size_in(&self, channel: Number) -> (u64, u64) {
         let entries = self.entries.iter();
         let own = entries.filter(|entry| entry.channels.binary_search(&channel).is_ok());
         own.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.content.weight() as u64))
     }
 
-    /// The one channel of all that it does.
+    /// Returns the channel if the publication concerns exactly one.
     pub(crate) fn only_channel(&self) -> Option<Number> {
         let mut channels = self.channels();
         let first = channels.next()?;
@@ -340,7 +344,7 @@ fn put_numbers(to: &mut Vec<u8>, numbers: &[Number]) {
     }
 }
 
-/// Numbers of channels are sorted, each there once.
+/// Reads channel numbers, which must be sorted and unique.
 fn read_numbers(from: &mut Decoder<'_>) -> Option<Vec<Number>> {
     from.list(Decoder::number).filter(|numbers| numbers.is_sorted_by(|one, other| one < other))
 }

@@ -1,20 +1,20 @@
-//! Decides in which words a hub refuses.
+//! The errors of a hub and their texts.
 
 use alloc::sync::Arc;
 use core::fmt;
 
 use crate::cursor::{Cursor, Sequence};
 
-/// Why a hub does not do what it was asked for. Its text is for the peer and names what would help.
+/// The reason why a hub rejects a command or a read. Its text is for the client and names the fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no channel of this name (any more).
+    /// No channel has this name.
     NotFound(Arc<str>),
-    /// The channel was removed, and others that were forked from it are still there: its name is kept.
+    /// The channel was removed. Its forks still exist, so its name stays reserved.
     Gone(Arc<str>),
-    /// The channel was removed while the order was on its way.
+    /// The channel was removed between preparation and application of the command.
     Removed,
-    /// The channel takes no more; what it holds can be read up to its tail.
+    /// The channel accepts no more messages. Its messages can be read up to the tail.
     Closed {
         /// Its name.
         name: Arc<str>,
@@ -23,78 +23,79 @@ pub enum Refused {
     },
     /// The channel exists with other settings.
     Conflict(Arc<str>),
-    /// The channel's messages are of this other type.
+    /// The channel requires this other media type.
     ContentType(Arc<str>),
-    /// Nothing to publish, no channel named, or an empty name.
+    /// The publication, the list of channels or a text is empty.
     Empty(&'static str),
-    /// A thing has more bytes than it may, or there are more of it than there may be.
+    /// A size or a count exceeds its limit.
     LimitExceeded {
-        /// What it is.
+        /// The name of the size or count.
         quantity: &'static str,
-        /// How much there may be.
+        /// The limit.
         limit: u64,
     },
-    /// A quota of memory does not allow it.
+    /// The command would exceed a memory quota.
     QuotaExceeded {
-        /// Whose it is.
+        /// The quota.
         quota: Quota,
-        /// Bytes that count against it.
+        /// Bytes in use.
         used: u64,
-        /// Bytes that it allows.
+        /// Bytes that the quota allows.
         limit: u64,
-        /// Bytes that the order takes.
+        /// Bytes that the command would add.
         requested: u64,
     },
-    /// A text holds what it must not: a control character, or what would end it early where it is shown.
+    /// A text contains a forbidden character: a control character, or one that would end it early
+    /// in a view.
     Malformed(&'static str),
-    /// Messages behind the cursor are gone. From `earliest` on nothing is missing.
+    /// Messages after the cursor were dropped. No message is missing after `earliest`.
     TooOld {
-        /// The earliest cursor that is good for these channels.
+        /// The earliest valid cursor for these channels.
         earliest: Cursor,
     },
-    /// The cursor is of another life of the server's data.
+    /// The cursor is from another epoch of the server's data.
     ForeignEpoch {
-        /// The earliest cursor that is good for these channels.
+        /// The earliest valid cursor for these channels.
         earliest: Cursor,
     },
-    /// The cursor lies beyond all that was ever published here: the data of this server went back.
+    /// The cursor is after the last message: the server has lost data since it issued the cursor.
     Ahead {
-        /// Where the order ends.
+        /// The cursor after the last message.
         watermark: Cursor,
     },
-    /// The producer has begun a later epoch elsewhere.
+    /// The producer has started a later epoch elsewhere.
     StaleEpoch {
         /// That epoch.
         current: u64,
     },
-    /// A new epoch of a producer begins with 0.
+    /// A producer's new epoch must start with sequence 0.
     EpochStart,
     /// A producer's sequence has a gap.
     SequenceGap {
-        /// What is due.
+        /// The expected sequence number.
         expected: u64,
-        /// What came.
+        /// The received sequence number.
         received: u64,
     },
-    /// The mark is not behind the last one.
+    /// The mark is not greater than the last one.
     OutOfOrder,
-    /// A producer's sequence and a mark are one channel's.
+    /// A producer sequence or a mark is allowed for a single channel only.
     OneChannel,
-    /// The number of a record was not higher than the last one's: a fault of the engine.
+    /// The number of a record was not greater than the last one: a fault of the engine.
     Record {
-        /// The last one's.
+        /// The last number.
         last: u64,
     },
 }
 
-/// Whose bytes a quota limits.
+/// A memory quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quota {
-    /// Those of all channels.
+    /// The quota of all channels together.
     Total,
-    /// Those of the channel of this name.
+    /// The quota of the channel of this name.
     Channel(Arc<str>),
-    /// Those that the publisher of this name has made and published.
+    /// The quota of the publisher of this name.
     Publisher(Arc<str>),
 }
 
@@ -111,8 +112,8 @@ impl fmt::Display for Refused {
                     "channel `{name}` exists with other settings; use those or another name"
                 )
             }
-            Self::ContentType(wanted) => {
-                write!(out, "this channel takes messages of type {wanted}")
+            Self::ContentType(required) => {
+                write!(out, "this channel takes messages of type {required}")
             }
             Self::Empty(what) => write!(out, "{what} must not be empty"),
             Self::LimitExceeded { quantity, limit } => write!(out, "{quantity}: at most {limit}"),

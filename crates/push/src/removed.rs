@@ -1,4 +1,4 @@
-//! Decides how long the names of gone channels are remembered, so that a hole is told if one comes back.
+//! Remembers the names of removed channels, so that a reader detects a gap if a name is reused.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -7,19 +7,19 @@ use alloc::vec::Vec;
 use crate::codec::{Decoder, put_bytes, put_number};
 use crate::cursor::Sequence;
 
-/// The names of gone channels, as many as the limit; of all others together one place.
+/// The names of removed channels, up to the limit, and one position for all older ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RemovedNames {
     names: BTreeMap<Arc<str>, (Sequence, u64)>,
-    /// The same in the order in which they went.
+    /// The same names in the order of their removal.
     by_index: BTreeMap<u64, Arc<str>>,
     next_index: u64,
-    /// The last message of any name that is forgotten. A name that is not known may have been one of those.
+    /// The last message of any forgotten name. An unknown name may be a forgotten one.
     last_forgotten: Sequence,
 }
 
 impl RemovedNames {
-    /// Remembers a name with its last message.
+    /// Adds a name and its last message.
     pub(crate) fn insert(&mut self, name: Arc<str>, last: Sequence, limit: usize) {
         if last == Sequence::START {
             return;
@@ -35,12 +35,12 @@ impl RemovedNames {
         }
     }
 
-    /// The last message under a name that may have been one of those.
+    /// Returns the last message that an earlier channel of this name may have had.
     pub(crate) fn last(&self, name: &str) -> Sequence {
         self.names.get(name).map_or(self.last_forgotten, |known| known.0)
     }
 
-    /// Lets go of a name that comes back.
+    /// Removes a name that is reused.
     pub(crate) fn remove(&mut self, name: &str) {
         if let Some((_, index)) = self.names.remove(name) {
             self.by_index.remove(&index);

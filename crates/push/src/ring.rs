@@ -1,4 +1,4 @@
-//! Decides what the loops are told of all channels, in one order.
+//! A bounded buffer of the latest changes, in order, which all event loops read.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -9,9 +9,9 @@ use crate::cursor::Sequence;
 use crate::message::Message;
 use crate::settings::Limits;
 
-/// What happened last, for those who follow. The hub writes it; each loop reads it from a position of its own.
+/// The latest changes. The hub writes them; each event loop reads them from its own position.
 ///
-/// It is read under the hub's lock, so reading only clones pointers.
+/// Loops read under the hub's lock, so reading only clones pointers.
 #[derive(Debug)]
 pub struct Ring {
     events: VecDeque<Arc<Event>>,
@@ -22,57 +22,59 @@ pub struct Ring {
     max_bytes: usize,
 }
 
-/// What a loop tells its waiters.
+/// A change that an event loop delivers to its waiters.
 #[derive(Debug)]
 pub enum Event {
-    /// Messages.
+    /// New messages.
     Messages(MessageGroup),
-    /// Messages that were dropped before everybody was told of them: whoever has not seen them reads from the hub.
+    /// Messages that were dropped before every loop delivered them. A waiter that has not received
+    /// them must read from the hub.
     Dropped {
         /// The numbers of their channels, sorted.
         channels: Box<[u64]>,
         /// The last message.
         sequence: Sequence,
     },
-    /// A channel takes no more.
+    /// A channel ended.
     Ended {
         /// Its number.
         channel: u64,
-        /// Behind its last message.
+        /// The position after its last message.
         sequence: Sequence,
-        /// Why.
+        /// The reason.
         reason: EndReason,
     },
 }
 
-/// The messages of one publication that are in the same channels: whoever is owed one of them is owed all.
+/// The messages of one publication that have the same channels. A waiter receives the whole group
+/// or no message.
 #[derive(Debug)]
 pub struct MessageGroup {
     /// The numbers of the channels, sorted.
     pub channels: Box<[u64]>,
-    /// At least one.
+    /// The messages; at least one.
     pub messages: Vec<Arc<Message>>,
-    /// Whether the channels were closed behind them.
+    /// Whether the publication also closed the channels.
     pub is_final: bool,
 }
 
-/// Why a channel takes no more.
+/// The reason why a channel accepts no more messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndReason {
-    /// It was closed; what it holds can be read.
+    /// The channel was closed; its messages can still be read.
     Closed,
-    /// It was removed.
+    /// The channel was removed.
     Removed,
-    /// It went by itself.
+    /// The channel expired.
     Expired,
 }
 
-/// Events that a loop has not read are gone: its waiters must be told to read from the hub.
+/// The ring dropped events that a loop has not read. The loop's waiters must read from the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lagged;
 
 impl MessageGroup {
-    /// The place of its last message.
+    /// Returns the position of the last message.
     pub fn last(&self) -> Sequence {
         self.messages.last().map_or(Sequence::START, |message| message.sequence)
     }
@@ -103,10 +105,11 @@ impl Ring {
         }
     }
 
-    /// Drops a message that no channel holds any more, and those that were published with it in the same channels.
+    /// Replaces a message that no channel holds any more, together with the rest of its group, by
+    /// [`Event::Dropped`].
     pub(crate) fn drop_message(&mut self, sequence: Sequence) {
         let at = self.events.partition_point(|event| event.last() < sequence);
-        // A record that makes a channel in the place of one that was due tells the end of that one first.
+        // A record that replaces an expired channel first pushes the end of that channel.
         let events = self.events.range_mut(at..);
         for event in events.take_while(|event| event.last().record() == sequence.record()) {
             if let Event::Messages(group) = &**event
@@ -120,15 +123,15 @@ impl Ring {
         }
     }
 
-    /// The position behind the last event.
+    /// Returns the position after the last event.
     pub fn position(&self) -> u64 {
         self.first_position + self.events.len() as u64
     }
 
-    /// Appends at most so many events from a position on, and answers with the position behind them.
+    /// Appends at most `max` events from a position and returns the position after them.
     ///
     /// # Errors
-    /// An event at this position was there and is gone.
+    /// The ring has dropped the event at this position.
     pub fn read(&self, from: u64, max: usize, to: &mut Vec<Arc<Event>>) -> Result<u64, Lagged> {
         let skip = from.checked_sub(self.first_position).ok_or(Lagged)? as usize;
         let before = to.len();
@@ -145,7 +148,7 @@ impl Event {
         }
     }
 
-    /// The place that it ends at. Those of later events are not lower.
+    /// Returns the position of the event's end. It never decreases from one event to the next.
     fn last(&self) -> Sequence {
         match self {
             Self::Messages(group) => group.last(),

@@ -1,43 +1,45 @@
-//! Decides what a channel can be told when it is made, and what one hub will hold.
+//! The settings of a channel and the limits of a hub.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::codec::{Decoder, put_number, put_optional};
 
-/// What a channel is told when it is made. Making it again with the same is no mistake, with others is a conflict.
+/// The settings of a channel. Creating an existing channel again succeeds with equal settings and
+/// is a conflict with others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The media type of all its messages; `None`: each says its own.
+    /// The media type of all its messages; `None` if each message has its own.
     pub content_type: Option<Arc<str>>,
-    /// Which messages stay.
+    /// The messages to keep.
     pub retention: Retention,
-    /// When the channel goes by itself.
+    /// The time at which the channel expires.
     pub expiry: Expiry,
-    /// When a publication counts as acknowledged; carried for the engine.
+    /// The point at which a publication is acknowledged. The engine implements it.
     pub durability: Durability,
 }
 
-/// Which messages stay: the newest that keep to all of these. 0 is no limit but that of the channel's quota.
+/// The messages to keep: the newest ones that satisfy all three limits. 0 means no limit but the
+/// channel's quota.
 ///
-/// Unless said, the newest 10 000 messages, 32 MiB and seven days stay.
+/// The default is 10 000 messages, 32 MiB and seven days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// So many messages.
+    /// The maximum number of messages.
     pub messages: u64,
-    /// So many bytes, of bodies with all that goes with them.
+    /// The maximum number of bytes of bodies and headers.
     pub bytes: u64,
-    /// No older than so many milliseconds.
+    /// The maximum age in milliseconds.
     pub age: u64,
 }
 
 impl Retention {
-    /// Everything stays, as far as the channel's quota allows: what exceeds that is refused.
+    /// No limits. The hub rejects messages that exceed the channel's quota.
     pub const UNLIMITED: Self = Self { messages: 0, bytes: 0, age: 0 };
 
-    /// The same where a channel may have no more than so many bytes. Without a limit of its own it is not shortened.
-    pub(crate) fn within(self, most: u64) -> Self {
-        Self { bytes: self.bytes.min(most), ..self }
+    /// Applies the quota of a channel. A retention without a limit of bytes stays without one.
+    pub(crate) fn within(self, quota: u64) -> Self {
+        Self { bytes: self.bytes.min(quota), ..self }
     }
 }
 
@@ -47,67 +49,69 @@ impl Default for Retention {
     }
 }
 
-/// When a channel goes by itself. Times are milliseconds.
+/// The time at which a channel expires. Times are in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expiry {
     /// Never.
     #[default]
     Never,
-    /// So long after the last publication or renewal.
+    /// This long after the last publication or renewal.
     AfterPublish(u64),
-    /// So long after the last publication, renewal or reader's visit.
+    /// This long after the last publication, renewal or read.
     AfterActivity(u64),
     /// At this time since 1970.
     At(u64),
 }
 
-/// When a publication counts as acknowledged. The hub carries it; the engine keeps to it.
+/// The point at which a publication is acknowledged. The hub stores it; the engine implements it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
     /// When it is in memory.
     Memory,
-    /// When it was handed to the system, which is told to keep it at intervals.
+    /// When it was written to the operating system, which is asked to flush at intervals.
     #[default]
     Interval,
     /// When it is on the disk.
     Commit,
 }
 
-/// What one hub will hold and take. Whatever passes one of these is refused with its name.
+/// The limits of a hub. A command that exceeds one is rejected with the name of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Channels at once.
+    /// The number of channels.
     pub channels: usize,
-    /// Bytes that all messages and channels take, each message counted once.
+    /// Bytes of all messages and channels. A message of several channels counts once.
     pub bytes: u64,
-    /// Bytes of the messages of one channel. A channel whose retention limits its bytes drops the oldest at this limit,
-    /// one that does not takes no more.
+    /// Bytes of the messages of one channel. A channel whose retention limits its bytes drops the
+    /// oldest messages at this limit; any other channel rejects new ones.
     pub channel_bytes: u64,
     /// Bytes of a channel's name.
     pub name: usize,
-    /// Bytes of a message's type, of its event's name, of its id, of a producer's id, of a mark.
+    /// Bytes of a content type, an event name, a message id, a producer id or a mark.
     pub attribute: usize,
-    /// Bytes of one message's headers, names and values.
+    /// Bytes of one message's header names and values.
     pub headers: usize,
     /// Bytes of one body.
     pub body: usize,
     /// Bytes of all bodies of one publication.
     pub publication: usize,
-    /// Messages of one publication; never more than [`MAX_MESSAGES_PER_RECORD`](crate::MAX_MESSAGES_PER_RECORD).
+    /// Messages of one publication; at most
+    /// [`MAX_MESSAGES_PER_RECORD`](crate::MAX_MESSAGES_PER_RECORD).
     pub messages: usize,
     /// Channels of one message.
     pub channels_per_message: usize,
     /// Channels of one subscription.
     pub channels_per_subscription: usize,
-    /// Ids that a channel remembers, and for how many milliseconds.
+    /// Ids that a channel remembers.
     pub ids: usize,
-    /// See [`ids`](Self::ids).
+    /// The time in milliseconds for which a channel remembers an id.
     pub id_window: u64,
-    /// Producers that a channel remembers; the one unheard for longest goes.
+    /// Producers that a channel remembers. The one that published least recently is evicted.
     pub producers: usize,
-    /// Names of gone channels that are remembered, so that a hole is told if one comes back.
+    /// Names of removed channels that are remembered, so that a reader detects a gap if a name is
+    /// reused.
     pub removed_names: usize,
-    /// Events in the ring, for loops that are behind.
+    /// Events in the ring, for event loops that lag.
     pub ring: usize,
     /// Bytes of messages in the ring.
     pub ring_bytes: usize,

@@ -1,7 +1,7 @@
-//! Decides how a whole hub becomes chunks of bytes, and a hub again.
+//! Writes a hub as a sequence of chunks, and restores a hub from them.
 //!
-//! docs/formats/channels.md tells every byte. Messages come first, each once and numbered by their order from 0; then
-//! the channels, which name theirs by those numbers.
+//! docs/formats/channels.md documents every byte. Messages are written first, each once and
+//! numbered in order from 0; then the channels, which refer to their messages by number.
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -20,19 +20,19 @@ use crate::record::{Origin, put_headers, read_headers};
 use crate::removed::RemovedNames;
 use crate::settings::{Limits, Settings};
 
-/// First bytes of chunks.
+/// The first bytes of chunks.
 const HEAD: u8 = 1;
 const MESSAGES: u8 = 2;
 const CHANNELS: u8 = 3;
 
-/// Of what this file writes. Version 1 has no publishers.
+/// The version that this module writes. Version 1 has no publishers.
 const VERSION: u64 = 2;
 
-/// A chunk is full when it has so many bytes; the last thing in it may take it beyond.
+/// The size at which a chunk is full. The last item may exceed it.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// A hub as it was at one moment. Taking it copies what channels remember, but of messages only pointers; the chunks,
-/// which it yields, are made while the hub goes on.
+/// A hub as it was at one moment. Taking a snapshot copies the state of channels, but only pointers
+/// to messages. Iteration produces the chunks while the hub continues to change.
 #[derive(Debug)]
 pub struct Snapshot {
     epoch: u32,
@@ -40,24 +40,25 @@ pub struct Snapshot {
     time: u64,
     removed_names: RemovedNames,
     channels: vec::IntoIter<Channel>,
-    /// All messages in order, and their places, once the head is made.
+    /// All messages in order, and their keys, once the head is written.
     messages: Option<vec::IntoIter<Arc<Message>>>,
     keys: Vec<MessageKey>,
 }
 
-/// By what a message is found: forks may hold the begin of one whose place is that of the whole.
+/// Identifies a message. The body's length is part of the key because a fork may hold a truncated
+/// message at the position of the whole one.
 type MessageKey = (Sequence, usize);
 
 fn key(message: &Message) -> MessageKey {
     (message.sequence, message.body.len())
 }
 
-/// A hub that is being made of a snapshot's chunks, in their order.
+/// Restores a hub from a snapshot's chunks, in their order.
 #[derive(Debug)]
 pub struct SnapshotReader {
     hub: Hub,
     messages: Vec<Arc<Message>>,
-    /// Messages and channels that the head has announced.
+    /// The numbers of messages and of channels that the head announced.
     expected: Option<(u64, u64)>,
     version: u64,
     strings: BTreeSet<Arc<str>>,
@@ -65,7 +66,7 @@ pub struct SnapshotReader {
 }
 
 impl Hub {
-    /// The hub as it is, behind the last record that was applied.
+    /// Takes a snapshot after the last applied record.
     pub fn snapshot(&self) -> Snapshot {
         let channels: Vec<Channel> = self.channels.values().cloned().collect();
         Snapshot {
@@ -81,7 +82,7 @@ impl Hub {
 }
 
 impl Snapshot {
-    /// Puts all messages in order and tells what will come.
+    /// Sorts all messages and writes the head.
     fn head(&mut self) -> Vec<u8> {
         let mut messages: Vec<Arc<Message>> = Vec::new();
         for channel in self.channels.as_slice() {
@@ -127,7 +128,7 @@ impl Iterator for Snapshot {
 }
 
 impl SnapshotReader {
-    /// One that has seen no chunk.
+    /// Creates a reader that has received no chunk.
     pub fn new(limits: Limits) -> Self {
         Self {
             hub: Hub::new(0, limits),
@@ -139,18 +140,18 @@ impl SnapshotReader {
         }
     }
 
-    /// Takes the next chunk.
+    /// Reads the next chunk.
     ///
     /// # Errors
-    /// It is none, or not the next.
+    /// The bytes are no chunk, or not the next one.
     pub fn receive(&mut self, chunk: &[u8]) -> Result<(), Corrupt> {
         self.read(chunk).ok_or(Corrupt)
     }
 
-    /// The hub, when all chunks were received.
+    /// Returns the hub after the last chunk.
     ///
     /// # Errors
-    /// Some are missing, or a channel that is gone has no fork.
+    /// A chunk is missing, or a removed channel has no fork.
     pub fn finish(self) -> Result<Hub, Corrupt> {
         let counted = (self.messages.len() as u64, self.hub.channels.len() as u64);
         let is_whole = self.expected == Some(counted);
@@ -189,9 +190,9 @@ impl SnapshotReader {
                     let is_new = !self.hub.names.contains_key(&channel.name)
                         && !self.hub.channels.contains_key(&channel.number);
                     (is_new && channel.number <= self.hub.record).then_some(())?;
-                    // Of a channel that was removed, the name stays while forks of it do.
+                    // A removed channel only reserves its name, so it holds no messages.
                     (!channel.is_removed || channel.queue.len() == 0).then_some(())?;
-                    // A fork's source is older, so it was there before.
+                    // A fork's source is older, so it was read before.
                     if let Some(origin) = channel.origin {
                         self.hub.channels.get_mut(&origin.source)?.forks += 1;
                     }
@@ -234,7 +235,7 @@ impl SnapshotReader {
         Some(Some(self.intern(publisher)))
     }
 
-    /// The same word from the same place in memory: a million messages have few types.
+    /// Returns one shared copy of a text: a million messages have few content types.
     fn intern(&mut self, text: &str) -> Arc<str> {
         if let Some(word) = self.strings.get(text) {
             return word.clone();
@@ -289,7 +290,7 @@ impl Channel {
         put_number(to, self.queue.dropped().number());
         put_number(to, self.queue.dropped_time());
         put_number(to, self.queue.len() as u64);
-        // Each as the distance from the one before: mostly one byte.
+        // Each index is written as the distance from the previous one: usually one byte.
         let mut before = 0;
         for message in self.queue.iter() {
             let index = keys.partition_point(|before| *before < key(message)) as u64;
@@ -307,7 +308,9 @@ impl Channel {
         let origin = Origin::read(from)?;
         let created = from.number()?;
         let mut channel = Self::new(number, name, settings, Sequence::START, created);
-        (channel.is_closed, channel.is_removed, channel.origin) = (is_closed, is_removed, origin);
+        channel.is_closed = is_closed;
+        channel.is_removed = is_removed;
+        channel.origin = origin;
         channel.last_active = from.number()?;
         channel.active_record = from.number()?;
         channel.tail = Sequence::from_number(from.number()?);

@@ -1,4 +1,5 @@
-//! Decides that reading and expiry take steps as their answers do, not as all that is held: counted, not timed.
+//! Tests that the cost of reads and of expiry depends on their results, not on the size of the hub.
+//! They count steps, not time.
 
 extern crate std;
 
@@ -17,18 +18,18 @@ std::thread_local! {
     static STEPS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts a look at a message or at a channel.
+/// Counts the inspection of a message or a channel.
 pub(crate) fn count() {
     STEPS.set(STEPS.get() + 1);
 }
 
-/// The steps since the last call.
+/// Returns the number of steps since the last call.
 fn taken() -> u64 {
     STEPS.replace(0)
 }
 
-fn give(hub: &mut Hub, record: u64, order: Command, now: u64) {
-    let Ok(Preparation::Record(prepared)) = hub.prepare(order, now) else { panic!("refused") };
+fn give(hub: &mut Hub, record: u64, command: Command, now: u64) {
+    let Ok(Preparation::Record(prepared)) = hub.prepare(command, now) else { panic!("refused") };
     hub.apply(prepared, record).unwrap();
 }
 
@@ -42,7 +43,7 @@ fn create(hub: &mut Hub, record: u64, name: &str, settings: Settings) {
     );
 }
 
-/// A hub with so many messages in each of two channels, one a millisecond.
+/// Creates a hub with `count` messages in each of two channels, one per millisecond.
 fn filled(count: u64, retention: Retention) -> Hub {
     let mut hub =
         Hub::new(0, Limits { bytes: u64::MAX, channel_bytes: u64::MAX, ..Limits::default() });
@@ -72,9 +73,10 @@ fn reads_range_in_log_n_steps_plus_one_per_message() {
         for start in [Start::After(middle), Start::Since(count / 2), Start::Earliest] {
             let (end, gaps, limit) = (Until::Open, GapPolicy::Reject, 10);
             let channels = &["a", "b"][..];
-            let wanted = Subscription { channels, start, end, gaps, limit, bytes: usize::MAX };
+            let subscription =
+                Subscription { channels, start, end, gaps, limit, bytes: usize::MAX };
             taken();
-            assert_eq!(hub.read(&wanted, count).unwrap().messages.len(), 10);
+            assert_eq!(hub.read(&subscription, count).unwrap().messages.len(), 10);
             let steps = taken();
             assert!(steps <= 2 * (log + 1) + 2 * 11, "{steps} steps of {count}");
         }

@@ -1,4 +1,4 @@
-//! Decides how messages look in each view: bodies only, heads are written elsewhere.
+//! Encodes message bodies in each view. Response heads are written elsewhere.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -8,42 +8,46 @@ use crate::cursor::Cursor;
 use crate::json::put_string;
 use crate::message::{BodyFormat, Message};
 
-/// What separates the parts of [`View::Multipart`]. The end, `--bine-part--`, is whoever's that ends the answer.
+/// The boundary between the parts of [`View::Multipart`]. The code that ends the response writes
+/// the closing `--bine-part--`.
 pub const BOUNDARY: &str = "bine-part";
 
-/// A way to show messages. All are views of the same order: each shows the cursor of each message, or leaves it to
-/// the head.
+/// A format in which a client receives messages. Every view has the same order, and either includes
+/// each message's cursor or leaves it to the response head.
 ///
-/// A body is shown as it is where bytes can be, else as the text or the JSON value that it is, else in base64 with a
-/// mark that no text can imitate.
+/// A body appears unchanged where the format can carry bytes; otherwise as its text or JSON value;
+/// otherwise in base64, with a mark that no text can imitate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum View {
-    /// A JSON array of objects that tell everything: an answered poll, or one frame of a WebSocket. `data` holds a
-    /// JSON value or a text, `base64` what is neither.
+    /// A JSON array of objects with all fields, for the response to a poll or for one WebSocket
+    /// frame. `data` holds a JSON value or a text, `base64` any other body.
     Json,
-    /// A JSON array of the bodies alone: a Durable Streams resource of JSON.
+    /// A JSON array of the bodies: a Durable Streams resource of JSON.
     Values,
-    /// The bodies, one behind the other.
+    /// The concatenated bodies.
     Raw,
-    /// Server-sent events with `id`; the event of a binary body is called `<event>;base64`, which no other can be.
+    /// Server-sent events with `id`. The event name of a binary body is `<event>;base64`, which no
+    /// published event name can equal.
     Sse,
-    /// One server-sent event `data` with the bodies alone: a Durable Streams resource of text or JSON. What is no
-    /// UTF-8 after all is replaced, since the format has no other way.
+    /// One server-sent event `data` with the bodies: a Durable Streams resource of text or JSON.
+    /// Invalid UTF-8 is replaced, since the format cannot carry it.
     SseData,
-    /// The same in base64: a Durable Streams resource of anything else.
+    /// One server-sent event `data` with the bodies in base64: a Durable Streams resource of any
+    /// other type.
     SseBase64,
-    /// The objects of [`View::Json`], one to a line.
+    /// The objects of [`View::Json`], one per line.
     Ndjson,
-    /// Parts of `multipart/mixed`, separated by [`BOUNDARY`], with `Cursor` and the message's headers.
+    /// Parts of `multipart/mixed`, separated by [`BOUNDARY`], each with `Cursor` and the message's
+    /// headers.
     Multipart,
 }
 
 impl View {
-    /// So many there are.
+    /// The number of views.
     pub(crate) const COUNT: usize = 8;
 
-    /// Appends messages as this view shows them.
+    /// Appends messages in this view.
     pub fn encode(self, epoch: u32, messages: &[Arc<Message>], to: &mut Vec<u8>) {
         match self {
             Self::Json => put_array(messages, to, |message, to| put_object(epoch, message, to)),
@@ -71,7 +75,7 @@ impl View {
     }
 }
 
-/// The body as text, if it may be shown so.
+/// Returns the body as text if its format allows.
 fn text_of(message: &Message) -> Option<&str> {
     match message.format {
         BodyFormat::Binary => None,
@@ -125,9 +129,9 @@ fn put_object(epoch: u32, message: &Message, to: &mut Vec<u8>) {
         Some(body) => {
             to.extend_from_slice(b",\"data\":");
             if message.format == BodyFormat::Json {
-                put_value(body, to)
+                put_value(body, to);
             } else {
-                put_string(to, body)
+                put_string(to, body);
             }
         }
         None => {
@@ -139,7 +143,7 @@ fn put_object(epoch: u32, message: &Message, to: &mut Vec<u8>) {
     to.push(b'}');
 }
 
-/// A JSON value on one line: within a value, ends of lines are only ever space.
+/// Appends a JSON value on one line. Line ends inside a valid value are only whitespace.
 fn put_value(value: &str, to: &mut Vec<u8>) {
     to.extend(value.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
 }
@@ -186,9 +190,10 @@ fn put_data_event(messages: &[Arc<Message>], is_base64: bool, to: &mut Vec<u8>) 
     to.push(b'\n');
 }
 
-/// A field `data` for each line. All three ends of lines that the format knows (CR LF, LF, CR) would end a field, so
-/// all three become ends of lines of the data, which a reader joins with LF. A reader drops one space behind the
-/// colon; `field` may leave it out where the line begins with none.
+/// Appends one `data` field per line. Each of the format's three line ends (CR LF, LF, CR) would
+/// end a field, so each becomes a line end of the data, which the client joins with LF. The client
+/// drops one space after the colon; `field` may omit that space where the line does not begin with
+/// one.
 fn put_lines(mut text: &[u8], field: &[u8], to: &mut Vec<u8>) {
     loop {
         let end = text.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
@@ -204,8 +209,8 @@ fn put_lines(mut text: &[u8], field: &[u8], to: &mut Vec<u8>) {
     }
 }
 
-/// A part says how long it is, and a body that holds what would end it is shown in base64: both kinds of readers are
-/// safe from it.
+/// Appends one part. The part states its length, and a body that contains the boundary is sent in
+/// base64, so a client that splits by either is safe.
 fn put_part(epoch: u32, message: &Message, to: &mut Vec<u8>) {
     to.extend_from_slice(b"--bine-part\r\nContent-Type: ");
     to.extend_from_slice(message.content_type.as_bytes());
@@ -240,7 +245,7 @@ fn put_part(epoch: u32, message: &Message, to: &mut Vec<u8>) {
 }
 
 fn put_decimal(number: u64, to: &mut Vec<u8>) {
-    let begin = to.len();
+    let start = to.len();
     let mut rest = number;
     loop {
         to.push(b'0' + (rest % 10) as u8);
@@ -249,10 +254,10 @@ fn put_decimal(number: u64, to: &mut Vec<u8>) {
             break;
         }
     }
-    to[begin..].reverse();
+    to[start..].reverse();
 }
 
-/// RFC 4648 section 4, with padding.
+/// Appends bytes in base64, with padding (RFC 4648 section 4).
 fn put_base64(bytes: &[u8], to: &mut Vec<u8>) {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for group in bytes.chunks(3) {
@@ -376,7 +381,8 @@ mod tests {
         check(View::Multipart, "text/plain", b"--bine-part", &expected.concat());
     }
 
-    /// How many events a reader finds, who ends a line at each of the three ends and an event at an empty line.
+    /// Counts the events that a client finds. It ends a line at each of the three line ends and an
+    /// event at an empty line.
     fn events_in(text: &str) -> usize {
         let lines = text.replace("\r\n", "\n").replace('\r', "\n");
         lines.split('\n').filter(|line| line.is_empty()).count() - 1
@@ -389,9 +395,9 @@ mod tests {
                 "[a\r\n:\u{2028}\"{}]{0,12}".prop_map(String::into_bytes),
                 prop::collection::vec(any::<u8>(), 0..12),
             ],
-            which in 0_usize..3,
+            index in 0_usize..3,
         ) {
-            let content_type = ["text/plain", "application/json", "image/png"][which];
+            let content_type = ["text/plain", "application/json", "image/png"][index];
             let messages = vec![message(content_type, &body)];
             prop_assert_eq!(events_in(&encoded(View::Sse, &messages)), 1);
             prop_assert_eq!(events_in(&encoded(View::SseData, &messages)), 1);

@@ -1,4 +1,5 @@
-//! Decides who waits at one loop, and what each of them is sent.
+//! Tracks the clients that wait for messages at one event loop, and determines the deliveries to
+//! each.
 
 mod lists;
 mod wheel;
@@ -15,74 +16,77 @@ use crate::view::View;
 use lists::{ListPosition, Lists};
 use wheel::Wheel;
 
-/// No slot.
+/// The absence of a slot.
 const NONE: u32 = u32::MAX;
 
-/// Events taken from the ring at once.
+/// The maximum number of events read from the ring at once.
 const MAX_EVENTS: usize = 1024;
 
-/// All who wait at one loop. Owns no socket: whoever is to be sent something is named by a token of the loop's.
+/// All clients that wait at one event loop. It owns no socket: each waiter is identified by a token
+/// that the loop chose.
 ///
-/// A reader that was told to [wait](crate::Rest::Wait) is [parked](Self::park). When the hub has moved on, the loop
-/// [receives](Self::receive) the events, which is the only step under the hub's lock, and then
-/// [advances](Self::advance) in slices. Since a waiter comes with the place up to which it was read for, and events
-/// come in order, nothing can fall between reading and parking, and nothing is sent twice.
+/// A client whose read ends in [`Rest::Wait`](crate::Rest::Wait) is [parked](Self::park). When the
+/// hub has changed, the loop [receives](Self::receive) the events, which is the only step under the
+/// hub's lock, and then [advances](Self::advance) in slices. A waiter is parked with the position
+/// up to which it has read, and events arrive in order, so no message is lost between the read and
+/// the parking, and none is sent twice.
 ///
-/// A waiter in one channel takes 72 bytes, those in its channel's list included, before the growth of vectors.
+/// A waiter of one channel takes 72 bytes, including its entry in the channel's list, before the
+/// growth of vectors.
 #[derive(Debug)]
 pub struct Waiters {
     epoch: u32,
     limits: WaiterLimits,
     slots: Vec<Waiter>,
-    /// The first free slot; each names the next in `link.next`.
+    /// The first free slot. Each free slot's `next` is the following one.
     free: u32,
     live: usize,
-    /// Places in lists.
+    /// The number of entries in all lists.
     subscriptions: usize,
-    /// The part of the next key that tells one user of a slot from the one before.
+    /// The generation of the next key. It distinguishes successive uses of a slot.
     generation: u32,
     lists: Lists,
     wheel: Wheel,
-    /// Where to read the ring.
+    /// The position from which to read the ring.
     position: u64,
-    /// Events that were read, and how far they are told.
+    /// The events that were read, and how far they are delivered.
     events: Vec<Arc<Event>>,
     progress: Progress,
-    /// The event that is being told, in each view that was asked for.
+    /// The current event, encoded in each view that a waiter needed.
     encoded: [Option<Arc<[u8]>>; View::COUNT],
     scratch: Vec<u8>,
-    /// Up to here everybody was told.
+    /// The position up to which every waiter was served.
     delivered_until: Sequence,
-    /// Everybody is being sent away: the next slot, and why.
+    /// The eviction of all waiters in progress: the next slot, and the reason.
     eviction: Option<(usize, EvictReason)>,
 }
 
-/// How many may wait at one loop.
+/// The limits of waiters at one event loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaiterLimits {
-    /// Waiters.
+    /// The number of waiters.
     pub waiters: usize,
-    /// Their channels, added up: one that waits for many takes as much as many that wait for one.
+    /// The sum of the waiters' channels. A waiter of ten channels counts as ten waiters.
     pub subscriptions: usize,
 }
 
-/// One that waits. Its size is what a parked poll costs.
+/// A waiter. Its size is the cost of a parked poll.
 #[derive(Debug)]
 struct Waiter {
     token: u64,
-    /// What it has seen.
+    /// The position up to which the waiter was served.
     cursor: Sequence,
-    /// When its timer rings, in milliseconds since 1970.
+    /// The timer's deadline, in milliseconds since 1970.
     deadline: u64,
-    /// Its place in the list of its first channel.
+    /// The entry in the first channel's list.
     first: ListPosition,
-    /// Its places in the lists of the others.
+    /// The entries in the lists of the other channels.
     other_positions: Option<Box<[ListPosition]>>,
-    /// Its neighbors on the wheel, or the next free slot.
+    /// Its neighbors in the timer wheel, or the next free slot.
     previous: u32,
     next: u32,
     generation: u32,
-    /// Where it is on the wheel.
+    /// Its bucket in the timer wheel.
     bucket: u16,
     view: View,
     state: State,
@@ -92,123 +96,127 @@ struct Waiter {
 enum State {
     Free,
     Poll,
-    /// A poll whose subscription ends when its timer rings: what is published later is not for it.
+    /// A poll whose subscription ends at its deadline. It does not receive messages published
+    /// later.
     Ending,
     Stream,
 }
 
-/// How far events are told.
+/// The progress of the delivery of events.
 #[derive(Debug, Default)]
 struct Progress {
     event: usize,
-    /// Of the event's channels.
+    /// The index among the event's channels.
     channel: usize,
-    /// Of the channel's list, from its end: those at this index and behind it were told. `None`: not begun.
+    /// The index in the channel's list, which is processed from its end: waiters at this index and
+    /// after it were served. `None` at the start of a list.
     waiter: Option<usize>,
 }
 
-/// A waiter's name. It is never another's, as long as fewer than four billion came in between.
+/// The key of a waiter. No other waiter has it until four billion more were parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaiterKey {
     slot: u32,
     generation: u32,
 }
 
-/// How one waits.
+/// The options of a waiter.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitOptions {
-    /// How messages are to be shown.
+    /// The format of messages.
     pub view: View,
-    /// What happens after the first.
+    /// The behavior after the first delivery.
     pub kind: WaitKind,
-    /// When the timer rings, in milliseconds since 1970: up to 256 later. For a poll this is the end; for a stream it
-    /// is whatever the loop wants to do then.
+    /// The deadline of the timer, in milliseconds since 1970. The timer fires up to 256 ms later.
+    /// It ends a poll; for a stream the loop decides what to do.
     pub deadline: u64,
 }
 
-/// What happens to a waiter that was sent messages.
+/// The behavior of a waiter after a delivery of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitKind {
-    /// It is answered and leaves.
+    /// The waiter receives one response and is removed.
     Poll,
-    /// It stays, with its own cursor.
+    /// The waiter stays, with its own cursor.
     Stream,
 }
 
-/// Something for one waiter.
+/// A delivery to one waiter.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery<'d> {
-    /// The token that it was parked with.
+    /// The token with which the waiter was parked.
     pub token: u64,
-    /// Its key; of no use any more if it leaves.
+    /// Its key. It is invalid if the delivery removes the waiter.
     pub key: WaiterKey,
-    /// What it has seen with this.
+    /// The cursor after this delivery.
     pub cursor: Cursor,
-    /// What it is.
+    /// The content of the delivery.
     pub payload: Payload<'d>,
 }
 
-/// What a waiter is told.
+/// The content of a delivery.
 #[derive(Clone, Copy, Debug)]
 pub enum Payload<'d> {
-    /// Messages, shown in its view; the same bytes for all who have that view.
+    /// Messages in the waiter's view. All waiters of that view share the same bytes.
     Messages {
-        /// The bytes.
+        /// The encoded messages.
         bytes: &'d Arc<[u8]>,
-        /// Whether the channels were closed behind them.
+        /// Whether the publication also closed the channels.
         is_final: bool,
     },
-    /// A channel takes no more. A poll leaves; a stream leaves with its last channel.
+    /// A channel ended. A poll is removed; a stream is removed with its last channel.
     Ended {
         /// The channel's number.
         channel: u64,
-        /// Why.
+        /// The reason.
         reason: EndReason,
-        /// Whether it leaves.
+        /// Whether the waiter is removed.
         is_removed: bool,
     },
-    /// It leaves, without a message.
+    /// The waiter is removed without a message.
     Evicted(EvictReason),
 }
 
-/// Why all leave.
+/// The reason why waiters are evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvictReason {
-    /// The loop was so far behind that events, or messages of its channels, are lost to it: read from the hub, with the
-    /// cursor.
+    /// The loop lagged so far that it lost events or messages of the waiter's channels. Read from
+    /// the hub with the cursor.
     Lagged,
-    /// The server goes; another has the same messages for the cursor.
+    /// The server shuts down. The cursor is valid on any other server with the same data.
     Draining,
 }
 
-/// Whether a stream stays after a delivery. A poll leaves anyway.
+/// Whether to keep a stream after a delivery. A poll is removed in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterDelivery {
-    /// It stays.
+    /// Keep it.
     Keep,
-    /// It leaves: what it is sent does not arrive.
+    /// Remove it, because the connection cannot be written to.
     Remove,
 }
 
-/// A waiter's timer has rung. A poll has left; a stream stays and has no timer until it is [set](Waiters::set_timer).
+/// A waiter whose timer has fired. A poll was removed; a stream stays without a timer until
+/// [`set_timer`](Waiters::set_timer).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiredTimer {
-    /// The token that it was parked with.
+    /// The token with which the waiter was parked.
     pub token: u64,
-    /// Its key; of no use any more for a poll.
+    /// Its key, which is invalid for a poll.
     pub key: WaiterKey,
-    /// What it has seen.
+    /// The cursor up to which it was served.
     pub cursor: Cursor,
-    /// Which kind it is.
+    /// Its kind.
     pub kind: WaitKind,
 }
 
-/// There is no place for another waiter.
+/// The limit of waiters is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitersFull;
 
 impl Waiters {
-    /// Nobody, at most so many, who are told what comes behind this position of the ring. `epoch` is the hub's.
+    /// Creates an empty set that delivers the events after this position of the ring. `epoch` is
+    /// the hub's.
     pub fn new(epoch: u32, limits: WaiterLimits, position: u64, now: u64) -> Self {
         Self {
             epoch,
@@ -230,11 +238,11 @@ impl Waiters {
         }
     }
 
-    /// Lets a reader wait that has seen everything up to its parking's cursor. If the subscription ends before
-    /// `until`, the timer rings then.
+    /// Parks a client that has read everything up to the cursor of `point`. If the subscription
+    /// ends before the deadline, the timer fires at its end.
     ///
     /// # Errors
-    /// There are as many as may be.
+    /// The limit of waiters is reached.
     pub fn park(
         &mut self,
         token: u64,
@@ -289,7 +297,7 @@ impl Waiters {
         Ok(WaiterKey { slot, generation: self.generation })
     }
 
-    /// Lets a waiter go, whose peer is gone. `false`: it had left before.
+    /// Removes a waiter whose client has disconnected. Returns whether the waiter existed.
     pub fn cancel(&mut self, key: WaiterKey) -> bool {
         let is_live = self.find(key).is_some();
         if is_live {
@@ -298,7 +306,7 @@ impl Waiters {
         is_live
     }
 
-    /// Lets a waiter's timer ring at this time and at no other. `false`: it had left before.
+    /// Replaces the deadline of a waiter's timer. Returns whether the waiter existed.
     pub fn set_timer(&mut self, key: WaiterKey, deadline: u64) -> bool {
         if self.find(key).is_none() {
             return false;
@@ -309,18 +317,19 @@ impl Waiters {
         true
     }
 
-    /// How many wait.
+    /// Returns the number of waiters.
     pub fn len(&self) -> usize {
         self.live
     }
 
-    /// Whether nobody waits.
+    /// Whether there is no waiter.
     pub fn is_empty(&self) -> bool {
         self.live == 0
     }
 
-    /// Takes what happened from the ring, unless some of what was taken before is not told yet. Afterwards
-    /// [`advance`](Self::advance) until it is done, and receive again while [`is_behind`](Self::is_behind).
+    /// Reads events from the ring, unless earlier ones are not fully delivered. Call
+    /// [`advance`](Self::advance) afterwards until it returns `false`, and receive again while
+    /// [`is_behind`](Self::is_behind).
     pub fn receive(&mut self, ring: &Ring) {
         if self.progress.event < self.events.len() || self.eviction.is_some() {
             return;
@@ -336,18 +345,19 @@ impl Waiters {
         }
     }
 
-    /// Whether the ring holds events that were not taken.
+    /// Whether the ring holds events that were not read.
     pub fn is_behind(&self, ring: &Ring) -> bool {
         self.position != ring.position()
     }
 
-    /// Sends all away, as [`advance`](Self::advance) comes to them. Others may come meanwhile.
+    /// Evicts all waiters during the next calls of [`advance`](Self::advance). New waiters may be
+    /// parked in the meantime.
     pub fn evict_all(&mut self, reason: EvictReason) {
         self.eviction = Some((0, reason));
     }
 
-    /// Tells what was received, to at most so many. Answers whether there is more to tell; then it is to be called
-    /// again, after others had their turn.
+    /// Delivers the received events to at most `max` waiters. Returns whether more work remains;
+    /// the loop then calls it again after its other tasks.
     pub fn advance(
         &mut self,
         max: usize,
@@ -374,7 +384,8 @@ impl Waiters {
                 }
             };
             while let Some(channel) = channels.get(self.progress.channel) {
-                // From the end, so that those who leave make place for some who were told.
+                // From the end, so that a waiter that is removed is replaced by one that was
+                // already served.
                 let count = self.lists.count(*channel);
                 let end = self.progress.waiter.map_or(count, |index| index.min(count));
                 let Some(index) = end.checked_sub(1) else {
@@ -410,7 +421,7 @@ impl Waiters {
         false
     }
 
-    /// Rings the timers that are due, at most so many of them. Answers whether there may be more.
+    /// Fires at most `max` timers that are due. Returns whether more may be due.
     pub fn expire_timers(
         &mut self,
         now: u64,
@@ -436,7 +447,7 @@ impl Waiters {
         true
     }
 
-    /// When a timer may ring, at the earliest, in milliseconds since 1970.
+    /// Returns the earliest time at which a timer may fire, in milliseconds since 1970.
     pub fn next_timer(&self) -> Option<u64> {
         self.wheel.next_tick()
     }
@@ -514,7 +525,8 @@ impl Waiters {
         send(Delivery { token, key, cursor, payload: Payload::Evicted(reason) });
     }
 
-    /// Up to where a waiter was told: at least as far as everybody, unless its subscription has ended before.
+    /// Returns the cursor up to which a waiter was served: at least as far as every waiter, unless
+    /// its subscription ended before.
     fn cursor_of(&self, waiter: &Waiter) -> Cursor {
         let is_over = waiter.state == State::Ending;
         let sequence =
@@ -527,7 +539,7 @@ impl Waiters {
         (waiter.state != State::Free && waiter.generation == key.generation).then_some(waiter)
     }
 
-    /// Takes a waiter off everything.
+    /// Removes a waiter from the wheel and from all lists.
     fn remove(&mut self, slot: u32) {
         self.wheel.remove(&mut self.slots, slot);
         let waiter = &mut self.slots[slot as usize];
@@ -541,12 +553,12 @@ impl Waiters {
             self.remove_from_list(position);
         }
         if self.live == 0 {
-            // A crowd that has gone leaves no memory behind.
+            // Release the memory of the largest number of waiters.
             (self.slots, self.free) = (Vec::new(), NONE);
         }
     }
 
-    /// Takes a place off its list; the one that moves there is told.
+    /// Removes an entry from its list and updates the waiter whose entry moves into its index.
     fn remove_from_list(&mut self, position: ListPosition) {
         if let Some(moved) = self.lists.remove(position) {
             self.slots[moved.slot as usize].position_mut(moved.ordinal).index = position.index;
@@ -575,7 +587,8 @@ impl core::fmt::Display for WaitersFull {
 
 impl core::error::Error for WaitersFull {}
 
-/// A wait that is up to a tenth longer or shorter, by chance: a crowd that came at once does not come again at once.
+/// Changes a wait by up to a tenth at random, so that clients that connected together do not poll
+/// together.
 pub fn jitter(wait: u64, random: u32) -> u64 {
     let tenth = wait / 10;
     wait - tenth + ((u128::from(2 * tenth) * u128::from(random)) >> 32) as u64

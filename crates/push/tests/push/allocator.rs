@@ -1,4 +1,4 @@
-//! Decides what the tests count as memory: what the thread that asks has allocated and not given back.
+//! A global allocator that counts the memory that the calling thread allocated and has not freed.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -13,29 +13,29 @@ thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Bytes that this thread holds, as it asked for them.
+/// Returns the number of bytes that this thread holds, as requested.
 pub(crate) fn held() -> isize {
     HELD.get()
 }
 
-/// How often this thread has asked for memory.
+/// Returns the number of allocations of this thread.
 pub(crate) fn calls() -> u64 {
     CALLS.get()
 }
 
-// SAFETY: every call is handed to the system's allocator unchanged; the counters are plain cells of the thread, made
-// without allocating and never dropped.
+// SAFETY: every call is passed to the system's allocator unchanged. The counters are plain
+// thread-local cells, which need no allocation and no drop.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.set(HELD.get() + layout.size().cast_signed());
         CALLS.set(CALLS.get() + 1);
-        // SAFETY: the caller keeps to the contract of `alloc`, which is the same.
+        // SAFETY: the caller upholds the contract of `alloc`, which is the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         HELD.set(HELD.get() - layout.size().cast_signed());
-        // SAFETY: the memory came from `alloc` above, so from the system's.
+        // SAFETY: `alloc` above got the memory from the system's allocator.
         unsafe { System.dealloc(memory, layout) }
     }
 }

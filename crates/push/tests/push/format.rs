@@ -1,4 +1,5 @@
-//! Decides that docs/formats/channels.md tells the bytes that are written, and that no bytes do harm.
+//! Tests that docs/formats/channels.md documents the bytes that are written, and that no input
+//! causes a panic.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use proptest::prelude::*;
 
 const DOCUMENT: &str = include_str!("../../../../docs/formats/channels.md");
 
-/// The examples of the document, as bytes.
+/// Returns the examples of the document as bytes.
 fn examples() -> Vec<Vec<u8>> {
     let blocks = DOCUMENT.split("```text\n").skip(1);
     let digits = blocks.map(|block| block.split("```").next().unwrap());
@@ -33,7 +34,7 @@ fn hub() -> Hub {
     Hub::new(7, Limits::default())
 }
 
-/// A hub in which everything has happened once, with the records that led to it.
+/// Creates a hub after every kind of change, and returns it with its records.
 fn full() -> (Hub, Vec<Vec<u8>>) {
     let mut hub = hub();
     let mut records = Vec::new();
@@ -176,7 +177,8 @@ fn rejects_missing_extra_or_reordered_chunks() {
     }
 }
 
-/// Such a channel was read, and the memory of its messages never given back. A fuzz target found it.
+/// Symptom: the snapshot was accepted, and the memory of the channel's messages was never released.
+/// Found by a fuzz target.
 #[test]
 fn rejects_snapshot_whose_removed_channel_has_messages_or_no_fork() {
     let content = Content { body: Arc::from(&b"hello"[..]), ..Content::default() };
@@ -189,7 +191,7 @@ fn rejects_snapshot_whose_removed_channel_has_messages_or_no_fork() {
         hub.apply(prepared, 1).unwrap();
         let mut written = chunks(&hub);
         assert!(restored(&written).is_ok());
-        // Behind its number, its name, its settings and whether it is closed.
+        // The offset after the number, the name, the settings and whether the channel is closed.
         let gone = &mut written.last_mut().unwrap()[12];
         assert_eq!(std::mem::replace(gone, 1), 0);
         assert!(restored(&written).is_err());
@@ -211,37 +213,37 @@ proptest! {
     fn does_not_panic_on_any_record(
         kind in 15_u8..25,
         bytes in prop::collection::vec(prop_oneof![4 => 0_u8..4, 1 => any::<u8>()], 0..60),
-        which in 0_usize..10,
+        index in 0_usize..10,
         at in any::<prop::sample::Index>(),
         byte: u8,
     ) {
         let (mut hub, records) = full();
         let _ = hub.replay(&[&[kind], &bytes[..]].concat(), 100);
-        let mut spoiled = records[which].clone();
-        spoiled[at.index(records[which].len())] = byte;
+        let mut spoiled = records[index].clone();
+        spoiled[at.index(records[index].len())] = byte;
         let _ = hub.replay(&spoiled, 101);
-        // Whatever it has become, it can be written and read.
+        // Any state that results can be written and read.
         let written = chunks(&hub);
         prop_assert_eq!(chunks(&restored(&written).unwrap()), written);
     }
 
     #[test]
     fn does_not_panic_on_any_chunk(
-        which in 0_usize..3,
+        index in 0_usize..3,
         at in any::<prop::sample::Index>(),
         byte: u8,
         cut in any::<prop::sample::Index>(),
     ) {
         let mut chunks = chunks(&full().0);
-        let length = chunks[which].len();
-        chunks[which][at.index(length)] = byte;
+        let length = chunks[index].len();
+        chunks[index][at.index(length)] = byte;
         let _ = restored(&chunks);
-        chunks[which].truncate(cut.index(length));
+        chunks[index].truncate(cut.index(length));
         let _ = restored(&chunks);
     }
 }
 
-/// Version 1 of a snapshot has no publishers; nothing else has changed.
+/// Version 1 of a snapshot has no publishers; everything else is equal.
 #[test]
 fn reads_version_1_snapshot_without_publishers() {
     let mut hub = hub();

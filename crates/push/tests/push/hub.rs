@@ -1,4 +1,4 @@
-//! Decides, case by case, what a hub takes, what it refuses and in which words.
+//! Tests of single commands and reads: accepted, rejected and the text of the error.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use bine_push::{
 
 const EPOCH: u32 = 0xab;
 
-/// A hub with a journal that only counts.
+/// A hub with a journal that only counts records.
 struct Server {
     hub: Hub,
     record: u64,
@@ -63,8 +63,8 @@ impl Server {
         gaps: GapPolicy,
     ) -> Result<MessageBatch, Refused> {
         let (end, limit, bytes) = (Until::Open, 100, usize::MAX);
-        let wanted = Subscription { channels, start, end, gaps, limit, bytes };
-        self.hub.read(&wanted, self.now)
+        let subscription = Subscription { channels, start, end, gaps, limit, bytes };
+        self.hub.read(&subscription, self.now)
     }
 
     fn expire(&mut self) {
@@ -75,7 +75,7 @@ impl Server {
     }
 }
 
-/// What is told to the peer.
+/// Returns the error text for the client, or `taken`.
 fn reply<T>(result: Result<T, Refused>) -> String {
     result.err().map_or_else(|| "taken".to_owned(), |refused| refused.to_string())
 }
@@ -173,8 +173,8 @@ fn rejects_message_of_another_content_type() {
     other.content.content_type = Some("text/plain".into());
     let refused = server.publish(messages(vec![other]));
     assert_eq!(reply(refused), "this channel takes messages of type application/json");
-    let page = server.read(&["a"], Start::Earliest, GapPolicy::Reject).unwrap();
-    assert_eq!(page.messages[0].content_type, json);
+    let batch = server.read(&["a"], Start::Earliest, GapPolicy::Reject).unwrap();
+    assert_eq!(batch.messages[0].content_type, json);
 }
 
 #[test]
@@ -187,10 +187,10 @@ fn returns_message_of_several_channels_once() {
     let Ok(Applied::Published(published)) = server.publish(publish) else { panic!() };
     let place = |place: u64| Receipt::New(Sequence::from_number(4 << 10 | place));
     assert_eq!(published.messages, [place(0), place(1)]);
-    let page = server.read(&["c", "b", "a", "b"], Start::Earliest, GapPolicy::Reject).unwrap();
-    let bodies: Vec<&[u8]> = page.messages.iter().map(|message| &message.body[..]).collect();
+    let batch = server.read(&["c", "b", "a", "b"], Start::Earliest, GapPolicy::Reject).unwrap();
+    let bodies: Vec<&[u8]> = batch.messages.iter().map(|message| &message.body[..]).collect();
     assert_eq!(bodies, [b"1", b"2"]);
-    assert_eq!(page.next, cursor(4 << 10 | 1));
+    assert_eq!(batch.next, cursor(4 << 10 | 1));
 }
 
 #[test]
@@ -204,12 +204,12 @@ fn rejects_whole_publication_if_one_channel_is_closed() {
     assert_eq!(reply(refused), "channel `b` is closed; it can be read");
     assert!(server.read(&["a"], Start::Earliest, GapPolicy::Reject).unwrap().messages.is_empty());
     assert!(server.publish(last).is_err());
-    // To close again is no fault.
+    // Closing a closed channel is no error.
     let close = Publish { close: vec!["b".into()], ..Publish::default() };
     assert!(server.publish(close).is_ok());
-    let page = server.read(&["b"], Start::Earliest, GapPolicy::Reject).unwrap();
-    assert_eq!(page.messages.len(), 1);
-    assert!(matches!(page.rest, Rest::Closed));
+    let batch = server.read(&["b"], Start::Earliest, GapPolicy::Reject).unwrap();
+    assert_eq!(batch.messages.len(), 1);
+    assert!(matches!(batch.rest, Rest::Closed));
 }
 
 #[test]
@@ -309,15 +309,15 @@ fn rejects_invalid_cursor_with_a_valid_one() {
     let earliest = "messages behind this cursor are gone; go on from 000000ab_0000000000000c00";
     assert_eq!(reply(read(cursor(2 << 10), GapPolicy::Reject)), earliest);
     assert!(read(cursor(3 << 10), GapPolicy::Reject).is_ok());
-    let page = read(cursor(2 << 10), GapPolicy::Allow).unwrap();
-    assert_eq!((page.messages.len(), page.lost), (1, Some(cursor(3 << 10))));
+    let batch = read(cursor(2 << 10), GapPolicy::Allow).unwrap();
+    assert_eq!((batch.messages.len(), batch.lost), (1, Some(cursor(3 << 10))));
     let foreign = Cursor { epoch: 1, sequence: Sequence::START };
     let refusal = "this cursor is of another server's data; go on from 000000ab_0000000000000c00";
     assert_eq!(reply(read(foreign, GapPolicy::Allow)), refusal);
     let refusal = "this cursor lies beyond the last message; go on from 000000ab_00000000000013ff";
     assert_eq!(reply(read(cursor(5 << 10), GapPolicy::Allow)), refusal);
-    let page = server.read(&["a"], Start::Since(1), GapPolicy::Reject).unwrap();
-    assert_eq!((page.messages.len(), page.lost), (1, Some(cursor(3 << 10))));
+    let batch = server.read(&["a"], Start::Since(1), GapPolicy::Reject).unwrap();
+    assert_eq!((batch.messages.len(), batch.lost), (1, Some(cursor(3 << 10))));
 }
 
 #[test]
@@ -326,13 +326,13 @@ fn reports_gap_after_channel_is_recreated() {
     server.create("a", Settings::default()).unwrap();
     server.publish(messages(vec![draft(&["a"], "1")])).unwrap();
     let before = cursor(1 << 10);
-    let behind = server.hub.watermark();
+    let cursor_after = server.hub.watermark();
     server.submit(Command::Remove("a".into())).unwrap();
-    let refused = server.read(&["a"], Start::After(behind), GapPolicy::Reject);
+    let refused = server.read(&["a"], Start::After(cursor_after), GapPolicy::Reject);
     assert_eq!(reply(refused), "there is no channel `a`; create it first");
     server.create("a", Settings::default()).unwrap();
     assert!(server.read(&["a"], Start::After(before), GapPolicy::Reject).is_err());
-    assert!(server.read(&["a"], Start::After(behind), GapPolicy::Reject).is_ok());
+    assert!(server.read(&["a"], Start::After(cursor_after), GapPolicy::Reject).is_ok());
 }
 
 #[test]
@@ -382,7 +382,7 @@ fn keeps_channel_when_publication_precedes_expiry() {
     let expire = server.hub.expire(1100, 10).unwrap();
     assert!(server.hub.apply(publish, 2).is_ok());
     assert_eq!(server.hub.apply(expire, 3), Ok(Applied::Expired(0)));
-    // It is looked at again.
+    // The hub schedules a second check of the channel.
     assert!(server.hub.next_due().is_some());
     assert!(server.hub.describe("a", 1198).is_ok());
 }
@@ -438,13 +438,13 @@ fn counts_header_names_and_values_up_to_limit() {
     assert_eq!(reply(server.publish(with(""))), "taken");
     assert_eq!(reply(server.publish(with("123456"))), "taken");
     assert_eq!(reply(server.publish(with("1234567"))), "bytes of headers: at most 8");
-    let page = server.read(&["a"], Start::Earliest, GapPolicy::Reject).unwrap();
-    let [bare, full] = &page.messages[..] else { panic!("two messages") };
+    let batch = server.read(&["a"], Start::Earliest, GapPolicy::Reject).unwrap();
+    let [bare, full] = &batch.messages[..] else { panic!("two messages") };
     assert_eq!(full.weight() - bare.weight(), 6);
     assert_eq!(bare.weight() - 2, size_of_val(&**bare), "two bytes of a name");
 }
 
-/// Forks `a` as `b`, up to a cursor and so many bytes further.
+/// Forks `a` as `b`, up to a cursor and `bytes` bytes further.
 fn fork(server: &mut Server, until: Option<Cursor>, bytes: u64) -> Result<Applied, Refused> {
     let fork = Some(Fork { channel: "a".into(), until, bytes });
     let (name, settings, first) = (ChannelName::Given("b".into()), Settings::default(), Vec::new());
@@ -452,8 +452,8 @@ fn fork(server: &mut Server, until: Option<Cursor>, bytes: u64) -> Result<Applie
 }
 
 fn bodies(server: &Server, name: &str) -> String {
-    let page = server.read(&[name], Start::Earliest, GapPolicy::Reject).unwrap();
-    page.messages.iter().map(|message| std::str::from_utf8(&message.body).unwrap()).collect()
+    let batch = server.read(&[name], Start::Earliest, GapPolicy::Reject).unwrap();
+    batch.messages.iter().map(|message| std::str::from_utf8(&message.body).unwrap()).collect()
 }
 
 #[test]
@@ -469,7 +469,7 @@ fn forks_source_messages_and_then_diverges() {
     let beyond = "this cursor lies beyond the last message; go on from 000000ab_0000000000001000";
     assert_eq!(reply(fork(&mut server, Some(cursor(5 << 10)), 0)), beyond);
     assert!(fork(&mut server, Some(cursor(3 << 10)), 2).is_ok());
-    // To do so again is no fault, to do otherwise is.
+    // Repeating the same fork succeeds; a different fork is a conflict.
     let again = fork(&mut server, Some(cursor(3 << 10)), 2);
     assert_eq!(again, Ok(Applied::Existed { expires: None }));
     assert!(matches!(fork(&mut server, Some(cursor(3 << 10)), 1), Err(Refused::Conflict(_))));
@@ -477,7 +477,7 @@ fn forks_source_messages_and_then_diverges() {
     server.publish(messages(vec![draft(&["b"], "five")])).unwrap();
     assert_eq!(bodies(&server, "a"), "onetwothreefour");
     assert_eq!(bodies(&server, "b"), "onetwothfive");
-    // What is the same message is so in both, and read once.
+    // A shared message is the same in both channels and is read once.
     let both = server.read(&["a", "b"], Start::Earliest, GapPolicy::Reject).unwrap();
     assert_eq!(both.messages.len(), 5);
 }
@@ -489,9 +489,9 @@ fn reserves_name_of_removed_channel_until_last_fork_is_removed() {
     server.publish(messages(vec![draft(&["a"], "one")])).unwrap();
     fork(&mut server, None, 0).unwrap();
     server.submit(Command::Remove("a".into())).unwrap();
-    let gone = "channel `a` is gone; use another name";
-    assert_eq!(reply(server.hub.describe("a", server.now)), gone);
-    assert_eq!(reply(server.submit(Command::Remove("a".into()))), gone);
+    let refusal = "channel `a` is gone; use another name";
+    assert_eq!(reply(server.hub.describe("a", server.now)), refusal);
+    assert_eq!(reply(server.submit(Command::Remove("a".into()))), refusal);
     assert!(matches!(server.create("a", Settings::default()), Err(Refused::Conflict(_))));
     assert_eq!(server.hub.names_after("").count(), 1);
     assert_eq!(bodies(&server, "b"), "one");
@@ -515,8 +515,8 @@ fn uses_strictest_durability_of_channels() {
     }
 }
 
-/// Symptom: with bytes that were never subtracted, each event emptied the ring once it had been full, and every loop had
-/// to read from the hub again.
+/// Symptom: a full ring never subtracted the bytes of removed events, so each new event emptied it,
+/// and every loop had to read from the hub again.
 #[test]
 fn fills_ring_to_its_byte_limit_after_many_events() {
     let mut server = server(Limits { ring_bytes: 20_000, ..Limits::default() });
@@ -550,7 +550,7 @@ fn frees_ring_bytes_of_messages_dropped_by_retention() {
     }
 }
 
-/// Symptom: the times of the tests' generators hardly ever met an end exactly.
+/// Symptom: the generated times of the model tests hardly ever met an end time exactly.
 #[test]
 fn excludes_messages_at_end_time() {
     let mut server = server(Limits::default());
@@ -562,22 +562,22 @@ fn excludes_messages_at_end_time() {
     let read = |server: &Server, now, time, limit| {
         let (start, end) = (Start::Earliest, Until::Time(time));
         let (channels, gaps, bytes) = (&["a"][..], GapPolicy::Reject, usize::MAX);
-        let wanted = Subscription { channels, start, end, gaps, limit, bytes };
-        server.hub.read(&wanted, now).unwrap()
+        let subscription = Subscription { channels, start, end, gaps, limit, bytes };
+        server.hub.read(&subscription, now).unwrap()
     };
-    let bodies = |page: &MessageBatch| -> Vec<String> {
+    let bodies = |batch: &MessageBatch| -> Vec<String> {
         let text = |body: &[u8]| String::from_utf8(body.to_vec()).unwrap();
-        page.messages.iter().map(|message| text(&message.body)).collect()
+        batch.messages.iter().map(|message| text(&message.body)).collect()
     };
-    let page = read(&server, 1002, 1001, 100);
-    assert_eq!(bodies(&page), ["1000"]);
-    assert!(matches!(page.rest, Rest::Ended), "{:?}", page.rest);
-    // Whoever goes on from there gets what came at the very time of the end.
-    let rest = server.read(&["a"], Start::After(page.next), GapPolicy::Reject).unwrap();
+    let batch = read(&server, 1002, 1001, 100);
+    assert_eq!(bodies(&batch), ["1000"]);
+    assert!(matches!(batch.rest, Rest::Ended), "{:?}", batch.rest);
+    // A client that continues from there receives the messages of the end time.
+    let rest = server.read(&["a"], Start::After(batch.next), GapPolicy::Reject).unwrap();
     assert_eq!(bodies(&rest), ["1001", "1002"]);
     assert_eq!(bodies(&read(&server, 1002, 1002, 100)), ["1000", "1001"]);
     assert_eq!(bodies(&read(&server, 1002, 1000, 100)), [""; 0]);
-    // It ends at that time, not a millisecond later, and does not end before.
+    // The subscription ends exactly at that millisecond.
     assert!(matches!(read(&server, 1005, 1005, 100).rest, Rest::Ended));
     assert!(
         matches!(&read(&server, 1004, 1005, 100).rest, Rest::Wait(wait) if wait.ends() == Some(1005))

@@ -1,4 +1,4 @@
-//! Decides, from outside, whether channels keep what they promise.
+//! Tests of bine-push through its public API.
 
 mod allocator;
 mod format;

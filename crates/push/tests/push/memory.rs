@@ -1,4 +1,4 @@
-//! Decides what waiting costs in memory, counted by the allocator.
+//! Tests of the memory that waiters take, as counted by the allocator.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const EPOCH: u32 = 1;
 const WAITERS: usize = 100_000;
 const NOW: u64 = 1_000_000;
 
-/// So many waiters, in ten channels each.
+/// Limits for this number of waiters with ten channels each.
 fn waiter_limits(waiters: usize) -> WaiterLimits {
     WaiterLimits { waiters, subscriptions: 10 * waiters }
 }
@@ -24,7 +24,7 @@ fn submit(hub: &mut Hub, record: u64, command: Command) {
     hub.apply(prepared, record).unwrap();
 }
 
-/// A hub with so many channels, `0` and on.
+/// Creates a hub with this number of channels, named from `0`.
 fn hub(channels: usize) -> Hub {
     let mut hub = Hub::new(EPOCH, Limits::default());
     for number in 0..channels {
@@ -40,7 +40,7 @@ fn hub(channels: usize) -> Hub {
 }
 
 fn wait_point(hub: &Hub, channels: &[&str]) -> WaitPoint {
-    let wanted = Subscription {
+    let subscription = Subscription {
         channels,
         start: Start::Now,
         end: Until::Open,
@@ -48,7 +48,7 @@ fn wait_point(hub: &Hub, channels: &[&str]) -> WaitPoint {
         limit: 1,
         bytes: 1,
     };
-    let Ok(Rest::Wait(wait_point)) = hub.read(&wanted, NOW).map(|page| page.rest) else {
+    let Ok(Rest::Wait(wait_point)) = hub.read(&subscription, NOW).map(|batch| batch.rest) else {
         panic!("nothing to wait for")
     };
     wait_point
@@ -56,7 +56,7 @@ fn wait_point(hub: &Hub, channels: &[&str]) -> WaitPoint {
 
 fn park_all(waiters: &mut Waiters, wait_points: &[WaitPoint], kind: WaitKind) {
     for token in 0..WAITERS {
-        // As a crowd that comes over half a minute.
+        // As if the clients had connected within half a minute.
         let until = NOW + 25_000 + token as u64 * 30_000 / WAITERS as u64;
         let options = WaitOptions { view: View::Json, kind, deadline: until };
         waiters.park(token as u64, &wait_points[token % wait_points.len()], options).unwrap();
@@ -114,7 +114,7 @@ fn encodes_publication_once_per_view_without_allocating_per_delivery() {
         submit(&mut hub, record, Command::Publish(Publish { messages, ..Publish::default() }));
         waiters.receive(hub.ring());
     };
-    // The first one makes the buffers that all others use.
+    // The first publication allocates the buffers that later ones reuse.
     publish(10, &mut waiters);
     while waiters.advance(256, |_| AfterDelivery::Keep) {}
     publish(11, &mut waiters);

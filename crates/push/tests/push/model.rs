@@ -1,4 +1,4 @@
-//! Decides that a hub does what a few lists would do: random orders, reads and restarts against a simple model.
+//! Compares a hub with a simple model of lists, under random commands, reads and restarts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const EPOCH: u32 = 7;
 const WINDOW: u64 = 300;
 
-/// What a user may do, and what may happen to a server.
+/// An action of a client, or an event of the server.
 #[derive(Clone, Debug)]
 enum Step {
     Create { name: usize, settings: usize, first: usize, is_closed: bool },
@@ -31,7 +31,7 @@ enum Step {
 
 #[derive(Clone, Copy, Debug)]
 enum From {
-    /// Behind the message that was published as so many thousandths of all.
+    /// After the message with this index, modulo the number of messages.
     After(usize),
     Since(u64),
     Earliest,
@@ -46,7 +46,7 @@ enum To {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Kept {
+struct StoredMessage {
     sequence: Sequence,
     time: u64,
     body: Vec<u8>,
@@ -56,11 +56,11 @@ struct Kept {
 #[derive(Clone, Debug)]
 struct ChannelModel {
     settings: Settings,
-    messages: Vec<Kept>,
+    messages: Vec<StoredMessage>,
     dropped: Sequence,
     active: u64,
     is_closed: bool,
-    /// The name and the cut of what it was forked from.
+    /// The source's name and the fork's position.
     origin: Option<(&'static str, Sequence)>,
     ids: BTreeMap<u8, (Sequence, u64)>,
 }
@@ -68,10 +68,10 @@ struct ChannelModel {
 #[derive(Default)]
 struct Model {
     channels: BTreeMap<&'static str, ChannelModel>,
-    /// The last message under each name that is gone.
-    gone: BTreeMap<&'static str, Sequence>,
-    /// Names that are kept for forks, with the last message and what they were forked from.
-    kept: BTreeMap<&'static str, (Sequence, Option<&'static str>)>,
+    /// The last message under each removed name.
+    removed: BTreeMap<&'static str, Sequence>,
+    /// Names reserved for forks, with the last message and the source of each.
+    reserved: BTreeMap<&'static str, (Sequence, Option<&'static str>)>,
     now: u64,
     record: u64,
     published: Vec<Sequence>,
@@ -83,7 +83,7 @@ struct Pair {
     journal: Vec<(Vec<u8>, u64)>,
 }
 
-fn all_settings(which: usize) -> Settings {
+fn all_settings(index: usize) -> Settings {
     let retention = [
         Retention::default(),
         Retention { messages: 3, ..Retention::default() },
@@ -92,7 +92,7 @@ fn all_settings(which: usize) -> Settings {
     ];
     let expiry =
         [Expiry::Never, Expiry::AfterPublish(500), Expiry::AfterPublish(250), Expiry::At(3000)];
-    Settings { retention: retention[which % 4], expiry: expiry[which % 4], ..Settings::default() }
+    Settings { retention: retention[index % 4], expiry: expiry[index % 4], ..Settings::default() }
 }
 
 fn chosen(bits: u8) -> Vec<&'static str> {
@@ -116,9 +116,9 @@ impl ChannelModel {
 
     fn trim(&mut self, now: u64) {
         let Retention { messages, age, bytes } = self.settings.retention;
-        let weight = |kept: &[Kept]| -> u64 {
+        let weight = |stored: &[StoredMessage]| -> u64 {
             let fixed = size_of::<bine_push::Message>();
-            kept.iter().map(|kept| (kept.body.len() + fixed) as u64).sum()
+            stored.iter().map(|stored| (stored.body.len() + fixed) as u64).sum()
         };
         while let Some(oldest) = self.messages.first() {
             let stays = (messages == 0 || self.messages.len() as u64 <= messages)
@@ -141,21 +141,21 @@ impl Model {
         let channel = self.channels.remove(name).unwrap();
         let last = channel.messages.last().map_or(channel.dropped, |last| last.sequence);
         let last = last.max(channel.dropped);
-        self.kept.insert(name, (last, channel.origin.map(|origin| origin.0)));
+        self.reserved.insert(name, (last, channel.origin.map(|origin| origin.0)));
         let mut next = Some(name);
         while let Some(name) = next
             && !self.is_forked(name)
-            && let Some((last, origin)) = self.kept.remove(name)
+            && let Some((last, origin)) = self.reserved.remove(name)
         {
-            self.gone.insert(name, last);
+            self.removed.insert(name, last);
             next = origin;
         }
     }
 
     fn is_forked(&self, name: &str) -> bool {
         let live = self.channels.values().filter_map(|channel| channel.origin.map(|from| from.0));
-        let kept = self.kept.values().filter_map(|kept| kept.1);
-        live.chain(kept).any(|origin| origin == name)
+        let stored = self.reserved.values().filter_map(|stored| stored.1);
+        live.chain(stored).any(|origin| origin == name)
     }
 
     fn sequence(&self, place: usize) -> Sequence {
@@ -172,43 +172,52 @@ impl Model {
                 }
                 channel.ids.insert(id, (sequence, now));
             }
-            channel.messages.push(Kept { sequence, time: now, body: body.as_bytes().to_vec() });
+            channel.messages.push(StoredMessage {
+                sequence,
+                time: now,
+                body: body.as_bytes().to_vec(),
+            });
             channel.active = now;
             channel.trim(now);
         }
     }
 
-    /// What a reader is owed.
-    fn owed(&self, channels: &[&str], start: Start, end: Until) -> Result<Vec<Kept>, Refused> {
-        let mut owed = Vec::new();
+    /// Returns the messages that a client should receive.
+    fn expected(
+        &self,
+        channels: &[&str],
+        start: Start,
+        end: Until,
+    ) -> Result<Vec<StoredMessage>, Refused> {
+        let mut expected = Vec::new();
         let mut earliest = Sequence::START;
         for name in channels {
-            let channel = self.live(name).ok_or_else(|| match self.kept.get(*name) {
+            let channel = self.live(name).ok_or_else(|| match self.reserved.get(*name) {
                 Some(_) => Refused::Gone((*name).into()),
                 None => Refused::NotFound((*name).into()),
             })?;
             earliest = earliest.max(channel.dropped);
-            owed.extend(channel.messages.iter().cloned());
+            expected.extend(channel.messages.iter().cloned());
         }
         if let Start::After(cursor) = start
             && cursor.sequence < earliest
         {
             return Err(Refused::TooOld { earliest: Cursor { epoch: EPOCH, sequence: earliest } });
         }
-        owed.sort_by_key(|kept| kept.sequence);
-        owed.dedup();
-        owed.retain(|kept| match start {
-            Start::After(cursor) => kept.sequence > cursor.sequence,
-            Start::Since(time) => kept.time >= time,
+        expected.sort_by_key(|stored| stored.sequence);
+        expected.dedup();
+        expected.retain(|stored| match start {
+            Start::After(cursor) => stored.sequence > cursor.sequence,
+            Start::Since(time) => stored.time >= time,
             Start::Earliest => true,
             Start::Now => false,
         });
-        owed.retain(|kept| match end {
+        expected.retain(|stored| match end {
             Until::Open => true,
-            Until::Cursor(cursor) => kept.sequence <= cursor.sequence,
-            Until::Time(time) => kept.time < time,
+            Until::Cursor(cursor) => stored.sequence <= cursor.sequence,
+            Until::Time(time) => stored.time < time,
         });
-        Ok(owed)
+        Ok(expected)
     }
 }
 
@@ -218,7 +227,8 @@ impl Pair {
         Self { model, hub: Hub::new(EPOCH, limits()), journal: Vec::new() }
     }
 
-    /// Journals and applies, as an engine does. Numbers have gaps: others use the journal too.
+    /// Journals and applies a command as an engine does. Record numbers are not consecutive, since
+    /// tables use the journal too.
     fn apply(&mut self, prepared: Prepared) -> Result<Applied, Refused> {
         self.model.record += 1 + self.model.record % 3;
         let mut record = Vec::new();
@@ -306,13 +316,13 @@ impl Pair {
             assert_eq!(matches!(outcome, Err(Refused::Conflict(_))), !is_same);
             return;
         }
-        // Its time may have come, and yet its name be kept.
+        // An expired channel with forks keeps its name reserved.
         if self.model.channels.contains_key(name) && self.model.is_forked(name) {
             assert!(matches!(outcome, Err(Refused::Conflict(_))), "{outcome:?}");
             self.model.remove(name);
             return;
         }
-        if self.model.kept.contains_key(name) {
+        if self.model.reserved.contains_key(name) {
             assert!(matches!(outcome, Err(Refused::Conflict(_))), "{outcome:?}");
             return;
         }
@@ -320,8 +330,9 @@ impl Pair {
         if self.model.channels.contains_key(name) {
             self.model.remove(name);
         }
-        let dropped = self.model.gone.remove(name).unwrap_or_default();
-        let (active, messages, ids) = (self.model.now, Vec::new(), BTreeMap::new());
+        let dropped = self.model.removed.remove(name).unwrap_or_default();
+        let active = self.model.now;
+        let (messages, ids) = (Vec::new(), BTreeMap::new());
         let origin = None;
         let channel = ChannelModel { settings, messages, dropped, active, is_closed, origin, ids };
         self.model.channels.insert(name, channel);
@@ -348,7 +359,7 @@ impl Pair {
             assert!(matches!(outcome, Err(Refused::NotFound(_) | Refused::Gone(_))), "{outcome:?}");
             return;
         };
-        if self.model.kept.contains_key(name) || self.model.live(name).is_some() {
+        if self.model.reserved.contains_key(name) || self.model.live(name).is_some() {
             let is_known = self.model.live(name).and_then(|channel| channel.origin).is_some();
             let is_same = is_known && matches!(outcome, Ok(Applied::Existed { .. }));
             assert!(is_same || matches!(outcome, Err(Refused::Conflict(_))), "{outcome:?}");
@@ -376,9 +387,11 @@ impl Pair {
             self.model.remove(name);
         }
         let mut channel = from;
-        channel.messages.retain(|kept| kept.sequence <= until);
-        channel.dropped = channel.dropped.max(self.model.gone.remove(name).unwrap_or_default());
-        (channel.settings, channel.active, channel.is_closed) = (settings, self.model.now, false);
+        channel.messages.retain(|stored| stored.sequence <= until);
+        channel.dropped = channel.dropped.max(self.model.removed.remove(name).unwrap_or_default());
+        channel.settings = settings;
+        channel.active = self.model.now;
+        channel.is_closed = false;
         (channel.origin, channel.ids) = (Some((source, until)), BTreeMap::new());
         channel.trim(self.model.now);
         self.model.channels.insert(name, channel);
@@ -443,7 +456,7 @@ impl Pair {
             let outcome = self.apply(prepared);
             assert!(matches!(outcome, Ok(Applied::Expired(_))), "{outcome:?}");
         }
-        // A chunk in which nothing was due to go may have come before another.
+        // A call that found no expired channel may precede one that does.
         while self.hub.next_due().is_some_and(|time| time <= now) {
             if let Some(prepared) = self.hub.expire(now, 2) {
                 self.apply(prepared).unwrap();
@@ -457,12 +470,12 @@ impl Pair {
         }
         for name in NAMES {
             let described = self.hub.describe(name, now).map(|info| info.messages).ok();
-            let kept = self.model.channels.get(name).map(|channel| channel.messages.len());
-            assert_eq!(described, kept, "{name}");
+            let stored = self.model.channels.get(name).map(|channel| channel.messages.len());
+            assert_eq!(described, stored, "{name}");
         }
     }
 
-    /// Reads page by page to the end, and must have got exactly what is owed.
+    /// Reads all batches and checks that they are exactly the expected messages.
     fn read(&mut self, channels: &[&'static str], start: From, end: To, limit: usize) {
         let place = |at: usize| {
             let published = &self.model.published;
@@ -483,42 +496,45 @@ impl Pair {
         if channels.is_empty() {
             return;
         }
-        let owed = self.model.owed(channels, start, end);
-        let mut got = Vec::new();
+        let expected = self.model.expected(channels, start, end);
+        let mut received_messages = Vec::new();
         let (mut from, mut gaps) = (start, GapPolicy::Reject);
         let received = loop {
-            let wanted = Subscription { channels, start: from, end, gaps, limit, bytes: 1000 };
-            let page = match self.hub.read(&wanted, self.model.now) {
-                Ok(page) => page,
+            let subscription =
+                Subscription { channels, start: from, end, gaps, limit, bytes: 1000 };
+            let batch = match self.hub.read(&subscription, self.model.now) {
+                Ok(batch) => batch,
                 Err(refused) => break Err(refused),
             };
-            assert!(page.messages.len() <= limit);
-            if page.lost.is_some() {
-                // Only who begins where anything is left may meet older pieces of one channel than of another.
+            assert!(batch.messages.len() <= limit);
+            if batch.lost.is_some() {
+                // Only a start without a cursor may find older messages in one channel than in
+                // another.
                 assert!(!matches!(start, Start::After(_)));
                 gaps = GapPolicy::Allow;
             }
-            got.extend(page.messages.iter().map(|message| Kept {
+            received_messages.extend(batch.messages.iter().map(|message| StoredMessage {
                 sequence: message.sequence,
                 time: message.time,
                 body: message.body.to_vec(),
             }));
-            if !matches!(page.rest, Rest::More) {
+            if !matches!(batch.rest, Rest::More) {
                 let all_closed = channels.iter().all(|name| self.model.channels[name].is_closed);
-                let is_closed = matches!(page.rest, Rest::Closed);
-                assert_eq!(is_closed, all_closed && !matches!(page.rest, Rest::Ended));
-                if let (Rest::Ended, Until::Time(end)) = (&page.rest, end) {
-                    self.go_on(channels, start, end, page.next);
+                let is_closed = matches!(batch.rest, Rest::Closed);
+                assert_eq!(is_closed, all_closed && !matches!(batch.rest, Rest::Ended));
+                if let (Rest::Ended, Until::Time(end)) = (&batch.rest, end) {
+                    self.check_continuation(channels, start, end, batch.next);
                 }
-                break Ok(got);
+                break Ok(received_messages);
             }
-            from = Start::After(page.next);
+            from = Start::After(batch.next);
         };
-        assert_eq!(received, owed);
+        assert_eq!(received, expected);
     }
 
-    /// Behind the end of a range of time comes what is not before that time, unless it is told that some is gone.
-    fn go_on(&self, channels: &[&str], start: Start, end: u64, next: Cursor) {
+    /// Checks that a read after an ended time range returns every message from the end on, or
+    /// reports a gap.
+    fn check_continuation(&self, channels: &[&str], start: Start, end: u64, next: Cursor) {
         let is_before = match start {
             Start::After(cursor) => cursor >= next,
             Start::Since(time) => time > end,
@@ -529,12 +545,14 @@ impl Pair {
         }
         let (start, gaps) = (Start::After(next), GapPolicy::Reject);
         let (limit, bytes) = (usize::MAX, usize::MAX);
-        let wanted = Subscription { channels, start, end: Until::Open, gaps, limit, bytes };
-        let Ok(page) = self.hub.read(&wanted, self.model.now) else { return };
-        let got: Vec<_> = page.messages.iter().map(|message| message.sequence).collect();
-        let owed = self.model.owed(channels, Start::Since(end), Until::Open);
-        let owed = owed.map(|owed| owed.iter().map(|kept| kept.sequence).collect());
-        assert_eq!(Ok(got), owed);
+        let subscription = Subscription { channels, start, end: Until::Open, gaps, limit, bytes };
+        let Ok(batch) = self.hub.read(&subscription, self.model.now) else { return };
+        let received_messages: Vec<_> =
+            batch.messages.iter().map(|message| message.sequence).collect();
+        let expected = self.model.expected(channels, Start::Since(end), Until::Open);
+        let expected =
+            expected.map(|expected| expected.iter().map(|stored| stored.sequence).collect());
+        assert_eq!(Ok(received_messages), expected);
     }
 }
 

@@ -1,4 +1,5 @@
-//! Claims about memory: what is counted, when an order is refused for it, and that the counts survive a restart.
+//! Tests of memory quotas: what counts, when a command is rejected, and whether the counts survive
+//! a restart.
 
 use std::sync::Arc;
 
@@ -8,12 +9,12 @@ use bine_push::{
     Retention, Sequence, Settings, SnapshotReader, Start, Subscription, Until,
 };
 
-/// Memory that a message or channel may take besides its body.
+/// An upper bound for the memory of a message or a channel besides its body.
 const SPARE: u64 = 5 << 10;
 const BODY: usize = 64 << 10;
 const NOW: u64 = 1_000_000;
 
-/// A hub, and the journal that it was made by.
+/// A hub and its journal.
 struct Server {
     hub: Hub,
     journal: Vec<Vec<u8>>,
@@ -87,9 +88,9 @@ impl Server {
         self.submit(Command::Publish(Publish { messages, ..Publish::default() }), by)
     }
 
-    /// What a channel holds.
+    /// Returns the messages of a channel.
     fn messages(&mut self, channel: &str) -> Vec<Arc<Message>> {
-        let wanted = Subscription {
+        let subscription = Subscription {
             channels: &[channel],
             start: Start::Earliest,
             end: Until::Open,
@@ -97,14 +98,14 @@ impl Server {
             limit: 10,
             bytes: 1000,
         };
-        self.hub.read(&wanted, NOW).unwrap().messages
+        self.hub.read(&subscription, NOW).unwrap().messages
     }
 
     fn remove(&mut self, name: &str) {
         self.submit(Command::Remove(name.into()), None).unwrap();
     }
 
-    /// The same by the journal, and by an image.
+    /// Restores the hub from the journal, and from a snapshot.
     fn restarted(&self, limits: Limits) -> [Hub; 2] {
         let mut replayed = Hub::new(1, limits);
         for (record, number) in self.journal.iter().zip(1..) {
@@ -126,11 +127,12 @@ fn quota<T: std::fmt::Debug>(result: Result<T, Refused>) -> Quota {
     }
 }
 
-/// One message of 16 MiB to 64 channels was checked once and counted 64 times: two locked every channel, for good.
+/// Symptom: one message of 16 MiB to 64 channels was checked once and counted 64 times, so two of
+/// them exceeded the quota and blocked every channel for good.
 #[test]
 fn counts_a_shared_message_once_until_its_last_channel_drops_it() {
-    let most = 3 * BODY as u64 + 64 * SPARE;
-    let mut server = server(limits(most, most));
+    let quota_bytes = 3 * BODY as u64 + 64 * SPARE;
+    let mut server = server(limits(quota_bytes, quota_bytes));
     let names = server.channels(64, Retention::UNLIMITED);
     let empty = server.hub.bytes();
     for count in 1..=2 {
@@ -139,7 +141,7 @@ fn counts_a_shared_message_once_until_its_last_channel_drops_it() {
         assert!((count * BODY as u64..count * (BODY as u64 + SPARE)).contains(&held), "{held}");
     }
     server.publish(&names[..1], 10, None).unwrap();
-    for hub in server.restarted(limits(most, most)) {
+    for hub in server.restarted(limits(quota_bytes, quota_bytes)) {
         assert_eq!(hub.bytes(), server.hub.bytes());
     }
     for name in &names[1..] {
@@ -196,7 +198,7 @@ fn restores_memory_counts_after_restart() {
     for name in ["a", "f"] {
         server.remove(name);
     }
-    // The name of a channel that was forked stays until its last fork goes.
+    // The name of a forked channel takes memory until the last fork is removed.
     assert_eq!(
         (server.hub.bytes(), server.hub.publisher_bytes("ann"), server.hub.publisher_bytes("ben")),
         (0, 0, 0)
@@ -204,11 +206,11 @@ fn restores_memory_counts_after_restart() {
     check(&server);
 }
 
-/// A channel that is made with a first body was not checked at all.
+/// Symptom: the first messages of a new channel were not checked.
 #[test]
 fn checks_quota_for_first_messages() {
-    let most = 4 * BODY as u64;
-    let mut server = server(limits(most, most));
+    let quota_bytes = 4 * BODY as u64;
+    let mut server = server(limits(quota_bytes, quota_bytes));
     let mut make = |number: usize| {
         let name = ChannelName::Random(number as u128 * 7919);
         let settings = Settings { retention: Retention::UNLIMITED, ..Settings::default() };
@@ -218,7 +220,7 @@ fn checks_quota_for_first_messages() {
     let made = (0..100).take_while(|number| make(*number).is_ok()).count();
     assert_eq!(made, 3);
     assert_eq!(quota(make(100)), Quota::Total);
-    assert!(server.hub.bytes() <= most);
+    assert!(server.hub.bytes() <= quota_bytes);
 }
 
 #[test]
@@ -229,7 +231,7 @@ fn rejects_first_messages_and_fork_over_channel_quota() {
     let beyond = vec![draft(&[], 2 * BODY)];
     let refused = server.create("beyond", Retention::UNLIMITED, beyond.clone(), None);
     assert_eq!(quota(refused), Quota::Channel("beyond".into()));
-    // One that drops its oldest takes it.
+    // A channel that drops its oldest messages accepts it.
     let limited = Retention { bytes: u64::MAX, ..Retention::UNLIMITED };
     server.create("limited", limited, beyond, None).unwrap();
     let mut fork = |first: Vec<Draft>| {
@@ -242,7 +244,7 @@ fn rejects_first_messages_and_fork_over_channel_quota() {
     fork(vec![]).unwrap();
 }
 
-/// Two products in the estimate of what an order takes could become sums, and no test noticed.
+/// Two products in the estimate of a command's memory could become sums without a failing test.
 #[test]
 fn admits_command_exactly_when_its_memory_fits() {
     let publish = |channels: usize, change: fn(&mut Publish)| {
@@ -275,7 +277,7 @@ fn admits_command_exactly_when_its_memory_fits() {
     let fork = Fork { channel: "0".into(), until: None, bytes: 0 };
     check_exact("a fork", create(Some(fork.clone()), vec![]));
     check_exact("a fork with its first message", create(Some(fork.clone()), vec![draft(&[], 9)]));
-    // The second message begins in record 10, behind those of eight channels and of the first message.
+    // The second message is in record 10, after those of eight channels and of the first message.
     let until = Cursor { epoch: 1, sequence: Sequence::from_number(10 * 1024 - 1) };
     let cut = Fork { until: Some(until), bytes: 7, ..fork };
     check_exact("a fork that ends inside the second message", create(Some(cut), vec![]));
@@ -285,7 +287,8 @@ fn producer(id: &str, sequence: u64) -> Producer {
     Producer { id: id.into(), epoch: 0, sequence }
 }
 
-/// Gives an order to a hub with eight channels. The first has eleven messages, of which a producer has published the last.
+/// Submits a command to a hub with eight channels. The first channel has eleven messages; the last
+/// of them is from a producer.
 #[track_caller]
 fn check_exact(what: &str, command: impl Fn(&[Arc<str>]) -> Command) {
     let start = || {
@@ -303,11 +306,11 @@ fn check_exact(what: &str, command: impl Fn(&[Arc<str>]) -> Command) {
     let (mut free, names) = start();
     let before = free.hub.bytes();
     free.submit(command(&names), None).unwrap();
-    for (most, fits) in [(free.hub.bytes(), true), (free.hub.bytes() - 1, false)] {
+    for (quota_bytes, fits) in [(free.hub.bytes(), true), (free.hub.bytes() - 1, false)] {
         let (mut server, names) = start();
-        server.hub.set_quotas(most, u64::MAX);
+        server.hub.set_quotas(quota_bytes, u64::MAX);
         let prepared = server.prepare(command(&names), None);
-        let (grown, room) = (free.hub.bytes() - before, most - before);
+        let (grown, room) = (free.hub.bytes() - before, quota_bytes - before);
         assert_eq!(prepared.is_ok(), fits, "{what}: takes {grown} of {room}: {prepared:?}");
     }
 }
@@ -317,12 +320,12 @@ fn applies_retention_before_rejecting() {
     let mut server = server(Limits::default());
     let newest = Retention { messages: 1, ..Retention::UNLIMITED };
     let names = server.channels(64, newest);
-    let most = server.hub.bytes() + 3 * BODY as u64 / 2 + 2 * SPARE;
-    server.hub.set_quotas(most, most);
+    let quota_bytes = server.hub.bytes() + 3 * BODY as u64 / 2 + 2 * SPARE;
+    server.hub.set_quotas(quota_bytes, quota_bytes);
     for _ in 0..10 {
         server.publish(&names, BODY, None).unwrap();
     }
-    // What one channel holds beside them stays, so there is no room for another.
+    // The messages of this channel stay, so a second one does not fit.
     server.create("own", Retention::UNLIMITED, vec![draft(&[], BODY / 2)], None).unwrap();
     server.publish(&names, BODY, None).unwrap();
     assert_eq!(quota(server.publish(&["own".into()], BODY, None)), Quota::Total);
@@ -330,8 +333,8 @@ fn applies_retention_before_rejecting() {
 
 #[test]
 fn drops_oldest_or_rejects_at_channel_quota() {
-    let most = 2 * BODY as u64;
-    let mut server = server(limits(1 << 30, most));
+    let quota_bytes = 2 * BODY as u64;
+    let mut server = server(limits(1 << 30, quota_bytes));
     let names: [Arc<str>; 2] = ["limited".into(), "all".into()];
     let limited = Retention { bytes: u64::MAX, ..Retention::UNLIMITED };
     server.create("limited", limited, vec![], None).unwrap();
@@ -371,7 +374,7 @@ fn charges_each_publisher_to_its_own_quota() {
         let command = Command::Publish(Publish { messages, ..Publish::default() });
         assert_eq!(quota(hub.prepare_by(command, Some(&ann), NOW)), Quota::Publisher("ann".into()));
     }
-    // Channels without a message count too.
+    // Channels without messages count too.
     let made = (0..10_000).take_while(|number| {
         server.create(&format!("new/{number}"), Retention::default(), vec![], Some(&ben)).is_ok()
     });
@@ -389,7 +392,7 @@ fn counts_prepared_commands_against_quota() {
     let mut under_way: Vec<Prepared> =
         (0..3).map(|_| server.prepare(command(), None).unwrap()).collect();
     assert_eq!(quota(server.prepare(command(), None)), Quota::Total);
-    // What could not be kept gives its room back.
+    // A command that could not be journaled releases its memory.
     drop(under_way.pop());
     under_way.push(server.prepare(command(), None).unwrap());
     for prepared in under_way {
@@ -398,7 +401,8 @@ fn counts_prepared_commands_against_quota() {
     assert_eq!(quota(server.prepare(command(), None)), Quota::Total);
 }
 
-/// The ring of recent messages kept up to 64 MiB that no channel held any more, and nothing counted them.
+/// Symptom: the ring kept up to 64 MiB of messages that no channel held any more, and no quota
+/// counted them.
 #[test]
 fn removes_dropped_messages_from_ring() {
     let mut server = server(limits(1 << 30, 1 << 30));
@@ -413,7 +417,7 @@ fn removes_dropped_messages_from_ring() {
     for _ in 0..10 {
         publish(&names[..1]);
     }
-    // Ours, and one in the channel, which the ring shares.
+    // The test's own reference and the channel's message, which the ring shares.
     assert_eq!(Arc::strong_count(&body), 2);
     publish(&names);
     publish(&names[..1]);
@@ -421,7 +425,7 @@ fn removes_dropped_messages_from_ring() {
     server.remove("0");
     server.remove("1");
     assert_eq!(Arc::strong_count(&body), 1);
-    // Nor what grows too old, or goes with its channel.
+    // The same for messages that become too old or are removed with their channel.
     let retention = Retention { age: 100, ..Retention::UNLIMITED };
     server.create("old", retention, vec![], None).unwrap();
     let settings = Settings { expiry: Expiry::AfterPublish(200), ..Settings::default() };
@@ -433,7 +437,7 @@ fn removes_dropped_messages_from_ring() {
         .unwrap();
     let messages = vec![Draft { channels: vec!["old".into()], content }];
     server.submit(Command::Publish(Publish { messages, ..Publish::default() }), None).unwrap();
-    // Ours, the one that `content` had is in the channel, and `first` is in the other.
+    // The test's own reference, the message from `content`, and the one from `first`.
     assert_eq!(Arc::strong_count(&body), 3);
     assert!(server.hub.expire(NOW + 101, 100).is_none());
     assert_eq!(Arc::strong_count(&body), 2);
@@ -491,7 +495,7 @@ fn creates_fork_once_when_requested_twice() {
     assert!(matches!(first, Applied::Created { .. }) && matches!(second, Applied::Existed { .. }));
 }
 
-/// A million messages of one channel have one list of channels.
+/// A million messages of one channel share one list of channels.
 #[test]
 fn shares_channel_list_between_messages() {
     let mut own = server(Limits::default());
@@ -504,7 +508,7 @@ fn shares_channel_list_between_messages() {
     assert!(Arc::ptr_eq(&one.channels, &other.channels));
 }
 
-/// A message that another channel holds gives no memory back when one drops it.
+/// A message that a second channel still holds frees no memory.
 #[test]
 fn frees_message_when_last_channel_drops_it() {
     let newest = Retention { messages: 1, ..Retention::default() };
@@ -522,13 +526,13 @@ fn frees_quota_of_publisher_whose_message_retention_drops() {
     let newest = Retention { messages: 1, ..Retention::default() };
     let mut own = server(Limits::default());
     let channels = own.channels(2, newest);
-    let most = BODY as u64 * 3 / 2;
-    let (ann, ben) = (publisher("ann", most), publisher("ben", most));
+    let quota_bytes = BODY as u64 * 3 / 2;
+    let (ann, ben) = (publisher("ann", quota_bytes), publisher("ben", quota_bytes));
     for _ in 0..3 {
         own.publish(&channels[..1], BODY, Some(&ann)).unwrap();
     }
     own.publish(&channels[1..], BODY, Some(&ben)).unwrap();
-    // It drives out the message of another, which frees nothing of its own.
+    // The new message replaces one of another publisher, which frees nothing in its own quota.
     let refused = own.publish(&channels[1..], BODY, Some(&ann)).unwrap_err();
     assert!(
         matches!(refused, Refused::QuotaExceeded { quota: Quota::Publisher(_), .. }),
@@ -538,8 +542,8 @@ fn frees_quota_of_publisher_whose_message_retention_drops() {
 
 #[test]
 fn accepts_first_message_that_exactly_fills_channel() {
-    let create = |most: u64| {
-        let mut own = server(limits(1 << 30, most));
+    let create = |quota_bytes: u64| {
+        let mut own = server(limits(1 << 30, quota_bytes));
         let first = vec![draft(&[], BODY)];
         own.create("a", Retention::UNLIMITED, first, None)?;
         Ok::<_, Refused>(own.hub.describe("a", NOW).unwrap().bytes)
@@ -567,7 +571,7 @@ fn creates_closed_channel() {
     }
 }
 
-/// The begin of a text is none where it ends inside a character.
+/// A prefix that ends inside a UTF-8 character is not text.
 #[test]
 fn recomputes_body_format_of_truncated_message() {
     let forms = |bytes: u64| {
