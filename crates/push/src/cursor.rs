@@ -112,12 +112,15 @@ impl fmt::Display for CursorError {
             Self::Length(length) => {
                 write!(
                     out,
-                    "a cursor has {} bytes, not {length}; send one as it was received",
+                    "a cursor has {} bytes, not {length}; send the cursor as it was received",
                     Cursor::LENGTH
                 )
             }
             Self::Digit(at) => {
-                write!(out, "byte {at} is none of a cursor's; send one as it was received")
+                write!(
+                    out,
+                    "byte {at} is not valid in a cursor; send the cursor as it was received"
+                )
             }
         }
     }
@@ -173,22 +176,22 @@ mod tests {
     #[test]
     fn parses_only_canonical_cursors() {
         check("0badcafe_0000000000000400", "0badcafe_0000000000000400");
-        check("", "a cursor has 25 bytes, not 0; send one as it was received");
+        check("", "a cursor has 25 bytes, not 0; send the cursor as it was received");
         check(
             "0badcafe_00000000000004001",
-            "a cursor has 25 bytes, not 26; send one as it was received",
+            "a cursor has 25 bytes, not 26; send the cursor as it was received",
         );
         check(
             "0BADCAFE_0000000000000400",
-            "byte 1 is none of a cursor's; send one as it was received",
+            "byte 1 is not valid in a cursor; send the cursor as it was received",
         );
         check(
             "0badcafe-0000000000000400",
-            "byte 8 is none of a cursor's; send one as it was received",
+            "byte 8 is not valid in a cursor; send the cursor as it was received",
         );
         check(
             "0badcafe_000000000000040 ",
-            "byte 24 is none of a cursor's; send one as it was received",
+            "byte 24 is not valid in a cursor; send the cursor as it was received",
         );
     }
 

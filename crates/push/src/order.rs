@@ -213,7 +213,7 @@ impl Prepared {
 impl core::fmt::Display for Corrupt {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(
-            "these bytes are no record of channels; was the journal written by a later version?",
+            "these bytes are not a channel record; was the journal written by a later version?",
         )
     }
 }

@@ -188,7 +188,7 @@ impl Presence {
 
 impl core::fmt::Display for PresenceFull {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.write_str("as many are present as can be counted; those who come now are not listed")
+        out.write_str("the limit of present sessions is reached; new sessions are not listed")
     }
 }
 

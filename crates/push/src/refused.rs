@@ -103,9 +103,14 @@ impl fmt::Display for Refused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotFound(name) => write!(out, "there is no channel `{name}`; create it first"),
-            Self::Gone(name) => write!(out, "channel `{name}` is gone; use another name"),
+            Self::Gone(name) => write!(
+                out,
+                "channel `{name}` was removed and its forks reserve the name; use another name"
+            ),
             Self::Removed => write!(out, "the channel was removed meanwhile; create it again"),
-            Self::Closed { name, .. } => write!(out, "channel `{name}` is closed; it can be read"),
+            Self::Closed { name, .. } => {
+                write!(out, "channel `{name}` is closed; it accepts no messages, but can be read")
+            }
             Self::Conflict(name) => {
                 write!(
                     out,
@@ -123,7 +128,10 @@ impl fmt::Display for Refused {
                     Quota::Channel(name) => write!(out, "channel `{name}`")?,
                     Quota::Publisher(name) => write!(out, "what `{name}` has published")?,
                 }
-                write!(out, " takes {used} of {limit} bytes, and this order {requested} more; ")?;
+                write!(
+                    out,
+                    " takes {used} of {limit} bytes, and this command needs {requested} more; "
+                )?;
                 match quota {
                     Quota::Total => out.write_str(
                         "the server's operator finds the largest channels by `bine channel list --by size`, removes \
@@ -137,18 +145,18 @@ impl fmt::Display for Refused {
                     ),
                 }
             }
-            Self::Malformed(what) => write!(out, "{what} holds a character that may not be there"),
+            Self::Malformed(what) => write!(out, "{what} contains a forbidden character"),
             Self::TooOld { earliest } => {
-                write!(out, "messages behind this cursor are gone; go on from {earliest}")
+                write!(out, "messages after this cursor were dropped; go on from {earliest}")
             }
             Self::ForeignEpoch { earliest } => {
                 write!(out, "this cursor is of another server's data; go on from {earliest}")
             }
             Self::Ahead { watermark } => {
-                write!(out, "this cursor lies beyond the last message; go on from {watermark}")
+                write!(out, "this cursor is after the last message; go on from {watermark}")
             }
             Self::StaleEpoch { current } => {
-                write!(out, "this producer is in epoch {current}; begin a later one")
+                write!(out, "this producer is in epoch {current}; start a later one")
             }
             Self::EpochStart => write!(out, "the first sequence of a producer's epoch is 0"),
             Self::SequenceGap { expected, received } => {
@@ -160,7 +168,7 @@ impl fmt::Display for Refused {
             Self::OutOfOrder => write!(out, "the mark must be higher than the last one"),
             Self::OneChannel => write!(
                 out,
-                "a producer's sequence and a mark go with one channel; publish to each by itself"
+                "a producer sequence or a mark is allowed for one channel only; publish to each separately"
             ),
             Self::Record { last } => {
                 write!(out, "records must be applied in order; the last one was {last}")

@@ -581,7 +581,7 @@ impl Waiter {
 
 impl core::fmt::Display for WaitersFull {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.write_str("as many wait here as may; come back later, or for fewer channels at once")
+        out.write_str("too many clients are waiting; retry later, or follow fewer channels at once")
     }
 }
 

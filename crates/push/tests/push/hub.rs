@@ -125,7 +125,7 @@ fn names_the_limit_that_a_command_exceeds() {
     assert_eq!(reply(server.create("", ok.clone())), "the channel's name must not be empty");
     assert_eq!(reply(server.create("abcd", ok.clone())), "the channel's name: at most 3");
     let refused = server.create("a\n", ok.clone());
-    assert_eq!(reply(refused), "the channel's name holds a character that may not be there");
+    assert_eq!(reply(refused), "the channel's name contains a forbidden character");
     server.create("a", ok.clone()).unwrap();
     server.create("b", ok.clone()).unwrap();
     assert_eq!(reply(server.create("c", ok)), "channels: at most 2");
@@ -201,7 +201,7 @@ fn rejects_whole_publication_if_one_channel_is_closed() {
     let last = Publish { close: vec!["b".into()], ..messages(vec![draft(&["b"], "last")]) };
     server.publish(last.clone()).unwrap();
     let refused = server.publish(messages(vec![draft(&["a"], "1"), draft(&["a", "b"], "2")]));
-    assert_eq!(reply(refused), "channel `b` is closed; it can be read");
+    assert_eq!(reply(refused), "channel `b` is closed; it accepts no messages, but can be read");
     assert!(server.read(&["a"], Start::Earliest, GapPolicy::Reject).unwrap().messages.is_empty());
     assert!(server.publish(last).is_err());
     // Closing a closed channel is no error.
@@ -229,7 +229,10 @@ fn ignores_repeated_producer_sequence_even_after_close() {
     let Ok(Applied::Published(again)) = publish(0, 1, &["a"]) else { panic!() };
     assert_eq!(again.producer, Some(ProducerProgress { sequence: 1, is_duplicate: true }));
     assert!(again.messages.is_empty());
-    assert_eq!(reply(publish(0, 2, &[])), "channel `a` is closed; it can be read");
+    assert_eq!(
+        reply(publish(0, 2, &[])),
+        "channel `a` is closed; it accepts no messages, but can be read"
+    );
     let start = "the first sequence of a producer's epoch is 0";
     assert_eq!(reply(publish(1, 1, &[])), start);
     server.create("b", Settings::default()).unwrap();
@@ -306,7 +309,7 @@ fn rejects_invalid_cursor_with_a_valid_one() {
         server.publish(messages(vec![draft(&["a"], "1")])).unwrap();
     }
     let read = |at: Cursor, gaps| server.read(&["a"], Start::After(at), gaps);
-    let earliest = "messages behind this cursor are gone; go on from 000000ab_0000000000000c00";
+    let earliest = "messages after this cursor were dropped; go on from 000000ab_0000000000000c00";
     assert_eq!(reply(read(cursor(2 << 10), GapPolicy::Reject)), earliest);
     assert!(read(cursor(3 << 10), GapPolicy::Reject).is_ok());
     let batch = read(cursor(2 << 10), GapPolicy::Allow).unwrap();
@@ -314,7 +317,7 @@ fn rejects_invalid_cursor_with_a_valid_one() {
     let foreign = Cursor { epoch: 1, sequence: Sequence::START };
     let refusal = "this cursor is of another server's data; go on from 000000ab_0000000000000c00";
     assert_eq!(reply(read(foreign, GapPolicy::Allow)), refusal);
-    let refusal = "this cursor lies beyond the last message; go on from 000000ab_00000000000013ff";
+    let refusal = "this cursor is after the last message; go on from 000000ab_00000000000013ff";
     assert_eq!(reply(read(cursor(5 << 10), GapPolicy::Allow)), refusal);
     let batch = server.read(&["a"], Start::Since(1), GapPolicy::Reject).unwrap();
     assert_eq!((batch.messages.len(), batch.lost), (1, Some(cursor(3 << 10))));
@@ -466,7 +469,7 @@ fn forks_source_messages_and_then_diverges() {
     }
     let beyond = "bytes of the message at a fork: at most 5";
     assert_eq!(reply(fork(&mut server, Some(cursor(3 << 10)), 6)), beyond);
-    let beyond = "this cursor lies beyond the last message; go on from 000000ab_0000000000001000";
+    let beyond = "this cursor is after the last message; go on from 000000ab_0000000000001000";
     assert_eq!(reply(fork(&mut server, Some(cursor(5 << 10)), 0)), beyond);
     assert!(fork(&mut server, Some(cursor(3 << 10)), 2).is_ok());
     // Repeating the same fork succeeds; a different fork is a conflict.
@@ -489,7 +492,7 @@ fn reserves_name_of_removed_channel_until_last_fork_is_removed() {
     server.publish(messages(vec![draft(&["a"], "one")])).unwrap();
     fork(&mut server, None, 0).unwrap();
     server.submit(Command::Remove("a".into())).unwrap();
-    let refusal = "channel `a` is gone; use another name";
+    let refusal = "channel `a` was removed and its forks reserve the name; use another name";
     assert_eq!(reply(server.hub.describe("a", server.now)), refusal);
     assert_eq!(reply(server.submit(Command::Remove("a".into()))), refusal);
     assert!(matches!(server.create("a", Settings::default()), Err(Refused::Conflict(_))));

@@ -556,7 +556,7 @@ fn accepts_first_message_that_exactly_fills_channel() {
 #[test]
 fn explains_corrupt_record() {
     let text = Hub::new(1, Limits::default()).replay(b"?", 1).unwrap_err().to_string();
-    assert!(text.contains("no record of channels"), "{text}");
+    assert!(text.contains("not a channel record"), "{text}");
 }
 
 #[test]
