@@ -11,17 +11,17 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Cache<T> {
     /// Where each path stands in `slots`; both always hold the same paths.
-    places: HashMap<Arc<str>, usize>,
+    index_by_path: HashMap<Arc<str>, usize>,
     slots: Vec<Slot<T>>,
     /// The sum of the slots' weights.
     weight: usize,
     hand: usize,
-    bounds: Bounds,
+    capacity: Capacity,
 }
 
 /// The most that a [`Cache`] holds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct Capacity {
     pub(crate) entries: usize,
     /// Of values and paths together.
     pub(crate) bytes: usize,
@@ -33,88 +33,90 @@ struct Slot<T> {
     value: T,
     weight: usize,
     /// It was found since the hand passed.
-    is_marked: bool,
+    is_referenced: bool,
 }
 
 impl<T> Cache<T> {
-    pub(crate) fn new(bounds: Bounds) -> Self {
-        Self { places: HashMap::new(), slots: Vec::new(), weight: 0, hand: 0, bounds }
+    pub(crate) fn new(capacity: Capacity) -> Self {
+        Self { index_by_path: HashMap::new(), slots: Vec::new(), weight: 0, hand: 0, capacity }
     }
 
-    pub(crate) fn find(&mut self, path: &str) -> Option<&mut T> {
-        let slot = &mut self.slots[*self.places.get(path)?];
-        slot.is_marked = true;
+    pub(crate) fn get(&mut self, path: &str) -> Option<&mut T> {
+        let slot = &mut self.slots[*self.index_by_path.get(path)?];
+        slot.is_referenced = true;
         Some(&mut slot.value)
     }
 
     /// Keeps a value of so many bytes, in place of any other of this path. One too large for the bounds
     /// is not kept.
-    pub(crate) fn keep(&mut self, path: &str, value: T, bytes: usize) {
-        self.forget(path);
+    pub(crate) fn insert(&mut self, path: &str, value: T, bytes: usize) {
+        self.remove(path);
         let weight = path.len() + bytes;
-        if weight > self.bounds.bytes {
+        if weight > self.capacity.bytes {
             return;
         }
-        while self.slots.len() >= self.bounds.entries || self.weight + weight > self.bounds.bytes {
+        while self.slots.len() >= self.capacity.entries
+            || self.weight + weight > self.capacity.bytes
+        {
             self.evict();
         }
         let path = Arc::from(path);
         self.weight += weight;
-        self.places.insert(Arc::clone(&path), self.slots.len());
-        self.slots.push(Slot { path, value, weight, is_marked: false });
+        self.index_by_path.insert(Arc::clone(&path), self.slots.len());
+        self.slots.push(Slot { path, value, weight, is_referenced: false });
     }
 
-    pub(crate) fn forget(&mut self, path: &str) {
-        if let Some(&place) = self.places.get(path) {
-            self.remove(place);
+    pub(crate) fn remove(&mut self, path: &str) {
+        if let Some(&index) = self.index_by_path.get(path) {
+            self.remove_slot(index);
         }
     }
 
     /// Removes the first slot without a mark, after one round at most. There must be a slot.
     fn evict(&mut self) {
         loop {
-            let place = self.hand % self.slots.len();
-            self.hand = place + 1;
-            if !mem::take(&mut self.slots[place].is_marked) {
+            let index = self.hand % self.slots.len();
+            self.hand = index + 1;
+            if !mem::take(&mut self.slots[index].is_referenced) {
                 // The last slot moves here, behind the hand: what came last is judged last.
-                return self.remove(place);
+                return self.remove_slot(index);
             }
         }
     }
 
-    fn remove(&mut self, place: usize) {
-        let slot = self.slots.swap_remove(place);
+    fn remove_slot(&mut self, index: usize) {
+        let slot = self.slots.swap_remove(index);
         self.weight -= slot.weight;
-        self.places.remove(&slot.path);
-        if let Some(moved) = self.slots.get(place)
-            && let Some(known) = self.places.get_mut(&moved.path)
+        self.index_by_path.remove(&slot.path);
+        if let Some(moved) = self.slots.get(index)
+            && let Some(moved_index) = self.index_by_path.get_mut(&moved.path)
         {
-            *known = place;
+            *moved_index = index;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Bounds, Cache};
+    use super::{Cache, Capacity};
 
     /// A cache of `(path, bytes)`, with each path as its own value.
-    fn filled(bounds: Bounds, entries: &[(&'static str, usize)]) -> Cache<&'static str> {
-        let mut cache = Cache::new(bounds);
+    fn filled(capacity: Capacity, entries: &[(&'static str, usize)]) -> Cache<&'static str> {
+        let mut cache = Cache::new(capacity);
         for &(path, bytes) in entries {
-            cache.keep(path, path, bytes);
+            cache.insert(path, path, bytes);
             check(&cache);
         }
         cache
     }
 
     fn check<T>(cache: &Cache<T>) {
-        assert!(cache.slots.len() <= cache.bounds.entries);
-        assert!(cache.weight <= cache.bounds.bytes);
+        assert!(cache.slots.len() <= cache.capacity.entries);
+        assert!(cache.weight <= cache.capacity.bytes);
         assert_eq!(cache.weight, cache.slots.iter().map(|slot| slot.weight).sum());
-        assert_eq!(cache.places.len(), cache.slots.len());
-        for (place, slot) in cache.slots.iter().enumerate() {
-            assert_eq!(cache.places.get(&slot.path), Some(&place));
+        assert_eq!(cache.index_by_path.len(), cache.slots.len());
+        for (index, slot) in cache.slots.iter().enumerate() {
+            assert_eq!(cache.index_by_path.get(&slot.path), Some(&index));
         }
     }
 
@@ -124,36 +126,36 @@ mod tests {
         paths
     }
 
-    const THREE: Bounds = Bounds { entries: 3, bytes: 1000 };
+    const THREE: Capacity = Capacity { entries: 3, bytes: 1000 };
 
     #[test]
-    fn what_is_kept_is_found() {
+    fn finds_inserted_values() {
         let mut cache = filled(THREE, &[("/a", 1), ("/b", 2)]);
-        assert_eq!(cache.find("/a").copied(), Some("/a"));
-        assert_eq!(cache.find("/c"), None);
+        assert_eq!(cache.get("/a").copied(), Some("/a"));
+        assert_eq!(cache.get("/c"), None);
     }
 
     #[test]
-    fn a_path_is_kept_once() {
+    fn replaces_value_of_same_path() {
         let mut cache = filled(THREE, &[("/a", 1), ("/b", 1)]);
-        cache.keep("/a", "new", 5);
+        cache.insert("/a", "new", 5);
         check(&cache);
-        assert_eq!(cache.find("/a").copied(), Some("new"));
+        assert_eq!(cache.get("/a").copied(), Some("new"));
         assert_eq!((cache.slots.len(), cache.weight), (2, 10));
     }
 
     #[test]
-    fn the_number_of_entries_is_bounded() {
+    fn limits_number_of_entries() {
         let cache = filled(THREE, &[("/a", 1), ("/b", 1), ("/c", 1), ("/d", 1), ("/e", 1)]);
         assert_eq!(cache.slots.len(), 3);
     }
 
     #[test]
-    fn the_bytes_are_bounded() {
+    fn limits_bytes() {
         let cache = filled(THREE, &[("/a", 400), ("/b", 400), ("/c", 900)]);
         assert_eq!(paths(&cache), ["/c"]);
         let cache = filled(THREE, &[("/a", 498), ("/b", 498)]);
-        assert_eq!(paths(&cache), ["/a", "/b"], "what fills the bounds exactly fits");
+        assert_eq!(paths(&cache), ["/a", "/b"], "what fills the capacity exactly fits");
         let cache = filled(THREE, &[("/a", 998)]);
         assert_eq!(paths(&cache), ["/a"]);
         let cache = filled(THREE, &[("/a", 999)]);
@@ -161,58 +163,58 @@ mod tests {
     }
 
     #[test]
-    fn what_exceeds_the_bounds_alone_drives_nothing_out() {
+    fn evicts_nothing_for_value_over_capacity() {
         let cache = filled(THREE, &[("/a", 400), ("/b", 999)]);
         assert_eq!(paths(&cache), ["/a"]);
-        let cache = filled(Bounds { entries: 3, bytes: 0 }, &[("/a", 0)]);
+        let cache = filled(Capacity { entries: 3, bytes: 0 }, &[("/a", 0)]);
         assert!(paths(&cache).is_empty());
     }
 
     #[test]
-    fn what_is_asked_for_again_outlives_what_is_not() {
+    fn evicts_unreferenced_entries_first() {
         let mut cache = filled(THREE, &[("/a", 1), ("/b", 1), ("/c", 1)]);
         for path in ["/d", "/e", "/f", "/g", "/h"] {
-            assert!(cache.find("/b").is_some(), "before {path}");
-            cache.keep(path, path, 1);
+            assert!(cache.get("/b").is_some(), "before {path}");
+            cache.insert(path, path, 1);
             check(&cache);
         }
-        assert!(cache.find("/b").is_some());
+        assert!(cache.get("/b").is_some());
     }
 
     #[test]
-    fn when_all_are_marked_one_goes_all_the_same() {
+    fn evicts_one_entry_when_all_are_referenced() {
         let mut cache = filled(THREE, &[("/a", 1), ("/b", 1), ("/c", 1)]);
         for path in ["/a", "/b", "/c"] {
-            cache.find(path);
+            cache.get(path);
         }
-        cache.keep("/d", "/d", 1);
+        cache.insert("/d", "/d", 1);
         check(&cache);
         assert_eq!(cache.slots.len(), 3);
-        assert!(cache.find("/d").is_some());
+        assert!(cache.get("/d").is_some());
     }
 
     #[test]
-    fn what_is_forgotten_leaves_the_others_in_their_places() {
+    fn keeps_other_entries_when_one_is_removed() {
         let mut cache = filled(THREE, &[("/a", 1), ("/b", 1), ("/c", 1)]);
-        cache.forget("/a");
-        cache.forget("/never");
+        cache.remove("/a");
+        cache.remove("/never");
         check(&cache);
         assert_eq!(paths(&cache), ["/b", "/c"]);
-        assert_eq!(cache.find("/c").copied(), Some("/c"));
+        assert_eq!(cache.get("/c").copied(), Some("/c"));
     }
 
     #[test]
-    fn paths_and_places_agree_whatever_is_done() {
-        let mut cache = Cache::new(Bounds { entries: 8, bytes: 300 });
+    fn keeps_index_consistent_under_random_operations() {
+        let mut cache = Cache::new(Capacity { entries: 8, bytes: 300 });
         // A linear congruential generator: the same steps each time.
         let mut state = 1_u32;
         for _ in 0..10_000 {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let path = format!("/{}", state >> 8 & 15);
             match state >> 28 {
-                0..2 => cache.forget(&path),
-                2..8 => drop(cache.find(&path).copied()),
-                _ => cache.keep(&path, path.len(), (state >> 16 & 127) as usize),
+                0..2 => cache.remove(&path),
+                2..8 => drop(cache.get(&path).copied()),
+                _ => cache.insert(&path, path.len(), (state >> 16 & 127) as usize),
             }
             check(&cache);
         }

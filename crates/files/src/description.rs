@@ -4,24 +4,24 @@ use std::borrow::Cow;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-use bine_http::{Date, FieldLines, Reply, SecurityHeaders};
+use bine_http::{Date, Lines, Reply, SecurityHeaders};
 
-use crate::coding::Coding;
 use crate::conditions::Validators;
+use crate::encoding::Encoding;
 use crate::media;
 use crate::rules::Field;
 
 /// Seconds after a change during which another one may leave the same time behind: file systems stamp with
 /// the kernel's tick, some with whole seconds, and one clock is not the other.
-pub(crate) const UNSETTLED: i64 = 2;
+pub(crate) const SETTLE_SECONDS: i64 = 2;
 
 /// What describes a file, rendered when it is opened.
 #[derive(Debug)]
 pub(crate) struct Description {
     /// All fields.
-    whole: FieldLines,
+    all_fields: Lines,
     /// Those by which a peer knows the file again, and what the site's rules say.
-    known: FieldLines,
+    validator_fields: Lines,
     content_type: Cow<'static, str>,
     /// Security headers that the site's rules set, so that the server does not.
     overrides: SecurityHeaders,
@@ -35,11 +35,11 @@ pub(crate) struct Description {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Variant {
     /// There is no other.
-    Only,
+    Single,
     /// As it is, and packed ones lie beside it.
-    Plain,
+    Identity,
     /// Packed.
-    Coded(Coding),
+    Encoded(Encoding),
 }
 
 impl Description {
@@ -56,27 +56,36 @@ impl Description {
         // RFC 9110 section 8.8.2.1: never later than the Date beside it.
         let modified_at = modified.min(second);
         let (tag, content_type) = (tag(metadata, second), media::media_type(name));
-        let mut known = FieldLines::new();
-        add(&mut known, "Last-Modified", Date::at(modified_at).as_str());
-        add(&mut known, "ETag", &tag);
+        let mut validator_fields = Lines::new();
+        add(&mut validator_fields, "Last-Modified", Date::at(modified_at).as_str());
+        add(&mut validator_fields, "ETag", &tag);
         // RFC 9110 section 12.5.5: with every form of it, or a cache would give one peer another's.
-        if variant != Variant::Only {
-            add(&mut known, "Vary", "Accept-Encoding");
+        if variant != Variant::Single {
+            add(&mut validator_fields, "Vary", "Accept-Encoding");
         }
         let mut overrides = SecurityHeaders::NONE;
         for (name, value) in fields {
-            add(&mut known, name, value);
+            add(&mut validator_fields, name, value);
             overrides = overrides.with(SecurityHeaders::named(name));
         }
-        let mut whole = FieldLines::new();
-        add(&mut whole, "Content-Type", &content_type);
-        add(&mut whole, "Accept-Ranges", "bytes");
-        if let Variant::Coded(coding) = variant {
-            add(&mut whole, "Content-Encoding", coding.name());
+        let mut all_fields = Lines::new();
+        add(&mut all_fields, "Content-Type", &content_type);
+        add(&mut all_fields, "Accept-Ranges", "bytes");
+        if let Variant::Encoded(encoding) = variant {
+            add(&mut all_fields, "Content-Encoding", encoding.name());
         }
-        whole.extend(&known);
+        all_fields.extend(&validator_fields);
         let length = metadata.len();
-        Self { whole, known, content_type, overrides, variant, tag, modified_at, length }
+        Self {
+            all_fields,
+            validator_fields,
+            content_type,
+            overrides,
+            variant,
+            tag,
+            modified_at,
+            length,
+        }
     }
 
     /// The same with another length: that of the bytes at hand.
@@ -106,24 +115,26 @@ impl Description {
     /// Appends all fields.
     #[inline]
     pub(crate) fn write(&self, reply: &mut Reply<'_>) {
-        reply.field_lines(&self.whole);
+        reply.lines(&self.all_fields);
     }
 
     /// Appends what the file is packed by, if it is.
-    pub(crate) fn write_coding(&self, reply: &mut Reply<'_>) {
-        if let Variant::Coded(coding) = self.variant {
-            reply.field("Content-Encoding", coding.name()).expect("a name of a coding is letters");
+    pub(crate) fn write_encoding(&self, reply: &mut Reply<'_>) {
+        if let Variant::Encoded(encoding) = self.variant {
+            reply
+                .field("Content-Encoding", encoding.name())
+                .expect("the name of an encoding is letters");
         }
     }
 
     /// Appends what a peer can know the file again by, and what the site's rules say (RFC 9110 section 15.4.5 wants
     /// Cache-Control and its like with 304 too).
     pub(crate) fn write_validators(&self, reply: &mut Reply<'_>) {
-        reply.field_lines(&self.known);
+        reply.lines(&self.validator_fields);
     }
 }
 
-fn add(lines: &mut FieldLines, name: &str, value: &str) {
+fn add(lines: &mut Lines, name: &str, value: &str) {
     lines.add(name, value).expect(
         "names are tokens, rules are checked when they are made, and what is rendered here is visible ASCII",
     );
@@ -132,7 +143,7 @@ fn add(lines: &mut FieldLines, name: &str, value: &str) {
 /// Strong once the file has rested: the next change is then sure to make another one.
 fn tag(metadata: &Metadata, second: u64) -> Box<str> {
     let now = i64::try_from(second).unwrap_or(i64::MAX);
-    let weak = if metadata.ctime().saturating_add(UNSETTLED) < now { "" } else { "W/" };
+    let weak = if metadata.ctime().saturating_add(SETTLE_SECONDS) < now { "" } else { "W/" };
     let (seconds, nanoseconds) = (metadata.mtime(), metadata.mtime_nsec());
     let (length, inode) = (metadata.len(), metadata.ino());
     format!("{weak}\"{seconds:x}.{nanoseconds:x}-{length:x}-{inode:x}\"").into()
@@ -147,14 +158,14 @@ mod tests {
     /// Symptom: no test asked at the very second from which on a tag is strong, so one that was strong a second early,
     /// when a change within the same second could still follow, passed.
     #[test]
-    fn a_tag_is_weak_until_the_file_has_rested_for_its_seconds() {
+    fn sends_weak_etag_until_file_settles() {
         let path = std::env::temp_dir().join(format!("bine-tag-{}", std::process::id()));
         fs::write(&path, b"a").unwrap();
         let metadata = fs::metadata(&path).unwrap();
         fs::remove_file(&path).unwrap();
         let changed = metadata.ctime();
         let is_weak = |second: i64| tag(&metadata, second.cast_unsigned()).starts_with("W/");
-        assert!((changed..=changed + UNSETTLED).all(is_weak));
-        assert!(!is_weak(changed + UNSETTLED + 1));
+        assert!((changed..=changed + SETTLE_SECONDS).all(is_weak));
+        assert!(!is_weak(changed + SETTLE_SECONDS + 1));
     }
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use bine_http::{Method, Status};
 use bine_pipeline::{Answer, Clock, Incoming, Outgoing, log};
 
-use crate::answer::Blank;
-use crate::cache::{Bounds, Cache};
-use crate::coding::Coding;
+use crate::cache::{Cache, Capacity};
 use crate::description::Description;
+use crate::encoding::Encoding;
 use crate::listing::Listing;
 use crate::location;
 use crate::media;
 use crate::open::OpenFiles;
-use crate::resource::{Resource, Sibling};
+use crate::resource::{Precompressed, Resource};
+use crate::response::Responder;
 use crate::root::{Failure, Found, Root};
 use crate::rules::Rules;
 
@@ -22,9 +22,9 @@ use crate::rules::Rules;
 const ALLOW: &str = "Allow: GET, HEAD, OPTIONS\r\n";
 
 /// What one thread keeps of small files.
-const KEPT: Bounds = Bounds { entries: 1024, bytes: 8 << 20 };
+const CACHE_CAPACITY: Capacity = Capacity { entries: 1024, bytes: 8 << 20 };
 /// How many large files one thread keeps open.
-const KEPT_OPEN: usize = 64;
+const MAX_OPEN_FILES: usize = 64;
 
 /// One thread's view of a [`Root`]: small files in memory, large ones open.
 ///
@@ -41,7 +41,12 @@ pub struct Files {
 impl Files {
     /// A view that has seen nothing yet.
     pub fn new(root: Arc<Root>, rules: Arc<Rules>) -> Self {
-        Self { root, rules, small: Cache::new(KEPT), large: OpenFiles::new(KEPT_OPEN) }
+        Self {
+            root,
+            rules,
+            small: Cache::new(CACHE_CAPACITY),
+            large: OpenFiles::new(MAX_OPEN_FILES),
+        }
     }
 
     /// Answers a request for `path`, which is decoded and begins with `/`. `None`: there is no such file, and
@@ -59,119 +64,127 @@ impl Files {
     ) -> Option<Answer> {
         let (second, method) = (clock.unix(), request.exchange.method);
         let (exchange, head) = (request.exchange, Some(request.head));
-        let mut blank = Blank { buffer: out.buffer, exchange, head, date: clock.date() };
-        let answered = match method {
+        let mut responder = Responder { buffer: out.buffer, exchange, head, date: clock.date() };
+        let response = match method {
             Method::Get | Method::Head => {
-                self.large.turn(second);
-                if let Some(file) = self.small.find(path)
+                self.large.advance_to(second);
+                if let Some(file) = self.small.get(path)
                     && file.is_fresh(second)
                 {
-                    return Some(file.answer(&mut blank));
+                    return Some(file.respond(&mut responder));
                 }
-                if let Some(file) = self.large.find(path) {
-                    return Some(file.answer(&mut blank));
+                if let Some(file) = self.large.get(path) {
+                    return Some(file.respond(&mut responder));
                 }
-                self.look(path, second, &mut blank)
+                self.load(path, second, &mut responder)
             }
-            _ => self.root.find(path, &self.rules).map(|_| decline(&mut blank)),
+            _ => self.root.find(path, &self.rules).map(|_| list_methods(&mut responder)),
         };
-        match answered {
+        match response {
             Ok(answer) => Some(answer),
-            Err(Failure::Absent) => {
-                self.small.forget(path);
+            Err(Failure::NotFound) => {
+                self.small.remove(path);
                 None
             }
             Err(Failure::System(error)) => {
                 log::error(format_args!("cannot look for the file {path:?}: {error}"));
-                Some(unavailable(&mut blank))
+                Some(service_unavailable(&mut responder))
             }
         }
     }
 
     /// Answers with what lies on the disk now, and remembers it.
-    fn look(&mut self, path: &str, second: u64, blank: &mut Blank<'_>) -> Result<Answer, Failure> {
+    fn load(
+        &mut self,
+        path: &str,
+        second: u64,
+        responder: &mut Responder<'_>,
+    ) -> Result<Answer, Failure> {
         let (file, metadata, index) = match self.root.find(path, &self.rules)? {
             Found::File(file, metadata, index) => (file, metadata, index),
             Found::Directory => {
-                let location =
-                    location::of_directory(path, blank.head.and_then(|head| head.query()));
-                return Ok(redirect(blank, &location));
+                let location = location::directory_location(
+                    path,
+                    responder.head.and_then(|head| head.query()),
+                );
+                return Ok(redirect(responder, &location));
             }
             Found::Unindexed => {
                 let (root, rules) = (Arc::clone(&self.root), Arc::clone(&self.rules));
                 return Ok(Answer::Work(Arc::new(Listing { root, rules, path: path.to_owned() })));
             }
         };
-        let index = index.map(|place| &*self.rules.index[place]);
-        let siblings = self.siblings(path, index, &metadata)?;
-        if let Some(known) = self.small.find(path)
-            && known.confirm(&metadata, &siblings, second)
+        let index = index.map(|position| &*self.rules.index[position]);
+        let precompressed = self.precompressed(path, index, &metadata)?;
+        if let Some(known) = self.small.get(path)
+            && known.revalidate(&metadata, &precompressed, second)
         {
-            return Ok(known.answer(blank));
+            return Ok(known.respond(responder));
         }
         let (rules, name) = (&self.rules, index.unwrap_or(path));
-        let resource = Resource::read(file, metadata, siblings, second, |metadata, variant| {
-            Description::of(name, metadata, second, variant, &rules.fields_of(path))
-        })?;
-        let answer = resource.answer(blank);
-        match resource.in_memory() {
-            Some(length) => self.small.keep(path, resource, length),
+        let resource =
+            Resource::read(file, metadata, precompressed, second, |metadata, variant| {
+                Description::of(name, metadata, second, variant, &rules.fields_of(path))
+            })?;
+        let answer = resource.respond(responder);
+        match resource.cached_bytes() {
+            Some(length) => self.small.insert(path, resource, length),
             None => {
-                self.small.forget(path);
-                self.large.keep(path, resource);
+                self.small.remove(path);
+                self.large.insert(path, resource);
             }
         }
         Ok(answer)
     }
 
     /// The packed forms of a file that lie beside it. One that is older than the file is a form of another.
-    fn siblings(
+    fn precompressed(
         &self,
         path: &str,
         index: Option<&str>,
         metadata: &Metadata,
-    ) -> Result<Vec<Sibling>, Failure> {
-        let mut siblings = Vec::new();
-        if !self.rules.precompressed || media::is_packed(index.unwrap_or(path)) {
-            return Ok(siblings);
+    ) -> Result<Vec<Precompressed>, Failure> {
+        let mut precompressed = Vec::new();
+        if !self.rules.precompressed || media::is_compressed(index.unwrap_or(path)) {
+            return Ok(precompressed);
         }
-        for coding in Coding::ALL {
-            let name = [path, index.unwrap_or_default(), coding.extension()].concat();
+        for encoding in Encoding::ALL {
+            let name = [path, index.unwrap_or_default(), encoding.extension()].concat();
             match self.root.find(&name, &self.rules) {
                 Ok(Found::File(file, own, _)) if own.modified()? >= metadata.modified()? => {
-                    siblings.push(Sibling { coding, file, metadata: own });
+                    precompressed.push(Precompressed { encoding, file, metadata: own });
                 }
-                Ok(_) | Err(Failure::Absent) => {}
+                Ok(_) | Err(Failure::NotFound) => {}
                 Err(failure) => return Err(failure),
             }
         }
-        Ok(siblings)
+        Ok(precompressed)
     }
 }
 
 /// Says what a file can be asked, to whom asked that or something else.
-fn decline(blank: &mut Blank<'_>) -> Answer {
-    let status = match blank.exchange.method {
+fn list_methods(responder: &mut Responder<'_>) -> Answer {
+    let status = match responder.exchange.method {
         Method::Options => Status::NO_CONTENT,
         _ => Status::METHOD_NOT_ALLOWED,
     };
-    let mut reply = blank.begin(status);
-    reply.static_lines(ALLOW);
+    let mut reply = responder.start(status);
+    reply.constant(ALLOW);
     reply.empty();
     Answer::Written { close: false }
 }
 
-fn redirect(blank: &mut Blank<'_>, location: &str) -> Answer {
-    let mut reply = blank.begin(Status::MOVED_PERMANENTLY);
+fn redirect(responder: &mut Responder<'_>, location: &str) -> Answer {
+    let mut reply = responder.start(Status::MOVED_PERMANENTLY);
     reply.field("Location", location).expect("a location is written in graphic ASCII alone");
     reply.empty();
     Answer::Written { close: false }
 }
 
 /// The file may well be there, so this is no 404.
-fn unavailable(blank: &mut Blank<'_>) -> Answer {
-    let mut reply = blank.begin(Status::SERVICE_UNAVAILABLE);
-    reply.static_lines("Retry-After: 1\r\n");
+fn service_unavailable(responder: &mut Responder<'_>) -> Answer {
+    let mut reply = responder.start(Status::SERVICE_UNAVAILABLE);
+    reply.constant("Retry-After: 1\r\n");
     reply.empty();
     Answer::Written { close: false }
 }

@@ -4,27 +4,27 @@
 //! then [`Root`] and the rule of names it keeps.
 #![forbid(unsafe_code)]
 
-mod answer;
 mod cache;
-mod coding;
 mod conditions;
 mod description;
+mod encoding;
 mod files;
 mod listing;
 mod location;
 mod media;
 mod name;
+mod named_file;
 mod open;
 mod ranges;
 mod resource;
+mod response;
 mod root;
 mod rules;
-mod sending;
 mod small;
 
-pub use conditions::judge_tag;
+pub use conditions::evaluate_etag;
 pub use files::Files;
 pub use media::media_type;
+pub use named_file::NamedFile;
 pub use root::Root;
 pub use rules::{FieldRule, Rules};
-pub use sending::Sending;

@@ -6,16 +6,16 @@ use std::borrow::Cow;
 /// others maintain.
 const TABLE: &str = include_str!("media.types");
 /// Longer extensions are none.
-const LONGEST: usize = 24;
+const MAX_EXTENSION: usize = 24;
 /// For a name whose extension says nothing: bytes to be stored, never to be sniffed as markup.
-const UNKNOWN: &str = "application/octet-stream";
+const DEFAULT_TYPE: &str = "application/octet-stream";
 
 /// The media type of a file of this name, as a Content-Type field says it.
 ///
 /// Text says that it is UTF-8, or older browsers guess; JSON is UTF-8 by its own rule (RFC 8259 section 8.1), and XML
 /// names its encoding in its first line.
 pub fn media_type(name: &str) -> Cow<'static, str> {
-    let kind = plain_type(name);
+    let kind = base_type(name);
     if kind.starts_with("text/") {
         Cow::Owned([kind, "; charset=utf-8"].concat())
     } else {
@@ -24,12 +24,12 @@ pub fn media_type(name: &str) -> Cow<'static, str> {
 }
 
 /// Whether files of this name are as short as they get: nobody packs them again.
-pub(crate) fn is_packed(name: &str) -> bool {
-    let kind = plain_type(name);
-    let is_any = |words: &[&str]| words.iter().any(|word| kind.starts_with(word));
-    let unpacked =
+pub(crate) fn is_compressed(name: &str) -> bool {
+    let kind = base_type(name);
+    let starts_with_any = |words: &[&str]| words.iter().any(|word| kind.starts_with(word));
+    let uncompressed =
         ["image/svg+xml", "image/x-icon", "image/bmp", "image/tiff", "audio/wav", "audio/midi"];
-    let packed = [
+    let compressed = [
         "image/",
         "audio/",
         "video/",
@@ -44,22 +44,22 @@ pub(crate) fn is_packed(name: &str) -> bool {
         "application/vnd.openxmlformats",
         "application/vnd.oasis",
     ];
-    is_any(&packed) && !is_any(&unpacked)
+    starts_with_any(&compressed) && !starts_with_any(&uncompressed)
 }
 
 /// The type without what a field adds to it.
-fn plain_type(name: &str) -> &'static str {
+fn base_type(name: &str) -> &'static str {
     let file = name.rsplit('/').next().unwrap_or(name);
-    let Some((_, extension)) = file.rsplit_once('.') else { return UNKNOWN };
-    let mut small = [0; LONGEST];
-    let Some(small) = small.get_mut(..extension.len()) else { return UNKNOWN };
-    small.copy_from_slice(extension.as_bytes());
-    small.make_ascii_lowercase();
+    let Some((_, extension)) = file.rsplit_once('.') else { return DEFAULT_TYPE };
+    let mut lowercase = [0; MAX_EXTENSION];
+    let Some(lowercase) = lowercase.get_mut(..extension.len()) else { return DEFAULT_TYPE };
+    lowercase.copy_from_slice(extension.as_bytes());
+    lowercase.make_ascii_lowercase();
     // The first line is none of the table's.
-    if *small == *b"#" {
-        return UNKNOWN;
+    if *lowercase == *b"#" {
+        return DEFAULT_TYPE;
     }
-    find(small).unwrap_or(UNKNOWN)
+    find(lowercase).unwrap_or(DEFAULT_TYPE)
 }
 
 /// A search by halves over the lines of the table.
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_extension_decides_in_any_case() {
+    fn uses_last_extension_ignoring_case() {
         check("index.html", "text/html; charset=utf-8");
         check("a/b/INDEX.HTM", "text/html; charset=utf-8");
         check("site.min.js", "text/javascript; charset=utf-8");
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_browsers_are_particular_about_is_right() {
+    fn maps_common_web_extensions() {
         for (names, kind) in [
             ("mjs js", "text/javascript; charset=utf-8"),
             ("css", "text/css; charset=utf-8"),
@@ -136,16 +136,16 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_says_nothing_is_bytes() {
+    fn falls_back_to_octet_stream() {
         for name in ["README", "a.", "a.unheard", "a.html/b", "html", "a.html ", "a.#", "a.\u{e4}"]
         {
-            check(name, UNKNOWN);
+            check(name, DEFAULT_TYPE);
         }
-        check(&format!("a.{}", "x".repeat(100)), UNKNOWN);
+        check(&format!("a.{}", "x".repeat(100)), DEFAULT_TYPE);
     }
 
     #[test]
-    fn every_line_of_the_table_is_found() {
+    fn finds_every_line_of_the_table() {
         let lines = || TABLE.lines().filter_map(|line| line.split_once(' '));
         assert!(lines().map(|(extension, _)| extension.as_bytes()).is_sorted_by(|a, b| a < b));
         let mut count = 0;

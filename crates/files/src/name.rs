@@ -7,7 +7,7 @@ const WELL_KNOWN: &str = ".well-known";
 ///
 /// A name that is empty or ends with a slash is a directory's. No segment is empty, so no path that
 /// passes begins with two slashes, and a redirect to it stays on this host.
-pub(crate) fn beneath_root(path: &str, hidden: bool) -> Option<&str> {
+pub(crate) fn resolve(path: &str, hidden: bool) -> Option<&str> {
     let name = path.strip_prefix('/')?;
     if name.is_empty() {
         return Some(name);
@@ -34,14 +34,14 @@ fn is_public(segment: &str, depth: usize, hidden: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::beneath_root;
+    use super::resolve;
 
     fn check(path: &str, expected: Option<&str>) {
-        assert_eq!(beneath_root(path, false), expected, "{path:?}");
+        assert_eq!(resolve(path, false), expected, "{path:?}");
     }
 
     #[test]
-    fn a_plain_path_names_what_lies_beneath_the_root() {
+    fn resolves_paths_below_root() {
         check("/", Some(""));
         check("/a", Some("a"));
         check("/a/", Some("a/"));
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_without_its_slash_names_nothing() {
+    fn rejects_path_without_leading_slash() {
         check("", None);
         check("*", None);
         check("a", None);
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_segment_names_nothing() {
+    fn rejects_empty_segments() {
         check("//", None);
         check("//a", None);
         check("///", None);
@@ -68,21 +68,21 @@ mod tests {
     }
 
     #[test]
-    fn dot_segments_name_nothing() {
+    fn rejects_dot_segments() {
         for path in ["/.", "/..", "/a/.", "/a/..", "/a/../b", "/./a", "/../a", "/a/./", "/a/../"] {
             check(path, None);
         }
     }
 
     #[test]
-    fn a_name_with_a_dot_in_front_is_hidden_wherever_it_stands() {
+    fn hides_dot_files_at_any_depth() {
         for path in ["/.git/config", "/.env", "/a/.env", "/a/.b/c", "/...", "/..a"] {
             check(path, None);
         }
     }
 
     #[test]
-    fn only_well_known_at_the_top_is_not_hidden() {
+    fn serves_well_known_at_top_level_only() {
         check("/.well-known/security.txt", Some(".well-known/security.txt"));
         check("/.well-known/", Some(".well-known/"));
         check("/.well-known/.secret", None);
@@ -91,16 +91,16 @@ mod tests {
     }
 
     #[test]
-    fn hidden_names_can_be_shown_and_dot_segments_cannot() {
-        assert_eq!(beneath_root("/.env", true), Some(".env"));
-        assert_eq!(beneath_root("/a/.b/c", true), Some("a/.b/c"));
+    fn serves_hidden_files_when_enabled_but_never_dot_segments() {
+        assert_eq!(resolve("/.env", true), Some(".env"));
+        assert_eq!(resolve("/a/.b/c", true), Some("a/.b/c"));
         for path in ["/.", "/..", "/a/..", "/../a", "//.a", "/a/./b"] {
-            assert_eq!(beneath_root(path, true), None, "{path:?}");
+            assert_eq!(resolve(path, true), None, "{path:?}");
         }
     }
 
     #[test]
-    fn a_nul_names_nothing() {
+    fn rejects_nul() {
         check("/a\0b", None);
         check("/\0", None);
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use bine_pipeline::Answer;
 
-use crate::answer::{Blank, Source};
 use crate::description::Description;
 use crate::resource::Resource;
+use crate::response::{Responder, Source};
 
 /// A large file, open for reading.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct OpenFile {
 pub(crate) struct OpenFiles {
     by_path: HashMap<Box<str>, Resource>,
     second: u64,
-    most: usize,
+    max_files: usize,
 }
 
 impl OpenFile {
@@ -35,31 +35,31 @@ impl OpenFile {
     }
 
     /// Answers with the file.
-    pub(crate) fn answer(&self, blank: &mut Blank<'_>) -> Answer {
-        blank.answer(&self.description, Source::Disk(&self.file))
+    pub(crate) fn respond(&self, responder: &mut Responder<'_>) -> Answer {
+        responder.respond(&self.description, Source::Disk(&self.file))
     }
 }
 
 impl OpenFiles {
     /// Keeps at most so many descriptors.
-    pub(crate) fn new(most: usize) -> Self {
-        Self { by_path: HashMap::new(), second: 0, most }
+    pub(crate) fn new(max_files: usize) -> Self {
+        Self { by_path: HashMap::new(), second: 0, max_files }
     }
 
     /// Told the second it is. Those of another one are closed.
-    pub(crate) fn turn(&mut self, second: u64) {
+    pub(crate) fn advance_to(&mut self, second: u64) {
         if self.second != second {
             self.second = second;
             self.by_path.clear();
         }
     }
 
-    pub(crate) fn find(&self, path: &str) -> Option<&Resource> {
+    pub(crate) fn get(&self, path: &str) -> Option<&Resource> {
         self.by_path.get(path)
     }
 
-    pub(crate) fn keep(&mut self, path: &str, file: Resource) {
-        if self.by_path.len() < self.most {
+    pub(crate) fn insert(&mut self, path: &str, file: Resource) {
+        if self.by_path.len() < self.max_files {
             self.by_path.insert(path.into(), file);
         }
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     /// Longer than what is kept in memory.
-    fn some_file() -> io::Result<Resource> {
+    fn test_file() -> io::Result<Resource> {
         let file = File::open("../../Cargo.lock")?;
         let metadata = file.metadata()?;
         Resource::read(file, metadata, Vec::new(), 0, |metadata, variant| {
@@ -81,25 +81,25 @@ mod tests {
     }
 
     #[test]
-    fn no_more_descriptors_are_kept_than_agreed() -> io::Result<()> {
+    fn limits_open_descriptors() -> io::Result<()> {
         let mut files = OpenFiles::new(2);
         for path in ["/a", "/b", "/c"] {
-            files.keep(path, some_file()?);
+            files.insert(path, test_file()?);
         }
-        assert!(files.find("/a").is_some() && files.find("/b").is_some());
-        assert!(files.find("/c").is_none());
+        assert!(files.get("/a").is_some() && files.get("/b").is_some());
+        assert!(files.get("/c").is_none());
         Ok(())
     }
 
     #[test]
-    fn a_descriptor_is_closed_when_its_second_is_over() -> io::Result<()> {
+    fn closes_descriptors_after_their_second() -> io::Result<()> {
         let mut files = OpenFiles::new(2);
-        files.turn(7);
-        files.keep("/a", some_file()?);
-        files.turn(7);
-        assert!(files.find("/a").is_some());
-        files.turn(8);
-        assert!(files.find("/a").is_none());
+        files.advance_to(7);
+        files.insert("/a", test_file()?);
+        files.advance_to(7);
+        assert!(files.get("/a").is_some());
+        files.advance_to(8);
+        assert!(files.get("/a").is_none());
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Decides which parts of a file a Range field asks for (RFC 9110 section 14).
 
 /// Ranges that a request may name. Whoever names more gets the whole file.
-const MOST_RANGES: usize = 16;
+const MAX_RANGES: usize = 16;
 
 /// Bytes of a file, both ends included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ impl Part {
 ///
 /// Parts that together are longer than the file are a way to make a server work, and are ignored
 /// (RFC 9110 section 17.15).
-pub(crate) fn read(field: &str, length: u64) -> Ranges {
+pub(crate) fn parse(field: &str, length: u64) -> Ranges {
     let Some((unit, list)) = field.split_once('=') else {
         return Ranges::Ignored;
     };
@@ -45,8 +45,8 @@ pub(crate) fn read(field: &str, length: u64) -> Ranges {
             continue;
         }
         count += 1;
-        match one(range, length) {
-            Ok(part) if count <= MOST_RANGES => parts.extend(part),
+        match parse_one(range, length) {
+            Ok(part) if count <= MAX_RANGES => parts.extend(part),
             _ => return Ranges::Ignored,
         }
     }
@@ -60,36 +60,36 @@ pub(crate) fn read(field: &str, length: u64) -> Ranges {
 }
 
 /// These bytes are no range.
-struct NoRange;
+struct InvalidRange;
 
 /// One range, as far as it is inside the file.
-fn one(range: &str, length: u64) -> Result<Option<Part>, NoRange> {
-    let (first, last) = range.split_once('-').ok_or(NoRange)?;
+fn parse_one(range: &str, length: u64) -> Result<Option<Part>, InvalidRange> {
+    let (first, last) = range.split_once('-').ok_or(InvalidRange)?;
     if first.is_empty() {
-        let suffix = number(last)?.min(length);
+        let suffix = parse_number(last)?.min(length);
         return Ok((suffix > 0).then(|| Part { first: length - suffix, last: length - 1 }));
     }
-    let first = number(first)?;
-    let last = if last.is_empty() { u64::MAX } else { number(last)? };
+    let first = parse_number(first)?;
+    let last = if last.is_empty() { u64::MAX } else { parse_number(last)? };
     if last < first {
-        return Err(NoRange);
+        return Err(InvalidRange);
     }
     Ok((first < length).then(|| Part { first, last: last.min(length - 1) }))
 }
 
 /// Digits alone; more than fit are as good as the largest that does.
-fn number(digits: &str) -> Result<u64, NoRange> {
+fn parse_number(digits: &str) -> Result<u64, InvalidRange> {
     let are_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if are_digits { Ok(digits.parse().unwrap_or(u64::MAX)) } else { Err(NoRange) }
+    if are_digits { Ok(digits.parse().unwrap_or(u64::MAX)) } else { Err(InvalidRange) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Part, Ranges, read};
+    use super::{Part, Ranges, parse};
 
-    fn told(field: &str, length: u64) -> String {
+    fn parsed(field: &str, length: u64) -> String {
         let part = |part: &Part| format!("{}-{}", part.first, part.last);
-        match read(field, length) {
+        match parse(field, length) {
             Ranges::Ignored => "ignored".to_owned(),
             Ranges::NotSatisfiable => "not satisfiable".to_owned(),
             Ranges::One(one) => part(&one),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_cut_at_the_end_of_the_file() {
+    fn truncates_ranges_at_end_of_file() {
         for (field, expected) in [
             ("bytes=0-0", "0-0"),
             ("bytes=0-", "0-9"),
@@ -108,21 +108,21 @@ mod tests {
             ("Bytes = 1-2", "1-2"),
             ("bytes=9-9", "9-9"),
         ] {
-            assert_eq!(told(field, 10), expected, "{field}");
+            assert_eq!(parsed(field, 10), expected, "{field}");
         }
     }
 
     #[test]
-    fn what_is_outside_cannot_be_satisfied() {
+    fn rejects_ranges_outside_file() {
         for field in ["bytes=10-", "bytes=10-20", "bytes=-0", "bytes=99999999999999999999-"] {
-            assert_eq!(told(field, 10), "not satisfiable", "{field}");
+            assert_eq!(parsed(field, 10), "not satisfiable", "{field}");
         }
-        assert_eq!(told("bytes=0-", 0), "not satisfiable");
-        assert_eq!(told("bytes=-1", 0), "not satisfiable");
+        assert_eq!(parsed("bytes=0-", 0), "not satisfiable");
+        assert_eq!(parsed("bytes=-1", 0), "not satisfiable");
     }
 
     #[test]
-    fn what_is_no_range_is_ignored() {
+    fn ignores_malformed_ranges() {
         for field in [
             "",
             "bytes",
@@ -137,27 +137,27 @@ mod tests {
             "bytes=0-1,x",
             "bytes=0 -1",
         ] {
-            assert_eq!(told(field, 10), "ignored", "{field}");
+            assert_eq!(parsed(field, 10), "ignored", "{field}");
         }
     }
 
     #[test]
-    fn several_ranges_are_several_parts_in_the_order_asked_for() {
-        assert_eq!(told("bytes=7-8, 0-1", 10), "7-8 0-1");
-        assert_eq!(told("bytes=0-1,20-30,-1", 10), "0-1 9-9");
-        assert_eq!(told("bytes=20-,1-1", 10), "1-1");
+    fn keeps_order_of_several_ranges() {
+        assert_eq!(parsed("bytes=7-8, 0-1", 10), "7-8 0-1");
+        assert_eq!(parsed("bytes=0-1,20-30,-1", 10), "0-1 9-9");
+        assert_eq!(parsed("bytes=20-,1-1", 10), "1-1");
     }
 
     #[test]
-    fn ranges_that_make_work_are_ignored() {
-        assert_eq!(told("bytes=0-,0-", 10), "ignored");
-        assert_eq!(told(&format!("bytes={}", "0-0,".repeat(17)), 100), "ignored");
-        assert_eq!(told(&format!("bytes={}", "0-0,".repeat(16)), 100).split(' ').count(), 16);
+    fn ignores_overlapping_or_excessive_ranges() {
+        assert_eq!(parsed("bytes=0-,0-", 10), "ignored");
+        assert_eq!(parsed(&format!("bytes={}", "0-0,".repeat(17)), 100), "ignored");
+        assert_eq!(parsed(&format!("bytes={}", "0-0,".repeat(16)), 100).split(' ').count(), 16);
     }
 
     /// Every range of small numbers over every small file, against a plain model: the bytes that it names.
     #[test]
-    fn a_range_names_the_bytes_that_a_plain_search_finds() {
+    fn matches_naive_range_model() {
         for length in 0..6_u64 {
             for first in 0..8_u64 {
                 for last in 0..8_u64 {
@@ -167,14 +167,14 @@ mod tests {
                         (Some(first), Some(last)) => format!("{first}-{last}"),
                         _ => "not satisfiable".to_owned(),
                     };
-                    assert_eq!(told(&format!("bytes={first}-{last}"), length), expected);
+                    assert_eq!(parsed(&format!("bytes={first}-{last}"), length), expected);
                 }
                 let tail: Vec<u64> = (0..length).rev().take(first as usize).collect();
                 let expected = match (tail.last(), tail.first()) {
                     (Some(first), Some(last)) => format!("{first}-{last}"),
                     _ => "not satisfiable".to_owned(),
                 };
-                assert_eq!(told(&format!("bytes=-{first}"), length), expected);
+                assert_eq!(parsed(&format!("bytes=-{first}"), length), expected);
             }
         }
     }

@@ -5,30 +5,30 @@ use std::io;
 
 use bine_pipeline::Answer;
 
-use crate::answer::Blank;
-use crate::coding::{Coding, choose};
 use crate::description::{Description, Variant};
+use crate::encoding::{Encoding, negotiate};
 use crate::open::OpenFile;
+use crate::response::Responder;
 use crate::small::SmallFile;
 
 /// A file and its packed forms, as they were when somebody looked.
 #[derive(Debug)]
 pub(crate) struct Resource {
-    plain: Form,
-    coded: Vec<(Coding, Form)>,
+    identity: Representation,
+    encoded: Vec<(Encoding, Representation)>,
 }
 
 /// One of them.
 #[derive(Debug)]
-enum Form {
+enum Representation {
     Small(SmallFile),
     Large(OpenFile),
 }
 
 /// A packed form that was found beside a file.
 #[derive(Debug)]
-pub(crate) struct Sibling {
-    pub(crate) coding: Coding,
+pub(crate) struct Precompressed {
+    pub(crate) encoding: Encoding,
     pub(crate) file: File,
     pub(crate) metadata: Metadata,
 }
@@ -38,75 +38,88 @@ impl Resource {
     pub(crate) fn read(
         file: File,
         metadata: Metadata,
-        siblings: Vec<Sibling>,
+        precompressed: Vec<Precompressed>,
         second: u64,
         describe: impl Fn(&Metadata, Variant) -> Description,
     ) -> io::Result<Self> {
-        let variant = if siblings.is_empty() { Variant::Only } else { Variant::Plain };
-        let plain = Form::read(file, metadata, second, |metadata| describe(metadata, variant))?;
-        let coded = siblings.into_iter().map(|Sibling { coding, file, metadata }| {
-            let variant = Variant::Coded(coding);
-            let form = Form::read(file, metadata, second, |metadata| describe(metadata, variant))?;
-            Ok((coding, form))
-        });
-        Ok(Self { plain, coded: coded.collect::<io::Result<_>>()? })
+        let variant = if precompressed.is_empty() { Variant::Single } else { Variant::Identity };
+        let identity =
+            Representation::read(file, metadata, second, |metadata| describe(metadata, variant))?;
+        let encoded =
+            precompressed.into_iter().map(|Precompressed { encoding, file, metadata }| {
+                let variant = Variant::Encoded(encoding);
+                let representation = Representation::read(file, metadata, second, |metadata| {
+                    describe(metadata, variant)
+                })?;
+                Ok((encoding, representation))
+            });
+        Ok(Self { identity, encoded: encoded.collect::<io::Result<_>>()? })
     }
 
     /// Answers with the form that the peer likes best.
     #[inline]
-    pub(crate) fn answer(&self, blank: &mut Blank<'_>) -> Answer {
-        if self.coded.is_empty() { self.plain.answer(blank) } else { self.choose(blank) }
+    pub(crate) fn respond(&self, responder: &mut Responder<'_>) -> Answer {
+        if self.encoded.is_empty() {
+            self.identity.respond(responder)
+        } else {
+            self.respond_negotiated(responder)
+        }
     }
 
-    fn choose(&self, blank: &mut Blank<'_>) -> Answer {
-        let form = |wanted| self.coded.iter().find(|(coding, _)| *coding == wanted);
-        let fields = blank.head.iter().flat_map(bine_http::Head::fields);
+    fn respond_negotiated(&self, responder: &mut Responder<'_>) -> Answer {
+        let representation =
+            |requested| self.encoded.iter().find(|(encoding, _)| *encoding == requested);
+        let fields = responder.head.iter().flat_map(bine_http::Head::fields);
         let accepted = fields
             .filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding"))
             .map(|(_, value)| value);
-        let chosen = choose(accepted, |coding| form(coding).is_some());
-        chosen.and_then(form).map_or(&self.plain, |(_, form)| form).answer(blank)
+        let chosen = negotiate(accepted, |encoding| representation(encoding).is_some());
+        chosen
+            .and_then(representation)
+            .map_or(&self.identity, |(_, representation)| representation)
+            .respond(responder)
     }
 
     /// The bytes it holds in memory; `None`: a part of it is on the disk alone.
-    pub(crate) fn in_memory(&self) -> Option<usize> {
-        let forms = self.coded.iter().map(|(_, form)| form).chain([&self.plain]);
-        forms
-            .map(|form| match form {
-                Form::Small(file) => Some(file.len()),
-                Form::Large(_) => None,
+    pub(crate) fn cached_bytes(&self) -> Option<usize> {
+        let representations =
+            self.encoded.iter().map(|(_, representation)| representation).chain([&self.identity]);
+        representations
+            .map(|representation| match representation {
+                Representation::Small(file) => Some(file.len()),
+                Representation::Large(_) => None,
             })
             .sum()
     }
 
     /// Whether it was compared with the disk in this very second.
     pub(crate) const fn is_fresh(&self, second: u64) -> bool {
-        match &self.plain {
-            Form::Small(file) => file.is_fresh(second),
-            Form::Large(_) => false,
+        match &self.identity {
+            Representation::Small(file) => file.is_fresh(second),
+            Representation::Large(_) => false,
         }
     }
 
     /// Told what its path means now; `false` if it must be read again.
-    pub(crate) fn confirm(
+    pub(crate) fn revalidate(
         &mut self,
         metadata: &Metadata,
-        siblings: &[Sibling],
+        precompressed: &[Precompressed],
         second: u64,
     ) -> bool {
-        let known = self.coded.iter().map(|(coding, _)| *coding);
-        if !known.eq(siblings.iter().map(|sibling| sibling.coding)) {
+        let encodings = self.encoded.iter().map(|(encoding, _)| *encoding);
+        if !encodings.eq(precompressed.iter().map(|file| file.encoding)) {
             return false;
         }
-        let forms = self.coded.iter_mut().map(|(_, form)| form);
-        let mut pairs = forms.zip(siblings.iter().map(|sibling| &sibling.metadata));
+        let representations = self.encoded.iter_mut().map(|(_, representation)| representation);
+        let mut pairs = representations.zip(precompressed.iter().map(|file| &file.metadata));
         // The file itself last: it is what makes all of them fresh.
-        pairs.all(|(form, metadata)| form.confirm(metadata, second))
-            && self.plain.confirm(metadata, second)
+        pairs.all(|(representation, metadata)| representation.revalidate(metadata, second))
+            && self.identity.revalidate(metadata, second)
     }
 }
 
-impl Form {
+impl Representation {
     fn read(
         file: File,
         mut metadata: Metadata,
@@ -120,16 +133,16 @@ impl Form {
     }
 
     #[inline]
-    fn answer(&self, blank: &mut Blank<'_>) -> Answer {
+    fn respond(&self, responder: &mut Responder<'_>) -> Answer {
         match self {
-            Self::Small(file) => file.answer(blank),
-            Self::Large(file) => file.answer(blank),
+            Self::Small(file) => file.respond(responder),
+            Self::Large(file) => file.respond(responder),
         }
     }
 
-    fn confirm(&mut self, metadata: &Metadata, second: u64) -> bool {
+    fn revalidate(&mut self, metadata: &Metadata, second: u64) -> bool {
         match self {
-            Self::Small(file) => file.confirm(metadata, second),
+            Self::Small(file) => file.revalidate(metadata, second),
             Self::Large(_) => false,
         }
     }

@@ -37,7 +37,7 @@ pub(crate) enum Found {
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// There is no such file, or none that may be read.
-    Absent,
+    NotFound,
     /// The system could not look, so that nothing is known of the file.
     System(io::Error),
 }
@@ -49,15 +49,15 @@ const ATTEMPTS: usize = 16;
 impl Root {
     /// Opens the directory at `path`. The error names it.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let told = |error: Errno, what: &str| {
+        let with_path = |error: Errno, what: &str| {
             let text = format!("cannot serve files from {}: {error}{what}", path.display());
             io::Error::new(io::Error::from(error).kind(), text)
         };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = open(path, flags, Mode::empty()).map_err(|error| told(error, ""))?;
+        let directory = open(path, flags, Mode::empty()).map_err(|error| with_path(error, ""))?;
         // A kernel or a sandbox without openat2 is told of now, not as a 404 for each file.
         openat2(&directory, ".", flags, Mode::empty(), ResolveFlags::BENEATH)
-            .map_err(|error| told(error, " (openat2, which Linux has since 5.6)"))?;
+            .map_err(|error| with_path(error, " (openat2, which Linux has since 5.6)"))?;
         Ok(Self { directory, path: path.to_owned() })
     }
 
@@ -68,17 +68,17 @@ impl Root {
 
     /// Finds what a decoded path means.
     pub(crate) fn find(&self, path: &str, rules: &Rules) -> Result<Found, Failure> {
-        let name = name::beneath_root(path, rules.hidden).ok_or(Failure::Absent)?;
+        let name = name::resolve(path, rules.hidden).ok_or(Failure::NotFound)?;
         if name::is_directory(name) {
             return match self.index_of(name, rules) {
-                Err(Failure::Absent) if rules.listing => {
+                Err(Failure::NotFound) if rules.listing => {
                     self.directory(name)?;
                     Ok(Found::Unindexed)
                 }
                 found => found,
             };
         }
-        let found = self.look(name)?;
+        let found = self.lookup(name)?;
         if matches!(found, Found::Directory) && !rules.listing {
             // Without an index the redirect would lead nowhere.
             self.index_of(&[name, "/"].concat(), rules)?;
@@ -88,16 +88,16 @@ impl Root {
 
     /// The index of the directory of this name, which is empty or ends with a slash.
     fn index_of(&self, directory: &str, rules: &Rules) -> Result<Found, Failure> {
-        for (place, index) in rules.index.iter().enumerate() {
-            match self.look(&[directory, index].concat()) {
+        for (position, index) in rules.index.iter().enumerate() {
+            match self.lookup(&[directory, index].concat()) {
                 Ok(Found::File(file, metadata, _)) => {
-                    return Ok(Found::File(file, metadata, Some(place)));
+                    return Ok(Found::File(file, metadata, Some(position)));
                 }
-                Ok(Found::Directory | Found::Unindexed) | Err(Failure::Absent) => {}
+                Ok(Found::Directory | Found::Unindexed) | Err(Failure::NotFound) => {}
                 Err(failure) => return Err(failure),
             }
         }
-        Err(Failure::Absent)
+        Err(Failure::NotFound)
     }
 
     /// The directory of this name, which is empty or ends with a slash, open to be read.
@@ -107,13 +107,13 @@ impl Root {
     }
 
     /// What lies at this name, which is no directory's.
-    pub(crate) fn look(&self, name: &str) -> Result<Found, Failure> {
+    pub(crate) fn lookup(&self, name: &str) -> Result<Found, Failure> {
         let file = self.open_beneath(name)?;
         let metadata = file.metadata()?;
         match metadata.file_type() {
             kind if kind.is_file() => Ok(Found::File(file, metadata, None)),
             kind if kind.is_dir() => Ok(Found::Directory),
-            _ => Err(Failure::Absent),
+            _ => Err(Failure::NotFound),
         }
     }
 
@@ -145,7 +145,7 @@ impl From<io::Error> for Failure {
                 | Errno::NOBUFS
                 | Errno::NOMEM,
             ) => Self::System(error),
-            _ => Self::Absent,
+            _ => Self::NotFound,
         }
     }
 }
@@ -155,30 +155,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_root_is_shared_by_all_threads() {
+    fn shares_root_between_threads() {
         const fn is_shared<T: Send + Sync>() {}
         is_shared::<Root>();
     }
 
     #[test]
-    fn a_root_that_is_not_there_is_named() {
+    fn names_missing_root_in_error() {
         let error = Root::open(Path::new("no/such/root")).expect_err("there is none");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert!(error.to_string().starts_with("cannot serve files from no/such/root: "), "{error}");
     }
 
     #[test]
-    fn a_root_that_is_a_file_is_refused() {
+    fn rejects_root_that_is_a_file() {
         let error = Root::open(Path::new("Cargo.toml")).expect_err("it is a file");
         assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
     }
 
     #[test]
-    fn want_of_descriptors_is_no_absence() {
+    fn distinguishes_system_errors_from_missing_files() {
         let failure = |errno: Errno| Failure::from(io::Error::from(errno));
         assert!(matches!(failure(Errno::MFILE), Failure::System(_)));
         for errno in [Errno::NOENT, Errno::ACCESS, Errno::XDEV, Errno::LOOP, Errno::NAMETOOLONG] {
-            assert!(matches!(failure(errno), Failure::Absent), "{errno}");
+            assert!(matches!(failure(errno), Failure::NotFound), "{errno}");
         }
     }
 }

@@ -40,7 +40,7 @@ pub struct FieldRule {
 pub(crate) type Field = (Arc<str>, Arc<str>);
 
 /// Fields that the server sets itself; two of one would be a lie at best.
-const OWN: [&str; 12] = [
+const RESERVED: [&str; 12] = [
     "connection",
     "content-encoding",
     "content-length",
@@ -68,7 +68,7 @@ impl FieldRule {
         if name.is_empty() || !name.bytes().all(is_token) {
             return Err(format!("`{name}` is no name of a field"));
         }
-        if OWN.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+        if RESERVED.iter().any(|own| own.eq_ignore_ascii_case(name)) {
             return Err(format!("{name} is set by the server itself"));
         }
         if value.is_empty() || !value.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
@@ -77,42 +77,42 @@ impl FieldRule {
         Ok(Self { pattern: pattern.into(), field: (name.into(), value.into()) })
     }
 
-    fn fits(&self, path: &str) -> bool {
+    fn matches(&self, path: &str) -> bool {
         let text =
             if self.pattern.contains('/') { path } else { path.rsplit('/').next().unwrap_or(path) };
-        fits(self.pattern.as_bytes(), text.as_bytes())
+        glob_matches(self.pattern.as_bytes(), text.as_bytes())
     }
 }
 
 impl Rules {
     /// The fields for the file that a path means.
     pub(crate) fn fields_of(&self, path: &str) -> Box<[Field]> {
-        let fitting = self.fields.iter().filter(|rule| rule.fits(path));
-        fitting.map(|rule| rule.field.clone()).collect()
+        let matching = self.fields.iter().filter(|rule| rule.matches(path));
+        matching.map(|rule| rule.field.clone()).collect()
     }
 }
 
 /// Whether a pattern fits a whole text. Only the last star is gone back to, and of the double ones the last too, so the
 /// time is bounded by the product of the lengths.
-fn fits(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut at, mut place) = (0, 0);
+fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut at, mut position) = (0, 0);
     // Where to go on when a letter does not fit: behind a star, one letter further.
     let (mut star, mut double): (Option<[usize; 2]>, Option<[usize; 2]>) = (None, None);
     loop {
         match pattern.get(at) {
             Some(b'*') if pattern.get(at + 1) == Some(&b'*') => {
                 at += 2;
-                (star, double) = (None, Some([at, place]));
+                (star, double) = (None, Some([at, position]));
                 continue;
             }
             Some(b'*') => {
                 at += 1;
-                star = Some([at, place]);
+                star = Some([at, position]);
                 continue;
             }
-            None if place == text.len() => return true,
-            Some(letter) if text.get(place) == Some(letter) => {
-                (at, place) = (at + 1, place + 1);
+            None if position == text.len() => return true,
+            Some(letter) if text.get(position) == Some(letter) => {
+                (at, position) = (at + 1, position + 1);
                 continue;
             }
             _ => {}
@@ -122,8 +122,8 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
         let any = double.as_mut().filter(|[_, from]| *from < text.len());
         let Some(back) = one.or(any) else { return false };
         back[1] += 1;
-        [at, place] = *back;
-        if double == Some([at, place]) {
+        [at, position] = *back;
+        if double == Some([at, position]) {
             star = None;
         }
     }
@@ -131,10 +131,10 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{FieldRule, fits};
+    use super::{FieldRule, glob_matches};
 
     #[test]
-    fn a_star_stays_in_its_name_and_two_do_not() {
+    fn stops_single_star_at_slash_but_not_double_star() {
         for (pattern, text, expected) in [
             ("*.css", "a.css", true),
             ("*.css", ".css", true),
@@ -153,46 +153,57 @@ mod tests {
             ("*a*b*c", "xaybzc", true),
             ("*a*b*c", "xaybz", false),
         ] {
-            assert_eq!(fits(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
+            assert_eq!(
+                glob_matches(pattern.as_bytes(), text.as_bytes()),
+                expected,
+                "{pattern} {text}"
+            );
         }
     }
 
     /// The same by trying everything.
-    fn plainly(pattern: &[u8], text: &[u8]) -> bool {
+    fn naive_match(pattern: &[u8], text: &[u8]) -> bool {
         match pattern {
             [] => text.is_empty(),
-            [b'*', b'*', rest @ ..] => (0..=text.len()).any(|skip| plainly(rest, &text[skip..])),
-            [b'*', rest @ ..] => {
-                let most = text.iter().position(|&byte| byte == b'/').unwrap_or(text.len());
-                (0..=most).any(|skip| plainly(rest, &text[skip..]))
+            [b'*', b'*', rest @ ..] => {
+                (0..=text.len()).any(|skip| naive_match(rest, &text[skip..]))
             }
-            [letter, rest @ ..] => text.first() == Some(letter) && plainly(rest, &text[1..]),
+            [b'*', rest @ ..] => {
+                let max = text.iter().position(|&byte| byte == b'/').unwrap_or(text.len());
+                (0..=max).any(|skip| naive_match(rest, &text[skip..]))
+            }
+            [letter, rest @ ..] => text.first() == Some(letter) && naive_match(rest, &text[1..]),
         }
     }
 
     #[test]
-    fn a_pattern_fits_what_a_plain_search_fits() {
+    fn matches_naive_pattern_search() {
         let words = |letters: &[u8], length: u32| -> Vec<Vec<u8>> {
             let count = letters.len() as u32;
             (0..count.pow(length))
                 .map(|word| {
                     (0..length)
-                        .map(|place| letters[(word / count.pow(place) % count) as usize])
+                        .map(|position| letters[(word / count.pow(position) % count) as usize])
                         .collect()
                 })
                 .collect()
         };
         for pattern in (0..6).flat_map(|length| words(b"*/a", length)) {
             for text in (0..5).flat_map(|length| words(b"/ab", length)) {
-                let told =
+                let label =
                     || String::from_utf8_lossy(&[&pattern[..], b" ", &text].concat()).into_owned();
-                assert_eq!(fits(&pattern, &text), plainly(&pattern, &text), "{}", told());
+                assert_eq!(
+                    glob_matches(&pattern, &text),
+                    naive_match(&pattern, &text),
+                    "{}",
+                    label()
+                );
             }
         }
     }
 
     #[test]
-    fn what_the_server_sets_itself_is_no_rule() {
+    fn rejects_invalid_and_reserved_fields() {
         assert!(FieldRule::new("*", "Cache-Control", "max-age=60").is_ok());
         for (name, value) in
             [("Content-Length", "1"), ("a b", "c"), ("", "c"), ("A", "b\r\nC: d"), ("A", "")]

@@ -2,7 +2,7 @@
 
 /// A content coding of a file that lies packed beside the file itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Coding {
+pub(crate) enum Encoding {
     /// RFC 7932.
     Brotli,
     /// RFC 8878.
@@ -11,7 +11,7 @@ pub(crate) enum Coding {
     Gzip,
 }
 
-impl Coding {
+impl Encoding {
     /// All there are; of those a peer likes alike the first is sent, which is the shortest as a rule.
     pub(crate) const ALL: [Self; 3] = [Self::Brotli, Self::Zstandard, Self::Gzip];
 
@@ -34,7 +34,7 @@ impl Coding {
     }
 
     /// RFC 9110 section 8.4.1: names in any case, and an old one for gzip.
-    fn is_named(self, name: &[u8]) -> bool {
+    fn has_name(self, name: &[u8]) -> bool {
         let is = |own: &str| own.as_bytes().eq_ignore_ascii_case(name);
         is(self.name()) || (self == Self::Gzip && is("x-gzip"))
     }
@@ -48,40 +48,40 @@ type Weight = u16;
 ///
 /// What cannot be read is passed over. The file as it is goes to whoever takes nothing at all: an answer is worth more
 /// than a 406.
-pub(crate) fn choose<'f>(
+pub(crate) fn negotiate<'f>(
     fields: impl Iterator<Item = &'f [u8]>,
-    there: impl Fn(Coding) -> bool,
-) -> Option<Coding> {
-    let mut weights = [None; Coding::ALL.len()];
-    let (mut plain, mut others) = (None, None);
+    is_available: impl Fn(Encoding) -> bool,
+) -> Option<Encoding> {
+    let mut weights = [None; Encoding::ALL.len()];
+    let (mut identity, mut wildcard) = (None, None);
     for member in fields.flat_map(|field| field.split(|&byte| byte == b',')) {
         let (name, weight) = match member.iter().position(|&byte| byte == b';') {
-            Some(place) => (&member[..place], weight(&member[place + 1..])),
+            Some(position) => (&member[..position], parse_weight(&member[position + 1..])),
             None => (member, Some(1000)),
         };
         let (name, Some(weight)) = (name.trim_ascii(), weight) else { continue };
-        let place = match Coding::ALL.iter().position(|coding| coding.is_named(name)) {
-            Some(place) => &mut weights[place],
-            None if name.eq_ignore_ascii_case(b"identity") => &mut plain,
-            None if name == b"*" => &mut others,
+        let slot = match Encoding::ALL.iter().position(|encoding| encoding.has_name(name)) {
+            Some(position) => &mut weights[position],
+            None if name.eq_ignore_ascii_case(b"identity") => &mut identity,
+            None if name == b"*" => &mut wildcard,
             None => continue,
         };
         // The first word counts.
-        place.get_or_insert(weight);
+        slot.get_or_insert(weight);
     }
-    let mut best: Option<(Coding, Weight)> = None;
-    for (coding, weight) in Coding::ALL.into_iter().zip(weights) {
-        let weight = weight.or(others).unwrap_or(0);
-        if there(coding) && weight > best.map_or(0, |(_, weight)| weight) {
-            best = Some((coding, weight));
+    let mut best: Option<(Encoding, Weight)> = None;
+    for (encoding, weight) in Encoding::ALL.into_iter().zip(weights) {
+        let weight = weight.or(wildcard).unwrap_or(0);
+        if is_available(encoding) && weight > best.map_or(0, |(_, weight)| weight) {
+            best = Some((encoding, weight));
         }
     }
     // Who says nothing of it likes the file as it is less than any coding named.
-    best.filter(|(_, weight)| *weight >= plain.unwrap_or(0)).map(|(coding, _)| coding)
+    best.filter(|(_, weight)| *weight >= identity.unwrap_or(0)).map(|(encoding, _)| encoding)
 }
 
 /// The weight among a member's parameters (RFC 9110 section 12.4.2).
-fn weight(parameters: &[u8]) -> Option<Weight> {
+fn parse_weight(parameters: &[u8]) -> Option<Weight> {
     let text = str::from_utf8(parameters).ok()?.trim();
     let value = text.strip_prefix("q=").or_else(|| text.strip_prefix("Q="))?;
     let (whole, part) = value.split_once('.').unwrap_or((value, ""));
@@ -103,25 +103,27 @@ mod tests {
 
     use super::*;
 
-    fn chosen(fields: &[&str], there: &[Coding]) -> Option<Coding> {
-        choose(fields.iter().map(|field| field.as_bytes()), |coding| there.contains(&coding))
+    fn selected(fields: &[&str], is_available: &[Encoding]) -> Option<Encoding> {
+        negotiate(fields.iter().map(|field| field.as_bytes()), |encoding| {
+            is_available.contains(&encoding)
+        })
     }
 
-    const BR: Option<Coding> = Some(Coding::Brotli);
-    const ZSTD: Option<Coding> = Some(Coding::Zstandard);
-    const GZIP: Option<Coding> = Some(Coding::Gzip);
+    const BR: Option<Encoding> = Some(Encoding::Brotli);
+    const ZSTD: Option<Encoding> = Some(Encoding::Zstandard);
+    const GZIP: Option<Encoding> = Some(Encoding::Gzip);
 
     #[test]
-    fn a_weight_has_at_most_three_digits_after_its_point_and_nothing_else() {
-        let good = [&b"q=0.5"[..], b"q=0.123", b"Q=1.000", b"q=0."].map(weight);
+    fn parses_only_valid_weights() {
+        let good = [&b"q=0.5"[..], b"q=0.123", b"Q=1.000", b"q=0."].map(parse_weight);
         assert_eq!(good, [500, 123, 1000, 0].map(Some));
         for wrong in ["q=0.1234", "q=0.5a", "q=0.+", "q=1.001", "q=2", "q=", "0.5"] {
-            assert_eq!(weight(wrong.as_bytes()), None, "{wrong}");
+            assert_eq!(parse_weight(wrong.as_bytes()), None, "{wrong}");
         }
     }
 
     #[test]
-    fn a_peer_gets_what_it_likes_best_of_what_is_there() {
+    fn selects_preferred_available_encoding() {
         for (field, expected) in [
             ("gzip, deflate, br, zstd", BR),
             ("gzip, deflate, zstd", ZSTD),
@@ -144,21 +146,21 @@ mod tests {
             ("br;level=1, gzip", GZIP),
             ("gzip;q=0, gzip;q=1", None),
         ] {
-            assert_eq!(chosen(&[field], &Coding::ALL), expected, "{field:?}");
+            assert_eq!(selected(&[field], &Encoding::ALL), expected, "{field:?}");
         }
-        assert_eq!(chosen(&["gzip;q=0.5", "br"], &Coding::ALL), BR, "lines are one list");
+        assert_eq!(selected(&["gzip;q=0.5", "br"], &Encoding::ALL), BR, "lines are one list");
     }
 
     #[test]
-    fn what_is_not_there_is_not_sent() {
-        assert_eq!(chosen(&["br, gzip"], &[Coding::Gzip]), GZIP);
-        assert_eq!(chosen(&["br, zstd"], &[Coding::Gzip]), None);
-        assert_eq!(chosen(&[], &Coding::ALL), None);
+    fn never_selects_unavailable_encoding() {
+        assert_eq!(selected(&["br, gzip"], &[Encoding::Gzip]), GZIP);
+        assert_eq!(selected(&["br, zstd"], &[Encoding::Gzip]), None);
+        assert_eq!(selected(&[], &Encoding::ALL), None);
     }
 
     proptest! {
         #[test]
-        fn whatever_is_asked_nothing_is_sent_that_was_refused_or_not_named(
+        fn never_selects_refused_or_unnamed_encoding(
             members in prop::collection::vec(("(br|zstd|gzip|identity|\\*|x)", 0_u16..=1000), 0..6),
             noise in "[ -~]{0,20}",
         ) {
@@ -166,27 +168,27 @@ mod tests {
                 .iter()
                 .map(|(name, weight)| format!("{name};q={}.{:03}", weight / 1000, weight % 1000))
                 .collect();
-            let weight_of = |coding: Coding| {
+            let weight_of = |encoding: Encoding| {
                 let named = |name: &str| members.iter().find(|(own, _)| own == name).map(|(_, w)| *w);
-                named(coding.name()).or_else(|| named("*")).unwrap_or(0)
+                named(encoding.name()).or_else(|| named("*")).unwrap_or(0)
             };
-            let sent = chosen(&[&list.join(", ")], &Coding::ALL);
-            match sent {
-                Some(coding) => {
-                    prop_assert!(weight_of(coding) > 0);
-                    for other in Coding::ALL {
-                        prop_assert!(weight_of(other) <= weight_of(coding));
+            let selection = selected(&[&list.join(", ")], &Encoding::ALL);
+            match selection {
+                Some(encoding) => {
+                    prop_assert!(weight_of(encoding) > 0);
+                    for other in Encoding::ALL {
+                        prop_assert!(weight_of(other) <= weight_of(encoding));
                     }
                 }
                 None => {
-                    let plain = members.iter().find(|(own, _)| own == "identity").map_or(0, |(_, w)| *w);
-                    for coding in Coding::ALL {
-                        prop_assert!(weight_of(coding) == 0 || weight_of(coding) < plain);
+                    let identity = members.iter().find(|(own, _)| own == "identity").map_or(0, |(_, w)| *w);
+                    for encoding in Encoding::ALL {
+                        prop_assert!(weight_of(encoding) == 0 || weight_of(encoding) < identity);
                     }
                 }
             }
             // Whatever else stands there, reading it ends.
-            chosen(&[&noise], &Coding::ALL);
+            selected(&[&noise], &Encoding::ALL);
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Decides, request by request, what a root hands out and what it never does.
 
-mod answers;
-mod asking;
-mod bounds;
 mod changes;
+mod client;
+mod limits;
 mod links;
 mod listings;
-mod parts;
-mod place;
 mod precompressed;
 mod races;
+mod ranges;
 mod redirects;
+mod responses;
 mod rules;
+mod site;

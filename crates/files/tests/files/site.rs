@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bine_files::{Files, Root};
 
 /// A directory that is removed with this value. In it: `site`, which is served, and `outside`, which is not.
-pub(crate) struct Place {
+pub(crate) struct TestSite {
     top: PathBuf,
 }
 
-impl Place {
+impl TestSite {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -26,39 +26,39 @@ impl Place {
 
     /// One with files in its root.
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
-        let place = Self::new();
+        let site = Self::new();
         for (name, content) in files {
-            place.write(name, content);
+            site.write(name, content);
         }
-        place
+        site
     }
 
     /// Where the root is.
-    pub(crate) fn site(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.top.join("site")
     }
 
     /// Where something beneath the root is, or `../outside/..`.
     pub(crate) fn at(&self, name: &str) -> PathBuf {
-        self.site().join(name)
+        self.root().join(name)
     }
 
     /// Writes a file, with the directories on its way.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.at(name);
-        fs::create_dir_all(path.parent().unwrap_or(&self.top)).expect("the place is writable");
-        fs::write(path, content).expect("the place is writable");
+        fs::create_dir_all(path.parent().unwrap_or(&self.top)).expect("the site is writable");
+        fs::write(path, content).expect("the site is writable");
     }
 
     /// Puts another file in place of this one, in one step.
     pub(crate) fn replace(&self, name: &str, content: impl AsRef<[u8]>) {
         self.write("../new", content);
-        fs::rename(self.at("../new"), self.at(name)).expect("the place is writable");
+        fs::rename(self.at("../new"), self.at(name)).expect("the site is writable");
     }
 
     /// Makes a link beneath the root.
     pub(crate) fn link(&self, target: impl AsRef<Path>, name: &str) {
-        symlink(target, self.at(name)).expect("the place is writable");
+        symlink(target, self.at(name)).expect("the site is writable");
     }
 
     pub(crate) fn remove(&self, name: &str) {
@@ -68,13 +68,13 @@ impl Place {
     /// A thread's view of the root.
     pub(crate) fn files(&self) -> Files {
         Files::new(
-            Arc::new(Root::open(&self.site()).expect("the root was made with the place")),
+            Arc::new(Root::open(&self.root()).expect("the root was made with the site")),
             Arc::default(),
         )
     }
 }
 
-impl Drop for Place {
+impl Drop for TestSite {
     fn drop(&mut self) {
         // What is left behind lies among temporary files; a test that failed shows its own message.
         let _ = fs::remove_dir_all(&self.top);

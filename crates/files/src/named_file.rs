@@ -8,20 +8,20 @@ use std::sync::Arc;
 use bine_http::{Date, Exchange, Head};
 use bine_pipeline::Answer;
 
-use crate::answer::{Blank, Source};
 use crate::description::{Description, Variant};
+use crate::response::{Responder, Source};
 use crate::rules::{Field, FieldRule};
 
 /// A file that a program sends, open for reading.
 #[derive(Clone, Debug)]
-pub struct Sending {
+pub struct NamedFile {
     file: Arc<OwnedFd>,
     metadata: Metadata,
     name: String,
     fields: Vec<Field>,
 }
 
-impl Sending {
+impl NamedFile {
     /// `file`, whose name tells its media type.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Sending {
 
     /// Answers a GET or HEAD as the conditions and ranges in its head want it (RFC 9110 sections 13 and 14), by
     /// appending a head to `buffer`. Without the request's head the file is sent whole. `second` is now, in seconds since 1970, and `date` tells the same.
-    pub fn answer(
+    pub fn respond(
         self,
         head: Option<Head<'_>>,
         exchange: Exchange,
@@ -67,8 +67,8 @@ impl Sending {
         buffer: &mut Vec<u8>,
     ) -> Answer {
         let description =
-            Description::of(&self.name, &self.metadata, second, Variant::Only, &self.fields);
-        Blank { buffer, exchange, head, date }.answer(&description, Source::Disk(&self.file))
+            Description::of(&self.name, &self.metadata, second, Variant::Single, &self.fields);
+        Responder { buffer, exchange, head, date }.respond(&description, Source::Disk(&self.file))
     }
 }
 
@@ -77,14 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sends_the_fields_that_were_added_and_refuses_its_own() {
+    fn sends_added_fields_and_rejects_reserved_ones() {
         let file = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap();
-        let mut sending = Sending::new(file, "Cargo.toml").unwrap();
-        assert!(sending.add_field("Content-Length", "1").is_err());
-        assert!(sending.add_field("X-Kind", "a\r\nX-Other: b").is_err());
-        sending.add_field("X-Kind", "manifest").unwrap();
+        let mut named_file = NamedFile::new(file, "Cargo.toml").unwrap();
+        assert!(named_file.add_field("Content-Length", "1").is_err());
+        assert!(named_file.add_field("X-Kind", "a\r\nX-Other: b").is_err());
+        named_file.add_field("X-Kind", "manifest").unwrap();
         let mut head = Vec::new();
-        sending.answer(None, Exchange::closing(), (0, Date::at(0)), &mut head);
+        named_file.respond(None, Exchange::farewell(), (0, Date::at(0)), &mut head);
         let head = String::from_utf8(head).unwrap();
         assert!(head.contains("\r\nX-Kind: manifest\r\n"), "{head}");
         assert!(!head.contains("X-Other") && !head.contains("Content-Length: 1\r\n"), "{head}");

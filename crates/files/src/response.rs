@@ -8,15 +8,15 @@ use bine_http::{Date, Exchange, Head, Method, Reply, Status};
 use bine_pipeline::{Answer, FilePart, Sender, Stream, blocking};
 use rustix::io::{Errno, pread};
 
-use crate::conditions::{Verdict, judge};
+use crate::conditions::{Evaluation, evaluate};
 use crate::description::Description;
 use crate::ranges::Part;
 
 /// Of several parts of a file that is not in memory so many bytes are read at once.
-const READ: u64 = 64 * 1024;
+const READ_BYTES: u64 = 64 * 1024;
 
 /// A reply not yet begun, and the request it answers.
-pub(crate) struct Blank<'a> {
+pub(crate) struct Responder<'a> {
     pub(crate) buffer: &'a mut Vec<u8>,
     pub(crate) exchange: Exchange,
     /// `None`: nothing in it bears on how a file is sent.
@@ -31,25 +31,25 @@ pub(crate) enum Source<'f> {
     Disk(&'f Arc<OwnedFd>),
 }
 
-impl Blank<'_> {
-    pub(crate) fn begin(&mut self, status: Status) -> Reply<'_> {
+impl Responder<'_> {
+    pub(crate) fn start(&mut self, status: Status) -> Reply<'_> {
         Reply::begin(self.buffer, self.exchange, status, &self.date)
     }
 
     /// Answers with a file as the request's conditions want it.
     #[inline]
-    pub(crate) fn answer(&mut self, file: &Description, source: Source<'_>) -> Answer {
+    pub(crate) fn respond(&mut self, file: &Description, source: Source<'_>) -> Answer {
         self.exchange.security = self.exchange.security.without(file.overrides());
-        match self.head.as_ref().map(|head| judge(head, &file.validators())) {
-            None | Some(Verdict::Whole) => self.whole(file, source),
-            Some(verdict) => self.partly(file, source, verdict),
+        match self.head.as_ref().map(|head| evaluate(head, &file.validators())) {
+            None | Some(Evaluation::Whole) => self.whole(file, source),
+            Some(evaluation) => self.conditional(file, source, evaluation),
         }
     }
 
     #[inline]
     fn whole(&mut self, file: &Description, source: Source<'_>) -> Answer {
         let is_head = self.exchange.method == Method::Head;
-        let mut reply = self.begin(Status::OK);
+        let mut reply = self.start(Status::OK);
         file.write(&mut reply);
         match source {
             Source::Memory(bytes) => reply.whole(bytes),
@@ -63,28 +63,33 @@ impl Blank<'_> {
         }
     }
 
-    fn partly(&mut self, file: &Description, source: Source<'_>, verdict: Verdict) -> Answer {
-        match verdict {
-            Verdict::Whole => {}
-            Verdict::NotModified => {
-                let mut reply = self.begin(Status::NOT_MODIFIED);
+    fn conditional(
+        &mut self,
+        file: &Description,
+        source: Source<'_>,
+        evaluation: Evaluation,
+    ) -> Answer {
+        match evaluation {
+            Evaluation::Whole => {}
+            Evaluation::NotModified => {
+                let mut reply = self.start(Status::NOT_MODIFIED);
                 file.write_validators(&mut reply);
                 reply.empty();
             }
-            Verdict::Failed => self.begin(Status::PRECONDITION_FAILED).empty(),
-            Verdict::NotSatisfiable => {
-                let mut reply = self.begin(Status::RANGE_NOT_SATISFIABLE);
+            Evaluation::Failed => self.start(Status::PRECONDITION_FAILED).empty(),
+            Evaluation::NotSatisfiable => {
+                let mut reply = self.start(Status::RANGE_NOT_SATISFIABLE);
                 content_range(&mut reply, &format!("bytes */{}", file.length()));
                 reply.empty();
             }
-            Verdict::Part(part) => return self.part(file, source, part),
-            Verdict::Parts(parts) => return self.parts(file, source, &parts),
+            Evaluation::Part(part) => return self.part(file, source, part),
+            Evaluation::Parts(parts) => return self.parts(file, source, &parts),
         }
         Answer::Written { close: false }
     }
 
     fn part(&mut self, file: &Description, source: Source<'_>, part: Part) -> Answer {
-        let mut reply = self.begin(Status::PARTIAL_CONTENT);
+        let mut reply = self.start(Status::PARTIAL_CONTENT);
         file.write(&mut reply);
         content_range(&mut reply, &range(part, file.length()));
         match source {
@@ -105,19 +110,21 @@ impl Blank<'_> {
         let boundary = boundary(&file.validators().tag.replace(['"', '/'], ""));
         let heads = parts.iter().map(|part| {
             let range = range(*part, file.length());
-            let kind = file.content_type();
+            let content_type = file.content_type();
             (
                 format!(
-                    "\r\n--{boundary}\r\nContent-Type: {kind}\r\nContent-Range: {range}\r\n\r\n"
+                    "\r\n--{boundary}\r\nContent-Type: {content_type}\r\nContent-Range: {range}\r\n\r\n"
                 ),
                 *part,
             )
         });
         let end = format!("\r\n--{boundary}--\r\n");
-        let mut reply = self.begin(Status::PARTIAL_CONTENT);
-        let kind = format!("multipart/byteranges; boundary={boundary}");
-        reply.field("Content-Type", &kind).expect("a boundary is letters, digits, dots and dashes");
-        file.write_coding(&mut reply);
+        let mut reply = self.start(Status::PARTIAL_CONTENT);
+        let content_type = format!("multipart/byteranges; boundary={boundary}");
+        reply
+            .field("Content-Type", &content_type)
+            .expect("a boundary is letters, digits, dots and dashes");
+        file.write_encoding(&mut reply);
         file.write_validators(&mut reply);
         match source {
             Source::Memory(bytes) => {
@@ -154,11 +161,11 @@ async fn send_parts(
         out.send(head).await.map_err(io::Error::other)?;
         let mut next = part.first;
         while next <= part.last {
-            let most = (part.last - next + 1).min(READ) as usize;
+            let length = (part.last - next + 1).min(READ_BYTES) as usize;
             let file = Arc::clone(&file);
             let read;
             (buffer, read) = blocking(move || {
-                buffer.resize(most, 0);
+                buffer.resize(length, 0);
                 let read = pread(&file, &mut buffer[..], next);
                 (buffer, read)
             })

@@ -7,62 +7,67 @@ use bine_files::Files;
 use bine_http::{Event, Framing, Limits, RequestParser};
 use bine_pipeline::{Answer, Body, Clock, FilePart, Incoming, Outgoing, Peer, Retained, Who};
 
-use crate::place::Place;
+use crate::site::TestSite;
 
 /// Long after the last change of any file that a test makes, so that all have settled.
 pub(crate) const NOW: u64 = 100_000_000_000;
 
 /// A thread's view with its own clock.
-pub(crate) struct Asker {
+pub(crate) struct Client {
     pub(crate) files: Files,
     pub(crate) clock: Clock,
 }
 
 /// What was answered.
-pub(crate) struct Told {
+pub(crate) struct Response {
     pub(crate) head: String,
     pub(crate) content: Vec<u8>,
     /// The content came as a file behind the head.
-    pub(crate) as_file: bool,
+    pub(crate) is_streamed: bool,
 }
 
 /// Asks once and compares: the status, some fields and the content, as [`Told::text`] has them.
 #[track_caller]
-pub(crate) fn check(place: &Place, request_line: &str, expected: &str) {
-    assert_eq!(Asker::of(place).ask(request_line), expected, "{request_line}");
+pub(crate) fn check(site: &TestSite, request_line: &str, expected: &str) {
+    assert_eq!(Client::of(site).ask(request_line), expected, "{request_line}");
 }
 
-impl Asker {
-    pub(crate) fn of(place: &Place) -> Self {
-        Self { files: place.files(), clock: Clock::told(NOW) }
+impl Client {
+    pub(crate) fn of(site: &TestSite) -> Self {
+        Self { files: site.files(), clock: Clock::told(NOW) }
     }
 
     /// The answer to `METHOD /target` as text; `none` if the root has none.
     pub(crate) fn ask(&mut self, request_line: &str) -> String {
-        self.hear(request_line).map_or("none".to_owned(), |told| told.text())
+        self.send(request_line).map_or("none".to_owned(), |response| response.text())
     }
 
     /// The answer to `METHOD /target`.
-    pub(crate) fn hear(&mut self, request_line: &str) -> Option<Told> {
-        self.pass(request_line, "", None)
+    pub(crate) fn send(&mut self, request_line: &str) -> Option<Response> {
+        self.request(request_line, "", None)
     }
 
     /// The answer to a request with fields, each a line of its own.
-    pub(crate) fn hear_with(
+    pub(crate) fn send_with(
         &mut self,
         request_line: &str,
         fields: &[(&str, &str)],
-    ) -> Option<Told> {
+    ) -> Option<Response> {
         let lines = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
-        self.pass(request_line, &lines.collect::<Vec<_>>().concat(), None)
+        self.request(request_line, &lines.collect::<Vec<_>>().concat(), None)
     }
 
     /// The answer to GET of a path that no request could carry.
-    pub(crate) fn hear_path(&mut self, path: &str) -> Option<Told> {
-        self.pass("GET /", "", Some(path))
+    pub(crate) fn send_path(&mut self, path: &str) -> Option<Response> {
+        self.request("GET /", "", Some(path))
     }
 
-    fn pass(&mut self, request_line: &str, fields: &str, path: Option<&str>) -> Option<Told> {
+    fn request(
+        &mut self,
+        request_line: &str,
+        fields: &str,
+        path: Option<&str>,
+    ) -> Option<Response> {
         let bytes = format!("{request_line} HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
         let Event::Head(head) =
             RequestParser::new().receive(bytes.as_bytes(), &Limits::default()).event
@@ -103,26 +108,26 @@ impl Asker {
             assert!(reply.is_empty(), "no answer, and something was written");
             return None;
         };
-        Some(Told::of(reply, answer))
+        Some(Response::of(reply, answer))
     }
 }
 
-impl Told {
+impl Response {
     fn of(reply: &[u8], answer: Answer) -> Self {
         let end = reply.windows(4).position(|four| four == b"\r\n\r\n").expect("the head ends") + 4;
         let head = str::from_utf8(&reply[..end]).expect("a head is ASCII").to_owned();
         let content = reply[end..].to_vec();
         match answer {
-            Answer::Written { close: false } => Self { head, content, as_file: false },
+            Answer::Written { close: false } => Self { head, content, is_streamed: false },
             Answer::Stream(stream) => {
                 assert!(content.is_empty(), "the stream follows the head");
                 let runtime = tokio::runtime::Builder::new_current_thread().build();
                 let content = runtime.expect("a thread is left").block_on(stream.gather());
-                Self { head, content: content.expect("the file has its length"), as_file: true }
+                Self { head, content: content.expect("the file has its length"), is_streamed: true }
             }
             Answer::File(part) => {
                 assert!(content.is_empty(), "the file follows the head");
-                Self { head, content: read(&part), as_file: true }
+                Self { head, content: read(&part), is_streamed: true }
             }
             _ => panic!("neither written nor a file"),
         }

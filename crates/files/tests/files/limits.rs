@@ -1,0 +1,54 @@
+//! Decides that one thread keeps no more of its files than agreed.
+
+use crate::client::Client;
+use crate::site::TestSite;
+
+/// Asks for each file, changes all and asks again within the same second: what is still told as it was
+/// was kept. Returns how many were.
+fn cached(count: usize, length: usize) -> usize {
+    let site = TestSite::new();
+    let name = |number: usize| format!("{number}.txt");
+    for number in 0..count {
+        site.write(&name(number), "o".repeat(length));
+    }
+    let mut client = Client::of(&site);
+    let mut ask = |number: usize| {
+        let response = client.send(&format!("GET /{number}.txt")).expect("the file is there");
+        assert_eq!(response.content.len(), length);
+        response.content[0]
+    };
+    for number in 0..count {
+        assert_eq!(ask(number), b'o');
+    }
+    for number in 0..count {
+        // Not replaced in one step: some file systems wait for the disk then.
+        site.remove(&name(number));
+        site.write(&name(number), "n".repeat(length));
+    }
+    // Backwards, so that what is read anew drives out what was asked for long ago.
+    (0..count).rev().filter(|&number| ask(number) == b'o').count()
+}
+
+#[test]
+fn caches_all_files_within_limits() {
+    assert_eq!(cached(20, 1000), 20);
+    assert_eq!(cached(20, 40_000), 20);
+}
+
+#[test]
+fn limits_bytes_of_cached_files() {
+    let (length, most) = (32_000, 8 << 20);
+    let cached = cached(300, length);
+    assert!(cached * length <= most, "{cached} files cached");
+}
+
+#[test]
+fn limits_number_of_cached_files() {
+    let cached = cached(1100, 10);
+    assert!(cached <= 1024, "{cached} files cached");
+}
+
+#[test]
+fn limits_number_of_open_files() {
+    assert_eq!(cached(70, 33_000), 64);
+}
