@@ -1,16 +1,17 @@
-//! Decides what stays in memory: so many, so many bytes, and first what is asked for again.
+//! A cache that is bounded in entries and bytes, with CLOCK eviction.
 
 use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
 
-/// What is known of paths, within bounds.
+/// A cache by path.
 ///
-/// Whatever is found is marked; a hand goes round, takes marks away and evicts what has none. So what is
-/// asked for once does not drive out what is asked for always, and a hit moves nothing.
+/// A lookup marks its entry as referenced. The clock hand visits the slots in turn, clears marks
+/// and evicts the first entry without one. A file that is requested once does not displace one that
+/// is requested often, and a hit moves no entry.
 #[derive(Debug)]
 pub(crate) struct Cache<T> {
-    /// Where each path stands in `slots`; both always hold the same paths.
+    /// The slot of each path. It holds the same paths as `slots`.
     index_by_path: HashMap<Arc<str>, usize>,
     slots: Vec<Slot<T>>,
     /// The sum of the slots' weights.
@@ -19,11 +20,11 @@ pub(crate) struct Cache<T> {
     capacity: Capacity,
 }
 
-/// The most that a [`Cache`] holds.
+/// The limits of a [`Cache`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capacity {
     pub(crate) entries: usize,
-    /// Of values and paths together.
+    /// The bytes of values and paths together.
     pub(crate) bytes: usize,
 }
 
@@ -32,7 +33,7 @@ struct Slot<T> {
     path: Arc<str>,
     value: T,
     weight: usize,
-    /// It was found since the hand passed.
+    /// Whether the entry was found since the hand last visited it.
     is_referenced: bool,
 }
 
@@ -47,8 +48,8 @@ impl<T> Cache<T> {
         Some(&mut slot.value)
     }
 
-    /// Keeps a value of so many bytes, in place of any other of this path. One too large for the bounds
-    /// is not kept.
+    /// Inserts a value of this many bytes and replaces an earlier one of the same path. A value
+    /// larger than the capacity is not inserted.
     pub(crate) fn insert(&mut self, path: &str, value: T, bytes: usize) {
         self.remove(path);
         let weight = path.len() + bytes;
@@ -72,13 +73,15 @@ impl<T> Cache<T> {
         }
     }
 
-    /// Removes the first slot without a mark, after one round at most. There must be a slot.
+    /// Evicts the first entry that was not referenced, after at most one round. The cache must not
+    /// be empty.
     fn evict(&mut self) {
         loop {
             let index = self.hand % self.slots.len();
             self.hand = index + 1;
             if !mem::take(&mut self.slots[index].is_referenced) {
-                // The last slot moves here, behind the hand: what came last is judged last.
+                // The last slot moves here, after the hand has passed: the newest entry is visited
+                // last.
                 return self.remove_slot(index);
             }
         }
@@ -100,7 +103,7 @@ impl<T> Cache<T> {
 mod tests {
     use super::{Cache, Capacity};
 
-    /// A cache of `(path, bytes)`, with each path as its own value.
+    /// Creates a cache of `(path, bytes)` entries. Each value is its own path.
     fn filled(capacity: Capacity, entries: &[(&'static str, usize)]) -> Cache<&'static str> {
         let mut cache = Cache::new(capacity);
         for &(path, bytes) in entries {
@@ -206,7 +209,7 @@ mod tests {
     #[test]
     fn keeps_index_consistent_under_random_operations() {
         let mut cache = Cache::new(Capacity { entries: 8, bytes: 300 });
-        // A linear congruential generator: the same steps each time.
+        // A linear congruential generator, so that each run takes the same steps.
         let mut state = 1_u32;
         for _ in 0..10_000 {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,39 +1,39 @@
-//! Decides what the conditions of a request make of a file: all of it, parts of it, or a word that it is known.
+//! Evaluates the conditions and ranges of a request.
 //!
-//! The order is that of RFC 9110 section 13.2.2. Nothing here looks at a disk or a clock.
+//! The order is that of RFC 9110 section 13.2.2. The module accesses no disk and no clock.
 
 use bine_http::{Date, Head, Known, Method, Status};
 
 use crate::ranges::{self, Part, Ranges};
 
-/// By what a peer can know a file again.
+/// The validators of a file, by which a client recognizes the content that it has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Validators<'f> {
-    /// In quotes, behind `W/` if it is weak (RFC 9110 section 8.8.3).
+    /// The entity tag: in quotes, with the prefix `W/` if it is weak (RFC 9110 section 8.8.3).
     pub(crate) tag: &'f str,
-    /// Seconds since 1970.
+    /// The time of the last modification, in seconds since 1970.
     pub(crate) modified: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub(crate) length: u64,
 }
 
-/// What a request gets of a file.
+/// The result of the conditions of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Evaluation {
     Whole,
-    /// 206 with one part.
+    /// Status 206 with one part.
     Part(Part),
-    /// 206 with several.
+    /// Status 206 with several parts.
     Parts(Vec<Part>),
-    /// 304.
+    /// Status 304.
     NotModified,
-    /// 412.
+    /// Status 412.
     Failed,
-    /// 416.
+    /// Status 416.
     NotSatisfiable,
 }
 
-/// The verdict over a GET or HEAD.
+/// Evaluates the conditions of a GET or HEAD request.
 #[inline]
 pub(crate) fn evaluate(head: &Head<'_>, validators: &Validators<'_>) -> Evaluation {
     const CONDITIONS: [Known; 5] = [
@@ -43,15 +43,16 @@ pub(crate) fn evaluate(head: &Head<'_>, validators: &Validators<'_>) -> Evaluati
         Known::IfMatch,
         Known::IfUnmodifiedSince,
     ];
-    // Most requests have none of them.
+    // Fast path: most requests have no conditions.
     if CONDITIONS.iter().all(|condition| !head.has(*condition)) {
         return Evaluation::Whole;
     }
     evaluate_conditions(head, validators)
 }
 
-/// What a GET or HEAD comes to of something that is known by its tag alone and only sent whole: 304 if the peer has it,
-/// 412 if it wants another, `None` if it is to be sent.
+/// Evaluates the conditions of a GET or HEAD request for content that has only an entity tag and no
+/// ranges: 304 if the client has the content, 412 if it requires other content, `None` if the
+/// content is to be sent.
 #[inline]
 pub fn evaluate_etag(head: &Head<'_>, tag: &str) -> Option<Status> {
     if head.has(Known::IfMatch) && !any_tag(head, "if-match", |wanted| is_strong_match(wanted, tag))
@@ -78,7 +79,7 @@ fn evaluate_conditions(head: &Head<'_>, validators: &Validators<'_>) -> Evaluati
     } else if date(head, "if-modified-since").is_some_and(|date| validators.modified <= date) {
         return Evaluation::NotModified;
     }
-    // Only GET has parts (RFC 9110 section 14.2).
+    // Ranges are defined for GET only (RFC 9110 section 14.2).
     if head.method() != Method::Get
         || !head.has(Known::Range)
         || !is_range_applicable(head, validators)
@@ -93,7 +94,7 @@ fn evaluate_conditions(head: &Head<'_>, validators: &Validators<'_>) -> Evaluati
     }
 }
 
-/// Whether what the peer has a part of is still this file (RFC 9110 section 13.1.5).
+/// Whether the client's partial content is from the current file (RFC 9110 section 13.1.5).
 fn is_range_applicable(head: &Head<'_>, validators: &Validators<'_>) -> bool {
     if !head.has(Known::IfRange) {
         return true;
@@ -105,7 +106,7 @@ fn is_range_applicable(head: &Head<'_>, validators: &Validators<'_>) -> bool {
     }
 }
 
-/// Whether some tag of a list is the one looked for. A star stands for any.
+/// Whether any tag of a list satisfies the predicate. A star matches any tag.
 fn any_tag(head: &Head<'_>, name: &str, mut predicate: impl FnMut(&str) -> bool) -> bool {
     let fields = head.fields().filter(|(field, _)| field.eq_ignore_ascii_case(name));
     fields
@@ -113,7 +114,7 @@ fn any_tag(head: &Head<'_>, name: &str, mut predicate: impl FnMut(&str) -> bool)
         .any(|list| list.trim() == "*" || tags(list).any(&mut predicate))
 }
 
-/// The tags of a list, as far as it is well formed. A comma may stand inside a tag.
+/// Returns the tags of a list up to the first malformed one. A tag may contain a comma.
 fn tags(mut list: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         list = list.trim_start_matches([' ', '\t', ',']);
@@ -130,12 +131,13 @@ fn opaque(tag: &str) -> &str {
     tag.strip_prefix("W/").unwrap_or(tag)
 }
 
-/// A weak tag is never strongly the same as another (RFC 9110 section 8.8.3.2).
+/// Strong comparison: weak tags never match (RFC 9110 section 8.8.3.2).
 fn is_strong_match(tag: &str, other: &str) -> bool {
     tag == other && !tag.starts_with("W/")
 }
 
-/// A condition whose date cannot be read is none (RFC 9110 sections 13.1.3 and 13.1.4).
+/// Returns the date of a condition. A condition with an invalid date is ignored (RFC 9110 sections
+/// 13.1.3 and 13.1.4).
 fn date(head: &Head<'_>, name: &str) -> Option<u64> {
     Date::read(head.field_text(name)?)
 }
@@ -149,7 +151,7 @@ mod tests {
     const SUNDAY: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const MONDAY: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
 
-    /// The verdict over a file of ten bytes that was written on Sunday.
+    /// Evaluates a request for a file of ten bytes that was modified on Sunday.
     fn evaluated(method: &str, tag: &str, fields: &[(&str, &str)]) -> String {
         let fields: Vec<_> =
             fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();

@@ -1,4 +1,4 @@
-//! Decides what a head says about a file, apart from its length.
+//! The header fields that describe a file, apart from its length.
 
 use std::borrow::Cow;
 use std::fs::Metadata;
@@ -11,19 +11,19 @@ use crate::encoding::Encoding;
 use crate::media;
 use crate::rules::Field;
 
-/// Seconds after a change during which another one may leave the same time behind: file systems stamp with
-/// the kernel's tick, some with whole seconds, and one clock is not the other.
+/// The number of seconds after a change during which a second change may have the same time. File
+/// systems take times from the kernel's tick, some in whole seconds, and the clocks may differ.
 pub(crate) const SETTLE_SECONDS: i64 = 2;
 
-/// What describes a file, rendered when it is opened.
+/// The header fields of a file, rendered when the file is opened.
 #[derive(Debug)]
 pub(crate) struct Description {
     /// All fields.
     all_fields: Lines,
-    /// Those by which a peer knows the file again, and what the site's rules say.
+    /// The fields of a 304 response: the validators and the fields from the site's rules.
     validator_fields: Lines,
     content_type: Cow<'static, str>,
-    /// Security headers that the site's rules set, so that the server does not.
+    /// Security headers that the site's rules set, so that the server does not set them.
     overrides: SecurityHeaders,
     variant: Variant,
     tag: Box<str>,
@@ -31,20 +31,21 @@ pub(crate) struct Description {
     length: u64,
 }
 
-/// Which form of a file it is.
+/// The encoding of a file's content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Variant {
-    /// There is no other.
+    /// The file has no precompressed variant.
     Single,
-    /// As it is, and packed ones lie beside it.
+    /// The original of a file that has precompressed variants.
     Identity,
-    /// Packed.
+    /// A precompressed variant.
     Encoded(Encoding),
 }
 
 impl Description {
-    /// Of the file that a path means, opened in this second since 1970. `name` is the path, or the index's of a
-    /// directory; of a packed form, that of the file itself.
+    /// Describes a file that was opened in this second since 1970. `name` determines the media
+    /// type: it is the path, the name of a directory's index, or the original's name for a
+    /// precompressed variant.
     pub(crate) fn of(
         name: &str,
         metadata: &Metadata,
@@ -53,13 +54,14 @@ impl Description {
         fields: &[Field],
     ) -> Self {
         let modified = u64::try_from(metadata.mtime()).unwrap_or(0);
-        // RFC 9110 section 8.8.2.1: never later than the Date beside it.
+        // RFC 9110 section 8.8.2.1: Last-Modified must not be later than Date.
         let modified_at = modified.min(second);
         let (tag, content_type) = (tag(metadata, second), media::media_type(name));
         let mut validator_fields = Lines::new();
         add(&mut validator_fields, "Last-Modified", Date::at(modified_at).as_str());
         add(&mut validator_fields, "ETag", &tag);
-        // RFC 9110 section 12.5.5: with every form of it, or a cache would give one peer another's.
+        // RFC 9110 section 12.5.5: every variant has the field, so that a cache does not send one
+        // client the variant of another.
         if variant != Variant::Single {
             add(&mut validator_fields, "Vary", "Accept-Encoding");
         }
@@ -88,7 +90,7 @@ impl Description {
         }
     }
 
-    /// The same with another length: that of the bytes at hand.
+    /// Replaces the length by that of the bytes that were read.
     pub(crate) const fn with_length(mut self, length: u64) -> Self {
         self.length = length;
         self
@@ -98,7 +100,7 @@ impl Description {
         Validators { tag: &self.tag, modified: self.modified_at, length: self.length }
     }
 
-    /// Security headers that the site's rules set.
+    /// Returns the security headers that the site's rules set.
     pub(crate) const fn overrides(&self) -> SecurityHeaders {
         self.overrides
     }
@@ -107,7 +109,7 @@ impl Description {
         self.length
     }
 
-    /// The media type, as a field says it.
+    /// Returns the media type as a Content-Type value.
     pub(crate) fn content_type(&self) -> &str {
         &self.content_type
     }
@@ -118,7 +120,7 @@ impl Description {
         reply.lines(&self.all_fields);
     }
 
-    /// Appends what the file is packed by, if it is.
+    /// Appends Content-Encoding if the variant is precompressed.
     pub(crate) fn write_encoding(&self, reply: &mut Reply<'_>) {
         if let Variant::Encoded(encoding) = self.variant {
             reply
@@ -127,8 +129,8 @@ impl Description {
         }
     }
 
-    /// Appends what a peer can know the file again by, and what the site's rules say (RFC 9110 section 15.4.5 wants
-    /// Cache-Control and its like with 304 too).
+    /// Appends the fields of a 304 response. RFC 9110 section 15.4.5 requires Cache-Control and
+    /// similar fields there too.
     pub(crate) fn write_validators(&self, reply: &mut Reply<'_>) {
         reply.lines(&self.validator_fields);
     }
@@ -140,7 +142,8 @@ fn add(lines: &mut Lines, name: &str, value: &str) {
     );
 }
 
-/// Strong once the file has rested: the next change is then sure to make another one.
+/// Returns the entity tag. It is strong once the file has settled, because the next change is then
+/// certain to produce another tag.
 fn tag(metadata: &Metadata, second: u64) -> Box<str> {
     let now = i64::try_from(second).unwrap_or(i64::MAX);
     let weak = if metadata.ctime().saturating_add(SETTLE_SECONDS) < now { "" } else { "W/" };
@@ -155,8 +158,8 @@ mod tests {
 
     use super::*;
 
-    /// Symptom: no test asked at the very second from which on a tag is strong, so one that was strong a second early,
-    /// when a change within the same second could still follow, passed.
+    /// Symptom: no test covered the second in which a tag becomes strong. A tag that was strong one
+    /// second early, when a second change could still have the same time, passed the tests.
     #[test]
     fn sends_weak_etag_until_file_settles() {
         let path = std::env::temp_dir().join(format!("bine-tag-{}", std::process::id()));

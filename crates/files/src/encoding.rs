@@ -1,6 +1,6 @@
-//! Decides which packed form of a file a peer gets, if any (RFC 9110 section 12.5.3).
+//! Content negotiation: selects the precompressed variant for a client (RFC 9110 section 12.5.3).
 
-/// A content coding of a file that lies packed beside the file itself.
+/// The content coding of a precompressed file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Encoding {
     /// RFC 7932.
@@ -12,10 +12,11 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// All there are; of those a peer likes alike the first is sent, which is the shortest as a rule.
+    /// All codings, in the server's order of preference between equal weights. The first is usually
+    /// the smallest.
     pub(crate) const ALL: [Self; 3] = [Self::Brotli, Self::Zstandard, Self::Gzip];
 
-    /// What stands behind the file's own name.
+    /// Returns the extension that is appended to the original's name.
     pub(crate) const fn extension(self) -> &'static str {
         match self {
             Self::Brotli => ".br",
@@ -24,7 +25,7 @@ impl Encoding {
         }
     }
 
-    /// Its name in fields.
+    /// Returns the name in header fields.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Brotli => "br",
@@ -33,21 +34,22 @@ impl Encoding {
         }
     }
 
-    /// RFC 9110 section 8.4.1: names in any case, and an old one for gzip.
+    /// Whether a name refers to this coding: case-insensitive, with an old name for gzip (RFC 9110
+    /// section 8.4.1).
     fn has_name(self, name: &[u8]) -> bool {
         let is = |own: &str| own.as_bytes().eq_ignore_ascii_case(name);
         is(self.name()) || (self == Self::Gzip && is("x-gzip"))
     }
 }
 
-/// How much a peer likes something, in thousandths; 0 is not at all.
+/// A weight in thousandths. 0 means not acceptable.
 type Weight = u16;
 
-/// The coding to send, of those that are `there`, to a peer that sent these Accept-Encoding fields.
-/// `None`: the file as it is.
+/// Selects a coding that is available and that these Accept-Encoding fields accept. `None` selects
+/// the original.
 ///
-/// What cannot be read is passed over. The file as it is goes to whoever takes nothing at all: an answer is worth more
-/// than a 406.
+/// Malformed members are ignored. A client that accepts nothing receives the original: a response
+/// is more useful than status 406.
 pub(crate) fn negotiate<'f>(
     fields: impl Iterator<Item = &'f [u8]>,
     is_available: impl Fn(Encoding) -> bool,
@@ -66,7 +68,7 @@ pub(crate) fn negotiate<'f>(
             None if name == b"*" => &mut wildcard,
             None => continue,
         };
-        // The first word counts.
+        // The first weight of a name counts.
         slot.get_or_insert(weight);
     }
     let mut best: Option<(Encoding, Weight)> = None;
@@ -76,11 +78,11 @@ pub(crate) fn negotiate<'f>(
             best = Some((encoding, weight));
         }
     }
-    // Who says nothing of it likes the file as it is less than any coding named.
+    // Without a weight of its own, the original is less preferred than any named coding.
     best.filter(|(_, weight)| *weight >= identity.unwrap_or(0)).map(|(encoding, _)| encoding)
 }
 
-/// The weight among a member's parameters (RFC 9110 section 12.4.2).
+/// Parses the weight among a member's parameters (RFC 9110 section 12.4.2).
 fn parse_weight(parameters: &[u8]) -> Option<Weight> {
     let text = str::from_utf8(parameters).ok()?.trim();
     let value = text.strip_prefix("q=").or_else(|| text.strip_prefix("Q="))?;
@@ -187,7 +189,7 @@ mod tests {
                     }
                 }
             }
-            // Whatever else stands there, reading it ends.
+            // Any other input terminates as well.
             selected(&[&noise], &Encoding::ALL);
         }
     }

@@ -1,4 +1,4 @@
-//! Decides how a request for a file is answered.
+//! Responds to requests for files.
 
 use std::fs::Metadata;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use crate::encoding::Encoding;
 use crate::listing::Listing;
 use crate::location;
 use crate::media;
-use crate::open::OpenFiles;
+use crate::open_files::OpenFiles;
 use crate::resource::{Precompressed, Resource};
 use crate::response::Responder;
 use crate::root::{Failure, Found, Root};
 use crate::rules::Rules;
 
-/// What a file can be asked.
+/// The methods of a file.
 const ALLOW: &str = "Allow: GET, HEAD, OPTIONS\r\n";
 
-/// What one thread keeps of small files.
+/// The capacity of one thread's cache of small files.
 const CACHE_CAPACITY: Capacity = Capacity { entries: 1024, bytes: 8 << 20 };
-/// How many large files one thread keeps open.
+/// The number of large files that one thread keeps open.
 const MAX_OPEN_FILES: usize = 64;
 
-/// One thread's view of a [`Root`]: small files in memory, large ones open.
+/// One thread's cache of a [`Root`]: small files in memory, large files open.
 ///
-/// What a path means is looked up in the root at most once a second and thread. A file that was changed,
-/// replaced or removed is therefore served as it was for the rest of that second.
+/// Each thread looks up a path in the root at most once per second. It therefore serves a file that
+/// was changed, replaced or removed in its old state for the rest of that second.
 #[derive(Debug)]
 pub struct Files {
     root: Arc<Root>,
@@ -39,7 +39,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// A view that has seen nothing yet.
+    /// Creates an empty cache.
     pub fn new(root: Arc<Root>, rules: Arc<Rules>) -> Self {
         Self {
             root,
@@ -49,12 +49,13 @@ impl Files {
         }
     }
 
-    /// Answers a request for `path`, which is decoded and begins with `/`. `None`: there is no such file, and
-    /// nothing was written.
+    /// Responds to a request for `path`, which is decoded and begins with `/`. Returns `None` and
+    /// writes nothing if no such file exists.
     ///
-    /// GET and HEAD get the file, OPTIONS is told of them, any other method is refused. A directory is its
-    /// index; without the slash at its end it is redirected there. A name with a dot in front is hidden,
-    /// but for `/.well-known/`, if the rules say no other.
+    /// GET and HEAD receive the file, OPTIONS the list of methods, and any other method status 405.
+    /// A directory's path with a trailing slash means its index; without the slash it is
+    /// redirected. Names that begin with a dot are hidden, except `/.well-known/`, unless the rules
+    /// serve them.
     pub fn respond(
         &mut self,
         path: &str,
@@ -87,13 +88,13 @@ impl Files {
                 None
             }
             Err(Failure::System(error)) => {
-                log::error(format_args!("cannot look for the file {path:?}: {error}"));
+                log::error(format_args!("cannot look up the file {path:?}: {error}"));
                 Some(service_unavailable(&mut responder))
             }
         }
     }
 
-    /// Answers with what lies on the disk now, and remembers it.
+    /// Responds with the current state on disk and caches it.
     fn load(
         &mut self,
         path: &str,
@@ -137,7 +138,8 @@ impl Files {
         Ok(answer)
     }
 
-    /// The packed forms of a file that lie beside it. One that is older than the file is a form of another.
+    /// Opens the precompressed variants of a file. A variant that is older than the file belongs to
+    /// earlier content and is ignored.
     fn precompressed(
         &self,
         path: &str,
@@ -162,7 +164,7 @@ impl Files {
     }
 }
 
-/// Says what a file can be asked, to whom asked that or something else.
+/// Responds with the allowed methods, to OPTIONS or to a method that is not allowed.
 fn list_methods(responder: &mut Responder<'_>) -> Answer {
     let status = match responder.exchange.method {
         Method::Options => Status::NO_CONTENT,
@@ -181,7 +183,7 @@ fn redirect(responder: &mut Responder<'_>, location: &str) -> Answer {
     Answer::Written { close: false }
 }
 
-/// The file may well be there, so this is no 404.
+/// Responds with 503 rather than 404, because the file may exist.
 fn service_unavailable(responder: &mut Responder<'_>) -> Answer {
     let mut reply = responder.start(Status::SERVICE_UNAVAILABLE);
     reply.constant("Retry-After: 1\r\n");

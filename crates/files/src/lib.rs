@@ -1,7 +1,23 @@
-//! Files: which one a path means, that it lies beneath the root, and what is kept of it in memory.
+//! Serves static files: resolves paths below a root directory, caches small files and answers
+//! conditional and range requests.
 //!
-//! A [`Root`] is shared by all threads; each thread asks through [`Files`] of its own. Start reading there,
-//! then [`Root`] and the rule of names it keeps.
+//! All threads share a [`Root`]; each thread has its own [`Files`]. Start reading with `files.rs`,
+//! then `root.rs` and its rules for names in `name.rs`.
+//!
+//! # Example
+//!
+//! ```
+//! use std::{path::Path, sync::Arc};
+//!
+//! use bine_files::{Files, Root, Rules, media_type};
+//!
+//! let root = Arc::new(Root::open(Path::new("src"))?);
+//! // One for each thread; `Files::respond` answers a request.
+//! let files = Files::new(Arc::clone(&root), Arc::new(Rules::default()));
+//! assert_eq!(media_type("index.html"), "text/html; charset=utf-8");
+//! # drop(files);
+//! # Ok::<_, std::io::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod cache;
@@ -14,13 +30,13 @@ mod location;
 mod media;
 mod name;
 mod named_file;
-mod open;
+mod open_files;
 mod ranges;
 mod resource;
 mod response;
 mod root;
 mod rules;
-mod small;
+mod small_file;
 
 pub use conditions::evaluate_etag;
 pub use files::Files;

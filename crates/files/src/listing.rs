@@ -1,4 +1,4 @@
-//! Decides what a folder without an index shows, where listings are wanted: a page of what is in it.
+//! Lists the entries of a directory without an index, where listings are enabled.
 
 use std::ffi::CStr;
 use std::fmt::Write as _;
@@ -15,22 +15,27 @@ use crate::response::Responder;
 use crate::root::{Found, Root};
 use crate::rules::Rules;
 
-/// A folder with more is shown in part.
+/// The maximum number of entries in a listing.
 const MAX_ENTRIES: usize = 10_000;
 
-/// The page of a folder. A worker makes it: reading a folder waits for the disk.
+/// A directory listing. A worker thread creates it, because reading a directory waits for the disk.
 pub(crate) struct Listing {
     pub(crate) root: Arc<Root>,
     pub(crate) rules: Arc<Rules>,
-    /// Decoded, with slashes at both ends.
+    /// The decoded path, which begins and ends with a slash.
     pub(crate) path: String,
 }
 
 impl Work for Listing {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let request = request.incoming();
-        let (exchange, head, date) = (request.exchange, Some(request.head), clock.date());
-        let mut responder = Responder { buffer: out.buffer, exchange, head, date };
+        let exchange = request.exchange;
+        let mut responder = Responder {
+            buffer: out.buffer,
+            exchange,
+            head: Some(request.head),
+            date: clock.date(),
+        };
         let directory = name::resolve(&self.path, self.rules.hidden)
             .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
             .and_then(|name| self.read(name));
@@ -42,7 +47,7 @@ impl Work for Listing {
                 reply.whole(page.as_bytes());
             }
             Err(error) => {
-                // It was there a moment ago.
+                // The directory existed when the request was received.
                 log::warn(format_args!("cannot list {:?}: {error}", self.path));
                 responder.start(Status::NOT_FOUND).empty();
             }
@@ -55,10 +60,10 @@ impl Work for Listing {
     }
 }
 
-/// What is in a folder.
+/// The entries of a directory.
 struct Directory {
     entries: Vec<Entry>,
-    /// There is more.
+    /// Whether the directory has more entries.
     is_truncated: bool,
 }
 
@@ -66,19 +71,19 @@ struct Entry {
     name: String,
     is_directory: bool,
     length: u64,
-    /// Seconds since 1970.
+    /// The time of the last modification, in seconds since 1970.
     modified: u64,
 }
 
 impl Listing {
-    /// Folders first, each kind by name.
+    /// Reads the entries: directories first, each kind by name.
     fn read(&self, path: &str) -> io::Result<Directory> {
         let directory = self.root.directory(path)?;
         let mut entries = Vec::new();
         let mut is_truncated = false;
         for entry in Dir::read_from(&directory)? {
             let entry = entry?;
-            // What is no UTF-8 has no address here.
+            // A name that is not UTF-8 has no URL here.
             let Ok(name) = entry.file_name().to_str() else { continue };
             if !self.is_shown(path, name) {
                 continue;
@@ -100,7 +105,8 @@ impl Listing {
         name::resolve(&full_path, self.rules.hidden).is_some()
     }
 
-    /// `None`: it is neither a file nor a folder, or leads out of the root.
+    /// Returns an entry, or `None` if it is neither a file nor a directory, or a link out of the
+    /// root.
     fn entry(
         &self,
         directory: impl std::os::fd::AsFd,
@@ -153,7 +159,8 @@ fn page(path: &str, directory: &Directory) -> String {
         let (name, address) = (escape(&entry.name), location::entry_location(&entry.name));
         let length = if entry.is_directory { String::new() } else { format_length(entry.length) };
         let date = Date::at(entry.modified);
-        // `Sat, 21 Nov 2026 07:01:02 GMT` without its ends.
+        // The date without the weekday, the seconds and the zone of `Sat, 21 Nov 2026 07:01:02
+        // GMT`.
         let modified = date.as_str().get(5..22).unwrap_or_default();
         let _ = writeln!(
             page,
@@ -172,7 +179,7 @@ fn page(path: &str, directory: &Directory) -> String {
     page
 }
 
-/// As people say it, in powers of a thousand.
+/// Formats a length in powers of a thousand.
 fn format_length(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if bytes < 1000 {

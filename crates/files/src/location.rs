@@ -1,25 +1,28 @@
-//! Decides how a redirect to a directory's own path is written.
+//! Encodes the URLs of directories and of directory entries.
 
 use std::fmt::Write as _;
 
-/// The path-absolute reference (RFC 3986 section 4.2) for a decoded path, a slash and the query as it was sent.
+/// Returns the path-absolute reference (RFC 3986 section 4.2) for a decoded path with a trailing
+/// slash, followed by the query as it was received.
 pub(crate) fn directory_location(path: &str, query: Option<&str>) -> String {
     let mut location = String::with_capacity(path.len() + query.map_or(0, str::len) + 16);
     encode(&mut location, path, is_path_byte);
     location.push('/');
     if let Some(query) = query {
         location.push('?');
-        // It is encoded already; whatever could still end the field line or the field is not.
+        // The query is encoded already. Only bytes that could end the field line or the field are
+        // encoded again.
         encode(&mut location, query, |byte| byte.is_ascii_graphic());
     }
     location
 }
 
-/// The address of what is called `name`, seen from its folder. Whatever the name, it is no other scheme or host.
+/// Returns the URL of an entry relative to its directory. No name can change the scheme or the
+/// host.
 pub(crate) fn entry_location(name: &str) -> String {
     let mut location = String::from("./");
     encode(&mut location, name, is_path_byte);
-    // The one letter of a path that means something in HTML as well.
+    // The only character of an encoded path that is special in HTML.
     location.replace('&', "&amp;")
 }
 
@@ -34,9 +37,10 @@ fn encode(location: &mut String, text: &str, is_plain: impl Fn(u8) -> bool) {
     }
 }
 
-/// The bytes of `pchar` that need no encoding, and the slash (RFC 3986 section 3.3).
+/// Whether a byte needs no encoding in a path: the bytes of `pchar`, and the slash (RFC 3986
+/// section 3.3).
 ///
-/// The backslash is not among them, so no browser reads `/\host` as `//host`.
+/// A backslash is encoded, so that no browser reads `/\host` as `//host`.
 fn is_path_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(&byte)
 }

@@ -1,19 +1,19 @@
-//! Decides the media type of a file, by the extension of its name.
+//! The media type of a file, by the extension of its name.
 
 use std::borrow::Cow;
 
-/// One line for each extension, in the order of the extensions' bytes: `cargo xtask media` makes it of a table that
-/// others maintain.
+/// One line per extension, sorted by bytes. `cargo xtask media` generates it from a table that is
+/// maintained elsewhere.
 const TABLE: &str = include_str!("media.types");
-/// Longer extensions are none.
+/// The maximum length of an extension.
 const MAX_EXTENSION: usize = 24;
-/// For a name whose extension says nothing: bytes to be stored, never to be sniffed as markup.
+/// The type for an unknown extension. Browsers store such content and never sniff it as markup.
 const DEFAULT_TYPE: &str = "application/octet-stream";
 
-/// The media type of a file of this name, as a Content-Type field says it.
+/// Returns the media type of a file name as a Content-Type value.
 ///
-/// Text says that it is UTF-8, or older browsers guess; JSON is UTF-8 by its own rule (RFC 8259 section 8.1), and XML
-/// names its encoding in its first line.
+/// Text types include `charset=utf-8`, because older browsers guess otherwise. JSON is UTF-8 by its
+/// own rule (RFC 8259 section 8.1), and XML declares its encoding in its first line.
 pub fn media_type(name: &str) -> Cow<'static, str> {
     let kind = base_type(name);
     if kind.starts_with("text/") {
@@ -23,7 +23,8 @@ pub fn media_type(name: &str) -> Cow<'static, str> {
     }
 }
 
-/// Whether files of this name are as short as they get: nobody packs them again.
+/// Whether files of this type are already compressed, so that no precompressed variant is looked
+/// up.
 pub(crate) fn is_compressed(name: &str) -> bool {
     let kind = base_type(name);
     let starts_with_any = |words: &[&str]| words.iter().any(|word| kind.starts_with(word));
@@ -47,7 +48,7 @@ pub(crate) fn is_compressed(name: &str) -> bool {
     starts_with_any(&compressed) && !starts_with_any(&uncompressed)
 }
 
-/// The type without what a field adds to it.
+/// Returns the type without parameters.
 fn base_type(name: &str) -> &'static str {
     let file = name.rsplit('/').next().unwrap_or(name);
     let Some((_, extension)) = file.rsplit_once('.') else { return DEFAULT_TYPE };
@@ -55,14 +56,14 @@ fn base_type(name: &str) -> &'static str {
     let Some(lowercase) = lowercase.get_mut(..extension.len()) else { return DEFAULT_TYPE };
     lowercase.copy_from_slice(extension.as_bytes());
     lowercase.make_ascii_lowercase();
-    // The first line is none of the table's.
+    // The first line of the table is a comment.
     if *lowercase == *b"#" {
         return DEFAULT_TYPE;
     }
     find(lowercase).unwrap_or(DEFAULT_TYPE)
 }
 
-/// A search by halves over the lines of the table.
+/// Searches the lines of the table by bisection.
 fn find(extension: &[u8]) -> Option<&'static str> {
     let mut lines = TABLE;
     while !lines.is_empty() {

@@ -1,12 +1,12 @@
-//! Decides which request paths may name a file at all, and which name beneath the root each one means.
+//! Maps request paths to file names below the root.
 
-/// The one name with a dot in front that is meant for the public (RFC 8615).
+/// The only public name that begins with a dot (RFC 8615).
 const WELL_KNOWN: &str = ".well-known";
 
-/// The name of a decoded path beneath the root. `None`: whatever lies there, it is not handed out.
+/// Returns the name of a decoded path below the root, or `None` if the path must not be served.
 ///
-/// A name that is empty or ends with a slash is a directory's. No segment is empty, so no path that
-/// passes begins with two slashes, and a redirect to it stays on this host.
+/// The name of a directory is empty or ends with a slash. No segment is empty, so an accepted path
+/// never begins with two slashes, and a redirect to it stays on the same host.
 pub(crate) fn resolve(path: &str, hidden: bool) -> Option<&str> {
     let name = path.strip_prefix('/')?;
     if name.is_empty() {
@@ -16,12 +16,12 @@ pub(crate) fn resolve(path: &str, hidden: bool) -> Option<&str> {
     segments.all(|(depth, segment)| is_public(segment, depth, hidden)).then_some(name)
 }
 
-/// Whether a name is that of a directory, and its index is meant.
+/// Whether a name is that of a directory, whose index is served.
 pub(crate) fn is_directory(name: &str) -> bool {
     name.is_empty() || name.ends_with('/')
 }
 
-/// A dot in front hides a file, unless hidden ones are served.
+/// Whether a segment may be served. A leading dot hides it unless hidden files are served.
 fn is_public(segment: &str, depth: usize, hidden: bool) -> bool {
     if matches!(segment, "." | "..") {
         return false;

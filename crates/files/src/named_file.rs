@@ -1,4 +1,4 @@
-//! Decides how a file that a program has opened is answered with, where it does not come from a root.
+//! A file that the program opened itself, instead of one below a root.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -12,7 +12,7 @@ use crate::description::{Description, Variant};
 use crate::response::{Responder, Source};
 use crate::rules::{Field, FieldRule};
 
-/// A file that a program sends, open for reading.
+/// An open file with the name that determines its media type.
 #[derive(Clone, Debug)]
 pub struct NamedFile {
     file: Arc<OwnedFd>,
@@ -22,43 +22,44 @@ pub struct NamedFile {
 }
 
 impl NamedFile {
-    /// `file`, whose name tells its media type.
+    /// Wraps an open file. `name` determines the media type.
     ///
     /// # Errors
     ///
-    /// It cannot be looked at, or is no regular file.
+    /// The file's metadata cannot be read, or it is not a regular file.
     pub fn new(file: File, name: &str) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file"));
         }
         let (file, name) = (Arc::new(file.into()), name.to_owned());
         Ok(Self { file, metadata, name, fields: Vec::new() })
     }
 
-    /// The same with one more field.
+    /// Adds a header field.
     ///
     /// # Errors
     ///
-    /// Why it cannot be sent, or that the server sets it itself; nothing is added then.
+    /// The field is invalid, or the server sets it itself. Nothing is added then.
     pub fn add_field(&mut self, name: &str, value: &str) -> Result<(), String> {
         FieldRule::new("*", name, value)?;
         self.fields.push((name.into(), value.into()));
         Ok(())
     }
 
-    /// Its length when it was opened, in bytes.
+    /// Returns the length in bytes at the time of opening.
     pub fn length(&self) -> u64 {
         self.metadata.len()
     }
 
-    /// The descriptor.
+    /// Returns the file descriptor.
     pub const fn file(&self) -> &Arc<OwnedFd> {
         &self.file
     }
 
-    /// Answers a GET or HEAD as the conditions and ranges in its head want it (RFC 9110 sections 13 and 14), by
-    /// appending a head to `buffer`. Without the request's head the file is sent whole. `second` is now, in seconds since 1970, and `date` tells the same.
+    /// Responds to a GET or HEAD request according to its conditions and ranges (RFC 9110 sections
+    /// 13 and 14), and appends the response head to `buffer`. Without a request head it sends the
+    /// whole file. `second` is the current time in seconds since 1970, and `date` is the same time.
     pub fn respond(
         self,
         head: Option<Head<'_>>,

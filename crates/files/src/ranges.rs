@@ -1,21 +1,21 @@
-//! Decides which parts of a file a Range field asks for (RFC 9110 section 14).
+//! Parses the Range field (RFC 9110 section 14).
 
-/// Ranges that a request may name. Whoever names more gets the whole file.
+/// The maximum number of ranges in a request. With more, the client receives the whole file.
 const MAX_RANGES: usize = 16;
 
-/// Bytes of a file, both ends included.
+/// A range of bytes; both ends are included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Part {
     pub(crate) first: u64,
     pub(crate) last: u64,
 }
 
-/// What a Range field asks for.
+/// The meaning of a Range field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Ranges {
-    /// It asks for nothing sensible, or for more than there is: it is as if it were not there.
+    /// The field is malformed or requests too much, and is ignored.
     Ignored,
-    /// Nothing of it is in the file.
+    /// No range overlaps the file.
     NotSatisfiable,
     One(Part),
     Several(Vec<Part>),
@@ -27,10 +27,10 @@ impl Part {
     }
 }
 
-/// Reads the field of a request for a file of so many bytes.
+/// Parses the field of a request for a file of this length.
 ///
-/// Parts that together are longer than the file are a way to make a server work, and are ignored
-/// (RFC 9110 section 17.15).
+/// Ranges that are longer in total than the file are a known attack and are ignored (RFC 9110
+/// section 17.15).
 pub(crate) fn parse(field: &str, length: u64) -> Ranges {
     let Some((unit, list)) = field.split_once('=') else {
         return Ranges::Ignored;
@@ -59,10 +59,10 @@ pub(crate) fn parse(field: &str, length: u64) -> Ranges {
     }
 }
 
-/// These bytes are no range.
+/// The text is not a valid range.
 struct InvalidRange;
 
-/// One range, as far as it is inside the file.
+/// Parses one range and limits it to the file.
 fn parse_one(range: &str, length: u64) -> Result<Option<Part>, InvalidRange> {
     let (first, last) = range.split_once('-').ok_or(InvalidRange)?;
     if first.is_empty() {
@@ -77,7 +77,7 @@ fn parse_one(range: &str, length: u64) -> Result<Option<Part>, InvalidRange> {
     Ok((first < length).then(|| Part { first, last: last.min(length - 1) }))
 }
 
-/// Digits alone; more than fit are as good as the largest that does.
+/// Parses decimal digits. A number that is too large becomes `u64::MAX`.
 fn parse_number(digits: &str) -> Result<u64, InvalidRange> {
     let are_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if are_digits { Ok(digits.parse().unwrap_or(u64::MAX)) } else { Err(InvalidRange) }
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(parsed(&format!("bytes={}", "0-0,".repeat(16)), 100).split(' ').count(), 16);
     }
 
-    /// Every range of small numbers over every small file, against a plain model: the bytes that it names.
+    /// Compares every small range of every small file with a naive model that filters the bytes.
     #[test]
     fn matches_naive_range_model() {
         for length in 0..6_u64 {

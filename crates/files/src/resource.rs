@@ -1,4 +1,4 @@
-//! Decides what a path means to a peer: a file, or a packed form of it that lies beside it.
+//! A file with its precompressed variants.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -7,25 +7,25 @@ use bine_pipeline::Answer;
 
 use crate::description::{Description, Variant};
 use crate::encoding::{Encoding, negotiate};
-use crate::open::OpenFile;
+use crate::open_files::OpenFile;
 use crate::response::Responder;
-use crate::small::SmallFile;
+use crate::small_file::SmallFile;
 
-/// A file and its packed forms, as they were when somebody looked.
+/// A file and its precompressed variants, as they were when the path was looked up.
 #[derive(Debug)]
 pub(crate) struct Resource {
     identity: Representation,
     encoded: Vec<(Encoding, Representation)>,
 }
 
-/// One of them.
+/// One variant of the content.
 #[derive(Debug)]
 enum Representation {
     Small(SmallFile),
     Large(OpenFile),
 }
 
-/// A packed form that was found beside a file.
+/// A precompressed variant that was found on disk.
 #[derive(Debug)]
 pub(crate) struct Precompressed {
     pub(crate) encoding: Encoding,
@@ -34,7 +34,8 @@ pub(crate) struct Precompressed {
 }
 
 impl Resource {
-    /// Reads what is small, and keeps the rest open. `describe` tells of one form.
+    /// Reads small files into memory and keeps large ones open. `describe` creates the description
+    /// of one variant.
     pub(crate) fn read(
         file: File,
         metadata: Metadata,
@@ -56,7 +57,7 @@ impl Resource {
         Ok(Self { identity, encoded: encoded.collect::<io::Result<_>>()? })
     }
 
-    /// Answers with the form that the peer likes best.
+    /// Responds with the variant that the client prefers.
     #[inline]
     pub(crate) fn respond(&self, responder: &mut Responder<'_>) -> Answer {
         if self.encoded.is_empty() {
@@ -80,7 +81,7 @@ impl Resource {
             .respond(responder)
     }
 
-    /// The bytes it holds in memory; `None`: a part of it is on the disk alone.
+    /// Returns the bytes that it holds in memory, or `None` if a variant is only on disk.
     pub(crate) fn cached_bytes(&self) -> Option<usize> {
         let representations =
             self.encoded.iter().map(|(_, representation)| representation).chain([&self.identity]);
@@ -92,7 +93,7 @@ impl Resource {
             .sum()
     }
 
-    /// Whether it was compared with the disk in this very second.
+    /// Whether it was compared with the disk in this second.
     pub(crate) const fn is_fresh(&self, second: u64) -> bool {
         match &self.identity {
             Representation::Small(file) => file.is_fresh(second),
@@ -100,7 +101,7 @@ impl Resource {
         }
     }
 
-    /// Told what its path means now; `false` if it must be read again.
+    /// Compares it with the current state on disk. Returns `false` if it must be read again.
     pub(crate) fn revalidate(
         &mut self,
         metadata: &Metadata,
@@ -113,7 +114,7 @@ impl Resource {
         }
         let representations = self.encoded.iter_mut().map(|(_, representation)| representation);
         let mut pairs = representations.zip(precompressed.iter().map(|file| &file.metadata));
-        // The file itself last: it is what makes all of them fresh.
+        // The original is last, because its revalidation marks the whole resource as fresh.
         pairs.all(|(representation, metadata)| representation.revalidate(metadata, second))
             && self.identity.revalidate(metadata, second)
     }

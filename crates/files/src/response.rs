@@ -1,4 +1,4 @@
-//! Decides how a file is answered with: whole, in parts, or by a word.
+//! Builds the response with a file: whole, partial or without content.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,19 +12,19 @@ use crate::conditions::{Evaluation, evaluate};
 use crate::description::Description;
 use crate::ranges::Part;
 
-/// Of several parts of a file that is not in memory so many bytes are read at once.
+/// The number of bytes read at once for a multipart response from disk.
 const READ_BYTES: u64 = 64 * 1024;
 
-/// A reply not yet begun, and the request it answers.
+/// A request and the buffer for its response.
 pub(crate) struct Responder<'a> {
     pub(crate) buffer: &'a mut Vec<u8>,
     pub(crate) exchange: Exchange,
-    /// `None`: nothing in it bears on how a file is sent.
+    /// The request head; `None` to ignore conditions and ranges.
     pub(crate) head: Option<Head<'a>>,
     pub(crate) date: Date,
 }
 
-/// Where a file's bytes are.
+/// The location of a file's bytes.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'f> {
     Memory(&'f [u8]),
@@ -36,7 +36,7 @@ impl Responder<'_> {
         Reply::begin(self.buffer, self.exchange, status, &self.date)
     }
 
-    /// Answers with a file as the request's conditions want it.
+    /// Responds with a file according to the request's conditions.
     #[inline]
     pub(crate) fn respond(&mut self, file: &Description, source: Source<'_>) -> Answer {
         self.exchange.security = self.exchange.security.without(file.overrides());
@@ -105,7 +105,7 @@ impl Responder<'_> {
         }
     }
 
-    /// `multipart/byteranges` (RFC 9110 section 14.6).
+    /// Responds with `multipart/byteranges` (RFC 9110 section 14.6).
     fn parts(&mut self, file: &Description, source: Source<'_>, parts: &[Part]) -> Answer {
         let boundary = boundary(&file.validators().tag.replace(['"', '/'], ""));
         let heads = parts.iter().map(|part| {
@@ -149,7 +149,7 @@ impl Responder<'_> {
     }
 }
 
-/// Sends parts of a file one after the other, each behind its head. The disk is waited for elsewhere.
+/// Sends parts of a file, each after its head. Reads run on the pool for blocking calls.
 async fn send_parts(
     mut out: Sender,
     file: Arc<OwnedFd>,
@@ -171,7 +171,7 @@ async fn send_parts(
             })
             .await;
             match read {
-                // It is shorter than it was.
+                // The file is shorter than before.
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => {
                     out.send(&buffer[..count]).await.map_err(io::Error::other)?;
@@ -195,8 +195,8 @@ fn content_range(reply: &mut Reply<'_>, range: &str) {
         .expect("a range is letters, digits, spaces, stars, slashes and dashes");
 }
 
-/// What stands between parts. It is not looked for in them: whoever reads them goes by their lengths as well, and
-/// twenty letters behind two dashes are there by nobody's accident.
+/// Returns the boundary between parts. The content is not searched for it: clients also use the
+/// parts' lengths, and twenty given characters after two dashes do not occur by accident.
 fn boundary(tag: &str) -> String {
     format!("bine-part-of-{tag}")
 }

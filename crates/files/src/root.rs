@@ -1,4 +1,4 @@
-//! Decides which file a path means and that it lies beneath the root, whatever links and renames say.
+//! Opens files below a root directory and never outside it, regardless of links and renames.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -11,43 +11,44 @@ use rustix::io::Errno;
 use crate::name;
 use crate::rules::Rules;
 
-/// An open directory whose files are handed out, and nothing outside it.
+/// An open directory whose files are served.
 ///
-/// The kernel itself resolves each name beneath the open directory (`RESOLVE_BENEATH`), in one step with
-/// opening it. So there is no moment between check and use, a link that leads out is refused however it
-/// is spelled, and the root may be renamed while it is served.
+/// The kernel resolves each name below the open directory (`RESOLVE_BENEATH`) in the same call that
+/// opens it. No time passes between check and use, a link out of the root is rejected however it is
+/// spelled, and the root may be renamed while it is served.
 #[derive(Debug)]
 pub struct Root {
     directory: OwnedFd,
     path: PathBuf,
 }
 
-/// What a path means.
+/// The result of a lookup.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// A regular file, open for reading; for a directory's own path its index, of this place among the rules.
+    /// A regular file, open for reading. For a directory's path it is the index, with its position
+    /// in the rules.
     File(File, Metadata, Option<usize>),
-    /// A directory, named without the slash at its end.
+    /// A directory whose path lacks the trailing slash.
     Directory,
-    /// A directory without an index that is to be listed.
+    /// A directory without an index, to be listed.
     Unindexed,
 }
 
-/// Why a path means nothing.
+/// The reason why a path cannot be served.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// There is no such file, or none that may be read.
+    /// No such file exists, or it is not readable.
     NotFound,
-    /// The system could not look, so that nothing is known of the file.
+    /// A system call failed, so whether the file exists is unknown.
     System(io::Error),
 }
 
-/// The kernel gives up with `EAGAIN` when a rename anywhere overtakes the resolution of a link with `..`
-/// in it; asking again so often has always been enough.
+/// The number of attempts to open a file. The kernel returns `EAGAIN` when a rename anywhere
+/// interrupts the resolution of a link that contains `..`. This number has always been enough.
 const ATTEMPTS: usize = 16;
 
 impl Root {
-    /// Opens the directory at `path`. The error names it.
+    /// Opens the directory at `path`. The error contains the path.
     pub fn open(path: &Path) -> io::Result<Self> {
         let with_path = |error: Errno, what: &str| {
             let text = format!("cannot serve files from {}: {error}{what}", path.display());
@@ -55,18 +56,19 @@ impl Root {
         };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = open(path, flags, Mode::empty()).map_err(|error| with_path(error, ""))?;
-        // A kernel or a sandbox without openat2 is told of now, not as a 404 for each file.
+        // Detects a kernel or a sandbox without openat2 now, instead of responding with 404 to each
+        // request.
         openat2(&directory, ".", flags, Mode::empty(), ResolveFlags::BENEATH)
-            .map_err(|error| with_path(error, " (openat2, which Linux has since 5.6)"))?;
+            .map_err(|error| with_path(error, " (openat2 is required: use Linux 5.6 or later)"))?;
         Ok(Self { directory, path: path.to_owned() })
     }
 
-    /// The path it was opened by.
+    /// Returns the path that was passed to [`open`](Self::open).
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Finds what a decoded path means.
+    /// Looks up a decoded path.
     pub(crate) fn find(&self, path: &str, rules: &Rules) -> Result<Found, Failure> {
         let name = name::resolve(path, rules.hidden).ok_or(Failure::NotFound)?;
         if name::is_directory(name) {
@@ -80,13 +82,13 @@ impl Root {
         }
         let found = self.lookup(name)?;
         if matches!(found, Found::Directory) && !rules.listing {
-            // Without an index the redirect would lead nowhere.
+            // Without an index, the redirect target would not exist.
             self.index_of(&[name, "/"].concat(), rules)?;
         }
         Ok(found)
     }
 
-    /// The index of the directory of this name, which is empty or ends with a slash.
+    /// Looks up the index of a directory. The directory's name is empty or ends with a slash.
     fn index_of(&self, directory: &str, rules: &Rules) -> Result<Found, Failure> {
         for (position, index) in rules.index.iter().enumerate() {
             match self.lookup(&[directory, index].concat()) {
@@ -100,13 +102,13 @@ impl Root {
         Err(Failure::NotFound)
     }
 
-    /// The directory of this name, which is empty or ends with a slash, open to be read.
+    /// Opens a directory for reading. Its name is empty or ends with a slash.
     pub(crate) fn directory(&self, name: &str) -> io::Result<File> {
         let file = self.open_beneath(if name.is_empty() { "." } else { name })?;
         if file.metadata()?.is_dir() { Ok(file) } else { Err(Errno::NOTDIR.into()) }
     }
 
-    /// What lies at this name, which is no directory's.
+    /// Looks up a name that has no trailing slash.
     pub(crate) fn lookup(&self, name: &str) -> Result<Found, Failure> {
         let file = self.open_beneath(name)?;
         let metadata = file.metadata()?;
@@ -133,7 +135,8 @@ impl Root {
 }
 
 impl From<io::Error> for Failure {
-    /// What says something of the system and nothing of the file is no 404, which peers would remember.
+    /// Errors that concern the system rather than the file are not reported as 404, which clients
+    /// would cache.
     fn from(error: io::Error) -> Self {
         match Errno::from_io_error(&error) {
             Some(

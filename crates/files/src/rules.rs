@@ -1,19 +1,19 @@
-//! Decides what a site says about its files: names of indexes, hidden names, fields by pattern.
+//! The site's rules for its files: indexes, hidden files and header fields by pattern.
 
 use std::sync::Arc;
 
-/// What is the same for all files of a site.
+/// The rules for all files of a site.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Files that stand for their folder; the first that is there.
+    /// The names of index files. The first one that exists is served for its directory.
     pub index: Vec<String>,
-    /// A folder without an index shows what is in it.
+    /// Whether a directory without an index is listed.
     pub listing: bool,
-    /// Packed forms of a file that lie beside it (`.br`, `.zst`, `.gz`) are sent to peers that take them.
+    /// Whether precompressed variants (`.br`, `.zst`, `.gz`) are sent to clients that accept them.
     pub precompressed: bool,
-    /// Files whose names begin with a dot are served too.
+    /// Whether files whose names begin with a dot are served.
     pub hidden: bool,
-    /// Fields of the replies with some files.
+    /// Header fields for the files that match a pattern.
     pub fields: Vec<FieldRule>,
 }
 
@@ -29,17 +29,17 @@ impl Default for Rules {
     }
 }
 
-/// A field of the replies with the files that fit a pattern.
+/// A header field for the files that match a pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FieldRule {
     pattern: String,
     field: Field,
 }
 
-/// A field's name and value.
+/// The name and value of a field.
 pub(crate) type Field = (Arc<str>, Arc<str>);
 
-/// Fields that the server sets itself; two of one would be a lie at best.
+/// Fields that the server sets itself. A second one could contradict it.
 const RESERVED: [&str; 12] = [
     "connection",
     "content-encoding",
@@ -56,20 +56,21 @@ const RESERVED: [&str; 12] = [
 ];
 
 impl FieldRule {
-    /// A field for the files that fit `pattern`: `*` stands for any letters of one name, `**` for any at all. A
-    /// pattern without a slash is of the last name of a path, any other is of the whole path.
+    /// Creates a rule for the files that match `pattern`. `*` matches any characters within one
+    /// name, `**` any characters at all. A pattern without a slash applies to the last name of a
+    /// path, any other to the whole path.
     ///
     /// # Errors
     ///
-    /// A field that is none, or that the server sets itself.
+    /// The field is invalid, or the server sets it itself.
     pub fn new(pattern: &str, name: &str, value: &str) -> Result<Self, String> {
         let is_token =
             |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(format!("`{name}` is no name of a field"));
+            return Err(format!("`{name}` is not a valid header field name"));
         }
         if RESERVED.iter().any(|own| own.eq_ignore_ascii_case(name)) {
-            return Err(format!("{name} is set by the server itself"));
+            return Err(format!("the server sets {name} itself; leave it out"));
         }
         if value.is_empty() || !value.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
             return Err(format!("the value of {name} must be visible ASCII"));
@@ -85,18 +86,18 @@ impl FieldRule {
 }
 
 impl Rules {
-    /// The fields for the file that a path means.
+    /// Returns the fields for the file of a path.
     pub(crate) fn fields_of(&self, path: &str) -> Box<[Field]> {
         let matching = self.fields.iter().filter(|rule| rule.matches(path));
         matching.map(|rule| rule.field.clone()).collect()
     }
 }
 
-/// Whether a pattern fits a whole text. Only the last star is gone back to, and of the double ones the last too, so the
-/// time is bounded by the product of the lengths.
+/// Whether a pattern matches a whole text. It backtracks only to the last `*` and to the last `**`,
+/// so the time is bounded by the product of the lengths.
 fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut position) = (0, 0);
-    // Where to go on when a letter does not fit: behind a star, one letter further.
+    // Where to continue after a mismatch: after a star, one character further.
     let (mut star, mut double): (Option<[usize; 2]>, Option<[usize; 2]>) = (None, None);
     loop {
         match pattern.get(at) {
@@ -161,7 +162,7 @@ mod tests {
         }
     }
 
-    /// The same by trying everything.
+    /// Matches a pattern by trying every possibility.
     fn naive_match(pattern: &[u8], text: &[u8]) -> bool {
         match pattern {
             [] => text.is_empty(),

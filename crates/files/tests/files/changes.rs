@@ -1,4 +1,4 @@
-//! Decides when a change on the disk is seen: never within a second of the last look, always after it.
+//! Tests that a change on disk becomes visible after one second and never before.
 
 use std::fs::{File, FileTimes};
 use std::time::Duration;
@@ -60,7 +60,7 @@ fn notices_replaced_file() {
     let site = TestSite::with(&[("a.txt", "old")]);
     let mut client = Client::of(&site);
     content(&mut client, Some("old"));
-    // As long as the old one, with its time.
+    // The same length and the same modification time as the old file.
     let time = site.at("a.txt").metadata().and_then(|old| old.modified()).expect("it is there");
     site.replace("a.txt", "new");
     let file = File::options().write(true).open(site.at("a.txt")).expect("it is there");
@@ -69,13 +69,13 @@ fn notices_replaced_file() {
     content(&mut client, Some("new"));
 }
 
-/// Two writes within one tick of the kernel can leave the same times. So what was read right after
-/// a write is read again, whatever its times say.
+/// Two writes within one tick of the kernel can have the same times, so a file that was read right
+/// after a write is read again regardless of its times.
 #[test]
 fn notices_second_write_within_one_tick() {
     let site = TestSite::with(&[("a.txt", "one")]);
     let mut client = Client::of(&site);
-    // Before the write, so that to this clock it has not settled.
+    // An earlier time, at which the file has not settled.
     client.clock = Clock::told(1_000_000_000);
     for written in ["two", "new", "six", "ten"] {
         site.write("a.txt", written);

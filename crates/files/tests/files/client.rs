@@ -1,4 +1,4 @@
-//! Decides how a test asks for a file, and how an answer is told as text.
+//! A client for tests, which shows responses as text.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,24 +9,25 @@ use bine_pipeline::{Answer, Body, Clock, FilePart, Incoming, Outgoing, Peer, Ret
 
 use crate::site::TestSite;
 
-/// Long after the last change of any file that a test makes, so that all have settled.
+/// A time long after the last change of every file in the tests, so that all files have settled.
 pub(crate) const NOW: u64 = 100_000_000_000;
 
-/// A thread's view with its own clock.
+/// A thread's cache with its own clock.
 pub(crate) struct Client {
     pub(crate) files: Files,
     pub(crate) clock: Clock,
 }
 
-/// What was answered.
+/// A response.
 pub(crate) struct Response {
     pub(crate) head: String,
     pub(crate) content: Vec<u8>,
-    /// The content came as a file behind the head.
+    /// Whether the content follows the head from disk.
     pub(crate) is_streamed: bool,
 }
 
-/// Asks once and compares: the status, some fields and the content, as [`Told::text`] has them.
+/// Sends one request and compares the status, some fields and the content, in the format of
+/// [`Response::text`].
 #[track_caller]
 pub(crate) fn check(site: &TestSite, request_line: &str, expected: &str) {
     assert_eq!(Client::of(site).ask(request_line), expected, "{request_line}");
@@ -37,17 +38,17 @@ impl Client {
         Self { files: site.files(), clock: Clock::told(NOW) }
     }
 
-    /// The answer to `METHOD /target` as text; `none` if the root has none.
+    /// Returns the response to `METHOD /target` as text, or `none` if there is no response.
     pub(crate) fn ask(&mut self, request_line: &str) -> String {
         self.send(request_line).map_or("none".to_owned(), |response| response.text())
     }
 
-    /// The answer to `METHOD /target`.
+    /// Returns the response to `METHOD /target`.
     pub(crate) fn send(&mut self, request_line: &str) -> Option<Response> {
         self.request(request_line, "", None)
     }
 
-    /// The answer to a request with fields, each a line of its own.
+    /// Returns the response to a request with header fields.
     pub(crate) fn send_with(
         &mut self,
         request_line: &str,
@@ -57,7 +58,7 @@ impl Client {
         self.request(request_line, &lines.collect::<Vec<_>>().concat(), None)
     }
 
-    /// The answer to GET of a path that no request could carry.
+    /// Returns the response to GET with a path that no request can contain.
     pub(crate) fn send_path(&mut self, path: &str) -> Option<Response> {
         self.request("GET /", "", Some(path))
     }
@@ -85,7 +86,7 @@ impl Client {
             exchange: head.exchange(),
         };
         let decoded = head.path();
-        // An earlier reply stands in the buffer already and must stay.
+        // The buffer contains an earlier response, which must stay.
         let mut buffer = b"earlier".to_vec();
         let mut drain = |_: &mut Vec<u8>| panic!("a file is never drained");
         let answer = self.files.respond(
@@ -133,17 +134,18 @@ impl Response {
         }
     }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
-    /// The length the head tells.
+    /// Returns the value of Content-Length.
     pub(crate) fn length(&self) -> Option<usize> {
         self.field("Content-Length")?.parse().ok()
     }
 
-    /// The status, then each field but dates and what every file has, then the content, if there is any.
+    /// Returns the status, each field except dates and those of every file, and the content if it
+    /// is not empty.
     pub(crate) fn text(&self) -> String {
         let mut lines = self.head.trim_end().lines();
         let status = lines.next().and_then(|line| line.strip_prefix("HTTP/1.1 ")).unwrap_or("?");

@@ -1,10 +1,10 @@
-//! Decides that one thread keeps no more of its files than agreed.
+//! Tests of the limits of one thread's caches.
 
 use crate::client::Client;
 use crate::site::TestSite;
 
-/// Asks for each file, changes all and asks again within the same second: what is still told as it was
-/// was kept. Returns how many were.
+/// Requests each file, changes all files and requests them again within the same second. A file in
+/// its old state was cached. Returns the number of cached files.
 fn cached(count: usize, length: usize) -> usize {
     let site = TestSite::new();
     let name = |number: usize| format!("{number}.txt");
@@ -21,11 +21,11 @@ fn cached(count: usize, length: usize) -> usize {
         assert_eq!(ask(number), b'o');
     }
     for number in 0..count {
-        // Not replaced in one step: some file systems wait for the disk then.
+        // Not renamed over the old file: some file systems wait for the disk then.
         site.remove(&name(number));
         site.write(&name(number), "n".repeat(length));
     }
-    // Backwards, so that what is read anew drives out what was asked for long ago.
+    // In reverse order, so that newly read files evict the least recently requested ones.
     (0..count).rev().filter(|&number| ask(number) == b'o').count()
 }
 

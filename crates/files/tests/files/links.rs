@@ -1,4 +1,4 @@
-//! Decides which links are followed, and what that is no regular file is refused.
+//! Tests of links and of files that are not regular.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -38,8 +38,8 @@ fn does_not_follow_links_out_of_root() {
     site.link("../outside", "directory");
     site.link("b/../../outside/a.txt", "b-out.txt");
     site.link("relative.txt", "twice.txt");
-    // Even one that comes back, and one that is absolute and inside: what an absolute path means is not
-    // for the root to say.
+    // A link that leaves the root and returns is rejected, and so is an absolute link into the
+    // root, because the root does not interpret absolute paths.
     site.link("../site/a.txt", "back.txt");
     site.link(site.at("a.txt"), "absolute-inside.txt");
     let targets = [
@@ -65,14 +65,14 @@ fn does_not_find_dangling_or_cyclic_links() {
     check(&site, "GET /loop.txt", "none");
 }
 
-/// The links of `/proc` lead to open files, wherever those are.
+/// The links in `/proc` refer to open files anywhere on the system.
 #[test]
 fn does_not_follow_magic_links() {
     let root = Root::open(Path::new("/proc/self")).expect("Linux has it");
     let mut client =
         Client { files: Files::new(Arc::new(root), Arc::default()), clock: Clock::told(NOW) };
     for target in ["/exe", "/cwd/Cargo.toml", "/fd/0"] {
-        // Not told as text: what it leads to may be a whole program.
+        // Not compared as text, since the target may be a whole program.
         assert!(client.send(&format!("GET {target}")).is_none(), "{target}");
     }
 }
@@ -93,7 +93,7 @@ fn rejects_socket() {
     check(&site, "GET /socket.txt", "none");
 }
 
-/// A thread of its own, since what a superuser may not read is nothing: it becomes somebody else first.
+/// Runs on its own thread, which changes to another user first: the superuser may read everything.
 #[test]
 fn does_not_find_unreadable_files() {
     let site = TestSite::with(&[("closed.txt", "secret"), ("open.txt", "inside")]);
@@ -114,7 +114,7 @@ fn does_not_find_unreadable_files() {
             check(&site, "GET /directory/", "none");
         });
     });
-    // So that the place can be removed.
+    // Otherwise the directory could not be removed.
     fs::set_permissions(site.at("directory"), Permissions::from_mode(0o700)).expect("it is ours");
 }
 

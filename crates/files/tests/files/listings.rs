@@ -1,4 +1,4 @@
-//! Decides what a folder without an index shows, and to whom.
+//! Tests of directory listings.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn listing() -> Rules {
     Rules { listing: true, ..Rules::default() }
 }
 
-/// The addresses on a page, in their order.
+/// Returns the links of a page, in order.
 fn links(client: &mut Client, path: &str) -> Vec<String> {
     let response = client.send(&format!("GET {path}")).expect("it is listed");
     assert!(response.head.starts_with("HTTP/1.1 200 "), "{}", response.head);

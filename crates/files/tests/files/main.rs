@@ -1,4 +1,4 @@
-//! Decides, request by request, what a root hands out and what it never does.
+//! Tests of bine-files through its public API.
 
 mod changes;
 mod client;

@@ -1,4 +1,4 @@
-//! Decides who gets the packed form of a file that lies beside it.
+//! Tests of precompressed files.
 
 use std::fs::{File, FileTimes};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn send(client: &mut Client, path: &str, fields: &[(&str, &str)]) -> Response {
     client.send_with(&format!("GET {path}"), fields).expect("it is there")
 }
 
-/// What encoding an answer has, whether it says that there are others, and its content.
+/// Returns the response's encoding, whether it varies by Accept-Encoding, and its content.
 fn response(client: &mut Client, path: &str, accepted: &str) -> (Option<String>, bool, String) {
     let response = send(client, path, &[("Accept-Encoding", accepted)]);
     let varies = response.field("Vary") == Some("Accept-Encoding");
@@ -45,7 +45,7 @@ fn sends_accepted_encoding() {
         ("deflate", "", "plain"),
         ("identity;q=1, gzip;q=0.5", "", "plain"),
     ] {
-        // The second time from memory.
+        // The second response is from memory.
         for _ in 0..2 {
             assert_eq!(
                 response(&mut client, "/a.css", accepted),

@@ -1,4 +1,4 @@
-//! Decides what is handed out while the files are being changed: old or new, never outside, never torn.
+//! Tests that files are served whole and only from inside the root while they change.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, symlink};
@@ -10,17 +10,17 @@ use crate::site::TestSite;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Swaps a link between two targets 2000 times, or for as many seconds as `BINE_SWAP_SECONDS` says, while it is
-/// asked for through `target`.
+/// Swaps a link between two targets 2000 times, or for `BINE_SWAP_SECONDS` seconds, while a client
+/// requests it.
 ///
-/// A server that looks first and opens then loses this race within a few swaps.
+/// A server that checks first and opens afterwards loses this race within a few swaps.
 fn swap(site: &TestSite, link: &str, targets: [&str; 2], asked: &str) {
     let mut client = Client::of(site);
     site.link(targets[0], link);
     thread::scope(|scope| {
         let swapper = scope.spawn(|| {
             let started = Instant::now();
-            // An even number, so that the last one leads inside.
+            // An even number of swaps, so that the last target is inside.
             for turn in (1..).take_while(|turn| turn % 2 == 0 || is_running(*turn, started)) {
                 let fresh = site.at("../fresh-link");
                 symlink(targets[turn % 2], &fresh).expect("the site is writable");
@@ -62,7 +62,8 @@ fn never_serves_outside_bytes_while_directory_is_swapped() {
         let site = TestSite::new();
         site.write("inside/a.txt", "i".repeat(length));
         site.write("../outside/a.txt", "o".repeat(length));
-        // The way through `..` makes the kernel ask for another attempt whenever a rename overtakes it.
+        // Because of the `..`, the kernel returns `EAGAIN` whenever a rename interrupts the
+        // resolution.
         swap(&site, "link", ["inside/../inside", "../outside"], "/link/a.txt");
     }
 }

@@ -1,11 +1,11 @@
-//! Decides that conditions and ranges hold for small files and large ones alike.
+//! Tests of conditions and ranges for small and large files.
 
 use bine_pipeline::Clock;
 
 use crate::client::{Client, Response};
 use crate::site::TestSite;
 
-/// Above what is kept in memory, so that it comes as a file.
+/// A length that is too large for memory, so that the file is sent from disk.
 const LARGE: usize = 100_000;
 
 fn site() -> TestSite {

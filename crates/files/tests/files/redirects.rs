@@ -1,4 +1,4 @@
-//! Decides where a directory is found, and that no redirect leads to another host.
+//! Tests of directory indexes and redirects.
 
 use crate::client::{Client, check};
 use crate::site::TestSite;
@@ -33,7 +33,8 @@ fn does_not_find_directory_without_index() {
     }
 }
 
-/// `//host` is a reference to another host (RFC 3986 section 4.2), and browsers read `/\host` as the same.
+/// `//host` is a reference to another host (RFC 3986 section 4.2), and browsers read `/\host` as
+/// the same.
 #[test]
 fn never_redirects_to_another_host() {
     let site =

@@ -1,4 +1,4 @@
-//! Decides what a plain file is answered with, method by method.
+//! Tests of responses to each method.
 
 use std::fs::{File, FileTimes};
 use std::time::{Duration, SystemTime};
@@ -43,7 +43,7 @@ fn sends_same_head_for_head_and_get() {
     site.write("long.bin", vec![7; 100_000]);
     let mut client = Client::of(&site);
     for name in ["a.txt", "long.bin"] {
-        // Asked first, and asked of the cache.
+        // The first response is from disk, the second from the cache.
         for _ in 0..2 {
             let head = client.send(&format!("HEAD /{name}")).expect("the file is there");
             let get = client.send(&format!("GET /{name}")).expect("the file is there");
@@ -174,7 +174,7 @@ fn sends_last_modified() {
     };
     let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     assert_eq!(response(at(784_111_777)).as_deref(), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
-    // Before 1970 there is nothing to tell.
+    // Times before 1970 are reported as 1970.
     let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
     assert_eq!(response(before).as_deref(), Some("Thu, 01 Jan 1970 00:00:00 GMT"));
 }

@@ -1,4 +1,4 @@
-//! Decides that what a site says of its files holds.
+//! Tests of a site's rules.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Decides where a test keeps its files: a directory of its own, with a root in it and something outside.
+//! A temporary directory for tests, with a root and files outside it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bine_files::{Files, Root};
 
-/// A directory that is removed with this value. In it: `site`, which is served, and `outside`, which is not.
+/// A temporary directory, removed on drop. It contains `site`, which is served, and `outside`,
+/// which is not.
 pub(crate) struct TestSite {
     top: PathBuf,
 }
@@ -24,7 +25,7 @@ impl TestSite {
         Self { top }
     }
 
-    /// One with files in its root.
+    /// Creates a directory with files in its root.
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
         let site = Self::new();
         for (name, content) in files {
@@ -33,30 +34,30 @@ impl TestSite {
         site
     }
 
-    /// Where the root is.
+    /// Returns the path of the root.
     pub(crate) fn root(&self) -> PathBuf {
         self.top.join("site")
     }
 
-    /// Where something beneath the root is, or `../outside/..`.
+    /// Returns the path of a name below the root, or of `../outside/..`.
     pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.root().join(name)
     }
 
-    /// Writes a file, with the directories on its way.
+    /// Writes a file and creates its parent directories.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.at(name);
         fs::create_dir_all(path.parent().unwrap_or(&self.top)).expect("the site is writable");
         fs::write(path, content).expect("the site is writable");
     }
 
-    /// Puts another file in place of this one, in one step.
+    /// Replaces a file atomically.
     pub(crate) fn replace(&self, name: &str, content: impl AsRef<[u8]>) {
         self.write("../new", content);
         fs::rename(self.at("../new"), self.at(name)).expect("the site is writable");
     }
 
-    /// Makes a link beneath the root.
+    /// Creates a link below the root.
     pub(crate) fn link(&self, target: impl AsRef<Path>, name: &str) {
         symlink(target, self.at(name)).expect("the site is writable");
     }
@@ -65,7 +66,7 @@ impl TestSite {
         fs::remove_file(self.at(name)).expect("the test made it");
     }
 
-    /// A thread's view of the root.
+    /// Creates a thread's cache of the root.
     pub(crate) fn files(&self) -> Files {
         Files::new(
             Arc::new(Root::open(&self.root()).expect("the root was made with the site")),
@@ -76,7 +77,8 @@ impl TestSite {
 
 impl Drop for TestSite {
     fn drop(&mut self) {
-        // What is left behind lies among temporary files; a test that failed shows its own message.
+        // A directory that cannot be removed stays among temporary files. A failed test shows its
+        // own message.
         let _ = fs::remove_dir_all(&self.top);
     }
 }

@@ -1,4 +1,4 @@
-//! Decides what is kept in memory of a small file, and when that is still the file.
+//! Small files in memory, and when they are still current.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -10,14 +10,15 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use crate::description::{Description, SETTLE_SECONDS};
 use crate::response::{Responder, Source};
 
-/// The longest file that is kept in memory and sent in one piece with its head.
+/// The maximum length of a file that is kept in memory and sent together with its head.
 ///
-/// One copy is no dearer than the second system call that sendfile needs, up to 192 KiB (docs/measurements.md): what
-/// draws the line is memory, since every loop keeps its own, and keeps what a slow peer leaves; lighttpd has it here
-/// too. A hit of 984 bytes costs 80 ns, against 2.8 us for one look at the disk.
+/// Up to 192 KiB, one copy costs no more than the second system call that sendfile needs
+/// (docs/measurements.md). Memory determines the limit: every event loop has its own cache, and
+/// also holds the bytes that a slow client has not read yet. lighttpd has the same limit. A cache
+/// hit of 984 bytes takes 80 ns, against 2.8 us for one lookup on disk.
 pub(crate) const MAX_LENGTH: u64 = 32 * 1024;
 
-/// How often a file that changes while it is read is read again.
+/// The number of attempts to read a file that changes during the read.
 const ATTEMPTS: usize = 3;
 
 /// A small file in memory.
@@ -25,16 +26,17 @@ const ATTEMPTS: usize = 3;
 pub(crate) struct SmallFile {
     description: Description,
     bytes: Box<[u8]>,
-    /// `None`: it changed so lately that its times do not tell it from the next state.
+    /// The state of the file. `None` if it changed so recently that its times may not differ from
+    /// those of the next state.
     fingerprint: Option<Fingerprint>,
-    /// The second of the last look at the disk.
+    /// The second of the last comparison with the disk.
     checked: u64,
 }
 
-/// What differs between two states of what a name means, once the state has [settled](SETTLE_SECONDS).
+/// The attributes that differ between two states of a file once it has [settled](SETTLE_SECONDS).
 ///
-/// The time of the last change to the inode is in it because nobody can set it back, as copying programs
-/// do with the time of the last write.
+/// They include the time of the last inode change, because no program can set it back, as copying
+/// programs do with the modification time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fingerprint {
     device: u64,
@@ -45,7 +47,8 @@ struct Fingerprint {
 }
 
 impl SmallFile {
-    /// Reads a file. `None`: it is not small, or must be waited for, and `metadata` is the latest known of it.
+    /// Reads a file. Returns `None` if it is not small or the read would block; `metadata` is then
+    /// the latest state.
     pub(crate) fn read(
         file: &File,
         metadata: &mut Metadata,
@@ -62,7 +65,8 @@ impl SmallFile {
             *metadata = file.metadata()?;
             let fingerprint = Fingerprint::of(metadata);
             if fingerprint == before || attempt == ATTEMPTS {
-                // Even of a file that never rests, the length told is that of the bytes behind it.
+                // Even if the file keeps changing, the stated length is that of the bytes that
+                // follow.
                 return Ok(Some(Self {
                     description: describe(metadata).with_length(bytes.len() as u64),
                     bytes,
@@ -76,14 +80,15 @@ impl SmallFile {
         }
     }
 
-    /// Whether it was compared with the disk in this very second.
+    /// Whether it was compared with the disk in this second.
     ///
-    /// Seconds of the wall clock, compared for equality: they neither wrap nor stay fresh when the clock is set.
+    /// Seconds of the wall clock are compared for equality, so they never wrap and do not stay
+    /// fresh when the clock is set.
     pub(crate) const fn is_fresh(&self, second: u64) -> bool {
         self.checked == second
     }
 
-    /// Told what its name means now; `false` if it must be read again.
+    /// Compares it with the current state on disk. Returns `false` if it must be read again.
     pub(crate) fn revalidate(&mut self, metadata: &Metadata, second: u64) -> bool {
         let is_unchanged = self.fingerprint == Some(Fingerprint::of(metadata));
         if is_unchanged {
@@ -96,7 +101,7 @@ impl SmallFile {
         self.bytes.len()
     }
 
-    /// Answers with the file.
+    /// Responds with the file.
     #[inline]
     pub(crate) fn respond(&self, responder: &mut Responder<'_>) -> Answer {
         responder.respond(&self.description, Source::Memory(&self.bytes))
@@ -114,15 +119,15 @@ impl Fingerprint {
         }
     }
 
-    /// This identity, if at this second the next change is sure to make another.
+    /// Returns the fingerprint if the next change is certain to produce another one.
     fn settled(self, second: u64) -> Option<Self> {
         let now = i64::try_from(second).unwrap_or(i64::MAX);
         (self.changed.0.saturating_add(SETTLE_SECONDS) < now).then_some(self)
     }
 }
 
-/// The first `length` bytes, or all if there are fewer by now. `None`: the kernel must read them from a disk, which
-/// a loop does not wait for; sending the file will.
+/// Reads the first `length` bytes, or fewer if the file is shorter. Returns `None` if the kernel
+/// must read from disk, which an event loop does not wait for; sending the file from disk does.
 fn read_up_to(file: &File, length: usize) -> io::Result<Option<Box<[u8]>>> {
     let mut bytes = vec![0; length];
     let mut filled = 0;
@@ -134,7 +139,7 @@ fn read_up_to(file: &File, length: usize) -> io::Result<Option<Box<[u8]>>> {
             Ok(count) => filled += count,
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return Ok(None),
-            // A file system that never says whether it would wait.
+            // The file system does not support non-blocking reads.
             Err(Errno::OPNOTSUPP) if !flags.is_empty() => flags = ReadWriteFlags::empty(),
             Err(error) => return Err(error.into()),
         }
@@ -199,10 +204,10 @@ mod tests {
         Ok(())
     }
 
-    /// Long after the last change of any file that a test reads.
+    /// A time long after the last change of every file that a test reads.
     const FAR_FUTURE: u64 = 100_000_000_000;
 
-    /// Opens a file that the kernel has in memory now: one that nobody has read for a while it may have let go.
+    /// Opens a file whose content is in the kernel's page cache. Reading it first ensures that.
     fn open_cached(path: &str) -> io::Result<File> {
         std::fs::read(path)?;
         File::open(path)

@@ -1,4 +1,4 @@
-//! Decides how long the descriptor of a large file is kept: for the rest of the second it was opened in.
+//! Keeps large files open for the rest of the second in which they were opened.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,10 +18,10 @@ pub(crate) struct OpenFile {
     file: Arc<OwnedFd>,
 }
 
-/// The files opened in this second that are not in memory, by path.
+/// The large files that were opened in this second, by path.
 ///
-/// To confirm one would cost as much as to open it, so all are let go together when the second is over, and
-/// past the most that are kept each request opens its own.
+/// Revalidating an open file would cost as much as opening it, so all files are closed together
+/// when the second ends. When the limit is reached, each further request opens its own file.
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
     by_path: HashMap<Box<str>, Resource>,
@@ -34,19 +34,19 @@ impl OpenFile {
         Self { description, file: Arc::new(file.into()) }
     }
 
-    /// Answers with the file.
+    /// Responds with the file.
     pub(crate) fn respond(&self, responder: &mut Responder<'_>) -> Answer {
         responder.respond(&self.description, Source::Disk(&self.file))
     }
 }
 
 impl OpenFiles {
-    /// Keeps at most so many descriptors.
+    /// Creates an empty set with a limit of open files.
     pub(crate) fn new(max_files: usize) -> Self {
         Self { by_path: HashMap::new(), second: 0, max_files }
     }
 
-    /// Told the second it is. Those of another one are closed.
+    /// Sets the current second and closes the files of an earlier one.
     pub(crate) fn advance_to(&mut self, second: u64) {
         if self.second != second {
             self.second = second;
@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// Longer than what is kept in memory.
+    /// A file that is too long for memory.
     fn test_file() -> io::Result<Resource> {
         let file = File::open("../../Cargo.lock")?;
         let metadata = file.metadata()?;
