@@ -90,7 +90,9 @@ mod waiters;
 pub use cursor::{Cursor, CursorError, MAX_MESSAGES_PER_RECORD, MAX_RECORD, Sequence};
 pub use hub::Hub;
 pub use list::ChannelSummary;
-pub use message::{BodyFormat, Content, Draft, Headers, Message, Producer, Publish, random_name};
+pub use message::{
+    BodyFormat, Content, Draft, Headers, Message, Producer, Publish, name_from_bits,
+};
 pub use order::{
     Applied, ChannelInfo, ChannelName, Command, Corrupt, Fork, Preparation, Prepared,
     ProducerProgress, Published, Publisher, Receipt,

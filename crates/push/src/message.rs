@@ -217,7 +217,7 @@ pub(crate) fn check_text(what: &'static str, text: &str, limit: usize) -> Result
 }
 
 /// Returns a channel name made of enough random bits that guessing it is hopeless.
-pub fn random_name(random: u128) -> String {
+pub fn name_from_bits(random: u128) -> String {
     // No vowels, and no digits that look like letters, so that no name is a word by accident.
     const ALPHABET: &[u8; 32] = b"0123456789bcdfghjkmnpqrstvwxyzBC";
     (0..26).map(|at| char::from(ALPHABET[(random >> (at * 5) & 31) as usize])).collect()
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn generates_distinct_names_for_close_numbers() {
-        let names: BTreeSet<String> = (0..128).map(|bit| random_name(1 << bit)).collect();
+        let names: BTreeSet<String> = (0..128).map(|bit| name_from_bits(1 << bit)).collect();
         assert_eq!(names.len(), 128);
         assert!(names.iter().all(|name| name.len() == 26));
     }

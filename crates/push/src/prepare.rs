@@ -9,7 +9,7 @@ use crate::channel::{Channel, footprint};
 use crate::cursor::{MAX_MESSAGES_PER_RECORD, Sequence};
 use crate::hub::Hub;
 use crate::memory::{Reservation, SHARE, address};
-use crate::message::{BodyFormat, DEFAULT_TYPE, Draft, Publish, check_text, random_name};
+use crate::message::{BodyFormat, DEFAULT_TYPE, Draft, Publish, check_text, name_from_bits};
 use crate::order::{
     Applied, ChannelName, Command, Fork, Preparation, Prepared, Published, Publisher, Receipt,
 };
@@ -42,7 +42,7 @@ impl Hub {
             Command::Create { name, settings, fork, first, is_closed } => {
                 let name = match name {
                     ChannelName::Given(name) => name,
-                    ChannelName::Random(bits) => Arc::from(random_name(bits)),
+                    ChannelName::Random(bits) => Arc::from(name_from_bits(bits)),
                 };
                 let start = (fork, first, is_closed);
                 return self.prepare_create((name, publisher), settings, start, now);
