@@ -245,7 +245,7 @@ impl Hub {
         (self.limits.bytes, self.limits.channel_bytes) = (bytes, channel_bytes);
     }
 
-    /// Whether all channels together may take `wanted` more bytes.
+    /// Whether all channels together may take `requested` more bytes.
     pub fn has_room(&self, requested: u64) -> bool {
         self.memory.has_room(requested, self.limits.bytes)
     }
@@ -299,7 +299,7 @@ impl Hub {
     }
 
     /// Returns the earliest message of the same id if all channels of the entry know one.
-    pub(crate) fn known_to_all(&self, entry: &Entry, now: u64) -> Option<Sequence> {
+    pub(crate) fn find_duplicate(&self, entry: &Entry, now: u64) -> Option<Sequence> {
         let id = entry.content.id.as_ref()?;
         let mut known = None;
         for number in &entry.channels {
@@ -419,7 +419,7 @@ impl Hub {
         let mut groups: Vec<MessageGroup> = Vec::new();
         for (place, entry) in publication.entries.into_iter().enumerate() {
             let sequence = Sequence::new(self.record, place);
-            messages.push(self.take(entry, (sequence, publisher), &mut groups));
+            messages.push(self.store(entry, (sequence, publisher), &mut groups));
         }
         let mut grown: Vec<Number> = Vec::new();
         for mut group in groups {
@@ -447,13 +447,13 @@ impl Hub {
     }
 
     /// Stores a message in each channel that does not know its id.
-    fn take(
+    fn store(
         &mut self,
         entry: Entry,
         (sequence, publisher): (Sequence, Option<&Arc<str>>),
         groups: &mut Vec<MessageGroup>,
     ) -> Receipt {
-        if let Some(first) = self.known_to_all(&entry, self.time) {
+        if let Some(first) = self.find_duplicate(&entry, self.time) {
             return Receipt::Duplicate(first);
         }
         let Entry { mut channels, format, content } = entry;

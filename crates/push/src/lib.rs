@@ -21,8 +21,8 @@
 //! use std::sync::Arc;
 //!
 //! use bine_push::{
-//!     ChannelName, Command, Content, Draft, GapPolicy, Hub, Limits, Preparation, Publish, Settings,
-//!     Start, Subscription, Until,
+//!     ChannelName, Command, Content, Draft, GapPolicy, Hub, Limits, Preparation, Publish,
+//!     Settings, Start, Subscription, Until,
 //! };
 //!
 //! let mut hub = Hub::new(1, Limits::default());

@@ -62,7 +62,7 @@ impl Memory {
         self.publishers.get(publisher).map_or(0, |account| account.bytes)
     }
 
-    /// Whether `wanted` more bytes fit besides those in use and reserved.
+    /// Whether `requested` more bytes fit besides those in use and reserved.
     pub(crate) fn has_room(&self, requested: u64, limit: u64) -> bool {
         self.total.used().saturating_add(requested) <= limit
     }

@@ -1,4 +1,4 @@
-//! Checks whether a command is valid, as far as its position does not matter.
+//! Checks whether a command is valid, as far as that is known before it has a position.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -361,7 +361,7 @@ impl Hub {
         }
         let mut messages = Vec::new();
         for entry in &publication.entries {
-            let Some(sequence) = self.known_to_all(entry, now) else { return Ok(None) };
+            let Some(sequence) = self.find_duplicate(entry, now) else { return Ok(None) };
             messages.push(Receipt::Duplicate(sequence));
         }
         let tail = self.tail_of(publication);

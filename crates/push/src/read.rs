@@ -159,7 +159,7 @@ impl Hub {
         }
         let next = self.cursor(from);
         let mut batch = MessageBatch { messages: Vec::new(), lost: None, next, rest: Rest::More };
-        let is_more = batch.take(Merge::new(&channels, start, since), subscription);
+        let is_more = batch.fill(Merge::new(&channels, start, since), subscription);
         if let Some(last) = batch.messages.last() {
             batch.next.sequence = last.sequence;
         }
@@ -257,7 +257,7 @@ impl Hub {
 
 impl MessageBatch {
     /// Adds messages up to the subscription's limits and returns whether more exist.
-    fn take<'h>(
+    fn fill<'h>(
         &mut self,
         merge: impl Iterator<Item = &'h Arc<Message>>,
         subscription: &Subscription<'_>,
