@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use bine_push::{Hub, Limits, Restoring};
+use bine_push::{Hub, Limits, SnapshotReader};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -21,12 +21,12 @@ fuzz_target!(|bytes: &[u8]| {
     let again = restore(&written).expect("a hub's own snapshot");
     assert_eq!(again.snapshot().collect::<Vec<_>>(), written);
     // Forks that hold the same begin of a message share it from then on. Ann is the publisher of the seeds.
-    assert!(again.bytes() <= hub.bytes() && again.bytes_of("ann") <= hub.bytes_of("ann"));
+    assert!(again.bytes() <= hub.bytes() && again.publisher_bytes("ann") <= hub.publisher_bytes("ann"));
     let _ = restore(&[&written[..1], &[bytes.to_vec()]].concat());
 });
 
-fn restore(chunks: &[Vec<u8>]) -> Result<Hub, bine_push::Damaged> {
-    let mut restoring = Restoring::new(Limits::default());
+fn restore(chunks: &[Vec<u8>]) -> Result<Hub, bine_push::Corrupt> {
+    let mut restoring = SnapshotReader::new(Limits::default());
     for chunk in chunks {
         restoring.receive(chunk)?;
     }

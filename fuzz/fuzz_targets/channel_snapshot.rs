@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use bine_push::{Hub, Limits, Order, Ready, Restoring};
+use bine_push::{Hub, Limits, Command, Preparation, SnapshotReader};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -32,14 +32,14 @@ fn remove_all(hub: &mut Hub) {
     let names: Vec<_> = hub.names_after("").cloned().collect();
     for name in names {
         let number = hub.watermark().sequence.record() + 1;
-        if let Ok(Ready::Record(prepared)) = hub.prepare(Order::Remove(name), 0) {
+        if let Ok(Preparation::Record(prepared)) = hub.prepare(Command::Remove(name), 0) {
             let _ = hub.apply(prepared, number);
         }
     }
 }
 
-fn restore(chunks: &[Vec<u8>]) -> Result<Hub, bine_push::Damaged> {
-    let mut restoring = Restoring::new(Limits::default());
+fn restore(chunks: &[Vec<u8>]) -> Result<Hub, bine_push::Corrupt> {
+    let mut restoring = SnapshotReader::new(Limits::default());
     for chunk in chunks {
         restoring.receive(chunk)?;
     }

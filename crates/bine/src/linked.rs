@@ -78,7 +78,7 @@ impl Linked {
 
     /// The text, or that the peer has it (RFC 9110 section 13).
     fn response(&self, head: &Head<'_>) -> Response {
-        let response = match bine_files::judge_tag(head, &self.tag) {
+        let response = match bine_files::evaluate_etag(head, &self.tag) {
             Some(status) => Response::status(status),
             None => Response::bytes(self.media_type, self.text.as_bytes()),
         };

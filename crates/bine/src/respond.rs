@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::{Arc, LazyLock, Once};
 use std::time::Instant;
 
-use bine_files::Sending;
+use bine_files::NamedFile;
 use bine_html::{Frozen, Page, Writer};
 use bine_http::{
     BodyFraming, Date, Exchange, Finished, Head, Method, Reply, SecurityHeaders, Status,
@@ -298,7 +298,7 @@ impl<'r, 'o> Replying<'r, 'o> {
     }
 
     /// Sends a file as the request's conditions want it.
-    fn send_file(&mut self, mut file: Sending, top: &Top) -> Finished {
+    fn send_file(&mut self, mut file: NamedFile, top: &Top) -> Finished {
         // The first is its own type.
         for (name, value) in &top.fields[1..] {
             if value.is_empty() && security::is_default(name) {
@@ -310,7 +310,7 @@ impl<'r, 'o> Replying<'r, 'o> {
         }
         let (head, now) = (self.asked.conditions(), (self.second, self.date));
         let exchange = top.exchange(self.asked.exchange);
-        self.follow = match file.answer(head, exchange, now, self.out.buffer) {
+        self.follow = match file.respond(head, exchange, now, self.out.buffer) {
             Answer::File(part) => Some(Follow::File(part)),
             Answer::Stream(stream) => Some(Follow::Stream(stream)),
             _ => None,
@@ -331,7 +331,7 @@ impl<'r, 'o> Replying<'r, 'o> {
             Some(head)
                 if top.status == Status::OK && matches!(method, Method::Get | Method::Head) =>
             {
-                bine_files::judge_tag(&head, tag)
+                bine_files::evaluate_etag(&head, tag)
             }
             _ => None,
         };
@@ -560,9 +560,9 @@ pub struct Response {
 
 enum Content {
     Bytes(Cow<'static, [u8]>),
-    File(Box<Sending>),
+    File(Box<NamedFile>),
     /// A file that a client may have stored.
-    Stored(Box<Sending>),
+    Stored(Box<NamedFile>),
     Stream(Box<dyn FnOnce(BodyFraming) -> Stream + Send>),
     /// Content of another module, which writes the response.
     Custom(Box<dyn CustomContent>),
@@ -757,9 +757,9 @@ impl Replying<'_, '_> {
 }
 
 /// Opens a file to be sent, with what is said of it in any case.
-fn open(path: &Path) -> Result<(Top, Box<Sending>), Error> {
+fn open(path: &Path) -> Result<(Top, Box<NamedFile>), Error> {
     let name = path.to_string_lossy();
-    match File::open(path).and_then(|file| Sending::new(file, &name)) {
+    match File::open(path).and_then(|file| NamedFile::new(file, &name)) {
         Ok(file) => {
             let top = Top::of(Status::OK).with_field("Content-Type", bine_files::media_type(&name));
             Ok((top, Box::new(file)))

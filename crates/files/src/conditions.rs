@@ -2,7 +2,7 @@
 //!
 //! The order is that of RFC 9110 section 13.2.2. The module accesses no disk and no clock.
 
-use bine_http::{Date, Head, Known, Method, Status};
+use bine_http::{Date, Head, KnownField, Method, Status};
 
 use crate::ranges::{self, Part, Ranges};
 
@@ -36,12 +36,12 @@ pub(crate) enum Evaluation {
 /// Evaluates the conditions of a GET or HEAD request.
 #[inline]
 pub(crate) fn evaluate(head: &Head<'_>, validators: &Validators<'_>) -> Evaluation {
-    const CONDITIONS: [Known; 5] = [
-        Known::IfNoneMatch,
-        Known::IfModifiedSince,
-        Known::Range,
-        Known::IfMatch,
-        Known::IfUnmodifiedSince,
+    const CONDITIONS: [KnownField; 5] = [
+        KnownField::IfNoneMatch,
+        KnownField::IfModifiedSince,
+        KnownField::Range,
+        KnownField::IfMatch,
+        KnownField::IfUnmodifiedSince,
     ];
     // Fast path: most requests have no conditions.
     if CONDITIONS.iter().all(|condition| !head.has(*condition)) {
@@ -55,24 +55,25 @@ pub(crate) fn evaluate(head: &Head<'_>, validators: &Validators<'_>) -> Evaluati
 /// content is to be sent.
 #[inline]
 pub fn evaluate_etag(head: &Head<'_>, tag: &str) -> Option<Status> {
-    if head.has(Known::IfMatch) && !any_tag(head, "if-match", |wanted| is_strong_match(wanted, tag))
+    if head.has(KnownField::IfMatch)
+        && !any_tag(head, "if-match", |wanted| is_strong_match(wanted, tag))
     {
         return Some(Status::PRECONDITION_FAILED);
     }
-    let is_known = head.has(Known::IfNoneMatch)
+    let is_known = head.has(KnownField::IfNoneMatch)
         && any_tag(head, "if-none-match", |known| opaque(known) == opaque(tag));
     is_known.then_some(Status::NOT_MODIFIED)
 }
 
 fn evaluate_conditions(head: &Head<'_>, validators: &Validators<'_>) -> Evaluation {
-    if head.has(Known::IfMatch) {
+    if head.has(KnownField::IfMatch) {
         if !any_tag(head, "if-match", |tag| is_strong_match(tag, validators.tag)) {
             return Evaluation::Failed;
         }
     } else if date(head, "if-unmodified-since").is_some_and(|date| validators.modified > date) {
         return Evaluation::Failed;
     }
-    if head.has(Known::IfNoneMatch) {
+    if head.has(KnownField::IfNoneMatch) {
         if any_tag(head, "if-none-match", |tag| opaque(tag) == opaque(validators.tag)) {
             return Evaluation::NotModified;
         }
@@ -81,7 +82,7 @@ fn evaluate_conditions(head: &Head<'_>, validators: &Validators<'_>) -> Evaluati
     }
     // Ranges are defined for GET only (RFC 9110 section 14.2).
     if head.method() != Method::Get
-        || !head.has(Known::Range)
+        || !head.has(KnownField::Range)
         || !is_range_applicable(head, validators)
     {
         return Evaluation::Whole;
@@ -96,11 +97,11 @@ fn evaluate_conditions(head: &Head<'_>, validators: &Validators<'_>) -> Evaluati
 
 /// Whether the client's partial content is from the current file (RFC 9110 section 13.1.5).
 fn is_range_applicable(head: &Head<'_>, validators: &Validators<'_>) -> bool {
-    if !head.has(Known::IfRange) {
+    if !head.has(KnownField::IfRange) {
         return true;
     }
     let text = head.field_text("if-range").unwrap_or_default();
-    match Date::read(text) {
+    match Date::parse(text) {
         Some(date) => date == validators.modified,
         None => is_strong_match(text, validators.tag),
     }
@@ -139,12 +140,12 @@ fn is_strong_match(tag: &str, other: &str) -> bool {
 /// Returns the date of a condition. A condition with an invalid date is ignored (RFC 9110 sections
 /// 13.1.3 and 13.1.4).
 fn date(head: &Head<'_>, name: &str) -> Option<u64> {
-    Date::read(head.field_text(name)?)
+    Date::parse(head.field_text(name)?)
 }
 
 #[cfg(test)]
 mod tests {
-    use bine_http::{Event, Limits, Machine};
+    use bine_http::{Event, Limits, RequestParser};
 
     use super::{Validators, evaluate};
 
@@ -157,7 +158,7 @@ mod tests {
             fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let fields = fields.concat();
         let bytes = format!("{method} / HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
-        let mut machine = Machine::new();
+        let mut machine = RequestParser::new();
         let Event::Head(head) = machine.receive(bytes.as_bytes(), &Limits::default()).event else {
             panic!("refused: {bytes}");
         };

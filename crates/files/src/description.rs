@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-use bine_http::{Date, Lines, Reply, SecurityHeaders};
+use bine_http::{Date, FieldLines, Reply, SecurityHeaders};
 
 use crate::conditions::Validators;
 use crate::encoding::Encoding;
@@ -19,9 +19,9 @@ pub(crate) const SETTLE_SECONDS: i64 = 2;
 #[derive(Debug)]
 pub(crate) struct Description {
     /// All fields.
-    all_fields: Lines,
+    all_fields: FieldLines,
     /// The fields of a 304 response: the validators and the fields from the site's rules.
-    validator_fields: Lines,
+    validator_fields: FieldLines,
     content_type: Cow<'static, str>,
     /// Security headers that the site's rules set, so that the server does not set them.
     overrides: SecurityHeaders,
@@ -57,7 +57,7 @@ impl Description {
         // RFC 9110 section 8.8.2.1: Last-Modified must not be later than Date.
         let modified_at = modified.min(second);
         let (tag, content_type) = (tag(metadata, second), media::media_type(name));
-        let mut validator_fields = Lines::new();
+        let mut validator_fields = FieldLines::new();
         add(&mut validator_fields, "Last-Modified", Date::at(modified_at).as_str());
         add(&mut validator_fields, "ETag", &tag);
         // RFC 9110 section 12.5.5: every variant has the field, so that a cache does not send one
@@ -70,7 +70,7 @@ impl Description {
             add(&mut validator_fields, name, value);
             overrides = overrides.with(SecurityHeaders::named(name));
         }
-        let mut all_fields = Lines::new();
+        let mut all_fields = FieldLines::new();
         add(&mut all_fields, "Content-Type", &content_type);
         add(&mut all_fields, "Accept-Ranges", "bytes");
         if let Variant::Encoded(encoding) = variant {
@@ -117,7 +117,7 @@ impl Description {
     /// Appends all fields.
     #[inline]
     pub(crate) fn write(&self, reply: &mut Reply<'_>) {
-        reply.lines(&self.all_fields);
+        reply.field_lines(&self.all_fields);
     }
 
     /// Appends Content-Encoding if the variant is precompressed.
@@ -132,11 +132,11 @@ impl Description {
     /// Appends the fields of a 304 response. RFC 9110 section 15.4.5 requires Cache-Control and
     /// similar fields there too.
     pub(crate) fn write_validators(&self, reply: &mut Reply<'_>) {
-        reply.lines(&self.validator_fields);
+        reply.field_lines(&self.validator_fields);
     }
 }
 
-fn add(lines: &mut Lines, name: &str, value: &str) {
+fn add(lines: &mut FieldLines, name: &str, value: &str) {
     lines.add(name, value).expect(
         "names are tokens, rules are checked when they are made, and what is rendered here is visible ASCII",
     );

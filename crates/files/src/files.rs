@@ -171,7 +171,7 @@ fn list_methods(responder: &mut Responder<'_>) -> Answer {
         _ => Status::METHOD_NOT_ALLOWED,
     };
     let mut reply = responder.start(status);
-    reply.constant(ALLOW);
+    reply.static_lines(ALLOW);
     reply.empty();
     Answer::Written { close: false }
 }
@@ -186,7 +186,7 @@ fn redirect(responder: &mut Responder<'_>, location: &str) -> Answer {
 /// Responds with 503 rather than 404, because the file may exist.
 fn service_unavailable(responder: &mut Responder<'_>) -> Answer {
     let mut reply = responder.start(Status::SERVICE_UNAVAILABLE);
-    reply.constant("Retry-After: 1\r\n");
+    reply.static_lines("Retry-After: 1\r\n");
     reply.empty();
     Answer::Written { close: false }
 }

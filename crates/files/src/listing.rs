@@ -43,7 +43,7 @@ impl Work for Listing {
             Ok(directory) => {
                 let page = page(&self.path, &directory);
                 let mut reply = responder.start(Status::OK);
-                reply.constant("Content-Type: text/html; charset=utf-8\r\n");
+                reply.static_lines("Content-Type: text/html; charset=utf-8\r\n");
                 reply.whole(page.as_bytes());
             }
             Err(error) => {

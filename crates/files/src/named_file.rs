@@ -85,7 +85,7 @@ mod tests {
         assert!(named_file.add_field("X-Kind", "a\r\nX-Other: b").is_err());
         named_file.add_field("X-Kind", "manifest").unwrap();
         let mut head = Vec::new();
-        named_file.respond(None, Exchange::farewell(), (0, Date::at(0)), &mut head);
+        named_file.respond(None, Exchange::closing(), (0, Date::at(0)), &mut head);
         let head = String::from_utf8(head).unwrap();
         assert!(head.contains("\r\nX-Kind: manifest\r\n"), "{head}");
         assert!(!head.contains("X-Other") && !head.contains("Content-Length: 1\r\n"), "{head}");

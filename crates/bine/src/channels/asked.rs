@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use bine_http::{Head, Method, Status, query, websocket};
-use bine_push::{Cursor, Holes, Start, Until};
+use bine_push::{Cursor, GapPolicy, Start, Until};
 
 use super::batch::MOST;
 use super::clock::now;
@@ -205,7 +205,7 @@ impl Asked {
         watch.limit = self.limit.unwrap_or(watch.limit);
         watch.wait = self.wait.map_or(watch.wait, |wait| wait.min(LONGEST_WAIT) * 1000);
         if self.may_miss {
-            watch.holes = Holes::Tell;
+            watch.holes = GapPolicy::Allow;
         }
         if self.start.is_some_and(|start| is_backward(start, watch.until)) {
             return Err(
@@ -311,7 +311,7 @@ pub fn check_query(content: &[u8]) {
         Until::Time(time) => words.push(format!("before={time}")),
     }
     words.push(format!("limit={}&wait={}", watch.limit, watch.wait / 1000));
-    words.extend((watch.holes == Holes::Tell).then(|| "gap=allow".to_owned()));
+    words.extend((watch.holes == GapPolicy::Allow).then(|| "gap=allow".to_owned()));
     words.extend(session.iter().map(|session| encoded("as", session)));
     words.extend(who.then(|| "present".to_owned()));
     let again = words.join("&");

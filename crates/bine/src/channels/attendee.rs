@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bine_pipeline::log;
-use bine_push::{Durability, Name, Order, Refused, Retention, Settings, name_of};
+use bine_push::{ChannelName, Command, Durability, Refused, Retention, Settings, name_from_bits};
 
 use super::access::{Denied, Visitor};
 use super::clock::now;
@@ -39,8 +39,8 @@ pub(super) fn count_presence(
         ..Settings::default()
     };
     let (fork, first, is_closed) = (None, Vec::new(), false);
-    let given = Name::Given(Arc::clone(&told));
-    let create = Order::Create { name: given, settings, fork, first, is_closed };
+    let given = ChannelName::Given(Arc::clone(&told));
+    let create = Command::Create { name: given, settings, fork, first, is_closed };
     // Whoever was present before a restart is not.
     let begins = message(&told, "begin", "{\"count\":0}".to_owned());
     for order in [create, publication(vec![begins])] {
@@ -131,7 +131,7 @@ impl Drop for Attendee {
 fn random_name() -> Arc<str> {
     let mut bits = [0; 16];
     bine_store::disk::random(&mut bits);
-    name_of(u128::from_le_bytes(bits)).into()
+    name_from_bits(u128::from_le_bytes(bits)).into()
 }
 
 /// Two who follow the same are not one.

@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use bine_push::{Crowd, Hub, Then, WaiterKey, Waiters};
+use bine_push::{AfterDelivery, Hub, WaiterKey, WaiterLimits, Waiters};
 
 /// Tasks and threads that wait for channels.
 #[derive(Default)]
@@ -18,13 +18,13 @@ pub(super) struct Seats {
     pub(super) waiters: Option<Waiters>,
     /// Up to this position of the ring all who waited were told.
     pub(super) told: u64,
-    pub(super) all: Vec<Taken>,
+    pub(super) all: Vec<SeatState>,
     pub(super) vacant: Vec<usize>,
 }
 
 /// What is known of who has a seat.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct SeatState {
     /// Its name among the waiters, while it waits there.
     pub(super) key: Option<WaiterKey>,
     pub(super) waker: Option<Waker>,
@@ -49,7 +49,7 @@ pub(super) enum Waiting {
 }
 
 /// Waiters at once, and their channels added up.
-pub(super) const CROWD: Crowd = Crowd { waiters: 1 << 20, places: 1 << 22 };
+pub(super) const CROWD: WaiterLimits = WaiterLimits { waiters: 1 << 20, subscriptions: 1 << 22 };
 
 /// Lends the hub to whoever asks for it, if it runs.
 pub(super) trait HubAccess {
@@ -74,7 +74,7 @@ impl Audience {
                 let taken = &mut all[delivery.token as usize];
                 taken.key = None;
                 woken.extend(taken.waker.take());
-                Then::Leave
+                AfterDelivery::Remove
             });
             match engine.hub(|hub| (crowd.is_behind(hub.ring()), hub.ring().position())) {
                 Some((true, _)) => {}

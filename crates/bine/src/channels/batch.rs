@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn of_too_long_a_list_one_more_is_kept_than_may_be() {
-        assert_eq!(Limits::default().channels_of_message, MOST_NAMES);
+        assert_eq!(Limits::default().channels_per_message, MOST_NAMES);
         let kept = |count: usize| {
             let names = vec!["\"a\""; count].join(",");
             let batch = read_batch(format!("{{\"channels\":[{names}],\"data\":1}}").as_bytes());

@@ -15,8 +15,9 @@ use std::sync::Arc;
 use bine_http::{Date, Exchange, Framing, Head, Method, Reply, Status};
 use bine_pipeline::{Answer, Body, Clock, Finished, Incoming, Outgoing};
 use bine_push::{
-    Applied, Cursor, Description, Durability, Expiry, Fork, Holes, Name, Order, Page, Publish,
-    Published, Refused, Rest, Retention, Settings, Start, Until, name_of,
+    Applied, ChannelInfo, ChannelName, Command, Cursor, Durability, Expiry, Fork, GapPolicy,
+    MessageBatch, Publish, Published, Refused, Rest, Retention, Settings, Start, Until,
+    name_from_bits,
 };
 
 use super::access::{Action, Visitor};
@@ -85,7 +86,9 @@ pub(crate) fn wants<'n>(name: &'n str, head: &Head<'_>) -> [Option<(Action, Cow<
             [of(Action::Manage), source]
         }
         // What it will be called is not known yet, only of what kind: one segment.
-        Method::Post if name.is_empty() => [Some((Action::Manage, Cow::Owned(name_of(0)))), None],
+        Method::Post if name.is_empty() => {
+            [Some((Action::Manage, Cow::Owned(name_from_bits(0)))), None]
+        }
         Method::Post if asked::closes(head) => {
             let has_content = head.framing() != Framing::None;
             [of(Action::Manage), has_content.then_some(()).and(of(Action::Publish))]
@@ -176,7 +179,7 @@ impl Resource<'_> {
             (_, None) => USUAL,
         };
         let (retention, durability) = (asked::retention(head)?, asked::durability(head)?);
-        let expiry = asked::expiry(head, Expiry::Both)?;
+        let expiry = asked::expiry(head, Expiry::AfterActivity)?;
         let expiry = expiry.or(inherited.map(|inherited| inherited.expiry)).unwrap_or_default();
         let settings = match self.describe() {
             Ok(there) => {
@@ -212,7 +215,8 @@ impl Resource<'_> {
             return Ok(denied.answer(out.buffer, request.exchange, &clock.date()));
         }
         let location = location(request);
-        let order = Order::Create { name: Name::Given(name), settings, fork, first, is_closed };
+        let order =
+            Command::Create { name: ChannelName::Given(name), settings, fork, first, is_closed };
         Ok(self.carry_out(order, request.exchange, clock, move |out, exchange, date, done| {
             let is_new = matches!(done.applied, Applied::Created { .. });
             let status = if is_new { Status::CREATED } else { Status::OK };
@@ -264,14 +268,14 @@ impl Resource<'_> {
         let mark = head.field_text("Stream-Seq").map(Arc::from);
         let close = if closes { vec![name] } else { Vec::new() };
         let epoch = producer.as_ref().map(|producer| producer.epoch);
-        let order = Order::Publish(Publish { messages, close, producer, mark });
+        let order = Command::Publish(Publish { messages, close, producer, mark });
         Ok(self.carry_out(order, request.exchange, clock, move |out, exchange, date, done| {
             let published = match done.applied {
                 Applied::Published(published) => published,
                 // Nothing else comes of a publication.
                 _ => Published::default(),
             };
-            let is_new = published.producer.is_some_and(|reached| !reached.is_repeated);
+            let is_new = published.producer.is_some_and(|reached| !reached.is_duplicate);
             let status = if is_new && has_messages { Status::OK } else { Status::NO_CONTENT };
             let mut reply = Reply::begin(out, exchange, status, date);
             reply.static_lines(FRESH);
@@ -294,7 +298,7 @@ impl Resource<'_> {
     /// Section 5.4.
     fn remove(&self, exchange: Exchange, clock: &Clock) -> Result<Answer, No> {
         self.describe()?;
-        let order = Order::Remove(self.name.into());
+        let order = Command::Remove(self.name.into());
         Ok(self.carry_out(order, exchange, clock, |out, exchange, date, _| {
             let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
             reply.static_lines(FRESH);
@@ -314,7 +318,7 @@ impl Resource<'_> {
         let read = Read::of(head)?;
         let now = now();
         let looked = self.channels.0.hub(|hub| {
-            hub.visit(self.name, now)?;
+            hub.touch(self.name, now)?;
             let there = hub.describe(self.name, now)?;
             let start = match read.offset {
                 Offset::Beginning => there.earliest,
@@ -324,7 +328,8 @@ impl Resource<'_> {
             let watch = watch(self.name, &there, &read, now);
             let page = if read.mode == Mode::CatchUp {
                 let names = watch.names();
-                let subscription = watch.subscription(&names, Start::After(start), Holes::Refuse);
+                let subscription =
+                    watch.subscription(&names, Start::After(start), GapPolicy::Reject);
                 Some(hub.read(&subscription, now)?)
             } else {
                 None
@@ -356,7 +361,7 @@ impl Resource<'_> {
     }
 
     /// Where a fork begins, counted in the messages of its source.
-    fn fork(&self, fork: &asked::Forked, source: &Description) -> Result<Fork, No> {
+    fn fork(&self, fork: &asked::Forked, source: &ChannelInfo) -> Result<Fork, No> {
         let until = match fork.offset {
             None | Some(Offset::Now) => None,
             Some(Offset::Beginning) => Some(source.earliest),
@@ -376,7 +381,7 @@ impl Resource<'_> {
         let limit = limit.ok_or(overshoots)?;
         let watch = Watch { limit, ..watch(&fork.from, source, &Read::PLAIN, 0) };
         let (names, start) = (watch.names(), Start::After(until.unwrap_or(source.tail)));
-        let mut subscription = watch.subscription(&names, start, Holes::Refuse);
+        let mut subscription = watch.subscription(&names, start, GapPolicy::Reject);
         subscription.bytes = usize::MAX;
         let page = self.channels.0.hub(|hub| hub.read(&subscription, now()));
         let page = page.ok_or_else(No::closed)??;
@@ -391,12 +396,12 @@ impl Resource<'_> {
         Ok(fork_of)
     }
 
-    fn describe(&self) -> Result<Description, No> {
+    fn describe(&self) -> Result<ChannelInfo, No> {
         Ok(self.channels.describe(self.name)?)
     }
 
     /// What a fork is made of: one that was removed cannot be forked any more.
-    fn source(&self, name: &str) -> Result<Description, No> {
+    fn source(&self, name: &str) -> Result<ChannelInfo, No> {
         match self.channels.describe(name) {
             Err(Error::Refused(refused @ Refused::Gone(_))) => {
                 Err(No(Status::CONFLICT, refused.to_string()))
@@ -408,7 +413,7 @@ impl Resource<'_> {
     /// Has an order carried out, and what came of it written.
     fn carry_out(
         &self,
-        order: Order,
+        order: Command,
         exchange: Exchange,
         clock: &Clock,
         write: impl FnOnce(&mut Vec<u8>, Exchange, &Date, Done) + 'static,
@@ -435,11 +440,11 @@ impl Resource<'_> {
 struct Done {
     applied: Applied,
     /// The channel, if it is still there.
-    there: Option<Description>,
+    there: Option<ChannelInfo>,
 }
 
 /// How a resource is followed.
-fn watch(name: &str, there: &Description, read: &Read, now: u64) -> Watch {
+fn watch(name: &str, there: &ChannelInfo, read: &Read, now: u64) -> Watch {
     let kind = kind_of(&there.settings);
     let (is_json, is_text) = (is_json(kind), essence(kind).starts_with("text/"));
     let shared = there.settings.content_type.clone().unwrap_or_else(|| USUAL.into());
@@ -451,7 +456,7 @@ fn watch(name: &str, there: &Description, read: &Read, now: u64) -> Watch {
             (true, _) if is_json || is_text => Manner::DataEvent,
             (true, _) => Manner::Base64Event,
         },
-        holes: Holes::Refuse,
+        holes: GapPolicy::Reject,
         until: if is_stream { Until::Time(now + EVENTS) } else { Until::Open },
         limit: LIMIT,
         wait: WAIT,
@@ -462,7 +467,7 @@ fn watch(name: &str, there: &Description, read: &Read, now: u64) -> Watch {
 
 /// What a read that does not wait has found.
 struct Looked {
-    there: Description,
+    there: ChannelInfo,
     offset: Offset,
     /// Where the offset is.
     start: Cursor,
@@ -470,13 +475,13 @@ struct Looked {
 
 impl Looked {
     /// What stands between two places stays as it is, unless nothing comes behind it any more (section 10.1).
-    fn tag(&self, page: &Page) -> String {
+    fn tag(&self, page: &MessageBatch) -> String {
         let end = if matches!(page.rest, Rest::Closed) { ":c" } else { "" };
         format!("\"{}:{}:{}{end}\"", self.there.number, self.start, page.next)
     }
 
     /// The fields that go with a page, whether it is sent or not.
-    fn put(&self, reply: &mut Reply<'_>, tag: &str, page: &Page) {
+    fn put(&self, reply: &mut Reply<'_>, tag: &str, page: &MessageBatch) {
         reply.static_lines(match (self.offset, &page.rest) {
             (Offset::Now, _) => FRESH,
             // More has come since, so this never changes. Whose it is, a cache cannot know.
@@ -502,7 +507,7 @@ fn knows(head: &Head<'_>, tag: &str) -> bool {
 }
 
 /// Section 5.5.
-fn describe(out: &mut Vec<u8>, exchange: Exchange, date: &Date, there: &Description) {
+fn describe(out: &mut Vec<u8>, exchange: Exchange, date: &Date, there: &ChannelInfo) {
     let mut reply = Reply::begin(out, exchange, Status::OK, date);
     reply.static_lines(FRESH);
     put_safety(&mut reply, None);
@@ -510,7 +515,7 @@ fn describe(out: &mut Vec<u8>, exchange: Exchange, date: &Date, there: &Descript
     reply.unknown_length();
 }
 
-fn put_description(reply: &mut Reply<'_>, there: &Description) {
+fn put_description(reply: &mut Reply<'_>, there: &ChannelInfo) {
     // It was checked when the channel was made.
     let _ = reply.field("Content-Type", kind_of(&there.settings));
     if inert::is_active(kind_of(&there.settings)) {
@@ -520,15 +525,15 @@ fn put_description(reply: &mut Reply<'_>, there: &Description) {
 }
 
 /// What there is to know of a channel besides its type. What is as usual is not told.
-fn put_state(reply: &mut Reply<'_>, there: &Description) {
+fn put_state(reply: &mut Reply<'_>, there: &ChannelInfo) {
     put_next(reply, there.tail);
     match there.settings.expiry {
         Expiry::Never => {}
-        Expiry::Publishers(after) => {
+        Expiry::AfterPublish(after) => {
             put_number(reply, "Stream-TTL", after / 1000);
             reply.static_lines("Stream-TTL-Of: publishers\r\n");
         }
-        Expiry::Both(after) => put_number(reply, "Stream-TTL", after / 1000),
+        Expiry::AfterActivity(after) => put_number(reply, "Stream-TTL", after / 1000),
         Expiry::At(time) => {
             let _ = reply.field("Stream-Expires-At", &instant::write(time));
         }
@@ -575,7 +580,7 @@ fn not_done(
     exchange: Exchange,
     date: &Date,
     error: Error,
-    there: Option<Description>,
+    there: Option<ChannelInfo>,
 ) {
     let refused = if let Error::Refused(refused) = &error { Some(refused.clone()) } else { None };
     let No(status, reason) = error.into();
@@ -590,7 +595,7 @@ fn not_done(
         Some(Refused::StaleEpoch { current }) => {
             put_number(&mut reply, "Producer-Epoch", current);
         }
-        Some(Refused::Gap { expected, received }) => {
+        Some(Refused::SequenceGap { expected, received }) => {
             put_number(&mut reply, "Producer-Expected-Seq", expected);
             put_number(&mut reply, "Producer-Received-Seq", received);
         }

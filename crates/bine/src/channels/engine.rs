@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use bine_pipeline::{Bell, log};
 use bine_push::{
-    Applied, Durability, Hub, Limits, Order, Prepared, Publisher, Ready, Refused, Restoring,
-    is_of_channels,
+    Applied, Command, Durability, Hub, Limits, Preparation, Prepared, Publisher, Refused,
+    SnapshotReader, is_channel_record,
 };
 use bine_store::{Extension, Pending, RowId, SnapshotBlocks, Store, Sync};
 
@@ -81,7 +81,7 @@ enum Stage {
     /// Nothing was read yet.
     Empty,
     /// An image is being read.
-    Restoring(Box<Restoring>),
+    SnapshotReader(Box<SnapshotReader>),
     /// It is there.
     Running(Box<Hub>),
 }
@@ -217,10 +217,10 @@ impl Engine {
     }
 
     /// Has an order of the program's start carried out at once, and kept as soon as the disk has room.
-    pub(super) fn owe(self: &Arc<Self>, order: Order) -> Result<(), Error> {
+    pub(super) fn owe(self: &Arc<Self>, order: Command) -> Result<(), Error> {
         let prepared = match self.hub(|hub| hub.prepare(order, now())) {
-            Some(Ok(Ready::Record(prepared))) => prepared,
-            Some(Ok(Ready::Done(_))) => return Ok(()),
+            Some(Ok(Preparation::Record(prepared))) => prepared,
+            Some(Ok(Preparation::Done(_))) => return Ok(()),
             Some(Err(refused)) => return Err(Error::Refused(refused)),
             None => return Err(Error::NotKept(bine_store::Error::Closed)),
         };
@@ -304,25 +304,25 @@ impl Engine {
     pub(crate) fn hub<T>(&self, look: impl FnOnce(&mut Hub) -> T) -> Option<T> {
         match &mut *self.stage() {
             Stage::Running(hub) => Some(look(hub)),
-            Stage::Empty | Stage::Restoring(_) => None,
+            Stage::Empty | Stage::SnapshotReader(_) => None,
         }
     }
 
     /// Has an order of the program's own carried out.
-    pub(crate) fn order(self: &Arc<Self>, order: Order) -> Ordered {
+    pub(crate) fn order(self: &Arc<Self>, order: Command) -> Ordered {
         self.order_by(order, None)
     }
 
     /// Has an order carried out that counts against a publisher's quota.
     pub(crate) fn order_by(
         self: &Arc<Self>,
-        order: Order,
+        order: Command,
         publisher: Option<&Publisher>,
     ) -> Ordered {
         let messages = match &order {
-            Order::Publish(publish) => publish.messages.len(),
-            Order::Create { first, .. } => first.len(),
-            Order::Renew(_) | Order::Prolong { .. } | Order::Remove(_) => 0,
+            Command::Publish(publish) => publish.messages.len(),
+            Command::Create { first, .. } => first.len(),
+            Command::Renew(_) | Command::SetExpiry { .. } | Command::Remove(_) => 0,
         };
         let looked = self.hub(|hub| {
             let due = make_room(hub, &order);
@@ -334,8 +334,8 @@ impl Engine {
             drop(self.keep(due));
         }
         match prepared {
-            Some(Ok(Ready::Done(applied))) => Ordered::settled(Ok(applied)),
-            Some(Ok(Ready::Record(prepared))) => {
+            Some(Ok(Preparation::Done(applied))) => Ordered::settled(Ok(applied)),
+            Some(Ok(Preparation::Record(prepared))) => {
                 self.messages.fetch_add(messages as u64, Ordering::Relaxed);
                 let is_long = prepared.body_bytes() > parts::LONGEST_IN_ONE;
                 // The program's own keep the order in which they were given, whoever waits for them.
@@ -425,7 +425,7 @@ impl Engine {
         let until = at + self.parties.memory();
         if !self.parties.revoke(subject, at, until) {
             let what = "revoked subjects, who are fewer where Tokens::longest is less";
-            let refused = Refused::TooMuch { what, most: MOST_REVOKED as u64 };
+            let refused = Refused::LimitExceeded { quantity: what, limit: MOST_REVOKED as u64 };
             return Revocation(Err(Error::Refused(refused)));
         }
         self.audience.wake();
@@ -497,10 +497,10 @@ impl Extension for Engine {
         }
         let mut stage = self.stage();
         if let Stage::Empty = *stage {
-            *stage = Stage::Restoring(Box::new(Restoring::new(self.limits())));
+            *stage = Stage::SnapshotReader(Box::new(SnapshotReader::new(self.limits())));
         }
         match &mut *stage {
-            Stage::Restoring(restoring) => {
+            Stage::SnapshotReader(restoring) => {
                 restoring.receive(block).map_err(|damaged| damaged.to_string())
             }
             Stage::Empty | Stage::Running(_) => Err("an image behind records".to_owned()),
@@ -511,7 +511,7 @@ impl Extension for Engine {
         let mut stage = self.stage();
         settle(&mut stage)?;
         match (&mut *stage, record) {
-            (Stage::Running(hub), [first, ..]) if is_of_channels(*first) => {
+            (Stage::Running(hub), [first, ..]) if is_channel_record(*first) => {
                 self.before().is_clean = false;
                 hub.replay(record, sequence).map_err(|damaged| damaged.to_string())
             }
@@ -573,7 +573,7 @@ const fn sync_of(durability: Durability) -> Sync {
 /// An image that was read is a hub.
 fn settle(stage: &mut Stage) -> Result<(), String> {
     match std::mem::replace(stage, Stage::Empty) {
-        Stage::Restoring(restoring) => {
+        Stage::SnapshotReader(restoring) => {
             let hub = restoring.finish().map_err(|damaged| damaged.to_string())?;
             *stage = Stage::Running(Box::new(hub));
         }
@@ -583,11 +583,11 @@ fn settle(stage: &mut Stage) -> Result<(), String> {
 }
 
 /// Drops what is too old in any channel, if an order might need its room.
-fn make_room(hub: &mut Hub, order: &Order) -> Option<Prepared> {
+fn make_room(hub: &mut Hub, order: &Command) -> Option<Prepared> {
     let messages = match order {
-        Order::Publish(publish) => &publish.messages,
-        Order::Create { first, .. } => first,
-        Order::Renew(_) | Order::Prolong { .. } | Order::Remove(_) => return None,
+        Command::Publish(publish) => &publish.messages,
+        Command::Create { first, .. } => first,
+        Command::Renew(_) | Command::SetExpiry { .. } | Command::Remove(_) => return None,
     };
     let bytes: usize = messages.iter().map(|draft| draft.content.body.len() + SPARE).sum();
     if hub.has_room(bytes as u64) { None } else { hub.expire(now(), MOST_DUE) }

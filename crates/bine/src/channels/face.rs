@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use bine_http::{Exchange, Framing, Method, Reply, Status};
 use bine_pipeline::{Answer, Body, Clock, Finished, Follow, Incoming, Outgoing, Retained, log};
-use bine_push::{Cursor, Order, Publish, Published, Taken};
+use bine_push::{Command, Cursor, Publish, Published, Receipt};
 
 use super::access::{Action, Denied, Gate, Visitor};
 use super::asked::{Following, Unclear, asks_for_websocket, follow};
@@ -317,7 +317,7 @@ impl Face {
             Err(reason) => return Ok(bad(out, exchange, clock, &reason)),
         };
         visitor.check_batch(&messages)?;
-        let order = Order::Publish(Publish { messages, ..Publish::default() });
+        let order = Command::Publish(Publish { messages, ..Publish::default() });
         let ordered = self.channels.order_by(order, visitor);
         let channels = self.channels.clone();
         let date = clock.date();
@@ -350,8 +350,8 @@ pub(super) fn told(channels: &Channels, published: &Published) -> Vec<u8> {
     let epoch = channels.0.hub(|hub| hub.watermark().epoch).unwrap_or_default();
     let each = published.messages.iter().map(|taken| {
         let (sequence, is_new) = match taken {
-            Taken::New(sequence) => (*sequence, true),
-            Taken::Repeated(sequence) => (*sequence, false),
+            Receipt::New(sequence) => (*sequence, true),
+            Receipt::Duplicate(sequence) => (*sequence, false),
         };
         let cursor = Cursor { epoch, sequence };
         format!("{{\"cursor\":\"{cursor}\",\"repeated\":{}}}", !is_new)

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use bine_push::{self as push, Cursor, Holes, Page, Refused, Rest, Start};
+use bine_push::{self as push, Cursor, GapPolicy, MessageBatch, Refused, Rest, Start};
 use serde::Deserialize;
 
 use super::engine::Engine;
@@ -61,7 +61,7 @@ impl Follower {
         let now = engine.hub(|hub| hub.watermark());
         let start = now.map_or(Start::Now, Start::After);
         // A hole is told with the messages behind it.
-        let watch = Watch { holes: Holes::Tell, ..Watch::of(names) };
+        let watch = Watch { holes: GapPolicy::Allow, ..Watch::of(names) };
         let reader = Reader::new(engine, watch, start);
         let (ready, epoch) = (VecDeque::new(), now.map_or(0, |now| now.epoch));
         Self { reader, ready, epoch, hole: None, told: None, yields: false, is_over: false }
@@ -159,7 +159,7 @@ impl Follower {
         }
     }
 
-    fn take(&mut self, page: Page) {
+    fn take(&mut self, page: MessageBatch) {
         self.is_over = matches!(page.rest, Rest::Closed | Rest::Ended);
         self.yields = matches!(page.rest, Rest::More);
         // One hole spans several pages when some of the channels are whole.

@@ -45,8 +45,8 @@ pub use access::{check_grant, check_token};
 #[doc(hidden)]
 pub use asked::check_query;
 pub use bine_push::{
-    Applied, Content, Cursor, Description, Draft, Durability, Expiry, Name, Order, Publish,
-    Published, Quota, Refused, Retention, Sequence, Settings, Taken,
+    Applied, ChannelInfo, ChannelName, Command, Content, Cursor, Draft, Durability, Expiry,
+    Publish, Published, Quota, Receipt, Refused, Retention, Sequence, Settings,
 };
 pub(crate) use engine::{Engine, Figures};
 pub use engine::{Error, Ordered, Revocation};
@@ -75,20 +75,20 @@ impl Channels {
 
     /// Makes a channel of this name; making it again with the same settings is no mistake.
     pub fn create(&self, name: &str, settings: Settings) -> Ordered {
-        let (name, first) = (Name::Given(name.into()), Vec::new());
-        self.0.order(Order::Create { name, settings, first, is_closed: false, fork: None })
+        let (name, first) = (ChannelName::Given(name.into()), Vec::new());
+        self.0.order(Command::Create { name, settings, first, is_closed: false, fork: None })
     }
 
     /// Makes a channel at the program's start, where the disk has no room to keep that yet.
     pub(crate) fn create_owed(&self, name: &str, settings: Settings) -> Result<(), Error> {
-        let (name, first) = (Name::Given(name.into()), Vec::new());
-        self.0.owe(Order::Create { name, settings, first, is_closed: false, fork: None })
+        let (name, first) = (ChannelName::Given(name.into()), Vec::new());
+        self.0.owe(Command::Create { name, settings, first, is_closed: false, fork: None })
     }
 
     /// Publishes text, or what [`Content`] says, in one channel.
     pub fn publish(&self, channel: &str, content: impl Into<Message>) -> Ordered {
         let draft = Draft { channels: vec![channel.into()], content: content.into().0 };
-        self.order(Order::Publish(Publish { messages: vec![draft], ..Publish::default() }))
+        self.order(Command::Publish(Publish { messages: vec![draft], ..Publish::default() }))
     }
 
     /// Follows channels, merged in one order, each message once, from now on or from where the [`Follower`] is told.
@@ -133,12 +133,12 @@ impl Channels {
     }
 
     /// Has any order carried out: several messages at once, in several channels, wholly or not at all.
-    pub fn order(&self, order: Order) -> Ordered {
+    pub fn order(&self, order: Command) -> Ordered {
         self.0.order(order)
     }
 
     /// The same for a client, against whose quota it counts.
-    pub(crate) fn order_by(&self, order: Order, visitor: &Visitor<'_>) -> Ordered {
+    pub(crate) fn order_by(&self, order: Command, visitor: &Visitor<'_>) -> Ordered {
         self.0.order_by(order, Some(&visitor.publisher()))
     }
 
@@ -147,7 +147,7 @@ impl Channels {
     /// # Errors
     ///
     /// There is none of this name.
-    pub fn describe(&self, name: &str) -> Result<Description, Error> {
+    pub fn describe(&self, name: &str) -> Result<ChannelInfo, Error> {
         let described = self.0.hub(|hub| hub.describe(name, now()));
         let described = described.ok_or(Error::NotKept(bine_store::Error::Closed))?;
         described.map_err(Error::Refused)

@@ -1,6 +1,6 @@
 //! Where a reader of channels is, and the ways in which messages come to it.
 
-use bine_push::{Cursor, Page, Rest, View};
+use bine_push::{Cursor, MessageBatch, Rest, View};
 
 /// Where a reader is.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ pub(crate) enum Manner {
 
 impl Place {
     /// Where a page leads.
-    pub(crate) fn of(page: &Page) -> Self {
+    pub(crate) fn of(page: &MessageBatch) -> Self {
         let ahead = match page.rest {
             Rest::More => Ahead::More,
             Rest::Closed => Ahead::Closed,

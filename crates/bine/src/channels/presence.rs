@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bine_pipeline::{AddressBlock, log};
-use bine_push::{Content, Draft, Order, Presence, PresenceChange, Publish};
+use bine_push::{Command, Content, Draft, Presence, PresenceChange, Publish};
 
 use super::clock::now;
 use crate::signal::Signal;
@@ -83,7 +83,7 @@ impl Attendance {
     }
 
     /// Tells of comings and goings.
-    pub(super) fn tell(&self, publish: impl FnOnce(Order), messages: Vec<Draft>) {
+    pub(super) fn tell(&self, publish: impl FnOnce(Command), messages: Vec<Draft>) {
         if !messages.is_empty() {
             // A disk that is full or fails has been told of by others, and who is here can be asked for.
             publish(publication(messages));
@@ -103,7 +103,7 @@ impl Attendance {
     }
 
     /// Tells who have gone, and when to look again, in milliseconds since 1970.
-    pub(super) fn look(&self, publish: impl FnOnce(Order)) -> Option<u64> {
+    pub(super) fn look(&self, publish: impl FnOnce(Command)) -> Option<u64> {
         if !self.counts.load(Ordering::Acquire) {
             return None;
         }
@@ -209,8 +209,8 @@ impl Hall {
     }
 }
 
-pub(super) fn publication(messages: Vec<Draft>) -> Order {
-    Order::Publish(Publish { messages, ..Publish::default() })
+pub(super) fn publication(messages: Vec<Draft>) -> Command {
+    Command::Publish(Publish { messages, ..Publish::default() })
 }
 
 pub(super) fn message(channel: &Arc<str>, event: &str, body: String) -> Draft {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bine_push::{Holes, Page, Refused, Rest, Start};
+use bine_push::{GapPolicy, MessageBatch, Refused, Rest, Start};
 
 use super::attendee::Attendee;
 use super::audience::{CROWD, Moment, Waiting};
@@ -66,14 +66,17 @@ impl Reader {
     }
 
     /// What it is owed now, which may be nothing.
-    pub(super) fn look(&mut self) -> Option<Result<Page, Refused>> {
+    pub(super) fn look(&mut self) -> Option<Result<MessageBatch, Refused>> {
         self.seat.rise();
         let (page, _) = self.read()?;
         Some(page.inspect(|page| self.go_on(page)))
     }
 
     /// What it is owed, once that is something: messages, a hole, an end. May be dropped and called again.
-    pub(super) fn poll(&mut self, task: &mut Context<'_>) -> Poll<Option<Result<Page, Refused>>> {
+    pub(super) fn poll(
+        &mut self,
+        task: &mut Context<'_>,
+    ) -> Poll<Option<Result<MessageBatch, Refused>>> {
         if self.seat.waits(task.waker()) {
             return Poll::Pending;
         }
@@ -93,13 +96,16 @@ impl Reader {
                 Waiting::Late => {}
                 Waiting::Full => {
                     let (what, most) = ("those who follow channels", CROWD.waiters as u64);
-                    return Poll::Ready(Some(Err(Refused::TooMuch { what, most })));
+                    return Poll::Ready(Some(Err(Refused::LimitExceeded {
+                        quantity: what,
+                        limit: most,
+                    })));
                 }
             }
         }
     }
 
-    fn read(&self) -> Option<(Result<Page, Refused>, Moment)> {
+    fn read(&self) -> Option<(Result<MessageBatch, Refused>, Moment)> {
         let engine = &self.seat.engine;
         if engine.is_over() {
             return None;
@@ -112,13 +118,13 @@ impl Reader {
         })
     }
 
-    fn go_on(&mut self, page: &Page) {
+    fn go_on(&mut self, page: &MessageBatch) {
         // Before its range begins it has no place: it looks again when something was published.
         if Watch::ahead(self.start, page, now()).is_some() {
             return;
         }
         self.start = Start::After(page.next);
         // From here on a hole is told with the messages behind it.
-        self.watch.holes = Holes::Tell;
+        self.watch.holes = GapPolicy::Allow;
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use bine_http::{BodyFraming, Exchange};
 use bine_pipeline::{After, Clock, Deliver, Hold, Sent, Waiters as Waiting, Why};
 use bine_push::{
-    Crowd, Cursor, Delivery, End, Full, Holes, Kind, Rest, Sequence, Start, Then, Until, Wait,
-    WaiterKey, Waiters, What, jittered,
+    AfterDelivery, Cursor, Delivery, EndReason, GapPolicy, Payload, Rest, Sequence, Start, Until,
+    WaitKind, WaitOptions, WaiterKey, WaiterLimits, Waiters, WaitersFull, jitter,
 };
 
 use super::access::{Denied, Parties, Pass};
@@ -63,7 +63,7 @@ struct Seats {
 /// So many are compared with whatever is asked for.
 const WATCHES: usize = 8;
 /// At one thread, at most.
-const CROWD: Crowd = Crowd { waiters: 1 << 20, places: 1 << 22 };
+const CROWD: WaiterLimits = WaiterLimits { waiters: 1 << 20, subscriptions: 1 << 22 };
 /// A stream shows that it lives so often: proxies give up after 30 seconds and more.
 const PING: Duration = Duration::from_secs(20);
 /// So many milliseconds behind the end of a grant those are asked for who wait by it: the system's coarse clock may lag
@@ -89,7 +89,7 @@ impl Room {
         let watch = Arc::clone(&seat.watch);
         let names = watch.names();
         // Who goes on behind a hole was told of it.
-        let holes = if seat.pieces.is_some() { Holes::Tell } else { watch.holes };
+        let holes = if seat.pieces.is_some() { GapPolicy::Allow } else { watch.holes };
         let subscription = watch.subscription(&names, seat.start(), holes);
         let page = self.engine.hub(|hub| {
             let page = hub.read(&subscription, now());
@@ -121,12 +121,16 @@ impl Room {
                 let bytes = encoded(watch.manner.view(), &page);
                 watch.answer(out, exchange, &date, &bytes, &place);
             } else if let (Rest::Wait(parking), false) = (&page.rest, is_last || watch.wait == 0) {
-                let wait = Wait { view: watch.manner.view(), kind: Kind::Poll, until: u64::MAX };
+                let wait = WaitOptions {
+                    view: watch.manner.view(),
+                    kind: WaitKind::Poll,
+                    deadline: u64::MAX,
+                };
                 if let Some(waits) = self.park(number, parking, wait, (ring, epoch)) {
                     return waits;
                 }
                 // Answered with nothing, it would be back at once.
-                watch.deny(out, exchange, &date, &Full.into());
+                watch.deny(out, exchange, &date, &WaitersFull.into());
             } else {
                 watch.nothing(out, exchange, &date, &place);
             }
@@ -164,7 +168,11 @@ impl Room {
         }
         let waits = match page.rest {
             Rest::Wait(parking) if !is_last => {
-                let wait = Wait { view: watch.manner.view(), kind: Kind::Stream, until: u64::MAX };
+                let wait = WaitOptions {
+                    view: watch.manner.view(),
+                    kind: WaitKind::Stream,
+                    deadline: u64::MAX,
+                };
                 self.park(number, &parking, wait, (ring, epoch))
             }
             // Asked for again when this has left.
@@ -226,8 +234,8 @@ impl Room {
     fn park(
         &mut self,
         number: u32,
-        parking: &bine_push::Parking,
-        wait: Wait,
+        parking: &bine_push::WaitPoint,
+        wait: WaitOptions,
         (ring, epoch): (u64, u32),
     ) -> Option<After> {
         let waiters = self.waiters.get_or_insert_with(|| Waiters::new(epoch, CROWD, ring, now()));
@@ -240,8 +248,8 @@ impl Room {
         let ends = [parking.ends(), granted_until].into_iter().flatten().min();
         let ends = ends.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
         let rest = match wait.kind {
-            Kind::Poll => Duration::from_millis(jittered(seat.watch.wait, self.chance)),
-            Kind::Stream => PING,
+            WaitKind::Poll => Duration::from_millis(jitter(seat.watch.wait, self.chance)),
+            WaitKind::Stream => PING,
         };
         Some(After::Waits(ends.map_or(rest, |ends| ends.min(rest))))
     }
@@ -390,9 +398,9 @@ fn tell(
     clock: &Clock,
     delivery: &Delivery<'_>,
     out: &mut dyn Deliver,
-) -> Then {
+) -> AfterDelivery {
     let number = delivery.token as u32;
-    let Some(seat) = seats.get(number) else { return Then::Leave };
+    let Some(seat) = seats.get(number) else { return AfterDelivery::Remove };
     let (watch, exchange) = (&seat.watch, seat.exchange);
     let close = !exchange.keep_alive;
     let (mut bytes, mut after) = (Vec::new(), After::Over { close });
@@ -406,60 +414,60 @@ fn tell(
         if out.send(seat.place, &[], After::Waits(Duration::ZERO)) == Sent::Gone {
             seats.leave(number, engine);
         }
-        return Then::Leave;
+        return AfterDelivery::Remove;
     }
     let mut place = Place { next: delivery.cursor, lost: None, ahead: Ahead::Nothing };
-    if let (What::Ended { .. }, Start::After(seen), true) =
-        (delivery.what, seat.start(), watch.live.is_some())
+    if let (Payload::Ended { .. }, Start::After(seen), true) =
+        (delivery.payload, seat.start(), watch.live.is_some())
     {
         // A resource's end is behind its last message, whenever it was closed.
         place.next = seen;
     }
-    match (delivery.what, seat.pieces) {
+    match (delivery.payload, seat.pieces) {
         // The ring went on without it: it reads from the hub, at once.
-        (What::Away(_), _) => {
+        (Payload::Evicted(_), _) => {
             seat.key = None;
             after = After::Waits(Duration::ZERO);
         }
-        (What::Messages { bytes: content, closes }, None) => {
-            place.ahead = if closes { Ahead::Closed } else { Ahead::Nothing };
+        (Payload::Messages { bytes: content, is_final }, None) => {
+            place.ahead = if is_final { Ahead::Closed } else { Ahead::Nothing };
             watch.answer(&mut bytes, exchange, &clock.date(), content, &place);
         }
-        (What::Ended { why, .. }, None) => {
-            place.ahead = if why == End::Closed { Ahead::Closed } else { Ahead::Nothing };
+        (Payload::Ended { reason: why, .. }, None) => {
+            place.ahead = if why == EndReason::Closed { Ahead::Closed } else { Ahead::Nothing };
             watch.nothing(&mut bytes, exchange, &clock.date(), &place);
         }
-        (What::Messages { bytes: content, .. }, Some(pieces)) => {
+        (Payload::Messages { bytes: content, .. }, Some(pieces)) => {
             watch.go_on(&mut bytes, pieces, content, &place);
             after = After::Waits(silence([range_until, granted_until]));
         }
-        (What::Ended { leaves: true, why, .. }, Some(pieces)) => {
-            if why == End::Closed {
+        (Payload::Ended { is_removed: true, reason: why, .. }, Some(pieces)) => {
+            if why == EndReason::Closed {
                 place.ahead = Ahead::Closed;
                 watch.go_on(&mut bytes, pieces, &[], &place);
             }
             watch.end(&mut bytes, pieces);
             after = After::Over { close: pieces.closes_connection() };
         }
-        (What::Ended { .. }, Some(_)) => {
+        (Payload::Ended { .. }, Some(_)) => {
             seat.is_at(delivery.cursor);
-            return Then::Stay;
+            return AfterDelivery::Keep;
         }
     }
     match out.send(seat.place, &bytes, after) {
         Sent::Taken if matches!(after, After::Waits(_)) => {
             seat.is_at(delivery.cursor);
-            Then::Stay
+            AfterDelivery::Keep
         }
         // It reads from the hub what it was not sent, when it has room.
         Sent::Full => {
             seat.key = None;
-            Then::Leave
+            AfterDelivery::Remove
         }
         Sent::Taken | Sent::Gone => {
             // The waiters let it go by themselves.
             seats.leave(number, engine);
-            Then::Leave
+            AfterDelivery::Remove
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use bine_push::{Kind, Parking, View, Wait, Waiters};
+use bine_push::{View, WaitKind, WaitOptions, WaitPoint, Waiters};
 
-use super::audience::{CROWD, Moment, Seats, Taken, Waiting};
+use super::audience::{CROWD, Moment, SeatState, Seats, Waiting};
 use super::clock::now;
 use super::engine::Engine;
 
@@ -20,7 +20,7 @@ impl Seat {
         let mut seats = engine.audience.seats();
         let number = seats.vacant.pop().unwrap_or(seats.all.len());
         if number == seats.all.len() {
-            seats.all.push(Taken::default());
+            seats.all.push(SeatState::default());
         }
         drop(seats);
         Self { engine, number }
@@ -37,7 +37,7 @@ impl Seat {
     }
 
     /// Waits for what its reader has not seen, who has read everything up to `parking` at that moment.
-    pub(super) fn wait(&self, parking: &Parking, moment: Moment, waker: &Waker) -> Waiting {
+    pub(super) fn wait(&self, parking: &WaitPoint, moment: Moment, waker: &Waker) -> Waiting {
         let mut seats = self.engine.audience.seats();
         let Seats { waiters, told, all, .. } = &mut *seats;
         if self.engine.is_over() {
@@ -51,9 +51,9 @@ impl Seat {
             Waiters::new(moment.epoch, CROWD, moment.ring, now())
         });
         // It reads by itself; the view that costs least is the one of bodies.
-        let wait = Wait { view: View::Raw, kind: Kind::Poll, until: u64::MAX };
+        let wait = WaitOptions { view: View::Raw, kind: WaitKind::Poll, deadline: u64::MAX };
         let Ok(key) = waiters.park(self.number as u64, parking, wait) else { return Waiting::Full };
-        all[self.number] = Taken { key: Some(key), waker: Some(waker.clone()) };
+        all[self.number] = SeatState { key: Some(key), waker: Some(waker.clone()) };
         Waiting::Begun
     }
 

@@ -6,7 +6,7 @@ use bine_push::Refused;
 /// The status that says it.
 pub(crate) const fn status_of(refused: &Refused) -> Status {
     match refused {
-        Refused::Unknown(_) => Status::NOT_FOUND,
+        Refused::NotFound(_) => Status::NOT_FOUND,
         Refused::Removed
         | Refused::Gone(_)
         | Refused::TooOld { .. }
@@ -15,11 +15,11 @@ pub(crate) const fn status_of(refused: &Refused) -> Status {
         Refused::Closed { .. }
         | Refused::Conflict(_)
         | Refused::ContentType(_)
-        | Refused::Gap { .. }
+        | Refused::SequenceGap { .. }
         | Refused::OutOfOrder => Status::CONFLICT,
         Refused::StaleEpoch { .. } => Status::FORBIDDEN,
-        Refused::TooMuch { .. } => Status::CONTENT_TOO_LARGE,
-        Refused::Quota { .. } => Status::INSUFFICIENT_STORAGE,
+        Refused::LimitExceeded { .. } => Status::CONTENT_TOO_LARGE,
+        Refused::QuotaExceeded { .. } => Status::INSUFFICIENT_STORAGE,
         Refused::Empty(_) | Refused::Malformed(_) | Refused::EpochStart | Refused::OneChannel => {
             Status::BAD_REQUEST
         }

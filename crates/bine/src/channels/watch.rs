@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use bine_http::{BodyFraming, Date, Exchange, Method, Reply, Status};
-use bine_push::{BOUNDARY, Cursor, Holes, Page, Refused, Rest, Start, Subscription, Until, View};
+use bine_push::{
+    BOUNDARY, Cursor, GapPolicy, MessageBatch, Refused, Rest, Start, Subscription, Until, View,
+};
 
 use super::access::Denied;
 use super::attendee::Attendee;
@@ -31,7 +33,7 @@ impl Eq for Attachment {}
 pub(crate) struct Watch {
     pub(crate) channels: Box<[Box<str>]>,
     pub(crate) manner: Manner,
-    pub(crate) holes: Holes,
+    pub(crate) holes: GapPolicy,
     pub(crate) until: Until,
     /// Messages at once, at most.
     pub(crate) limit: usize,
@@ -76,7 +78,7 @@ impl Watch {
         Self {
             channels,
             manner: Manner::Poll,
-            holes: Holes::Refuse,
+            holes: GapPolicy::Reject,
             until: Until::Open,
             limit: LIMIT,
             wait: WAIT,
@@ -93,20 +95,20 @@ impl Watch {
         &self,
         names: &'w [&'w str],
         start: Start,
-        holes: Holes,
+        holes: GapPolicy,
     ) -> Subscription<'w> {
         Subscription {
             channels: names,
             start,
             end: self.until,
-            holes,
+            gaps: holes,
             limit: self.limit,
             bytes: PAGE,
         }
     }
 
     /// In how many milliseconds what is wanted begins, if that is still to come. A page never ends before that.
-    pub(crate) fn ahead(start: Start, page: &Page, now: u64) -> Option<u64> {
+    pub(crate) fn ahead(start: Start, page: &MessageBatch, now: u64) -> Option<u64> {
         match (start, &page.rest) {
             (Start::Since(time), Rest::Wait(_)) => time.checked_sub(now).filter(|ahead| *ahead > 0),
             _ => None,
@@ -114,7 +116,7 @@ impl Watch {
     }
 
     /// Whether an `EventSource` would find nothing, now and ever.
-    pub(crate) fn ends_with_nothing(&self, page: &Page) -> bool {
+    pub(crate) fn ends_with_nothing(&self, page: &MessageBatch) -> bool {
         self.manner == Manner::Events
             && matches!(page.rest, Rest::Ended | Rest::Closed)
             && page.messages.is_empty()
@@ -332,7 +334,7 @@ impl Watch {
 }
 
 /// The messages of a page in a view.
-pub(crate) fn encoded(view: View, page: &Page) -> Vec<u8> {
+pub(crate) fn encoded(view: View, page: &MessageBatch) -> Vec<u8> {
     let mut bytes = Vec::new();
     view.encode(page.next.epoch, &page.messages, &mut bytes);
     bytes

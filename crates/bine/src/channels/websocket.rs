@@ -12,7 +12,7 @@ use std::time::Duration;
 use bine_http::websocket::CloseCode;
 use bine_http::{Reply, Status};
 use bine_pipeline::{Answer, Clock, Gone, Incoming, Outgoing, timeout};
-use bine_push::{Applied, Cursor, Order, Page, Publish, Refused, Rest, Start, View};
+use bine_push::{Applied, Command, Cursor, MessageBatch, Publish, Refused, Rest, Start, View};
 use serde_json::value::RawValue;
 
 use super::Channels;
@@ -123,7 +123,7 @@ struct Follower {
 }
 
 /// What a reader is owed. `None`: the server ends.
-type Owed = Option<Result<Page, Refused>>;
+type Owed = Option<Result<MessageBatch, Refused>>;
 
 /// What a follower waits for.
 enum Heard {
@@ -269,7 +269,7 @@ impl Follower {
     async fn publish(&self, messages: Vec<bine_push::Draft>) -> Result<String, String> {
         let visitor = self.resident()?.visitor();
         visitor.check_batch(&messages).map_err(Denied::reason)?;
-        let order = Order::Publish(Publish { messages, ..Publish::default() });
+        let order = Command::Publish(Publish { messages, ..Publish::default() });
         match self.channels.order_by(order, &visitor).await {
             Ok(Applied::Published(published)) => {
                 let each = told(&self.channels, &published);

@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use bine_http::Status;
 use bine_pipeline::log;
-use bine_push::{Order, Publish};
+use bine_push::{Command, Publish};
 use serde::Serialize;
 
 use super::draft;
 use crate::app_state::AppState;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::channels::{
-    Durability, Engine, Follower, Interruption, Name, Received, Retention, Settings,
+    ChannelName, Durability, Engine, Follower, Interruption, Received, Retention, Settings,
 };
 use crate::error::Error;
 use crate::respond::Response;
@@ -240,7 +240,7 @@ impl Events {
 impl Own {
     fn tell(&self, channel: &Arc<str>, event: &str, body: &str) -> Result<(), Error> {
         let messages = vec![draft(channel, event, body)];
-        let published = Order::Publish(Publish { messages, ..Publish::default() });
+        let published = Command::Publish(Publish { messages, ..Publish::default() });
         self.engine.order(published).wait()?;
         Ok(())
     }
@@ -290,7 +290,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.each(|event| event.change(self, false));
-        let _ = self.own.engine.order(Order::Remove(Arc::clone(&self.inbox))).wait();
+        let _ = self.own.engine.order(Command::Remove(Arc::clone(&self.inbox))).wait();
     }
 }
 
@@ -345,8 +345,8 @@ fn begin(engine: &Arc<Engine>, channel: &Arc<str>) {
     let retention = Retention { messages: KEPT, ..Retention::default() };
     let durability = Durability::Memory;
     let settings = Settings { retention, durability, ..Settings::default() };
-    let name = Name::Given(Arc::clone(channel));
-    let made = Order::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
+    let name = ChannelName::Given(Arc::clone(channel));
+    let made = Command::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
     // There is none of this name, and one is not too many.
     let _ = engine.order(made).wait();
 }

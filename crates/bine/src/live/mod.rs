@@ -33,7 +33,7 @@ use bine_pipeline::admission::Admission;
 use bine_pipeline::{Errand, Errands, Handler, Incoming, Inside, Retained, Then, log};
 
 use crate::app_state::States;
-use crate::channels::{Content, Draft, Engine, Order, Publish};
+use crate::channels::{Command, Content, Draft, Engine, Publish};
 use crate::store::Store;
 
 use mailbox::{Mailbox, News};
@@ -349,13 +349,13 @@ impl Live {
     }
 
     fn forget(&self, showing: Showing) {
-        let _ = self.engine.order(Order::Remove(showing.channel)).wait();
+        let _ = self.engine.order(Command::Remove(showing.channel)).wait();
     }
 
     /// Whether it was taken: what is too large is not.
     fn publish(&self, messages: Vec<Draft>) -> bool {
         let published =
-            self.engine.order(Order::Publish(Publish { messages, ..Publish::default() })).wait();
+            self.engine.order(Command::Publish(Publish { messages, ..Publish::default() })).wait();
         if let Err(error) = &published {
             log::warn(format_args!("a change of a page could not be sent: {error}"));
         }

@@ -14,7 +14,7 @@ use bine_pipeline::{
     Answer, Body, Clock, Done, Errand, Finished, Follow, Hold, Incoming, Outgoing, Peer, Retained,
     Then,
 };
-use bine_push::{Form, Holes, Message, Sequence, Start, View};
+use bine_push::{BodyFormat, GapPolicy, Message, Sequence, Start, View};
 
 use super::address::address;
 use super::events::Listener;
@@ -28,7 +28,7 @@ use super::waiting::FOLLOWS_PAGE;
 use super::{Events, Live, Unmade, draft, notes_of, patch};
 use crate::app_state::AppState;
 use crate::channels::{
-    Attachment, Draft, Durability, Manner, Name as ChannelName, Order, Pass, Regions, Retention,
+    Attachment, ChannelName, Command, Draft, Durability, Manner, Pass, Regions, Retention,
     Settings, Watch, hold_for,
 };
 use crate::look::Look;
@@ -425,7 +425,7 @@ impl Live {
         let settings = Settings { retention, durability, ..Settings::default() };
         let name = ChannelName::Given(Arc::clone(&channel));
         let made =
-            Order::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
+            Command::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
         self.engine.order(made).wait().ok()?;
         let watches = [Manner::Events, Manner::Poll]
             .map(|manner| Arc::new(Watch { manner, ..followed(Box::new([Box::from(&*channel)])) }));
@@ -436,7 +436,7 @@ impl Live {
 
 /// What is followed in these channels, of which one who misses something comes again.
 fn followed(channels: Box<[Box<str>]>) -> Watch {
-    Watch { holes: Holes::Tell, regions: Regions::All, wait: WAIT, ..Watch::of(channels) }
+    Watch { holes: GapPolicy::Allow, regions: Regions::All, wait: WAIT, ..Watch::of(channels) }
 }
 
 /// Names between commas.
@@ -475,7 +475,7 @@ fn encoded(view: View, drafts: Vec<Draft>) -> Vec<u8> {
             time: 0,
             channels: Arc::from([]),
             publisher: None,
-            form: Form::of(&content_type, &content.body),
+            format: BodyFormat::of(&content_type, &content.body),
             content_type,
             event: content.event,
             id: content.id,

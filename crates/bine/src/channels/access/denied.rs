@@ -2,7 +2,7 @@
 
 use bine_http::{Date, Exchange, Reply, Status};
 use bine_pipeline::Answer;
-use bine_push::Full;
+use bine_push::WaitersFull;
 
 use super::party::{Crowded, RETRY};
 use crate::channels::text_reply::tell;
@@ -61,8 +61,8 @@ impl From<Crowded> for Denied {
     }
 }
 
-impl From<Full> for Denied {
-    fn from(full: Full) -> Self {
+impl From<WaitersFull> for Denied {
+    fn from(full: WaitersFull) -> Self {
         Self {
             status: Status::TOO_MANY_REQUESTS,
             field: Some(("Retry-After", RETRY.to_string())),

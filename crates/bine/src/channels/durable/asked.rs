@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use bine_http::{Head, query};
-use bine_push::{Content, Cursor, Draft, Durability, Expiry, Form, Producer, Retention};
+use bine_push::{BodyFormat, Content, Cursor, Draft, Durability, Expiry, Producer, Retention};
 use serde_json::value::RawValue;
 
 use crate::channels::batch::{Batch, MOST};
@@ -100,8 +100,8 @@ pub(super) fn offset_of(text: &str) -> Result<Offset, String> {
 pub(super) fn expiry(head: &Head<'_>, usual: fn(u64) -> Expiry) -> Result<Option<Expiry>, String> {
     let of = match (head.field("Stream-TTL-Of"), head.field("Stream-TTL")) {
         (None, _) => usual,
-        (Some(b"publishers"), Some(_)) => Expiry::Publishers,
-        (Some(b"everybody"), Some(_)) => Expiry::Both,
+        (Some(b"publishers"), Some(_)) => Expiry::AfterPublish,
+        (Some(b"everybody"), Some(_)) => Expiry::AfterActivity,
         (Some(_), None) => return Err("Stream-TTL-Of goes with Stream-TTL".to_owned()),
         _ => return Err("Stream-TTL-Of is publishers or everybody".to_owned()),
     };
@@ -220,7 +220,7 @@ pub(super) fn drafts(name: &Arc<str>, kind: &str, body: &[u8]) -> Result<Vec<Dra
         return Ok(pieces(body).map(draft).collect());
     } else if body.is_empty() {
         return Ok(Vec::new());
-    } else if Form::of("application/json", body) != Form::Json {
+    } else if BodyFormat::of("application/json", body) != BodyFormat::Json {
         return Err("the body is no JSON".to_owned());
     }
     if body.trim_ascii_start().first() != Some(&b'[') {

@@ -2,7 +2,7 @@
 
 use bine_http::{Reply, Status};
 use bine_pipeline::{Answer, Clock, Incoming, Outgoing};
-use bine_push::{Applied, Description, Durability, Expiry, Name, Order, Settings};
+use bine_push::{Applied, ChannelInfo, ChannelName, Command, Durability, Expiry, Settings};
 
 use super::{
     FRESH, No, ROOT, Resource, USUAL, address, asked, body_of, instant, put_safety, put_state,
@@ -10,7 +10,7 @@ use super::{
 
 /// What nobody knows by a name that they have given is forgotten a day after the last publication, in milliseconds,
 /// unless its maker says otherwise.
-const UNNAMED: Expiry = Expiry::Publishers(24 * 60 * 60 * 1000);
+const UNNAMED: Expiry = Expiry::AfterPublish(24 * 60 * 60 * 1000);
 
 impl Resource<'_> {
     /// Makes a channel under a name that nobody guesses, and tells it with its end.
@@ -29,7 +29,7 @@ impl Resource<'_> {
         let settings = Settings {
             content_type: Some(kind.into()),
             retention: asked::retention(head)?.unwrap_or_default(),
-            expiry: asked::expiry(head, Expiry::Publishers)?.unwrap_or(UNNAMED),
+            expiry: asked::expiry(head, Expiry::AfterPublish)?.unwrap_or(UNNAMED),
             durability: asked::durability(head)?.unwrap_or(Durability::Commit),
         };
         let first = asked::drafts(&"".into(), kind, body_of(request))?;
@@ -38,8 +38,8 @@ impl Resource<'_> {
         }
         let mut bits = [0; 16];
         bine_store::disk::random(&mut bits);
-        let order = Order::Create {
-            name: Name::Random(u128::from_le_bytes(bits)),
+        let order = Command::Create {
+            name: ChannelName::Random(u128::from_le_bytes(bits)),
             settings,
             fork: None,
             first,
@@ -63,13 +63,13 @@ impl Resource<'_> {
         let there = self.describe()?;
         // Whose time it is stays as it was.
         let usual = match there.settings.expiry {
-            Expiry::Publishers(_) => Expiry::Publishers,
-            _ => Expiry::Both,
+            Expiry::AfterPublish(_) => Expiry::AfterPublish,
+            _ => Expiry::AfterActivity,
         };
         let name = self.name.to_owned();
         let order = match asked::expiry(&request.head, usual)? {
-            None => Order::Renew(self.name.into()),
-            Some(expiry) => Order::Prolong { channel: self.name.into(), expiry },
+            None => Command::Renew(self.name.into()),
+            Some(expiry) => Command::SetExpiry { channel: self.name.into(), expiry },
         };
         Ok(self.carry_out(order, request.exchange, clock, move |out, exchange, date, done| {
             let expires = match done.applied {
@@ -84,7 +84,7 @@ impl Resource<'_> {
 }
 
 /// What a channel is called and when it goes by itself, as JSON.
-fn tell_end(mut reply: Reply<'_>, name: &str, expires: Option<u64>, there: Option<&Description>) {
+fn tell_end(mut reply: Reply<'_>, name: &str, expires: Option<u64>, there: Option<&ChannelInfo>) {
     reply.static_lines("Content-Type: application/json\r\n").static_lines(FRESH);
     put_safety(&mut reply, None);
     if let Some(there) = there {

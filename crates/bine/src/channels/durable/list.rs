@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use bine_http::{Head, Reply, Status, query};
 use bine_pipeline::{Answer, Clock, Finished, Incoming};
-use bine_push::Listed;
+use bine_push::ChannelSummary;
 
 use super::{FRESH, No, Resource, put_safety};
 use crate::channels::Channels;
@@ -39,7 +39,7 @@ impl Resource<'_> {
         Ok(Answer::Later(Box::pin(async move {
             let listed = listed(&channels, &resident, &wanted).await;
             let each = listed.iter().map(|one| {
-                let Listed { name, messages, bytes, publisher } = one;
+                let ChannelSummary { name, messages, bytes, publisher } = one;
                 serde_json::json!({
                     "channel": &**name, "bytes": bytes, "messages": messages, "publisher": publisher.as_deref()
                 })
@@ -99,7 +99,7 @@ impl Wanted {
 }
 
 /// The channels that somebody may manage: the largest, or those behind a name.
-async fn listed(channels: &Channels, resident: &Resident, wanted: &Wanted) -> Vec<Listed> {
+async fn listed(channels: &Channels, resident: &Resident, wanted: &Wanted) -> Vec<ChannelSummary> {
     let visitor = resident.visitor();
     let (mut behind, mut by_name) = (wanted.after.clone(), Vec::new());
     let mut largest = BinaryHeap::new();
@@ -141,7 +141,7 @@ async fn listed(channels: &Channels, resident: &Resident, wanted: &Wanted) -> Ve
 }
 
 /// Ordered by size, the largest first, and then by name.
-struct BySize(Reverse<(u64, Reverse<std::sync::Arc<str>>)>, Listed);
+struct BySize(Reverse<(u64, Reverse<std::sync::Arc<str>>)>, ChannelSummary);
 
 impl Ord for BySize {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {

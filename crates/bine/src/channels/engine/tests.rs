@@ -1,7 +1,7 @@
 //! Claims about channels that come back from the journal.
 
 use bine_push::{
-    Content, Cursor, Draft, Holes, Name, Publish, Settings, Start, Subscription, Until,
+    ChannelName, Content, Cursor, Draft, GapPolicy, Publish, Settings, Start, Subscription, Until,
 };
 use bine_store::disk::SimulatedFolder;
 use bine_store::{Archive, Options};
@@ -20,9 +20,9 @@ pub(super) fn open(disk: &SimulatedFolder, boot: u8) -> (Arc<Engine>, Store) {
 
 pub(super) fn create(engine: &Arc<Engine>, name: &str, durability: Durability) {
     let settings = Settings { durability, ..Settings::default() };
-    let (name, first) = (Name::Given(name.into()), Vec::new());
+    let (name, first) = (ChannelName::Given(name.into()), Vec::new());
     engine
-        .order(Order::Create { name, settings, first, is_closed: false, fork: None })
+        .order(Command::Create { name, settings, first, is_closed: false, fork: None })
         .wait()
         .unwrap();
 }
@@ -30,7 +30,7 @@ pub(super) fn create(engine: &Arc<Engine>, name: &str, durability: Durability) {
 pub(super) fn publish(engine: &Arc<Engine>, name: &str, body: &str) -> Result<Applied, Error> {
     let content = Content { body: body.as_bytes().into(), ..Content::default() };
     let messages = vec![Draft { channels: vec![name.into()], content }];
-    engine.order(Order::Publish(Publish { messages, ..Publish::default() })).wait()
+    engine.order(Command::Publish(Publish { messages, ..Publish::default() })).wait()
 }
 
 /// The bodies behind a place, and where they end.
@@ -43,7 +43,7 @@ pub(super) fn read(
         channels: &[name],
         start,
         end: Until::Open,
-        holes: Holes::Refuse,
+        gaps: GapPolicy::Reject,
         limit: 1000,
         bytes: 1 << 20,
     };
@@ -137,7 +137,7 @@ fn a_folder_that_was_compacted_has_all_messages_and_their_cursors() {
     for _ in 0..2000 {
         publish(&engine, "b", "nobody reads this").unwrap();
     }
-    engine.order(Order::Remove("b".into())).wait().unwrap();
+    engine.order(Command::Remove("b".into())).wait().unwrap();
     let before = read(&engine, "a", Start::Earliest).unwrap();
     engine.end();
     store.close();
@@ -150,7 +150,7 @@ fn a_folder_that_was_compacted_has_all_messages_and_their_cursors() {
     // It had ended in order, so another run of the system goes on with its cursors.
     let (engine, store) = open(&disk, 2);
     assert_eq!(read(&engine, "a", Start::Earliest).unwrap(), before);
-    assert_eq!(read(&engine, "b", Start::Earliest).unwrap_err(), Refused::Unknown("b".into()));
+    assert_eq!(read(&engine, "b", Start::Earliest).unwrap_err(), Refused::NotFound("b".into()));
     engine.end();
     store.close();
 }

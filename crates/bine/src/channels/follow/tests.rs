@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bine_push::{Order, Publish};
+use bine_push::{Command, Publish};
 use bine_store::disk::SimulatedFolder;
 use bine_store::{Options, Store};
 
@@ -117,7 +117,7 @@ fn a_closed_channel_ends_it_behind_its_last_message_and_the_server_ends_it_too()
     let (mut follower, mut other) = (channels.follow(["news"]), channels.follow(["weather"]));
     say(&channels, "news", "last");
     let publish = Publish { close: vec!["news".into()], ..Publish::default() };
-    channels.order(Order::Publish(publish)).wait().unwrap();
+    channels.order(Command::Publish(publish)).wait().unwrap();
     assert_eq!(heard(&mut follower), ["last", "end"]);
     let waits = thread::spawn(move || other.wait(Duration::from_mins(5)).is_none());
     channels.end();

@@ -1,6 +1,6 @@
 //! Claims about long orders, whose records are written in parts.
 
-use bine_push::{Content, Draft, Order, Publish, Publisher, Ready, Start};
+use bine_push::{Command, Content, Draft, Preparation, Publish, Publisher, Start};
 use bine_store::disk::SimulatedFolder;
 use bine_store::{Extension as _, Store};
 
@@ -15,11 +15,11 @@ const MESSAGES: usize = 3;
 const PARTS: usize = BODY * MESSAGES / LENGTH + 1;
 
 /// Messages that begin with this letter, too long together for one record.
-fn order(first: char) -> Order {
+fn order(first: char) -> Command {
     let body: String = std::iter::once(first).chain(std::iter::repeat('x')).take(BODY).collect();
     let content = Content { body: body.as_bytes().into(), ..Content::default() };
     let messages = vec![Draft { channels: vec!["a".into()], content }; MESSAGES];
-    Order::Publish(Publish { messages, ..Publish::default() })
+    Command::Publish(Publish { messages, ..Publish::default() })
 }
 
 fn publisher() -> Publisher {
@@ -54,7 +54,7 @@ fn begin(disk: &SimulatedFolder) -> (Arc<Engine>, Store, Long) {
     let (engine, store) = open(disk, 1);
     create(&engine, "a", Durability::Commit);
     let prepared = engine.hub(|hub| hub.prepare_by(order('l'), Some(&publisher()), now())).unwrap();
-    let Ok(Ready::Record(prepared)) = prepared else { panic!("{prepared:?}") };
+    let Ok(Preparation::Record(prepared)) = prepared else { panic!("{prepared:?}") };
     let promise = Arc::default();
     let prepared = Some(prepared);
     (engine, store, Long { number: 0, prepared, record: None, written: 0, promise })
