@@ -1,20 +1,20 @@
-//! Decides how the fuzz targets are run.
+//! Runs the fuzz targets.
 
 use std::fs;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{places, process, tools};
+use crate::{paths, process, tools};
 
-/// Words of the protocol, so that the search need not guess them letter by letter.
+/// Tokens of HTTP, so that the fuzzer need not find them byte by byte.
 const DICTIONARY: &str = "fuzz/http.dict";
 
-/// Runs every fuzz target for so many seconds; the first crash ends the run and names its input.
+/// Runs each fuzz target for `seconds`. The first crash ends the run and names its input.
 pub(crate) fn run(seconds: u32) -> Result<()> {
     let targets = targets()?;
     if targets.is_empty() {
-        bail!("fuzz/ holds no target");
+        bail!("fuzz/ has no targets");
     }
     for target in targets {
         println!("\n--- {target}, {seconds} s");
@@ -23,21 +23,22 @@ pub(crate) fn run(seconds: u32) -> Result<()> {
     Ok(())
 }
 
-/// The search of one target: finds go to fuzz/corpus, which nobody keeps; seeds are kept and only read.
+/// Builds the command that fuzzes one target. New inputs are written to fuzz/corpus, which git
+/// ignores; fuzz/seeds is only read.
 fn search(target: &str, seconds: u32) -> Result<Command> {
     let finds = format!("fuzz/corpus/{target}");
     let seeds = format!("fuzz/seeds/{target}");
-    fs::create_dir_all(places::root().join(&finds))?;
-    // No sanitizer: the rooms under test forbid `unsafe`, and stable Rust has none to offer.
+    fs::create_dir_all(paths::root().join(&finds))?;
+    // No sanitizer: the crates under test forbid `unsafe`, and stable Rust offers no sanitizer.
     let mut command = fuzzer()?;
     command.args(["run", "--sanitizer", "none", target, &finds]);
-    if places::root().join(&seeds).exists() {
+    if paths::root().join(&seeds).exists() {
         command.arg(seeds);
     }
     command
         .args(["--", "-verbosity=0", "-print_final_stats=1"])
         .arg(format!("-max_total_time={seconds}"));
-    if places::root().join(DICTIONARY).exists() {
+    if paths::root().join(DICTIONARY).exists() {
         command.arg(format!("-dict={DICTIONARY}"));
     }
     Ok(command)
@@ -49,15 +50,15 @@ fn targets() -> Result<Vec<String>> {
         .arg("list")
         .stderr(Stdio::inherit())
         .output()
-        .with_context(|| format!("cannot start {}", process::shown(&command)))?;
+        .with_context(|| format!("cannot start {}", process::command_line(&command)))?;
     if !output.status.success() {
-        bail!("failed ({}); to repeat: {}", output.status, process::shown(&command));
+        bail!("failed ({}); to repeat: {}", output.status, process::command_line(&command));
     }
     Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
 }
 
 fn fuzzer() -> Result<Command> {
     let mut command = Command::new(tools::cargo_fuzz()?);
-    command.arg("fuzz").current_dir(places::root());
+    command.arg("fuzz").current_dir(paths::root());
     Ok(command)
 }

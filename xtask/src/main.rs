@@ -1,15 +1,15 @@
-//! Decides which chore a command line asks for.
+//! Parses the command line and runs the chosen chore.
 
 use std::env;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail};
 
-mod evidence;
+mod end_to_end;
 mod fuzz;
 mod media;
 mod mutants;
-mod places;
+mod paths;
 mod process;
 mod report;
 mod script;
@@ -19,22 +19,23 @@ mod tools;
 mod vocabulary;
 
 const HELP: &str = "\
-The one door for chores.
+All chores of the repository.
 
-    cargo xtask test [--bare]         everything that must hold before a change is handed in
-    cargo xtask tidy                  the rules of the repository that no compiler knows
-    cargo xtask fuzz [--seconds N]    every fuzz target in turn, 60 seconds each unless told
-    cargo xtask mutants [OPTIONS]     which changes of the code no test notices (docs/mutants.md); fails above 8 %
-        --crate NAME   http, store, push, files or pipeline, repeatable; all unless told
-        --shard K/N    part K, from 0 on, of N; --minutes N for each crate; --jobs N at one time, 1 unless told
-    cargo xtask media                 makes the table of media types again; needs npm and the network
-    cargo xtask vocabulary            makes the table of what HTML and CSS allow again; needs npm, node and the network
-    cargo xtask script                makes the script of live pages again; needs npm and the network
-    cargo xtask conformance           a fresh server judged by the public suite of Durable Streams; needs npm and node
-    cargo xtask tutorial              does what docs/guide/tutorial.md says; needs curl
-    cargo xtask bench [ARGUMENTS]     the measurements, in release; see bench/README.md
+    cargo xtask test [--bare]         every check that a change must pass
+    cargo xtask tidy                  the rules of the repository that the compiler does not check
+    cargo xtask fuzz [--seconds N]    each fuzz target in turn; 60 seconds each by default
+    cargo xtask mutants [OPTIONS]     mutation tests (docs/mutants.md); fails when more than 8 % survive
+        --crate NAME   http, store, push, files or pipeline, repeatable; default: all
+        --shard K/N    part K of N, counted from 0; --minutes N per crate; --jobs N in parallel, default 1
+    cargo xtask media                 regenerates the table of media types; needs npm and the network
+    cargo xtask vocabulary            regenerates the tables of HTML and CSS; needs npm, node and the network
+    cargo xtask script                rebuilds the script of live pages; needs npm and the network
+    cargo xtask conformance           runs the public Durable Streams suite against a new server; needs npm and node
+    cargo xtask tutorial              runs each step of docs/guide/tutorial.md; needs curl
+    cargo xtask bench [ARGUMENTS]     the benchmarks, in a release build; see bench/README.md
 
-`test` installs what it needs: Debian packages when it may, everything else under target/tools.
+`test` installs the tools that it needs: Debian packages if it runs as root, the rest under target/tools.
+`test --bare` needs only a Rust toolchain and lists the steps that it skips.
 `test --bare` needs nothing but a Rust toolchain; it names the steps it left out.
 Every command answers --help.
 ";
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
 
 fn perform(words: &[&str]) -> Result<()> {
     match words {
-        // What follows `bench` belongs to the measuring program, its --help too.
+        // Arguments after `bench` are passed to the benchmark program, `--help` included.
         ["bench", rest @ ..] => bench(rest),
         [] | ["help"] => {
             print!("{HELP}");
@@ -70,21 +71,21 @@ fn perform(words: &[&str]) -> Result<()> {
         ["vocabulary"] => vocabulary::run(),
         ["script"] => script::run(),
         ["tidy"] => tidy::run(),
-        ["conformance"] => evidence::streams::run(),
-        ["tutorial"] => evidence::tutorial::run(),
+        ["conformance"] => end_to_end::streams::run(),
+        ["tutorial"] => end_to_end::tutorial::run(),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", "--seconds", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run(seconds),
-            Err(_) => bail!("--seconds wants a whole number, not `{seconds}`"),
+            Err(_) => bail!("--seconds needs a whole number, not `{seconds}`"),
         },
-        _ => bail!("`{}` is no chore; see cargo xtask --help", words.join(" ")),
+        _ => bail!("`{}` is not a chore; see cargo xtask --help", words.join(" ")),
     }
 }
 
 fn bench(words: &[&str]) -> Result<()> {
     let mut command = Command::new("cargo");
     command.args(["run", "--quiet", "--release", "--package", "bine-bench", "--"]).args(words);
-    process::run(command.current_dir(places::root()))
+    process::run(command.current_dir(paths::root()))
 }
 
 #[cfg(test)]
@@ -92,22 +93,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_chore_is_refused_with_the_way_to_help() {
+    fn rejects_an_unknown_chore_and_points_to_help() {
         for words in [&["tests"][..], &["test", "--all"], &["fuzz", "--seconds"], &["tidy", "now"]]
         {
-            let told = perform(words).expect_err("no such chore").to_string();
-            assert!(told.ends_with("see cargo xtask --help"), "{told}");
+            let message = perform(words).expect_err("no such chore").to_string();
+            assert!(message.ends_with("see cargo xtask --help"), "{message}");
         }
     }
 
     #[test]
-    fn seconds_are_a_whole_number() {
-        let told = perform(&["fuzz", "--seconds", "soon"]).expect_err("no number").to_string();
-        assert_eq!(told, "--seconds wants a whole number, not `soon`");
+    fn rejects_seconds_that_are_not_a_number() {
+        let message = perform(&["fuzz", "--seconds", "soon"]).expect_err("no number").to_string();
+        assert_eq!(message, "--seconds needs a whole number, not `soon`");
     }
 
     #[test]
-    fn help_is_asked_for_in_every_chore() {
+    fn prints_help_for_every_chore() {
         for words in [&[][..], &["help"], &["--help"], &["test", "--help"], &["fuzz", "-h"]] {
             assert!(perform(words).is_ok(), "{words:?}");
         }

@@ -1,4 +1,4 @@
-//! Decides which media type each file extension has, out of a table that others maintain.
+//! Generates the table of media types by file extension from the npm package `mime-db`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,15 +8,15 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::{places, process};
+use crate::{paths, process};
 
-/// The npm package with what IANA, Apache and nginx know, and its license.
+/// The npm package with the media types of IANA, Apache and nginx; its version and license.
 const PACKAGE: &str = "mime-db";
 const VERSION: &str = "1.54.0";
 const LICENSE: &str = "MIT";
 
-/// Where several types have an extension and the rule would choose another than browsers and servers agree on, or
-/// where the table has none.
+/// Extensions for which the rating below differs from the type that browsers and servers agree on,
+/// or that the package lacks.
 const CHOSEN: [(&str, &str); 24] = [
     ("cur", "image/x-icon"),
     ("diff", "text/plain"),
@@ -44,9 +44,9 @@ const CHOSEN: [(&str, &str); 24] = [
     ("zst", "application/zstd"),
 ];
 
-/// Fetches the table and writes ours.
+/// Downloads the package and writes `crates/files/src/media.types`.
 pub(crate) fn run() -> Result<()> {
-    let work = places::root().join("target/tools/media");
+    let work = paths::root().join("target/tools/media");
     fs::create_dir_all(&work)?;
     process::run(
         Command::new("npm")
@@ -57,13 +57,13 @@ pub(crate) fn run() -> Result<()> {
     process::run(Command::new("tar").args(["xzf", &archive]).current_dir(&work))?;
     let database = fs::read_to_string(work.join("package/db.json"))?;
     let table = table(&serde_json::from_str(&database)?)?;
-    let place = places::root().join("crates/files/src/media.types");
-    fs::write(&place, table).with_context(|| place.display().to_string())?;
-    println!("{}", place.display());
+    let path = paths::root().join("crates/files/src/media.types");
+    fs::write(&path, table).with_context(|| path.display().to_string())?;
+    println!("{}", path.display());
     Ok(())
 }
 
-/// One line for each extension, in the order of the extensions' bytes.
+/// One line per extension, sorted by the bytes of the extension.
 fn table(database: &Value) -> Result<String> {
     let mut best: BTreeMap<&str, (i32, &str)> = BTreeMap::new();
     for (kind, facts) in database.as_object().context("the table is an object")? {
@@ -71,7 +71,8 @@ fn table(database: &Value) -> Result<String> {
         for extension in extensions.iter().filter_map(Value::as_str) {
             let rated = (rating(kind, facts), kind.as_str());
             let held = best.entry(extension).or_insert(rated);
-            // Of two that are rated alike the first by name, so that the outcome is always the same.
+            // Of two types with equal ratings, the first by name wins, so that the output is
+            // deterministic.
             if rated.0 > held.0 || (rated.0 == held.0 && rated.1 < held.1) {
                 *held = rated;
             }
@@ -92,7 +93,7 @@ fn table(database: &Value) -> Result<String> {
     Ok(table)
 }
 
-/// How much a type is to be preferred to others of an extension.
+/// The rank of a media type among the types of an extension.
 fn rating(kind: &str, facts: &Value) -> i32 {
     let source = match facts["source"].as_str() {
         Some("iana") => 8,
@@ -100,7 +101,7 @@ fn rating(kind: &str, facts: &Value) -> i32 {
         Some("nginx") => 2,
         _ => 0,
     };
-    // What a browser shows is better known by what it is than as something for an application.
+    // `video/mp4` is more specific than `application/mp4`.
     let shown = i32::from(!kind.starts_with("application/"));
     let own = if kind.contains("/x-") || kind.contains("/vnd.") { -4 } else { 0 };
     source + shown + own
@@ -113,7 +114,7 @@ mod tests {
     use super::table;
 
     #[test]
-    fn the_better_known_of_two_types_is_taken_and_the_order_is_that_of_bytes() {
+    fn prefers_the_better_known_type_and_sorts_by_bytes() {
         let database = json!({
             "application/mp4": { "source": "iana", "extensions": ["mp4"] },
             "video/mp4": { "source": "iana", "extensions": ["mp4"] },

@@ -6,50 +6,50 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{places, process, tools};
+use crate::{paths, process, tools};
 
-/// The crates whose tests are judged.
+/// The crates whose tests are measured.
 const CRATES: [&str; 5] = ["http", "store", "push", "files", "pipeline"];
-/// The most of a hundred viable mutants that may survive.
+/// The highest accepted share of surviving mutants, in percent of the viable ones.
 const MOST_PERCENT: f64 = 8.0;
-/// Where survivors that stay are explained.
+/// The document that explains the survivors that stay.
 const REASONS: &str = "docs/mutants.md";
-/// The status of coreutils' `timeout` when the time was over.
+/// The exit status of coreutils' `timeout` when the time is over.
 const TIMED_OUT: i32 = 124;
 
-/// What is to be run.
+/// The options of one run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Plan {
     crates: Vec<String>,
-    /// `K/N`: part K, from 0 on, of N parts of each crate's mutants.
+    /// `K/N`: part K of N parts of each crate's mutants, counted from 0.
     shard: Option<String>,
-    /// The most time for each crate; what has been tried by then counts.
+    /// The time limit per crate. Mutants tested by then count.
     minutes: Option<u32>,
     jobs: u32,
 }
 
-/// Mutates each crate as `words` say, and fails when too many mutants survive.
+/// Mutates each crate with the options in `words`, and fails when too many mutants survive.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let plan = plan(words)?;
-    let reasons = fs::read_to_string(places::root().join(REASONS)).unwrap_or_default();
+    let reasons = fs::read_to_string(paths::root().join(REASONS)).unwrap_or_default();
     let mut all = Counts::default();
     for name in &plan.crates {
         println!("\n--- bine-{name}");
         let folder = mutate(name, &plan)?;
         let counts = counts(&folder, &reasons)?;
-        println!("bine-{name}: {}; details are in {}", counts.told(), folder.display());
+        println!("bine-{name}: {}; details are in {}", counts.summary(), folder.display());
         for mutant in &counts.unexplained {
             println!("  survives without a reason in {REASONS}: {mutant}");
         }
         all.add(counts);
     }
-    println!("\n{}", all.told());
+    println!("\n{}", all.summary());
     if all.tested() == 0 {
         bail!("no mutant was tested; give it more --minutes or another --shard");
     }
     if all.survivors_percent() > MOST_PERCENT {
         bail!(
-            "more than {MOST_PERCENT} % of the viable mutants survive: write tests for those above"
+            "more than {MOST_PERCENT} % of the viable mutants survive; write tests for the ones above"
         );
     }
     Ok(())
@@ -59,21 +59,21 @@ fn plan(words: &[&str]) -> Result<Plan> {
     let mut plan = Plan { crates: Vec::new(), shard: None, minutes: None, jobs: 1 };
     let mut words = words.iter();
     while let Some(option) = words.next() {
-        let Some(value) = words.next() else { bail!("{option} wants a value") };
+        let Some(value) = words.next() else { bail!("{option} needs a value") };
         let number = || -> Result<u32> {
             match value.parse::<u32>() {
                 Ok(number @ 1..) => Ok(number),
-                _ => bail!("{option} wants a whole number from 1 on, not `{value}`"),
+                _ => bail!("{option} needs a whole number of at least 1, not `{value}`"),
             }
         };
         match *option {
             "--crate" if CRATES.contains(value) => plan.crates.push((*value).to_owned()),
-            "--crate" => bail!("--crate wants one of {}, not `{value}`", CRATES.join(", ")),
+            "--crate" => bail!("--crate needs one of {}, not `{value}`", CRATES.join(", ")),
             "--shard" if is_shard(value) => plan.shard = Some((*value).to_owned()),
-            "--shard" => bail!("--shard wants K/N with K from 0 to N - 1, not `{value}`"),
+            "--shard" => bail!("--shard needs K/N with K from 0 to N - 1, not `{value}`"),
             "--minutes" => plan.minutes = Some(number()?),
             "--jobs" => plan.jobs = number()?,
-            _ => bail!("`{option}` is no option of mutants; see cargo xtask --help"),
+            _ => bail!("`{option}` is not an option of mutants; see cargo xtask --help"),
         }
     }
     if plan.crates.is_empty() {
@@ -87,11 +87,11 @@ fn is_shard(text: &str) -> bool {
     matches!(numbers, Some((Ok::<u32, _>(part), Ok::<u32, _>(parts))) if part < parts)
 }
 
-/// Runs cargo-mutants over one crate; the folder with what it found.
+/// Runs cargo-mutants for one crate. Returns the folder with its results.
 fn mutate(name: &str, plan: &Plan) -> Result<PathBuf> {
     let program = tools::cargo_mutants()?;
-    let folder = places::target().join("mutants").join(name);
-    // What an earlier run found is not to be counted.
+    let folder = paths::target().join("mutants").join(name);
+    // Removes the results of an earlier run.
     match fs::remove_dir_all(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
         _ => fs::create_dir_all(&folder)?,
@@ -99,7 +99,7 @@ fn mutate(name: &str, plan: &Plan) -> Result<PathBuf> {
     let mut command = match plan.minutes {
         Some(minutes) => {
             let mut command = Command::new("timeout");
-            // It ends its children and writes its results when it is interrupted.
+            // cargo-mutants ends its children and writes its results on SIGINT.
             command.args(["--signal=INT", "--kill-after=60s"]).arg(format!("{minutes}m"));
             command.arg(program);
             command
@@ -110,29 +110,29 @@ fn mutate(name: &str, plan: &Plan) -> Result<PathBuf> {
     command.arg("--output").arg(&folder);
     command.args(["--no-times", "--colors=never", "--jobs"]).arg(plan.jobs.to_string());
     if let Some(shard) = &plan.shard {
-        // Each part has mutants of all files.
+        // With round-robin, each part has mutants of all files.
         command.args(["--sharding=round-robin", "--shard"]).arg(shard);
     }
     let status = command
-        .current_dir(places::root())
+        .current_dir(paths::root())
         .stdin(Stdio::null())
         .status()
-        .with_context(|| format!("cannot start {}", process::shown(&command)))?;
-    // 2: mutants survive; 3: some ran out of time. Both are judged here.
+        .with_context(|| format!("cannot start {}", process::command_line(&command)))?;
+    // 2: mutants survive; 3: some timed out. The caller evaluates both.
     match status.code() {
         Some(0 | 2 | 3 | TIMED_OUT) => Ok(folder.join("mutants.out")),
-        _ => bail!("failed ({status}); to repeat: {}", process::shown(&command)),
+        _ => bail!("failed ({status}); to repeat: {}", process::command_line(&command)),
     }
 }
 
-/// What became of mutants.
+/// The results of a run, by outcome.
 #[derive(Default)]
 struct Counts {
     caught: usize,
     missed: usize,
     timeout: usize,
     unviable: usize,
-    /// Those missed that the reasons do not name.
+    /// Missed mutants that the document with reasons does not name.
     unexplained: Vec<String>,
 }
 
@@ -154,7 +154,8 @@ fn counts(folder: &Path, reasons: &str) -> Result<Counts> {
     })
 }
 
-/// Lines move, so a mutant is named by its file and by what it changes: `file.rs:12:3: replace a with b`.
+/// Whether the reasons name this mutant. Line numbers change, so the key is the file and the
+/// change: `file.rs:12:3: replace a with b`.
 fn is_explained(mutant: &str, reasons: &str) -> bool {
     let Some((place, change)) = mutant.split_once(": ") else { return false };
     let file = place.split(':').next().unwrap_or(place);
@@ -162,7 +163,7 @@ fn is_explained(mutant: &str, reasons: &str) -> bool {
 }
 
 impl Counts {
-    /// Viable mutants that were tested. One by which the tests never end is noticed.
+    /// Viable mutants that were tested. A mutant that times out counts as caught.
     const fn tested(&self) -> usize {
         self.caught + self.missed + self.timeout
     }
@@ -171,9 +172,9 @@ impl Counts {
         100.0 * self.missed as f64 / self.tested().max(1) as f64
     }
 
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         format!(
-            "{} of {} viable mutants survive ({:.1} %; {} caught, {} by a time-out; {} not viable)",
+            "{} of {} viable mutants survive ({:.1} %; {} caught, {} by timeout; {} not viable)",
             self.missed,
             self.tested(),
             self.survivors_percent(),
@@ -197,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_crates_shards_and_a_budget_of_time() {
+    fn parses_crates_shard_and_time_limit() {
         let all = plan(&[]).unwrap();
         assert_eq!((all.crates.len(), all.jobs, all.shard), (5, 1, None));
         let some = plan(&["--crate", "push", "--shard", "3/8", "--minutes", "10"]).unwrap();
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_options_that_mean_nothing() {
+    fn rejects_invalid_options() {
         for wrong in [
             &["--crate"][..],
             &["--crate", "html"],
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_survivors_among_viable_mutants_alone() {
+    fn counts_survivors_among_viable_mutants() {
         let counts =
             Counts { caught: 90, missed: 8, timeout: 2, unviable: 50, ..Counts::default() };
         assert_eq!(counts.tested(), 100);
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn explains_a_mutant_by_its_file_and_change_wherever_its_line_is() {
+    fn matches_reasons_by_file_and_change() {
         let reasons = "- `crates/push/src/a.rs: replace f -> u64 with 1 in b`: it is a hint.";
         assert!(is_explained("crates/push/src/a.rs:10:5: replace f -> u64 with 1 in b", reasons));
         assert!(!is_explained("crates/push/src/a.rs:10:5: replace f -> u64 with 0 in b", reasons));

@@ -1,45 +1,45 @@
-//! Decides how a child process is run and what is said when it fails.
+//! Runs child processes and describes their failures.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Runs a command to its end, its output passing straight through.
+/// Runs a command to its end. It inherits stdout and stderr.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command
         .stdin(Stdio::null())
         .status()
-        .with_context(|| format!("cannot start {}", shown(command)))?;
+        .with_context(|| format!("cannot start {}", command_line(command)))?;
     if !status.success() {
-        bail!("failed ({status}); to repeat: {}", shown(command));
+        bail!("failed ({status}); to repeat: {}", command_line(command));
     }
     Ok(())
 }
 
-/// Runs a command to its end, its output passing through and each line of stdout told to `on_line`.
+/// Runs a command to its end, prints its stdout and passes each line to `on_line`.
 pub(crate) fn run_reading(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<()> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .with_context(|| format!("cannot start {}", shown(command)))?;
-    let stdout = child.stdout.take().expect("stdout was asked to be a pipe above");
+        .with_context(|| format!("cannot start {}", command_line(command)))?;
+    let stdout = child.stdout.take().expect("stdout was configured as a pipe above");
     for line in BufReader::new(stdout).split(b'\n') {
-        let line = line.context("a child's output broke off")?;
+        let line = line.context("cannot read the output of a child process")?;
         let line = String::from_utf8_lossy(&line);
         println!("{line}");
         on_line(&line);
     }
     let status = child.wait()?;
     if !status.success() {
-        bail!("failed ({status}); to repeat: {}", shown(command));
+        bail!("failed ({status}); to repeat: {}", command_line(command));
     }
     Ok(())
 }
 
-/// Whether a program is there and succeeds.
-pub(crate) fn answers(program: &str, arguments: &[&str]) -> bool {
+/// Whether a program exists and succeeds.
+pub(crate) fn is_available(program: &str, arguments: &[&str]) -> bool {
     Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -49,8 +49,8 @@ pub(crate) fn answers(program: &str, arguments: &[&str]) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// The command as one would type it.
-pub(crate) fn shown(command: &Command) -> String {
+/// The command as a shell would accept it.
+pub(crate) fn command_line(command: &Command) -> String {
     let set = command.get_envs().filter_map(|(name, value)| {
         Some(format!("{}={}", name.to_string_lossy(), quoted(&value?.to_string_lossy())))
     });
@@ -72,20 +72,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_shown_as_one_would_type_it() {
+    fn formats_a_command_for_the_shell() {
         let mut command = Command::new("cargo");
         command.args(["doc", "it's"]).env("RUSTDOCFLAGS", "-D warnings");
-        assert_eq!(shown(&command), r"RUSTDOCFLAGS='-D warnings' cargo doc 'it'\''s'");
+        assert_eq!(command_line(&command), r"RUSTDOCFLAGS='-D warnings' cargo doc 'it'\''s'");
     }
 
     #[test]
-    fn a_failure_names_the_command_to_repeat() {
-        let told = run(&mut Command::new("false")).expect_err("false fails").to_string();
-        assert!(told.ends_with("to repeat: false"), "{told}");
+    fn names_the_command_that_failed() {
+        let message = run(&mut Command::new("false")).expect_err("false fails").to_string();
+        assert!(message.ends_with("to repeat: false"), "{message}");
     }
 
     #[test]
-    fn every_line_of_output_is_told() {
+    fn passes_every_line_of_output() {
         let mut lines = Vec::new();
         let mut command = Command::new("printf");
         run_reading(command.arg("one\ntwo"), |line| lines.push(line.to_owned())).expect("runs");

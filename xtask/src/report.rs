@@ -1,11 +1,11 @@
-//! Decides how a run of many steps is told: a headline for each, one summary, one verdict.
+//! The report of a run with many steps: a headline per step, one summary, one result.
 
 use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// What a run has shown so far.
+/// The results of a run so far.
 pub(crate) struct Report {
     steps: Vec<Step>,
     tally: Tally,
@@ -23,21 +23,22 @@ enum Outcome {
     LeftOut(&'static str),
 }
 
-/// Lines of what a failed test printed that the summary repeats.
+/// The number of lines of a failed test's output that the summary repeats.
 const LINES_OF_A_FAILURE: usize = 8;
 
-/// Single tests and checks, counted.
+/// Counts of single tests and checks.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Those that held.
+    /// Tests that passed.
     pub(crate) passed: u32,
-    /// Those that did not.
+    /// Tests that failed.
     pub(crate) failed: u32,
-    /// Those that a test run passed over.
+    /// Tests that were skipped.
     pub(crate) ignored: u32,
-    /// What failed: a headline, and the beginning of what it said. Often only the end of a log is to be had.
+    /// Failures: a headline and the beginning of the output. Often a CI service shows only the end
+    /// of a log.
     failures: Vec<String>,
-    /// How many lines the failed test whose output is being read may still add to the last of `failures`.
+    /// The number of output lines that may still be added to the last of `failures`.
     lines_left: usize,
 }
 
@@ -46,7 +47,7 @@ impl Report {
         Self { steps: Vec::new(), tally: Tally::default() }
     }
 
-    /// Performs one step under its headline. A failure is told and kept; the steps after it still run.
+    /// Runs one step under its headline. A failure is printed and recorded; later steps still run.
     pub(crate) fn step(
         &mut self,
         name: &'static str,
@@ -57,13 +58,13 @@ impl Report {
         let mut tally = Tally::default();
         let mut result = perform(&mut tally);
         if result.is_ok() && tally.failed + tally.ignored > 0 {
-            result = Err(anyhow::anyhow!("{} failed, {} passed over", tally.failed, tally.ignored));
+            result = Err(anyhow::anyhow!("{} failed, {} skipped", tally.failed, tally.ignored));
         }
         let outcome = match result {
             Ok(()) => Outcome::Passed,
             Err(error) => {
                 println!("{name}: {error:#}");
-                // A step that broke before it could count still counts.
+                // A step that fails before it counts a check still counts as one failure.
                 tally.failed = tally.failed.max(1);
                 Outcome::Failed(format!("{error:#}"))
             }
@@ -72,16 +73,16 @@ impl Report {
         self.steps.push(Step { name, outcome, took: started.elapsed() });
     }
 
-    /// Names a step that this run does not make, and why.
+    /// Records a step that this run skips, and why.
     pub(crate) fn leave_out(&mut self, name: &'static str, reason: &'static str) {
         self.steps.push(Step { name, outcome: Outcome::LeftOut(reason), took: Duration::ZERO });
     }
 
-    /// The summary, and the verdict as a result.
+    /// Prints the summary. Fails if a step failed.
     pub(crate) fn close(self) -> Result<()> {
         println!("\n=== summary\n{}", self.summary());
         if self.steps.iter().any(|step| matches!(step.outcome, Outcome::Failed(_))) {
-            bail!("not everything holds");
+            bail!("some steps failed");
         }
         Ok(())
     }
@@ -95,7 +96,7 @@ impl Report {
 }
 
 impl Tally {
-    /// Counts one check under its claim, and says how it went.
+    /// Counts one check and prints its result.
     pub(crate) fn check(&mut self, claim: &str, result: Result<()>) {
         match result {
             Ok(()) => {
@@ -110,7 +111,7 @@ impl Tally {
         }
     }
 
-    /// Counts what one line of a test run's output tells; most lines tell nothing.
+    /// Counts the totals in one line of a test run's output, if it has them.
     pub(crate) fn on_line(&mut self, line: &str) {
         self.on_printed(line);
         let Some((_, counts)) = line.split_once("test result: ") else { return };
@@ -127,7 +128,7 @@ impl Tally {
         }
     }
 
-    /// Keeps what a failed test printed, which stands behind `---- its name stdout ----`.
+    /// Records the output of a failed test, which follows `---- its name stdout ----`.
     fn on_printed(&mut self, line: &str) {
         let name = line.strip_prefix("---- ").and_then(|line| line.split_once(" stdout ----"));
         if let Some((name, _)) = name {
@@ -135,7 +136,7 @@ impl Tally {
             self.lines_left = LINES_OF_A_FAILURE;
         } else if line == "failures:" {
             self.lines_left = 0;
-        } else if self.lines_left > 0 && is_worth_telling(line) {
+        } else if self.lines_left > 0 && is_relevant(line) {
             self.lines_left -= 1;
             if let Some(failure) = self.failures.last_mut() {
                 failure.push_str("\n        ");
@@ -152,8 +153,9 @@ impl Tally {
     }
 }
 
-/// Of a backtrace only the places in the code of the workspace tell something.
-fn is_worth_telling(line: &str) -> bool {
+/// Whether a line of output belongs in the summary. Of a backtrace, only paths in the workspace
+/// do.
+fn is_relevant(line: &str) -> bool {
     let line = line.trim();
     let is_frame = line.split_once(": ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
     let is_foreign = line.starts_with("at ") && !line.starts_with("at ./");
@@ -179,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_totals_of_every_test_binary_are_added() {
+    fn adds_the_totals_of_all_test_binaries() {
         let mut tally = Tally::default();
         tally.on_line("running 3 tests");
         tally.on_line(
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_names_the_tests_that_failed_and_what_they_said() {
+    fn lists_failed_tests_with_their_output() {
         let mut report = Report::new();
         report.step("tests", |tally| {
             let lines = [
@@ -218,13 +220,13 @@ mod tests {
             Ok(())
         });
         let summary = report.summary();
-        let told = "FAILED  parses::a_tail\n        thread 'parses::a_tail' panicked at src/lib.rs:1:1:\n        left is not right\n                     at ./src/lib.rs:9:5\n";
-        assert!(summary.starts_with(told), "{summary}");
+        let expected = "FAILED  parses::a_tail\n        thread 'parses::a_tail' panicked at src/lib.rs:1:1:\n        left is not right\n                     at ./src/lib.rs:9:5\n";
+        assert!(summary.starts_with(expected), "{summary}");
         assert_eq!(summary.matches("parses::a_tail").count(), 2, "{summary}");
     }
 
     #[test]
-    fn a_failure_that_says_much_is_cut() {
+    fn truncates_long_output() {
         let mut tally = Tally::default();
         tally.on_line("---- talks stdout ----");
         for number in 0..100 {
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_breaks_fails_the_run_and_later_steps_still_count() {
+    fn counts_later_steps_after_a_failed_step() {
         let mut report = Report::new();
         report.step("first", |_| Err(anyhow!("no such file")));
         report.step("second", |tally| {
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_check_fails_its_step() {
+    fn fails_a_step_with_a_failed_check() {
         let mut report = Report::new();
         report.step("checks", |tally| {
             tally.check("one is two", Err(anyhow!("it is not")));
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ignored_test_fails_its_step() {
+    fn fails_a_step_with_an_ignored_test() {
         let mut report = Report::new();
         report.step("tests", |tally| {
             tally.on_line("test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured");
@@ -267,10 +269,10 @@ mod tests {
     }
 
     #[test]
-    fn a_step_left_out_is_named_with_its_reason() {
+    fn lists_skipped_steps_with_a_reason() {
         let mut report = Report::new();
-        report.leave_out("evidence", "needs curl");
-        assert!(report.summary().starts_with("left out  evidence: needs curl\n"));
+        report.leave_out("end-to-end tests", "needs curl");
+        assert!(report.summary().starts_with("left out  end-to-end tests: needs curl\n"));
         assert!(report.close().is_ok());
     }
 }

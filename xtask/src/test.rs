@@ -1,27 +1,28 @@
-//! Decides what must hold before a change is handed in, and in which order it is looked at.
+//! The steps of `cargo xtask test`, and their order.
 
 use std::process::Command;
 
 use anyhow::Result;
 
 use crate::report::{Report, Tally};
-use crate::{evidence, fuzz, places, process, tidy, tools};
+use crate::{end_to_end, fuzz, paths, process, tidy, tools};
 
-/// How much of the run is wanted.
+/// The extent of a test run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// All of it; what is missing is installed.
+    /// All steps. Missing tools are installed.
     Everything,
-    /// Only what a Rust toolchain alone can show.
+    /// Only the steps that need no more than a Rust toolchain.
     Bare,
 }
 
-/// Long enough to cross every state of the machine many times; longer hunts are `cargo xtask fuzz`.
+/// Enough time to cross every state of the HTTP parser many times; longer runs use `cargo xtask
+/// fuzz`.
 const FUZZ_SECONDS: u32 = 20;
 
-/// Performs every step, tells each, and fails when one of them does.
+/// Runs every step, reports each, and fails if one fails.
 ///
-/// Clippy, tests and documents share one build; the release build is made once.
+/// Clippy, tests and documents share one build; the release build runs once.
 pub(crate) fn run(extent: Extent) -> Result<()> {
     let everything = extent == Extent::Everything;
     let mut report = Report::new();
@@ -46,13 +47,13 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
     report.step("tests", |tally| test(tally, extent));
     report.step("documents", |_| document());
     if everything {
-        report.step("evidence", evidence::gather);
-        report.step("conformance", evidence::streams::judge);
+        report.step("end-to-end tests", end_to_end::run);
+        report.step("conformance", end_to_end::streams::check);
         report.step("fuzzing", |_| fuzz::run(FUZZ_SECONDS));
     } else {
-        report.leave_out("certificates by ACME", "needs pebble, which is made with Go");
+        report.leave_out("certificates by ACME", "needs pebble, which is built with Go");
         report.leave_out(
-            "evidence",
+            "end-to-end tests",
             "needs curl, httplint, html-validate, ws, websockets and Chromium",
         );
         report.leave_out("conformance", "needs npm, node and the public suite of Durable Streams");
@@ -64,20 +65,20 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
 fn test(tally: &mut Tally, extent: Extent) -> Result<()> {
     let mut command = Command::new("cargo");
     if extent == Extent::Everything {
-        // A claim that needs it is passed over without.
+        // Tests that need pebble are skipped without this variable.
         command.env("PEBBLE", tools::pebble());
     }
-    command.args(["test", "--workspace", "--no-fail-fast"]).current_dir(places::root());
+    command.args(["test", "--workspace", "--no-fail-fast"]).current_dir(paths::root());
     process::run_reading(&mut command, |line| tally.on_line(line))
 }
 
-/// Libraries only: the program `bine` and the library `bine` would write the same page.
+/// Documents libraries only: the program `bine` and the library `bine` would write the same page.
 fn document() -> Result<()> {
     let mut command = Command::new("cargo");
-    command.args(["doc", "--workspace", "--lib", "--no-deps"]).current_dir(places::root());
+    command.args(["doc", "--workspace", "--lib", "--no-deps"]).current_dir(paths::root());
     process::run(command.env("RUSTDOCFLAGS", "--deny warnings"))
 }
 
 fn cargo(words: &[&str]) -> Result<()> {
-    process::run(Command::new("cargo").args(words).current_dir(places::root()))
+    process::run(Command::new("cargo").args(words).current_dir(paths::root()))
 }

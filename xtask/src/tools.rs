@@ -1,4 +1,4 @@
-//! Decides which tools the tests need beside Rust, and how each is come by.
+//! The tools that the tests need apart from Rust, and how to install each.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{places, process};
+use crate::{paths, process};
 
-/// Programs from Debian: a question only a working one answers, and the package it comes in.
+/// Programs from Debian: a command that only a working one can answer, and its package.
 const PROGRAMS: [(&str, &[&str], &str); 8] = [
     ("curl", &["--version"], "curl"),
     // libFuzzer is C++.
@@ -18,61 +18,62 @@ const PROGRAMS: [(&str, &[&str], &str); 8] = [
     ("chromedriver", &["--version"], "chromium-driver"),
     ("go", &["version"], "golang-go"),
     ("npm", &["--version"], "npm"),
-    // It answers in the place of the kernel where a test wants a disk to fail.
+    // Replaces answers of the kernel in tests that need a disk to fail.
     ("strace", &["--version"], "strace"),
 ];
 
-/// The linter of HTTP messages; a newer one may judge differently, so the version is fixed.
+/// The linter of HTTP messages. The version is fixed because a newer one may report other problems.
 const HTTPLINT: &str = "2026.10.4";
-/// What drives the browser.
+/// The driver of the browser.
 const SELENIUM: &str = "4.51.0";
 const CARGO_FUZZ: &str = "0.13.2";
 const CARGO_MUTANTS: &str = "27.1.0";
-/// What finds mistakes in HTML; the last that the Node of Debian 12 runs.
+/// The validator of HTML; the last version that the Node of Debian 12 runs.
 const HTML_VALIDATE: &str = "9.7.1";
-/// What makes the script of live pages small; another version may make another text.
+/// The minifier of the live script; its output differs between versions.
 const TERSER: &str = "5.51.2";
-/// Two that speak WebSocket from the other end.
+/// Two WebSocket clients.
 const WEBSOCKETS: &str = "17.4";
 const WS: &str = "8.23.0";
-/// The public suite of the Durable Streams protocol, and what runs it.
+/// The public suite of the Durable Streams protocol, and its test runner.
 const STREAMS: &str = "0.3.6";
 const VITEST: &str = "4.1.12";
-/// That needs a newer Node than Debian 12 has; npm has one.
+/// The runner needs a newer Node than Debian 12 has; npm has one.
 const NODE: &str = "20.20.2";
-/// Two that read server-sent events; the last parser that the Node of Debian 12 runs.
+/// Two clients of server-sent events; the parser is the last version that the Node of Debian 12
+/// runs.
 const HTTPX_SSE: &str = "0.4.3";
 const HTTPX: &str = "httpx==0.28.1";
 const EVENTSOURCE_PARSER: &str = "3.1.1";
-/// The authority that Let's Encrypt makes for tests of ACME.
+/// The ACME certificate authority for tests, by Let's Encrypt.
 const PEBBLE: &str = "2.10.1";
 
-/// Sees to it that everything is there. Needs the network only for what is missing.
+/// Installs every tool that is missing. Needs the network only then.
 pub(crate) fn install() -> Result<()> {
     install_packages()?;
-    // A toolchain of rustup's smallest profile has neither.
+    // The smallest profile of rustup has neither of them.
     for (component, probe) in [("rustfmt", "fmt"), ("clippy", "clippy")] {
-        if !process::answers("cargo", &[probe, "--version"]) {
+        if !process::is_available("cargo", &[probe, "--version"]) {
             process::run(Command::new("rustup").args(["component", "add", component]))?;
         }
     }
-    for (name, version, beside) in [
+    for (name, version, extra) in [
         ("httplint", HTTPLINT, None),
         ("selenium", SELENIUM, None),
         ("websockets", WEBSOCKETS, None),
         ("httpx-sse", HTTPX_SSE, Some(HTTPX)),
     ] {
-        let place = versioned(name, version);
-        // Written last, so that a place is not taken for whole when its making broke off.
-        let whole = place.join("whole");
-        if !whole.exists() {
-            process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&place))?;
-            let mut pip = Command::new(place.join("bin/pip"));
+        let folder = versioned(name, version);
+        // Written last, so that an interrupted installation is not taken for a complete one.
+        let marker = folder.join("whole");
+        if !marker.exists() {
+            process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+            let mut pip = Command::new(folder.join("bin/pip"));
             pip.args(["install", "--quiet", "--disable-pip-version-check"]);
-            process::run(pip.arg(format!("{name}=={version}")).args(beside))?;
-            fs::write(&whole, "")?;
+            process::run(pip.arg(format!("{name}=={version}")).args(extra))?;
+            fs::write(&marker, "")?;
         }
-        println!("{name}: {}", place.display());
+        println!("{name}: {}", folder.display());
     }
     install_module("html-validate", HTML_VALIDATE, &html_validate())?;
     install_module("ws", WS, &ws())?;
@@ -85,109 +86,109 @@ pub(crate) fn install() -> Result<()> {
         let mut go = Command::new("go");
         go.arg("install")
             .arg(format!("github.com/letsencrypt/pebble/v2/cmd/pebble@v{PEBBLE}"))
-            .env("GOBIN", pebble.parent().expect("the program lies in a folder of its own"));
+            .env("GOBIN", pebble.parent().expect("the program has a folder of its own"));
         process::run(&mut go)?;
     }
     println!("pebble: {}", pebble.display());
     Ok(())
 }
 
-/// The same for what makes the script of live pages small alone.
+/// Installs the minifier only.
 pub(crate) fn install_terser() -> Result<()> {
     install_module("terser", TERSER, &terser())
 }
 
-/// The same for the suite of the Durable Streams protocol alone.
+/// Installs the suite of the Durable Streams protocol only.
 pub(crate) fn install_streams() -> Result<()> {
-    let place = streams();
-    // Written last, so that a place is not taken for whole when its making broke off.
-    let whole = place.join(format!("whole on node {NODE}"));
-    if !whole.exists() {
+    let folder = streams();
+    // Written last, so that an interrupted installation is not taken for a complete one.
+    let marker = folder.join(format!("whole on node {NODE}"));
+    if !marker.exists() {
         let mut npm = Command::new("npm");
-        npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&place);
+        npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&folder);
         npm.arg(format!("@durable-streams/server-conformance-tests@{STREAMS}"));
         process::run(npm.arg(format!("vitest@{VITEST}")).arg(format!("node@{NODE}")))?;
-        fs::write(&whole, "")?;
+        fs::write(&marker, "")?;
     }
-    println!("durable streams: {}", place.display());
+    println!("durable streams: {}", folder.display());
     Ok(())
 }
 
-/// The folder that the suite is installed in, or will be.
+/// The folder of the suite, whether installed or not.
 pub(crate) fn streams() -> PathBuf {
     versioned("durable-streams", STREAMS)
 }
 
-/// The authority's program, whether installed or not.
+/// The path of the certificate authority, whether installed or not.
 pub(crate) fn pebble() -> PathBuf {
     versioned("pebble", PEBBLE).join("pebble")
 }
 
-/// The linter's program, whether installed or not.
+/// The path of the linter, whether installed or not.
 pub(crate) fn httplint() -> PathBuf {
     versioned("httplint", HTTPLINT).join("bin/httplint")
 }
 
-/// The validator's program, whether installed or not.
+/// The path of the validator, whether installed or not.
 pub(crate) fn html_validate() -> PathBuf {
     versioned("html-validate", HTML_VALIDATE).join("node_modules/.bin/html-validate")
 }
 
-/// The library's module for Node, whether installed or not.
+/// The module for Node, whether installed or not.
 pub(crate) fn ws() -> PathBuf {
     versioned("ws", WS).join("node_modules/ws/wrapper.mjs")
 }
 
-/// What makes JavaScript small, whether installed or not.
+/// The path of the minifier, whether installed or not.
 pub(crate) fn terser() -> PathBuf {
     versioned("terser", TERSER).join("node_modules/.bin/terser")
 }
 
-/// A Python that speaks WebSocket, whether installed or not.
+/// The Python that has the WebSocket library, whether installed or not.
 pub(crate) fn websockets() -> PathBuf {
     versioned("websockets", WEBSOCKETS).join("bin/python3")
 }
 
-/// A parser of server-sent events as a module for Node, whether installed or not.
+/// The parser of server-sent events as a module for Node, whether installed or not.
 pub(crate) fn eventsource_parser() -> PathBuf {
-    let place = versioned("eventsource-parser", EVENTSOURCE_PARSER);
-    place.join("node_modules/eventsource-parser/dist/index.js")
+    let folder = versioned("eventsource-parser", EVENTSOURCE_PARSER);
+    folder.join("node_modules/eventsource-parser/dist/index.js")
 }
 
-/// A Python that reads server-sent events, whether installed or not.
+/// The Python that has the library for server-sent events, whether installed or not.
 pub(crate) fn httpx_sse() -> PathBuf {
     versioned("httpx-sse", HTTPX_SSE).join("bin/python3")
 }
 
-/// A Python that can drive the browser, whether installed or not.
+/// The Python that has the driver of the browser, whether installed or not.
 pub(crate) fn selenium() -> PathBuf {
     versioned("selenium", SELENIUM).join("bin/python3")
 }
 
-/// The fuzzer's program: the one on the path, else our own, built at first need.
+/// The path of cargo-fuzz: the installed one, or else one that is built on first use.
 pub(crate) fn cargo_fuzz() -> Result<PathBuf> {
     cargo_tool("cargo-fuzz", CARGO_FUZZ)
 }
 
-/// What mutates code: the one on the path, else our own, built at first need.
+/// The path of cargo-mutants: the installed one, or else one that is built on first use.
 pub(crate) fn cargo_mutants() -> Result<PathBuf> {
     cargo_tool("cargo-mutants", CARGO_MUTANTS)
 }
 
 fn cargo_tool(name: &str, version: &str) -> Result<PathBuf> {
-    if process::answers(name, &["--version"]) {
+    if process::is_available(name, &["--version"]) {
         return Ok(PathBuf::from(name));
     }
-    let own = places::tools().join("bin").join(name);
+    let own = paths::tools().join("bin").join(name);
     if !own.exists() {
         let mut command = Command::new("cargo");
         command.args(["install", "--locked", name, "--version", version]);
-        process::run(command.arg("--root").arg(places::tools()))?;
+        process::run(command.arg("--root").arg(paths::tools()))?;
     }
     Ok(own)
 }
 
-/// A package of npm, unless its `part` is there.
+/// Installs a package of npm unless its file `part` exists.
 fn install_module(name: &str, version: &str, part: &Path) -> Result<()> {
     if !part.exists() {
         let mut npm = Command::new("npm");
@@ -203,7 +204,7 @@ fn install_module(name: &str, version: &str, part: &Path) -> Result<()> {
 fn install_packages() -> Result<()> {
     let missing: Vec<&str> = PROGRAMS
         .iter()
-        .filter(|(program, question, _)| !process::answers(program, question))
+        .filter(|(program, question, _)| !process::is_available(program, question))
         .map(|(_, _, package)| *package)
         .collect();
     if missing.is_empty() {
@@ -224,7 +225,7 @@ fn is_root() -> Result<bool> {
     Ok(output.stdout.trim_ascii() == b"0")
 }
 
-/// The version is in the path, so that a new one is fetched and an old one not mistaken for it.
+/// The version is part of the path, so that a new version is installed next to an old one.
 fn versioned(name: &str, version: &str) -> PathBuf {
-    places::tools().join(format!("{name}-{version}"))
+    paths::tools().join(format!("{name}-{version}"))
 }

@@ -1,21 +1,22 @@
-//! Decides what every text must keep to: ASCII, links that lead somewhere, captions, nothing of one machine.
+//! Rules for every text file: ASCII, working links, captions, no path or host of one machine.
 
 use super::{Complaint, File, Tree, has_extension};
 
-/// Texts whose wording is not ours.
+/// Texts of third parties.
 const FOREIGN_TEXTS: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
-/// The documents that draw the map; each names every room with a caption.
+/// The documents with the map of the repository. Each has a caption for every crate.
 const MAPS: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
 
-/// Where the README's page lives.
+/// The example whose code the README shows.
 const EXAMPLE: &str = "examples/board.rs";
 
-/// Beginnings of paths that mean something on one machine only. In pieces, or this file would break its rule.
+/// Beginnings of paths that exist on one machine only. In pieces, or this file would break its own
+/// rule.
 const MACHINE_PATHS: [&str; 4] =
     [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
 
-/// Hosts that belong into the configuration of cargo and pip, never into the checkout.
+/// Hosts that belong in the configuration of cargo and pip, never in the checkout.
 const REGISTRY_HOSTS: [&str; 4] = [
     concat!("index.cra", "tes.io"),
     concat!("static.cra", "tes.io"),
@@ -31,16 +32,16 @@ pub(super) fn check(tree: &Tree, complaints: &mut Vec<Complaint>) {
         }
         for (number, line) in file.text.lines().enumerate() {
             is_ascii(file, number + 1, line, complaints);
-            names_no_machine(file, number + 1, line, complaints);
+            has_no_machine_paths(file, number + 1, line, complaints);
         }
         if has_extension(&file.path, "md") {
-            links_lead_somewhere(file, tree, complaints);
+            links_resolve(file, tree, complaints);
         }
     }
-    shows_code_that_runs(tree, complaints);
-    keeps_its_promises(tree, complaints);
+    readme_matches_example(tree, complaints);
+    parity_names_its_tests(tree, complaints);
     for map in MAPS {
-        captions_every_room(map, tree, complaints);
+        captions_every_crate(map, tree, complaints);
     }
 }
 
@@ -50,9 +51,9 @@ fn is_ascii(file: &File, number: usize, line: &str, complaints: &mut Vec<Complai
     }
 }
 
-fn names_no_machine(file: &File, number: usize, line: &str, complaints: &mut Vec<Complaint>) {
+fn has_no_machine_paths(file: &File, number: usize, line: &str, complaints: &mut Vec<Complaint>) {
     for path in MACHINE_PATHS {
-        // A longer path that merely contains the words (`docs/../home/`) is nobody's home.
+        // A longer path that contains the text (`docs/../home/`) is not a home folder.
         let begins = |at: usize| {
             !line[..at]
                 .ends_with(|char: char| char.is_ascii_alphanumeric() || ".-_~".contains(char))
@@ -68,39 +69,40 @@ fn names_no_machine(file: &File, number: usize, line: &str, complaints: &mut Vec
     }
 }
 
-fn links_lead_somewhere(file: &File, tree: &Tree, complaints: &mut Vec<Complaint>) {
+fn links_resolve(file: &File, tree: &Tree, complaints: &mut Vec<Complaint>) {
     for (number, line) in file.text.lines().enumerate() {
         for (at, _) in line.match_indices("](") {
             let target = line[at + 2..].split([')', ' ', '#']).next().unwrap_or_default();
             let is_outside = target.contains("://") || target.starts_with("mailto:");
-            if !is_outside && !target.is_empty() && !tree.holds(&beside(&file.path, target)) {
-                let what = format!("the link to {target} leads nowhere");
+            if !is_outside && !target.is_empty() && !tree.holds(&resolve(&file.path, target)) {
+                let what = format!("the link to {target} is broken");
                 file.complain(complaints, number + 1, what);
             }
         }
     }
 }
 
-/// The page in the README is the one that is built, started and asked by the tests.
-fn shows_code_that_runs(tree: &Tree, complaints: &mut Vec<Complaint>) {
+/// The code in the README is the code that the tests build, start and request.
+fn readme_matches_example(tree: &Tree, complaints: &mut Vec<Complaint>) {
     let Some(readme) = tree.file("README.md") else { return };
-    let Some((_, behind)) = readme.text.split_once("```rust\n") else { return };
-    let page = behind.split("```").next().unwrap_or_default();
+    let Some((_, rest)) = readme.text.split_once("```rust\n") else { return };
+    let page = rest.split("```").next().unwrap_or_default();
     if !tree.file(EXAMPLE).is_some_and(|example| example.text.contains(page)) {
         readme.complain(complaints, 0, format!("its page is not, word for word, in {EXAMPLE}"));
     }
 }
 
-/// A promise that counts as kept names what shows it; what looks like a test's name is one.
-fn keeps_its_promises(tree: &Tree, complaints: &mut Vec<Complaint>) {
+/// Every feature marked "yes" in docs/parity.md names its evidence; a name in snake case is the
+/// name of a test.
+fn parity_names_its_tests(tree: &Tree, complaints: &mut Vec<Complaint>) {
     let Some(parity) = tree.file("docs/parity.md") else { return };
     for (number, line) in parity.text.lines().enumerate() {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [_, promise, _, shown_by, "yes", _] = cells[..] else { continue };
-        if shown_by.is_empty() {
-            parity.complain(complaints, number + 1, format!("nothing shows `{promise}`"));
+        let [_, feature, _, evidence, "yes", _] = cells[..] else { continue };
+        if evidence.is_empty() {
+            parity.complain(complaints, number + 1, format!("`{feature}` names no test"));
         }
-        let tests = shown_by.split('`').skip(1).step_by(2).filter(|name| {
+        let tests = evidence.split('`').skip(1).step_by(2).filter(|name| {
             name.contains('_') && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
         });
         for test in tests {
@@ -113,13 +115,13 @@ fn keeps_its_promises(tree: &Tree, complaints: &mut Vec<Complaint>) {
     }
 }
 
-/// A room's caption is the words behind its path on the same line.
-fn captions_every_room(map: &str, tree: &Tree, complaints: &mut Vec<Complaint>) {
+/// The caption of a crate is the text after its path on the same line.
+fn captions_every_crate(map: &str, tree: &Tree, complaints: &mut Vec<Complaint>) {
     let text = tree.file(map).map_or("", |file| &file.text);
     for file in &tree.files {
         let Some(folder) = file.path.strip_suffix("/Cargo.toml") else { continue };
-        let Some(room) = folder.strip_prefix("crates/") else { continue };
-        if !room.contains('/') && !text.lines().any(|line| is_caption(line, folder)) {
+        let Some(name) = folder.strip_prefix("crates/") else { continue };
+        if !name.contains('/') && !text.lines().any(|line| is_caption(line, folder)) {
             let what = format!("{folder} has no caption");
             complaints.push(Complaint { path: map.to_owned(), line: 0, what });
         }
@@ -127,13 +129,13 @@ fn captions_every_room(map: &str, tree: &Tree, complaints: &mut Vec<Complaint>) 
 }
 
 fn is_caption(line: &str, folder: &str) -> bool {
-    let Some((_, behind)) = line.split_once(folder) else { return false };
-    let is_whole = !behind.starts_with(|char: char| char.is_alphanumeric() || char == '_');
-    is_whole && behind.split_whitespace().filter(|word| word.len() > 1).count() >= 3
+    let Some((_, rest)) = line.split_once(folder) else { return false };
+    let is_whole = !rest.starts_with(|char: char| char.is_alphanumeric() || char == '_');
+    is_whole && rest.split_whitespace().filter(|word| word.len() > 1).count() >= 3
 }
 
-/// A link's target as a path from the top of the checkout.
-fn beside(path: &str, target: &str) -> String {
+/// The target of a link as a path from the root of the checkout.
+fn resolve(path: &str, target: &str) -> String {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();
     for part in target.split('/') {
@@ -154,61 +156,61 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_letter_beyond_ascii_is_caught() {
+    fn catches_a_character_outside_ascii() {
         check(super::check, &[("a.md", "b\nc \u{2014} d\n")], &["a.md:2: \\u{2014} is not ASCII"]);
         check(super::check, &[("LICENSE-MIT", "\u{a9}\n")], &[]);
     }
 
     #[test]
-    fn a_path_of_one_machine_is_caught() {
+    fn catches_a_path_of_one_machine() {
         for path in MACHINE_PATHS {
-            let told = format!("a.sh:1: {path} is a path of one machine");
-            check(super::check, &[("a.sh", &format!("cd {path}b\n"))], &[&told]);
+            let expected = format!("a.sh:1: {path} is a path of one machine");
+            check(super::check, &[("a.sh", &format!("cd {path}b\n"))], &[&expected]);
             check(super::check, &[("a.sh", &format!("cd frame{path}b\n"))], &[]);
         }
     }
 
     #[test]
-    fn the_host_of_a_registry_is_caught() {
+    fn catches_the_host_of_a_registry() {
         for host in REGISTRY_HOSTS {
-            let told = format!("a.toml:1: {host} is the host of a registry");
-            check(super::check, &[("a.toml", &format!("a = \"https://{host}/\"\n"))], &[&told]);
+            let expected = format!("a.toml:1: {host} is the host of a registry");
+            check(super::check, &[("a.toml", &format!("a = \"https://{host}/\"\n"))], &[&expected]);
         }
     }
 
     #[test]
-    fn a_link_that_leads_nowhere_is_caught() {
+    fn catches_a_broken_link() {
         let links = "[a](b.md#c) [d](../e/) [f](https://g.example/) [h](#i) [j](k.md)\n";
         let files = [("docs/a.md", links), ("docs/b.md", ""), ("e/l", "")];
-        check(super::check, &files, &["docs/a.md:1: the link to k.md leads nowhere"]);
+        check(super::check, &files, &["docs/a.md:1: the link to k.md is broken"]);
     }
 
     #[test]
-    fn a_page_shown_but_not_run_is_caught() {
+    fn catches_a_readme_that_differs_from_the_example() {
         let readme = ("README.md", "A page:\n\n```rust\nfn main() {}\n```\n");
         check(super::check, &[readme, (EXAMPLE, "//! A.\n\nfn main() {}\n")], &[]);
-        let told = ["README.md: its page is not, word for word, in examples/board.rs"];
-        check(super::check, &[readme, (EXAMPLE, "//! A.\n\nfn main() { run() }\n")], &told);
+        let expected = ["README.md: its page is not, word for word, in examples/board.rs"];
+        check(super::check, &[readme, (EXAMPLE, "//! A.\n\nfn main() { run() }\n")], &expected);
     }
 
     #[test]
-    fn a_promise_without_its_test_is_caught() {
+    fn catches_a_feature_without_its_test() {
         let parity = "| a | 1 | | yes |\n| b | 1 | `c_d`, `e_f` | yes |\n| g | 1 | | not yet |\n";
         let files = [("docs/parity.md", parity), ("h.rs", "//! H.\nfn c_d() {}\n// fn e_f() {}\n")];
-        let told =
-            ["docs/parity.md:1: nothing shows `a`", "docs/parity.md:2: there is no test `e_f`"];
-        check(super::check, &files, &told);
+        let expected =
+            ["docs/parity.md:1: `a` names no test", "docs/parity.md:2: there is no test `e_f`"];
+        check(super::check, &files, &expected);
     }
 
     #[test]
-    fn a_room_without_a_caption_is_caught() {
+    fn catches_a_crate_without_a_caption() {
         let map = ("README.md", "crates/html2  pages as values\ncrates/html  pages as values\n");
-        let rooms = [("crates/html/Cargo.toml", ""), ("crates/http/Cargo.toml", "")];
-        let told = [
+        let crates = [("crates/html/Cargo.toml", ""), ("crates/http/Cargo.toml", "")];
+        let expected = [
             "README.md: crates/http has no caption",
             "ARCHITECTURE.md: crates/html has no caption",
             "ARCHITECTURE.md: crates/http has no caption",
         ];
-        check(super::check, &[map, rooms[0], rooms[1]], &told);
+        check(super::check, &[map, crates[0], crates[1]], &expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Decides which package may depend on which, dev- and build-dependencies included.
+//! Rule: which package may depend on which, dev-dependencies and build-dependencies included.
 
 use std::process::Command;
 
@@ -7,41 +7,42 @@ use anyhow::{Context, Result, bail};
 use super::Complaint;
 use super::json::Json;
 use super::rooms::{self, ROOMS};
-use crate::{places, process};
+use crate::{paths, process};
 
-/// Folders beside the rooms that hold packages; they may see all, and nobody may see them.
+/// Folders with packages outside `crates/`. They may depend on every crate, and no crate may depend
+/// on them.
 const OUTSIDE: [&str; 2] = ["bench", "xtask"];
 
 /// A package of the workspace.
 pub(super) struct Package {
     name: String,
-    /// Its folder, from the top of the checkout.
+    /// Its folder, from the root of the checkout.
     folder: String,
     needs: Vec<Need>,
 }
 
-/// A dependency that lies in this checkout.
+/// A dependency on a package of this checkout.
 struct Need {
-    /// The folder needed, from the top of the checkout.
+    /// The folder of the dependency, from the root of the checkout.
     folder: String,
     optional: bool,
 }
 
-/// The packages of the workspace, as cargo itself understands the manifests.
+/// Reads the packages of the workspace with `cargo metadata`.
 pub(super) fn packages() -> Result<Vec<Package>> {
     let mut command = Command::new("cargo");
     command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
-    let output = command.current_dir(places::root()).output().context("cannot start cargo")?;
+    let output = command.current_dir(paths::root()).output().context("cannot start cargo")?;
     if !output.status.success() {
-        let told = String::from_utf8_lossy(&output.stderr);
-        bail!("{told}\nfailed; to repeat: {}", process::shown(&command));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("{stderr}\nfailed; to repeat: {}", process::command_line(&command));
     }
     let metadata = Json::read(&String::from_utf8(output.stdout)?)?;
     let root = metadata.member("workspace_root").text().context("cargo names no root")?;
     metadata.member("packages").elements().iter().map(|json| Package::read(json, root)).collect()
 }
 
-/// Every edge that is not in the table of rooms is told.
+/// Reports every dependency that the table of crates does not allow.
 pub(super) fn check(packages: &[Package]) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     for package in packages {
@@ -53,7 +54,7 @@ pub(super) fn check(packages: &[Package]) -> Vec<Complaint> {
             continue;
         }
         let Some(room) = package.folder.strip_prefix("crates/").and_then(rooms::of_folder) else {
-            complain("no such room is planned; the list is in xtask/src/tidy/rooms.rs".to_owned());
+            complain("unknown crate; the list is in xtask/src/tidy/rooms.rs".to_owned());
             continue;
         };
         if package.name != room.package() {
@@ -62,7 +63,8 @@ pub(super) fn check(packages: &[Package]) -> Vec<Complaint> {
         for need in &package.needs {
             let seen = need.folder.strip_prefix("crates/").unwrap_or(&need.folder);
             if seen == room.folder {
-                // It may need itself: so its tests have a feature that its users choose.
+                // A package may depend on itself: its tests then enable a feature that users
+                // choose.
                 continue;
             }
             let optional = format!("{seen}?");
@@ -79,7 +81,7 @@ pub(super) fn check(packages: &[Package]) -> Vec<Complaint> {
     complaints
 }
 
-/// The table itself must be a tree that can be built from the leaves up.
+/// The table must have no cycle.
 fn cycles() -> Option<Complaint> {
     let mut left: Vec<_> = ROOMS.iter().collect();
     loop {
@@ -92,7 +94,7 @@ fn cycles() -> Option<Complaint> {
             return None;
         }
         if left.len() == before {
-            let what = format!("the rooms see each other in a circle: {}", names.join(", "));
+            let what = format!("the crates depend on each other in a cycle: {}", names.join(", "));
             let path = "xtask/src/tidy/rooms.rs".to_owned();
             return Some(Complaint { path, line: 0, what });
         }
@@ -105,7 +107,7 @@ impl Package {
         let manifest = json.member("manifest_path").text().context("a package has no manifest")?;
         let folder = manifest.trim_end_matches("Cargo.toml");
         let needs = json.member("dependencies").elements().iter().filter_map(|need| {
-            // Only what lies in a folder has a path; the rest comes from a registry.
+            // Only a package in a folder has a path; the rest have a registry.
             let path = need.member("path").text()?;
             let optional = need.member("optional") == &Json::Bool(true);
             Some(Need { folder: beneath(root, path), optional })
@@ -123,56 +125,61 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_edge_of_the_table_stands() {
+    fn accepts_a_dependency_of_the_table() {
         check("crates/files", "bine-files", &[("crates/pipeline", false)], &[]);
     }
 
     #[test]
-    fn an_edge_that_is_not_in_the_table_is_refused() {
-        let told = ["crates/pipeline/Cargo.toml: pipeline must not see html"];
-        check("crates/pipeline", "bine-pipeline", &[("crates/html", false)], &told);
+    fn rejects_a_dependency_outside_the_table() {
+        let expected = ["crates/pipeline/Cargo.toml: pipeline must not see html"];
+        check("crates/pipeline", "bine-pipeline", &[("crates/html", false)], &expected);
     }
 
     #[test]
-    fn no_room_sees_what_lies_outside_the_rooms() {
-        let told = ["crates/http/Cargo.toml: http must not see bench"];
-        check("crates/http", "bine-http", &[("bench", false)], &told);
+    fn rejects_a_dependency_on_bench() {
+        let expected = ["crates/http/Cargo.toml: http must not see bench"];
+        check("crates/http", "bine-http", &[("bench", false)], &expected);
     }
 
     #[test]
-    fn heavy_guests_of_the_program_stay_optional() {
-        let told = ["crates/cli/Cargo.toml: cli may see script only as an option"];
-        check("crates/cli", "bine-cli", &[("crates/script", false)], &told);
+    fn keeps_heavy_dependencies_of_the_program_optional() {
+        let expected = ["crates/cli/Cargo.toml: cli may see script only as an option"];
+        check("crates/cli", "bine-cli", &[("crates/script", false)], &expected);
         check("crates/cli", "bine-cli", &[("crates/script", true)], &[]);
     }
 
     #[test]
-    fn a_room_that_nobody_planned_is_refused() {
-        let told = "no such room is planned; the list is in xtask/src/tidy/rooms.rs";
-        check("crates/common", "bine-common", &[], &[&format!("crates/common/Cargo.toml: {told}")]);
-        check("helpers", "helpers", &[], &[&format!("helpers/Cargo.toml: {told}")]);
+    fn rejects_an_unknown_crate() {
+        let expected = "unknown crate; the list is in xtask/src/tidy/rooms.rs";
+        check(
+            "crates/common",
+            "bine-common",
+            &[],
+            &[&format!("crates/common/Cargo.toml: {expected}")],
+        );
+        check("helpers", "helpers", &[], &[&format!("helpers/Cargo.toml: {expected}")]);
     }
 
     #[test]
-    fn a_package_is_named_after_its_room() {
-        let told = ["crates/http/Cargo.toml: the package must be named bine-http"];
-        check("crates/http", "http", &[], &told);
+    fn requires_the_name_of_the_folder_for_a_package() {
+        let expected = ["crates/http/Cargo.toml: the package must be named bine-http"];
+        check("crates/http", "http", &[], &expected);
     }
 
     #[test]
-    fn bench_sees_all() {
+    fn lets_bench_depend_on_every_crate() {
         check("bench", "bine-bench", &[("crates/http", false), ("crates/cli", false)], &[]);
     }
 
     #[test]
-    fn a_renamed_dev_dependency_is_still_an_edge() {
+    fn rejects_a_renamed_dev_dependency() {
         let json = r#"{"name": "bine-http", "manifest_path": "/c/crates/http/Cargo.toml",
             "dependencies": [{"name": "bine-html", "rename": "markup", "kind": "dev",
             "optional": false, "path": "/c/crates/html"}, {"name": "httparse"}]}"#;
         let package = Package::read(&Json::read(json).expect("it is JSON"), "/c");
         let complaints = super::check(&[package.expect("it is a package")]);
-        let told: Vec<_> = complaints.iter().map(ToString::to_string).collect();
-        assert_eq!(told, ["crates/http/Cargo.toml: http must not see html"]);
+        let messages: Vec<_> = complaints.iter().map(ToString::to_string).collect();
+        assert_eq!(messages, ["crates/http/Cargo.toml: http must not see html"]);
     }
 
     fn check(folder: &str, name: &str, needs: &[(&str, bool)], expected: &[&str]) {
@@ -182,7 +189,7 @@ mod tests {
         };
         let needs = needs.iter().map(need).collect();
         let package = Package { name: name.to_owned(), folder: folder.to_owned(), needs };
-        let told: Vec<_> = super::check(&[package]).iter().map(ToString::to_string).collect();
-        assert_eq!(told, expected);
+        let messages: Vec<_> = super::check(&[package]).iter().map(ToString::to_string).collect();
+        assert_eq!(messages, expected);
     }
 }

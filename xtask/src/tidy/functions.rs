@@ -1,12 +1,12 @@
-//! Decides that a function too long for one screen says why.
+//! Rule: a function too long for one screen gives a reason.
 
 use super::rust::Rust;
 use super::{Complaint, File};
 
-/// Past this a function carries a comment with the words `long because`.
+/// A longer function needs a comment with the words `long because`.
 const LONGEST: usize = 80;
 
-/// Tells each long function whose comments, above it or within, give no reason.
+/// Reports each long function without a reason in the comments above it or inside it.
 pub(super) fn check(file: &File, rust: &Rust, complaints: &mut Vec<Complaint>) {
     for (at, word) in rust.words() {
         if word != "fn" {
@@ -22,16 +22,16 @@ pub(super) fn check(file: &File, rust: &Rust, complaints: &mut Vec<Complaint>) {
     }
 }
 
-/// The name of the function whose `fn` stands at this byte, and where its body ends. A type `fn(..)` has
-/// no name, a declaration no body.
+/// The name of the function whose `fn` is at byte `at`, and the end of its body. A type `fn(..)`
+/// has no name; a declaration has no body.
 fn signature(rust: &Rust, at: usize) -> Option<(&str, usize)> {
-    let behind = rust.code[at + 2..].trim_start();
-    let length = behind.find(|char: char| !(char.is_alphanumeric() || char == '_'))?;
-    let name = &behind[..length];
+    let rest = rust.code[at + 2..].trim_start();
+    let length = rest.find(|char: char| !(char.is_alphanumeric() || char == '_'))?;
+    let name = &rest[..length];
     if name.is_empty() {
         return None;
     }
-    let mut at = rust.code.len() - behind.len() + length;
+    let mut at = rust.code.len() - rest.len() + length;
     loop {
         match rust.code.as_bytes().get(at)? {
             b';' => return None,
@@ -47,7 +47,7 @@ fn gives_a_reason(rust: &Rust, at: usize, end: usize) -> bool {
     rust.comments[begin..end].to_ascii_lowercase().contains("long because")
 }
 
-/// Where the unbroken run of comments and attributes above a line begins.
+/// The first byte of the unbroken run of comments and attributes above a line.
 fn first_line_of_comments(rust: &Rust, at: usize) -> usize {
     let mut begin = rust.code[..at].rfind('\n').map_or(0, |end| end + 1);
     while begin > 0 {
@@ -66,27 +66,27 @@ mod tests {
     use super::super::{check, source};
 
     #[test]
-    fn a_long_function_without_a_reason_is_caught() {
-        let told = ["a.rs:3: `a` has 81 lines; say why: `long because ..`"];
-        check(source::check, &[("a.rs", &long("", "", 79))], &told);
+    fn catches_a_long_function_without_a_reason() {
+        let expected = ["a.rs:3: `a` has 81 lines; say why: `long because ..`"];
+        check(source::check, &[("a.rs", &long("", "", 79))], &expected);
         check(source::check, &[("a.rs", &long("", "", 78))], &[]);
     }
 
     #[test]
-    fn a_reason_stands_above_or_within() {
+    fn accepts_a_reason_above_or_inside() {
         check(source::check, &[("a.rs", &long("/// Long because b.\n#[inline]", "", 90))], &[]);
         check(source::check, &[("a.rs", &long("", "// long because b", 90))], &[]);
     }
 
     #[test]
-    fn the_reason_of_a_neighbor_does_not_count() {
+    fn ignores_the_reason_of_the_item_above() {
         let text = format!("//! A.\n// long because b\nconst C: u8 = 0;\n{}", body("", 90));
-        let told = ["a.rs:4: `a` has 92 lines; say why: `long because ..`"];
-        check(source::check, &[("a.rs", &text)], &told);
+        let expected = ["a.rs:4: `a` has 92 lines; say why: `long because ..`"];
+        check(source::check, &[("a.rs", &text)], &expected);
     }
 
     #[test]
-    fn declarations_and_types_have_no_length() {
+    fn ignores_declarations_and_types() {
         let text =
             format!("//! A.\ntrait B {{ fn b(c: [u8; 2]); }}\ntype D = fn();\n{}", "\n".repeat(99));
         check(source::check, &[("a.rs", &text)], &[]);

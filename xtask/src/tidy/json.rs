@@ -1,8 +1,8 @@
-//! Decides what a JSON text says: as much of RFC 8259 as the output of cargo needs, and no more.
+//! A JSON parser, with as much of RFC 8259 as the output of cargo needs.
 
 use anyhow::{Result, bail};
 
-/// A JSON value. Numbers are kept as they stand: nobody here counts with them.
+/// A JSON value. Numbers stay text: no caller calculates with them.
 #[derive(Debug, PartialEq)]
 pub(super) enum Json {
     Null,
@@ -13,27 +13,27 @@ pub(super) enum Json {
     Object(Vec<(String, Json)>),
 }
 
-/// Deeper than cargo ever nests, and shallow enough for any stack.
+/// Deeper than cargo nests, and shallow enough for any stack.
 const DEEPEST: u32 = 64;
 
 impl Json {
-    /// Reads one value and nothing behind it.
+    /// Parses one value. Fails if text follows it.
     pub(super) fn read(text: &str) -> Result<Self> {
         let mut reader = Reader { text, at: 0 };
         let value = reader.value(DEEPEST)?;
         if reader.peek().is_some() {
-            bail!("something follows the value at byte {}", reader.at);
+            bail!("unexpected text after the value, at byte {}", reader.at);
         }
         Ok(value)
     }
 
-    /// The member of this name; `Null` where there is none.
+    /// The member of this name, or `Null`.
     pub(super) fn member(&self, name: &str) -> &Self {
         let Self::Object(members) = self else { return &Self::Null };
         members.iter().find(|(key, _)| key == name).map_or(&Self::Null, |(_, value)| value)
     }
 
-    /// The elements of a list; none for anything else.
+    /// The elements of a list; empty for other values.
     pub(super) fn elements(&self) -> &[Self] {
         if let Self::List(elements) = self { elements } else { &[] }
     }
@@ -52,7 +52,7 @@ struct Reader<'t> {
 impl<'t> Reader<'t> {
     fn value(&mut self, depth: u32) -> Result<Json> {
         if depth == 0 {
-            bail!("nested too deep");
+            bail!("nested too deeply");
         }
         match self.peek() {
             Some(b'{') => self.object(depth),
@@ -131,7 +131,8 @@ impl<'t> Reader<'t> {
             Some('u') => {
                 let digits = self.text.get(self.at..self.at + 4).unwrap_or_default();
                 self.at += digits.len();
-                // Halves of a surrogate pair become the replacement character: cargo writes none.
+                // Halves of a surrogate pair become the replacement character: cargo writes no such
+                // pairs.
                 let code = u32::from_str_radix(digits, 16)?;
                 char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
             }
@@ -139,7 +140,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// Steps over a comma, if one is next.
+    /// Skips a comma, if one is next.
     fn comma(&mut self) -> Result<bool> {
         let comma = self.peek() == Some(b',');
         if comma {
@@ -156,7 +157,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// The next byte that is no space, without stepping over it.
+    /// The next byte that is not a space, without consuming it.
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
@@ -165,7 +166,7 @@ impl<'t> Reader<'t> {
         bytes.get(self.at).copied()
     }
 
-    /// What runs up to the next mark or space.
+    /// The text up to the next punctuation mark or space.
     fn word(&mut self) -> &'t str {
         let rest = &self.text[self.at..];
         let marks = |char: char| char.is_ascii_whitespace() || ",]}:[{\"".contains(char);
@@ -180,29 +181,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lists_and_escapes_are_read() {
+    fn parses_names_lists_and_escapes() {
         let json = Json::read(r#" {"a": ["x\n\u00e9", true, null, -1.5e3], "b": {}} "#);
         let json = json.expect("it is JSON");
-        let told = [
+        let expected = [
             Json::Text("x\n\u{e9}".to_owned()),
             Json::Bool(true),
             Json::Null,
             Json::Number("-1.5e3".to_owned()),
         ];
-        assert_eq!(json.member("a").elements(), told);
+        assert_eq!(json.member("a").elements(), expected);
         assert_eq!(json.member("b"), &Json::Object(Vec::new()));
         assert_eq!(json.member("c"), &Json::Null);
     }
 
     #[test]
-    fn what_is_no_json_is_refused() {
+    fn rejects_invalid_json() {
         for text in ["", "{", "[1,]", "{\"a\"}", "\"a", "nul", "1 2", "{a:1}", "\"\\x\""] {
             assert!(Json::read(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn depth_is_limited() {
+    fn limits_the_nesting_depth() {
         assert!(Json::read(&"[".repeat(100_000)).is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! Decides what the manifests must say: shared lints, reasons for exceptions, reasons for outside crates.
+//! Rules for manifests: shared lints, reasons for lint exceptions and for dependencies.
 
 use super::{Complaint, File, Tree};
 
-/// Where each outside crate has its reason.
+/// The document with the reason for each dependency.
 const DEPENDENCIES: &str = "docs/decisions/0006-dependencies.md";
 
 /// The only registry that a lock file may name.
@@ -14,16 +14,16 @@ pub(super) fn check(tree: &Tree, complaints: &mut Vec<Complaint>) {
         match file.path.as_str() {
             "Cargo.toml" => {
                 exceptions_have_reasons(file, complaints);
-                outside_crates_have_reasons(file, tree, complaints);
+                dependencies_have_reasons(file, tree, complaints);
             }
-            path if path.ends_with("Cargo.lock") => comes_from_one_registry(file, complaints),
+            path if path.ends_with("Cargo.lock") => uses_one_registry(file, complaints),
             path if is_member(path) => shares_the_lints(file, complaints),
             _ => {}
         }
     }
 }
 
-/// A comment on the line of the exception, or right above it.
+/// The reason is a comment on the line of the exception or the line above it.
 fn exceptions_have_reasons(file: &File, complaints: &mut Vec<Complaint>) {
     let mut above = "";
     for (number, section, line) in lines(file) {
@@ -36,7 +36,7 @@ fn exceptions_have_reasons(file: &File, complaints: &mut Vec<Complaint>) {
     }
 }
 
-fn outside_crates_have_reasons(file: &File, tree: &Tree, complaints: &mut Vec<Complaint>) {
+fn dependencies_have_reasons(file: &File, tree: &Tree, complaints: &mut Vec<Complaint>) {
     let reasons = tree.file(DEPENDENCIES).map_or("", |file| &file.text);
     for (number, section, line) in lines(file) {
         let Some((name, rest)) = line.split_once('=') else { continue };
@@ -51,7 +51,7 @@ fn outside_crates_have_reasons(file: &File, tree: &Tree, complaints: &mut Vec<Co
     }
 }
 
-fn comes_from_one_registry(file: &File, complaints: &mut Vec<Complaint>) {
+fn uses_one_registry(file: &File, complaints: &mut Vec<Complaint>) {
     for (number, _, line) in lines(file) {
         let Some(source) = line.strip_prefix("source = ") else { continue };
         if source.trim_matches('"') != REGISTRY {
@@ -70,11 +70,11 @@ fn shares_the_lints(file: &File, complaints: &mut Vec<Complaint>) {
 
 fn is_member(path: &str) -> bool {
     let folder = path.strip_suffix("/Cargo.toml").unwrap_or_default();
-    let room = folder.strip_prefix("crates/").unwrap_or_default();
-    matches!(folder, "bench" | "xtask") || (!room.is_empty() && !room.contains('/'))
+    let name = folder.strip_prefix("crates/").unwrap_or_default();
+    matches!(folder, "bench" | "xtask") || (!name.is_empty() && !name.contains('/'))
 }
 
-/// The lines of a manifest with their number and the table they stand in.
+/// The lines of a manifest, each with its number and its table.
 fn lines(file: &File) -> impl Iterator<Item = (usize, &str, &str)> {
     let mut section = "";
     file.text.lines().enumerate().map(move |(number, line)| {
@@ -90,35 +90,40 @@ mod tests {
     use super::super::check;
 
     #[test]
-    fn a_lint_exception_without_a_reason_is_caught() {
+    fn catches_a_lint_exception_without_a_reason() {
         let text =
             "[workspace.lints.clippy]\na = \"allow\" # b\n# c\nd = \"allow\"\ne = \"allow\"\n";
-        let told = ["Cargo.toml:5: `e` is allowed without a reason"];
-        check(super::check, &[("Cargo.toml", text)], &told);
+        let expected = ["Cargo.toml:5: `e` is allowed without a reason"];
+        check(super::check, &[("Cargo.toml", text)], &expected);
     }
 
     #[test]
-    fn an_outside_crate_without_a_reason_is_caught() {
+    fn catches_a_dependency_without_a_reason() {
         let text =
-            "[workspace.dependencies]\n# Rooms.\na = { path = \"a\" }\nb = \"1\"\nc = \"2\"\n";
+            "[workspace.dependencies]\n# Ours.\na = { path = \"a\" }\nb = \"1\"\nc = \"2\"\n";
         let reasons = ("docs/decisions/0006-dependencies.md", "| `b` | speed |\n");
-        let told = ["Cargo.toml:5: `c` has no line in docs/decisions/0006-dependencies.md"];
-        check(super::check, &[("Cargo.toml", text), reasons], &told);
+        let expected = ["Cargo.toml:5: `c` has no line in docs/decisions/0006-dependencies.md"];
+        check(super::check, &[("Cargo.toml", text), reasons], &expected);
     }
 
     #[test]
-    fn another_registry_is_caught() {
+    fn catches_a_second_registry() {
         let good =
             "[[package]]\nsource = \"registry+https://github.com/rust-lang/crates.io-index\"\n";
         check(super::check, &[("Cargo.lock", good)], &[]);
-        let told = ["Cargo.lock:1: \"git+https://example.org/a\" is not the public registry"];
-        check(super::check, &[("Cargo.lock", "source = \"git+https://example.org/a\"\n")], &told);
+        let expected = ["Cargo.lock:1: \"git+https://example.org/a\" is not the public registry"];
+        check(
+            super::check,
+            &[("Cargo.lock", "source = \"git+https://example.org/a\"\n")],
+            &expected,
+        );
     }
 
     #[test]
-    fn a_member_with_lints_of_its_own_is_caught() {
-        let told = ["crates/http/Cargo.toml: does not share the lints: [lints] workspace = true"];
-        check(super::check, &[("crates/http/Cargo.toml", "[package]\nname = \"a\"\n")], &told);
+    fn catches_a_member_without_the_shared_lints() {
+        let expected =
+            ["crates/http/Cargo.toml: does not share the lints: [lints] workspace = true"];
+        check(super::check, &[("crates/http/Cargo.toml", "[package]\nname = \"a\"\n")], &expected);
         check(super::check, &[("xtask/Cargo.toml", "[lints]\nworkspace = true\n")], &[]);
         check(super::check, &[("bench/peers/hyper/Cargo.toml", "[package]\n")], &[]);
     }

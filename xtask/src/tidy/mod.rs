@@ -1,6 +1,6 @@
-//! Decides which rules of the repository are tests, and runs them over every file of the checkout.
+//! Runs the rules of the repository over every file of the checkout.
 //!
-//! A rule is a function from a [`Tree`] to complaints; each has a test with a bad sample beside it.
+//! A rule is a function from a [`Tree`] to complaints. Each rule has a test with a bad sample.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use self::rust::Rust;
-use crate::places;
+use crate::paths;
 
 mod attributes;
 mod documents;
@@ -22,7 +22,7 @@ mod rust;
 mod source;
 mod unsafety;
 
-/// Folders that hold nothing of ours: what git, cargo and the fuzzer keep.
+/// Folders of git, cargo and the fuzzer.
 const FOREIGN_FOLDERS: [&str; 5] = [".git", "target", "artifacts", "coverage", "corpus"];
 
 /// Every text file of the checkout.
@@ -32,22 +32,22 @@ struct Tree {
 
 /// One text file.
 struct File {
-    /// From the top of the checkout, with slashes.
+    /// The path from the root of the checkout, with slashes.
     path: String,
     text: String,
-    /// The same text with comments and literals told apart; only for Rust.
+    /// The text with code and comments separated; only for Rust.
     rust: Option<Rust>,
 }
 
-/// A rule broken at a place.
+/// A broken rule at a place.
 struct Complaint {
     path: String,
-    /// Counted from one; zero where the whole file is meant.
+    /// Counted from one; zero means the whole file.
     line: usize,
     what: String,
 }
 
-/// Tells every broken rule, and fails when there is one.
+/// Prints every broken rule, and fails if there is one.
 pub(crate) fn run() -> Result<()> {
     let complaints = complaints()?;
     for complaint in &complaints {
@@ -55,13 +55,13 @@ pub(crate) fn run() -> Result<()> {
     }
     match complaints.len() {
         0 => Ok(()),
-        1 => bail!("one rule is broken; CONTRIBUTING.md tells them"),
-        count => bail!("{count} rules are broken; CONTRIBUTING.md tells them"),
+        1 => bail!("one rule is broken; see CONTRIBUTING.md"),
+        count => bail!("{count} rules are broken; see CONTRIBUTING.md"),
     }
 }
 
 fn complaints() -> Result<Vec<Complaint>> {
-    let tree = Tree::read(places::root())?;
+    let tree = Tree::read(paths::root())?;
     let packages = edges::packages()?;
     let mut complaints = edges::check(&packages);
     for rule in [source::check, manifests::check, documents::check] {
@@ -84,7 +84,7 @@ impl Tree {
                     folders.push(entry.path());
                 } else if kind.is_file() {
                     let path = entry.path();
-                    // Bytes that are no text (a picture, a seed for the fuzzer) have no rules.
+                    // Files that are not UTF-8 (a picture, a seed for the fuzzer) have no rules.
                     let Ok(text) = String::from_utf8(fs::read(&path)?) else { continue };
                     let path = path.strip_prefix(root).expect("found beneath the root");
                     tree.files.push(File::new(&path.to_string_lossy(), text));
@@ -98,7 +98,7 @@ impl Tree {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// Whether a file or a folder with files in it lies at this path.
+    /// Whether a file, or a folder with files in it, exists at this path.
     fn holds(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         self.files.iter().any(|file| {
@@ -133,14 +133,14 @@ impl Display for Complaint {
     }
 }
 
-/// Checks a rule over a tree made up of (path, text), and compares what it says, line by line.
+/// Checks a rule over a tree of (path, text), and compares its complaints line by line.
 #[cfg(test)]
 fn check(rule: fn(&Tree, &mut Vec<Complaint>), files: &[(&str, &str)], expected: &[&str]) {
     let files = files.iter().map(|(path, text)| File::new(path, (*text).to_owned())).collect();
     let mut complaints = Vec::new();
     rule(&Tree { files }, &mut complaints);
-    let told: Vec<String> = complaints.iter().map(ToString::to_string).collect();
-    assert_eq!(told, expected);
+    let messages: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+    assert_eq!(messages, expected);
 }
 
 #[cfg(test)]
@@ -148,17 +148,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_repository_keeps_its_own_rules() {
-        let told: Vec<String> = complaints()
+    fn the_repository_passes_its_own_rules() {
+        let messages: Vec<String> = complaints()
             .expect("the checkout can be read")
             .iter()
             .map(ToString::to_string)
             .collect();
-        assert!(told.is_empty(), "\n{}", told.join("\n"));
+        assert!(messages.is_empty(), "\n{}", messages.join("\n"));
     }
 
     #[test]
-    fn a_folder_is_held_when_a_file_lies_in_it() {
+    fn finds_a_folder_by_a_file_inside_it() {
         let files = vec![File::new("docs/guide/first.md", String::new())];
         let tree = Tree { files };
         assert!(tree.holds("docs/guide") && tree.holds("docs/") && !tree.holds("docs/gui"));

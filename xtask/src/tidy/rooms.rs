@@ -1,17 +1,17 @@
-//! Decides which rooms there may be, what each may see, and what each is forbidden.
+//! The crates of the workspace, their allowed dependencies and restrictions.
 
 /// A folder of `crates/`.
 pub(super) struct Room {
     pub(super) folder: &'static str,
-    /// The rooms it may depend on, dev-dependencies included; `?` marks one that must be optional.
+    /// The crates it may depend on, dev-dependencies included; `?` marks one that must be optional.
     pub(super) may_see: &'static [&'static str],
-    /// Whether a socket, a clock or a lock must be unnameable in it.
+    /// Whether the crate is `no_std`, so that it cannot name a socket, a clock or a lock.
     pub(super) no_std: bool,
-    /// The paths within it that may say `unsafe`, as prefixes.
+    /// Prefixes of the paths in the crate that may use `unsafe`.
     pub(super) unsafe_in: &'static [&'static str],
 }
 
-/// Every room of the plan; one that is not here is refused, one that is not built yet is not missed.
+/// Every planned crate. Tidy rejects an unlisted crate; a listed one need not exist yet.
 pub(super) const ROOMS: [Room; 13] = [
     Room { no_std: true, ..room("http", &[]) },
     Room { no_std: true, unsafe_in: &["src/buffer.rs"], ..room("html", &["vocabulary"]) },
@@ -28,19 +28,19 @@ pub(super) const ROOMS: [Room; 13] = [
     room("cli", &["bine", "script?", "cluster?"]),
 ];
 
-/// The room of this folder.
+/// The crate of this folder.
 pub(super) fn of_folder(folder: &str) -> Option<&'static Room> {
     ROOMS.iter().find(|room| room.folder == folder)
 }
 
-/// The room a path from the top of the checkout lies in, and the rest of the path.
+/// The crate of a path from the root of the checkout, and the rest of the path.
 pub(super) fn of_path(path: &str) -> Option<(&'static Room, &str)> {
     let (folder, rest) = path.strip_prefix("crates/")?.split_once('/')?;
     Some((of_folder(folder)?, rest))
 }
 
 impl Room {
-    /// The package's name: prefixed, but for the front door.
+    /// The name of the package. Only the crate that users depend on has no prefix.
     pub(super) fn package(&self) -> String {
         if self.folder == "bine" { "bine".to_owned() } else { format!("bine-{}", self.folder) }
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_edge_leads_to_a_room() {
+    fn allows_dependencies_on_known_crates_only() {
         for room in &ROOMS {
             for seen in room.may_see {
                 assert!(of_folder(seen.trim_end_matches('?')).is_some(), "{seen}");
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_belongs_to_the_room_it_lies_in() {
+    fn finds_the_crate_of_a_path() {
         let found = of_path("crates/http/src/head.rs").map(|(room, rest)| (room.folder, rest));
         assert_eq!(found, Some(("http", "src/head.rs")));
         assert!(of_path("bench/src/main.rs").is_none());

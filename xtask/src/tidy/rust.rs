@@ -1,10 +1,10 @@
-//! Decides which bytes of a Rust file are code, which are comments and which are neither.
+//! Splits a Rust file into code, comments and literals.
 
-/// One Rust file taken apart. Both texts are as long as the file, and lines stay where they are.
+/// One Rust file, split. Both texts are as long as the file, and line numbers stay valid.
 pub(super) struct Rust {
-    /// The file with comments and the insides of literals blanked.
+    /// The file with comments and the contents of literals replaced by blanks.
     pub(super) code: String,
-    /// The file with everything but comments blanked.
+    /// The file with everything except comments replaced by blanks.
     pub(super) comments: String,
 }
 
@@ -20,23 +20,23 @@ impl Rust {
         Self { code: whole(cutter.code), comments: whole(cutter.comments) }
     }
 
-    /// Every identifier and keyword of the code with the byte it begins at.
+    /// Every identifier and keyword of the code, with its first byte.
     pub(super) fn words(&self) -> impl Iterator<Item = (usize, &str)> {
         let mut at = 0;
         self.code.split(|char: char| !is_word(char)).filter_map(move |word| {
             let begin = at;
-            // Every separator here is ASCII: what is not has been blanked or is a word.
+            // Every separator here is ASCII: other characters are blanked or are part of a word.
             at += word.len() + 1;
             (!word.is_empty()).then_some((begin, word))
         })
     }
 
-    /// The line a byte lies in, counted from one.
+    /// The line of a byte, counted from one.
     pub(super) fn line(&self, at: usize) -> usize {
         self.code[..at].matches('\n').count() + 1
     }
 
-    /// Behind the bracket that closes the one opened at this byte.
+    /// The first byte after the bracket that closes the one at byte `open`.
     pub(super) fn behind_bracket(&self, open: usize) -> usize {
         let mut depth = 0;
         for (at, byte) in self.code.bytes().enumerate().skip(open) {
@@ -52,7 +52,7 @@ impl Rust {
         self.code.len()
     }
 
-    /// The byte at which the tests of the file begin.
+    /// The first byte of the tests of the file.
     pub(super) fn tests_begin(&self) -> usize {
         self.code.find("#[cfg(test)]").unwrap_or(self.code.len())
     }
@@ -90,7 +90,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// `r"..."` and `r#"..."#`; the prefix of a byte string has gone before as code.
+    /// Reads `r"..."` and `r#"..."#`. The prefix of a byte string is already read as code.
     fn raw_string(&mut self, rest: &[u8]) {
         let hashes = rest[1..].iter().take_while(|byte| **byte == b'#').count();
         if rest.get(1 + hashes) != Some(&b'"') {
@@ -104,7 +104,7 @@ impl Cutter<'_> {
         self.literal(open, end.unwrap_or(inside.len()), close.len());
     }
 
-    /// A literal: its marks stay in the code, its inside does not.
+    /// Keeps the quotation marks of a literal in the code and blanks its contents.
     fn literal(&mut self, open: usize, inside: usize, close: usize) {
         self.take(Kind::Code, open);
         self.take(Kind::Literal, inside);
@@ -125,7 +125,7 @@ impl Cutter<'_> {
         self.code.len()
     }
 
-    /// Whether the byte before belongs to a name: the `r` of `for` opens no raw string.
+    /// Whether the previous byte belongs to a name: the `r` of `for` opens no raw string.
     fn is_in_word(&self) -> bool {
         let before = |back: usize| self.at().checked_sub(back).map(|at| char::from(self.bytes[at]));
         match before(1) {
@@ -137,7 +137,7 @@ impl Cutter<'_> {
     }
 }
 
-/// The length of a block comment; they nest.
+/// The length of a block comment; block comments nest.
 fn block_comment(rest: &[u8]) -> usize {
     let mut depth = 0;
     let mut at = 0;
@@ -160,7 +160,7 @@ fn block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// The bytes before the closing mark; a backslash takes the next byte with it.
+/// The number of bytes before the closing mark; a backslash escapes the next byte.
 fn quoted(inside: &[u8], mark: u8) -> usize {
     let mut at = 0;
     while at < inside.len() && inside[at] != mark {
@@ -169,7 +169,7 @@ fn quoted(inside: &[u8], mark: u8) -> usize {
     at.min(inside.len())
 }
 
-/// Whether a quotation mark opens a character and not a lifetime: one character, then a mark.
+/// Whether a quotation mark opens a character literal, not a lifetime: one character, then a mark.
 fn is_char(rest: &[u8]) -> bool {
     let width = match rest.get(1) {
         Some(0..0x80) => 1,
@@ -189,13 +189,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_leave_the_code() {
+    fn separates_comments_from_code() {
         check("a // b\nc", "a     \nc", "  // b\n ");
         check("a /* b /* c */ d */ e", "a                   e", "  /* b /* c */ d */  ");
     }
 
     #[test]
-    fn the_insides_of_literals_are_neither() {
+    fn blanks_the_contents_of_literals() {
         check(r#"f("a // \" b") + g"#, r#"f("         ") + g"#, &" ".repeat(18));
         check(r##"r#"a " b"# c"##, r##"r#"     "# c"##, &" ".repeat(12));
         check(r#"br"\" x"#, r#"br" " x"#, &" ".repeat(7));
@@ -203,19 +203,19 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_ends_in_r_opens_no_raw_string() {
+    fn does_not_open_a_raw_string_after_a_name_that_ends_in_r() {
         check(r#"for"r" r#fn"#, r#"for" " r#fn"#, &" ".repeat(11));
     }
 
     #[test]
-    fn words_are_told_with_their_place() {
+    fn lists_words_with_their_lines() {
         let rust = Rust::read("let a_1 = \"b\";\nfn c() {}");
         let words: Vec<_> = rust.words().map(|(at, word)| (rust.line(at), word)).collect();
         assert_eq!(words, [(1, "let"), (1, "a_1"), (2, "fn"), (2, "c")]);
     }
 
     #[test]
-    fn a_bracket_is_closed_by_its_own() {
+    fn finds_the_matching_bracket() {
         let rust = Rust::read("f(a, [b], \")\") c");
         assert_eq!(rust.behind_bracket(1), 14);
     }

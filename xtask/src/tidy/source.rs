@@ -1,34 +1,33 @@
-//! Decides what every Rust file must say, and what none may.
+//! Rules for every Rust file.
 
 use super::rooms;
 use super::rust::Rust;
 use super::{Complaint, File, Tree, attributes, functions, unsafety};
 
-/// Past this a file is split, whatever the reason, unless no person has written it.
+/// A longer file must be split unless it is generated.
 const LONGEST_FILE: usize = 900;
 
-/// What the first line of a generated file says.
+/// The marker in the first line of a generated file.
 const GENERATED: &str = "made by `cargo xtask ";
 
 /// Runs every rule about Rust text.
 pub(super) fn check(tree: &Tree, complaints: &mut Vec<Complaint>) {
     for file in &tree.files {
         let Some(rust) = &file.rust else { continue };
-        opens_with_its_decision(file, complaints);
+        opens_with_module_docs(file, complaints);
         is_not_too_long(file, complaints);
-        says_nothing_unfinished(file, rust, complaints);
-        keeps_to_the_words(file, rust, complaints);
+        has_no_leftovers(file, rust, complaints);
         names_tests_as_claims(file, rust, complaints);
-        stays_without_std(file, rust, complaints);
+        keeps_no_std(file, rust, complaints);
         attributes::check(file, rust, complaints);
         functions::check(file, rust, complaints);
         unsafety::check(file, rust, complaints);
     }
 }
 
-fn opens_with_its_decision(file: &File, complaints: &mut Vec<Complaint>) {
+fn opens_with_module_docs(file: &File, complaints: &mut Vec<Complaint>) {
     if !file.text.starts_with("//! ") {
-        file.complain(complaints, 1, "opens with no `//!` sentence that says what it decides");
+        file.complain(complaints, 1, "needs a `//!` sentence in its first line");
     }
 }
 
@@ -40,41 +39,18 @@ fn is_not_too_long(file: &File, complaints: &mut Vec<Complaint>) {
     }
 }
 
-/// What a build may pass over but a reader may not: gaps, leftovers, tests that sleep or do not run.
-fn says_nothing_unfinished(file: &File, rust: &Rust, complaints: &mut Vec<Complaint>) {
+/// Rejects code that compiles but must not stay: gaps, leftovers, tests that sleep or do not run.
+fn has_no_leftovers(file: &File, rust: &Rust, complaints: &mut Vec<Complaint>) {
     for (at, word) in rust.words() {
-        let behind = &rust.code[at + word.len()..];
+        let rest = &rust.code[at + word.len()..];
         let refused = match word {
-            "todo" | "unimplemented" | "dbg" => behind.starts_with('!'),
+            "todo" | "unimplemented" | "dbg" => rest.starts_with('!'),
             "ignore" => rust.code[..at].ends_with("#["),
             "sleep" => is_test(file, rust, at) && rust.code[..at].ends_with("thread::"),
             _ => false,
         };
         if refused {
-            file.complain(complaints, rust.line(at), format!("`{word}` has no place here"));
-        }
-    }
-}
-
-/// Names of rustls and instant-acme that contain the word.
-const OTHERS_WORDS: [&str; 6] = [
-    "ClientConfig",
-    "ClientConnection",
-    "ClientHello",
-    "HttpClient",
-    "client_hello",
-    "with_no_client_auth",
-];
-
-/// One word per concept: the page's half is the browser, the other end of a connection the peer.
-fn keeps_to_the_words(file: &File, rust: &Rust, complaints: &mut Vec<Complaint>) {
-    if !file.path.starts_with("crates/") {
-        return;
-    }
-    for (at, word) in rust.words() {
-        if word.to_ascii_lowercase().contains("client") && !OTHERS_WORDS.contains(&word) {
-            let what = format!("`{word}`: say browser or peer");
-            file.complain(complaints, rust.line(at), what);
+            file.complain(complaints, rust.line(at), format!("`{word}` is not allowed here"));
         }
     }
 }
@@ -87,10 +63,10 @@ fn names_tests_as_claims(file: &File, rust: &Rust, complaints: &mut Vec<Complain
     }
 }
 
-fn stays_without_std(file: &File, rust: &Rust, complaints: &mut Vec<Complaint>) {
+fn keeps_no_std(file: &File, rust: &Rust, complaints: &mut Vec<Complaint>) {
     let Some((room, "src/lib.rs")) = rooms::of_path(&file.path) else { return };
     if room.no_std && !rust.code.contains("#![no_std]") {
-        file.complain(complaints, 0, format!("{} is a room without std", room.folder));
+        file.complain(complaints, 0, format!("{} must be no_std", room.folder));
     }
 }
 
@@ -105,13 +81,13 @@ mod tests {
     use super::super::check;
 
     #[test]
-    fn a_file_that_opens_with_code_is_caught() {
-        let told = "a.rs:1: opens with no `//!` sentence that says what it decides";
-        check(super::check, &[("a.rs", "fn a() {}\n")], &[told]);
+    fn catches_a_file_without_module_docs() {
+        let expected = "a.rs:1: needs a `//!` sentence in its first line";
+        check(super::check, &[("a.rs", "fn a() {}\n")], &[expected]);
     }
 
     #[test]
-    fn a_file_past_nine_hundred_lines_is_caught() {
+    fn catches_a_file_of_more_than_900_lines() {
         let text = format!("//! A.\n{}", "const A: u8 = 0;\n".repeat(900));
         check(super::check, &[("a.rs", &text)], &["a.rs: 901 lines; split at 900"]);
         let text = text.replacen("A.", "A: made by `cargo xtask a`.", 1);
@@ -119,48 +95,40 @@ mod tests {
     }
 
     #[test]
-    fn gaps_and_leftovers_are_caught() {
+    fn catches_leftovers() {
         for word in ["todo", "unimplemented", "dbg"] {
             let text = format!("//! A.\nfn a() {{ {word}!() }}\n");
-            let told = format!("a.rs:2: `{word}` has no place here");
-            check(super::check, &[("a.rs", &text)], &[&told]);
+            let expected = format!("a.rs:2: `{word}` is not allowed here");
+            check(super::check, &[("a.rs", &text)], &[&expected]);
         }
     }
 
     #[test]
-    fn a_test_that_does_not_run_is_caught() {
+    fn catches_an_ignored_test() {
         let text = "//! A.\n#[ignore]\nfn a() {}\n";
-        check(super::check, &[("a.rs", text)], &["a.rs:2: `ignore` has no place here"]);
+        check(super::check, &[("a.rs", text)], &["a.rs:2: `ignore` is not allowed here"]);
     }
 
     #[test]
-    fn a_test_that_sleeps_is_caught_and_a_program_is_left_to_clippy() {
+    fn catches_a_test_that_sleeps() {
         let text = "//! A.\nfn a() { thread::sleep(b); }\n#[cfg(test)]\nmod tests {}\n";
         check(super::check, &[("a.rs", text)], &[]);
-        let told = "tests/a.rs:2: `sleep` has no place here";
-        check(super::check, &[("tests/a.rs", text)], &[told]);
+        let expected = "tests/a.rs:2: `sleep` is not allowed here";
+        check(super::check, &[("tests/a.rs", text)], &[expected]);
         let text = "//! A.\n#[cfg(test)]\nmod tests {\n fn a() { std::thread::sleep(b); }\n}\n";
-        check(super::check, &[("a.rs", text)], &["a.rs:4: `sleep` has no place here"]);
+        check(super::check, &[("a.rs", text)], &["a.rs:4: `sleep` is not allowed here"]);
     }
 
     #[test]
-    fn a_second_word_for_a_browser_is_caught_in_the_rooms() {
-        let text = "//! A client.\nstruct WebClient;\n";
-        let told = "crates/bine/src/a.rs:2: `WebClient`: say browser or peer";
-        check(super::check, &[("crates/bine/src/a.rs", text)], &[told]);
-        check(super::check, &[("bench/src/a.rs", text)], &[]);
-    }
-
-    #[test]
-    fn a_test_without_a_claim_is_caught() {
+    fn catches_a_test_without_a_claim() {
         let text = "//! A.\nfn test_a() {}\n";
         check(super::check, &[("a.rs", text)], &["a.rs:2: `test_a`: a test's name is a claim"]);
     }
 
     #[test]
-    fn a_pure_room_with_std_is_caught() {
-        let told = "crates/http/src/lib.rs: http is a room without std";
-        check(super::check, &[("crates/http/src/lib.rs", "//! A.\n")], &[told]);
+    fn catches_std_in_a_no_std_crate() {
+        let expected = "crates/http/src/lib.rs: http must be no_std";
+        check(super::check, &[("crates/http/src/lib.rs", "//! A.\n")], &[expected]);
         check(super::check, &[("crates/http/src/lib.rs", "//! A.\n#![no_std]\n")], &[]);
         check(super::check, &[("crates/bine/src/lib.rs", "//! A.\n")], &[]);
     }

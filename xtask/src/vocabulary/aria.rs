@@ -1,4 +1,4 @@
-//! Decides what the table says of ARIA.
+//! Writes the ARIA part of the table.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::chosen;
 use super::kind::Kind;
 use super::table::{Table, quoted, words};
 
-/// Writes roles and states.
+/// Writes the roles and the states.
 pub(super) fn write(table: &mut Table, facts: &Value) -> Result<()> {
     let roles = facts["roles"].as_object().context("no roles")?;
     let states_of = |role: &Value, key: &str| -> BTreeSet<String> {
@@ -21,7 +21,7 @@ pub(super) fn write(table: &mut Table, facts: &Value) -> Result<()> {
     names.sort();
     for name in names {
         let role = &roles[name];
-        // An abstract role orders the others; no page may use it.
+        // Abstract roles classify the rest; no page may use one.
         if role["abstract"] == true {
             continue;
         }
@@ -58,12 +58,12 @@ pub(super) fn write(table: &mut Table, facts: &Value) -> Result<()> {
     Ok(())
 }
 
-/// What a state takes.
+/// The values of a state.
 fn kind(facts: &Value) -> Result<Kind> {
     let undefined = if facts["allowundefined"] == true { "undefined " } else { "" };
     let listed = || -> String {
         let values = facts["values"].as_array().into_iter().flatten();
-        // Some are words that JavaScript has for itself.
+        // Some are JavaScript literals.
         let words =
             values.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         words.collect::<Vec<_>>().join(" ")

@@ -1,6 +1,7 @@
-//! Decides what the sources leave out or see otherwise than the standard: written by hand, with the standard beside.
+//! Corrections by hand: facts that the sources lack, or that differ from the standard, with the
+//! section of the standard.
 
-/// What to write instead of an element that the standard has done away with (HTML 16.2).
+/// Replacements for elements that the standard has removed (HTML 16.2).
 pub(super) const ELEMENTS: &[(&str, &str)] = &[
     ("acronym", "use `abbr`"),
     ("applet", "use `embed` or `object`"),
@@ -33,7 +34,8 @@ pub(super) const ELEMENTS: &[(&str, &str)] = &[
     ("xmp", "use `pre` and `code`"),
 ];
 
-/// What to write instead of an attribute that the standard has done away with (HTML 16.2); no element: of any.
+/// Replacements for attributes that the standard has removed (HTML 16.2); no element: of every
+/// element.
 pub(super) const ATTRIBUTES: &[(&str, &str, &str)] = &[
     ("", "abbr", "use `th`"),
     ("", "accept", "put it on the `input`"),
@@ -121,7 +123,7 @@ pub(super) const ATTRIBUTES: &[(&str, &str, &str)] = &[
     ("", "width", "use CSS `width`"),
 ];
 
-/// Attributes that the standard has done away with, though no source says so (HTML 16.2).
+/// Attributes that the standard has removed although no source marks them (HTML 16.2).
 pub(super) const OBSOLETE: &[(&str, &str)] = &[
     ("area", "hreflang type"),
     ("body", "bottommargin leftmargin rightmargin topmargin"),
@@ -140,10 +142,10 @@ pub(super) const OBSOLETE: &[(&str, &str)] = &[
     ("tr", "height"),
 ];
 
-/// Attributes that html-validate gives to elements which do not have them.
+/// Attributes that html-validate gives to elements that do not have them.
 pub(super) const NOT_ON: &[(&str, &str)] = &[("object", "blocking")];
 
-/// The words in `type` beside which an attribute may stand (HTML 4.10.5.1, "content attributes").
+/// The values of `type` with which an attribute may be used (HTML 4.10.5.1, "content attributes").
 pub(super) const TYPES: &[(&str, &str, &str)] = &[
     ("input", "accept", "file"),
     ("input", "alpha", "color"),
@@ -188,22 +190,23 @@ pub(super) const TYPES: &[(&str, &str, &str)] = &[
     ("input", "width", "image"),
 ];
 
-/// Attributes beside those that html-validate names, with which an element is interactive too (HTML 3.2.5.2.7).
+/// Further attributes with which an element is interactive; html-validate lacks them (HTML
+/// 3.2.5.2.7).
 pub(super) const GIVEN: &[(&str, &str)] = &[("img", "controls")];
 
-/// Kinds of attributes that the sources lack, or take for more or less than they are; `*`: of every element.
+/// Kinds of attributes that are missing from the sources or wrong in them; `*`: of every element.
 pub(super) const KINDS: &[(&str, &str, &str, &str)] = &[
     ("*", "contenteditable", "WordsOrNone", "false plaintext-only true"),
     ("*", "lang", "Language", ""),
     ("*", "role", "Roles", ""),
     ("*", "style", "Style", ""),
     ("*", "virtualkeyboardpolicy", "Words", "auto manual"),
-    // XHTML's half of polyglot markup says the language twice.
+    // The XHTML part of polyglot markup repeats the language.
     ("*", "xml:lang", "Language", ""),
     ("a", "hreflang", "Language", ""),
     ("audio", "loading", "Words", "eager lazy"),
     ("base", "target", "WordsOrText", "_blank _parent _self _top"),
-    // Unlike other elements, it must say one of the two.
+    // Unlike for other elements, one of the two is required.
     ("bdo", "dir", "Words", "ltr rtl"),
     ("button", "formenctype", "Words", ENCTYPES),
     ("col", "span", "Positive", ""),
@@ -222,11 +225,12 @@ pub(super) const KINDS: &[(&str, &str, &str, &str)] = &[
     ("link", "hreflang", "Language", ""),
     ("marquee", "loop", "Integer", ""),
     ("meta", "http-equiv", "Words", HTTP_EQUIV),
-    // Of RDFa, not of HTML, but what other sites read when they show a link to this one (Open Graph).
+    // Part of RDFa, not of HTML, but other sites read it when they show a link to this one (Open
+    // Graph).
     ("meta", "property", "Text", ""),
     ("meter", "value", "Number", ""),
     ("object", "form", "Id", ""),
-    // It may be negative, which html-validate denies.
+    // The value may be negative, which html-validate rejects.
     ("ol", "start", "Integer", ""),
     ("script", "type", "WordsOrText", "importmap module speculationrules"),
     ("select", "size", "Positive", ""),
@@ -247,7 +251,7 @@ const SANDBOX: &str = "allow-downloads allow-forms allow-modals allow-orientatio
 const HTTP_EQUIV: &str =
     "content-security-policy content-type default-style refresh x-ua-compatible";
 
-/// Members of interfaces that are no attributes, though an element may be changed through them.
+/// Members of interfaces that are not attributes, although they change an element.
 pub(super) const MEMBERS: &[&str] = &[
     "caption",
     "defaultvalue",
@@ -272,12 +276,12 @@ pub(super) const MEMBERS: &[&str] = &[
     "value",
 ];
 
-/// Attributes of which one must be there (HTML 4, "must be present" or "must be specified").
+/// Attributes one of which is required (HTML 4, "must be present" or "must be specified").
 pub(super) const REQUIRED: &[(&str, &str)] = &[
     ("base", "href target"),
     ("bdo", "dir"),
     ("data", "value"),
-    // The standard has exceptions; a page that needs one says `alt=""`.
+    // The standard has exceptions; a page that needs one writes `alt=""`.
     ("img", "alt"),
     ("link", "href imagesrcset"),
     ("link", "itemprop rel"),
@@ -286,7 +290,8 @@ pub(super) const REQUIRED: &[(&str, &str)] = &[
     ("object", "data"),
 ];
 
-/// Attributes that must be there if another is, or if it has or has not one of some words; no element: of any.
+/// Attributes that are required if a second attribute is present, or has or lacks one of some
+/// values; no element: of any.
 pub(super) const NEEDED: &[(&str, &str, When)] = &[
     ("a", "href", When::There("itemprop")),
     ("area", "alt", When::There("href")),
@@ -302,12 +307,12 @@ pub(super) const NEEDED: &[(&str, &str, When)] = &[
     ("meta", "content", When::There("itemprop")),
     ("meta", "content", When::There("name")),
     ("meta", "content", When::There("property")),
-    // Subtitles are what a track has if nothing is said.
+    // The default kind is subtitles.
     ("track", "srclang", When::HasNot("kind", "captions chapters descriptions metadata")),
     ("video", "src", When::There("itemprop")),
 ];
 
-/// Attributes that must be omitted unless that holds.
+/// Attributes that are allowed only under a condition.
 pub(super) const ONLY: &[(&str, &str, When)] = &[
     ("", "itemid", When::There("itemtype")),
     ("", "itemref", When::There("itemscope")),
@@ -330,74 +335,74 @@ pub(super) const ONLY: &[(&str, &str, When)] = &[
     ("script", "nomodule", When::HasNot("type", "module")),
 ];
 
-/// A condition on another attribute.
+/// A condition on a second attribute.
 pub(super) enum When {
     There(&'static str),
     Has(&'static str, &'static str),
     HasNot(&'static str, &'static str),
 }
 
-/// Attributes that must be there in certain parents.
+/// Attributes that are required in certain parents.
 pub(super) const IN: &[(&str, &str, &str)] =
     &[("source", "src", "audio video"), ("source", "srcset", "picture")];
 
-/// Attributes that html-validate wants to be there and the standard only recommends.
+/// Attributes that html-validate requires and the standard only recommends.
 pub(super) const NOT_REQUIRED: &[(&str, &str)] =
     &[("embed", "src"), ("embed", "title"), ("html", "lang"), ("iframe", "title")];
 
-/// Categories that html-validate gives to elements which do not have them (HTML 3.2.5.2).
+/// Categories that html-validate gives to elements that do not have them (HTML 3.2.5.2).
 pub(super) const NOT_IN: &[(&str, &str)] =
     &[("blockquote", "sectioning"), ("details", "sectioning"), ("td", "flow"), ("th", "flow")];
 
-/// What may stand in elements of which html-validate says nothing or too little.
+/// The content of elements for which html-validate has no rule or an incomplete one.
 pub(super) const CONTENT: &[(&str, &[&str])] = &[
     ("details", &["summary?"]),
-    // Where a select may have them: see `WITHIN`.
+    // Allowed inside a select only: see `WITHIN`.
     ("div", &["optgroup", "option"]),
     ("hgroup", &["@script"]),
     ("main", &["@flow"]),
-    // A select whose look the page decides has more in it than options (HTML 4.10.7).
+    // A select with a customized appearance may contain more than options (HTML 4.10.7).
     ("optgroup", &["div", "legend", "noscript"]),
     ("picture", &["img?"]),
     ("search", &["@flow"]),
     ("select", &["div", "noscript"]),
 ];
 
-/// Elements of which one has to stand around another, where the parent alone does not say it.
+/// Ancestors that an element needs, where the rule about its parent is not enough.
 pub(super) const WITHIN: &[(&str, &str)] =
     &[("optgroup", "select template"), ("option", "datalist optgroup select template")];
 
-/// The elements that alone may stand around another, besides elements of a page's own (HTML 4.4.14).
+/// The only elements that may be ancestors, besides custom elements (HTML 4.4.14).
 pub(super) const AROUND: &[(&str, &str)] = &[("main", "body div form html")];
 
-/// What html-validate asks for as `@heading`.
+/// The elements that html-validate calls `@heading`.
 pub(super) const HEADINGS: &str = "h1|h2|h3|h4|h5|h6";
 
-/// Children that have to be there, which html-validate does not say.
+/// Required children that html-validate does not know.
 pub(super) const NEEDS: &[(&str, &str)] = &[("picture", "img")];
 
-/// Children that html-validate wants to be there and a browser makes.
+/// Children that html-validate requires and a browser inserts.
 pub(super) const NOT_NEEDED: &[(&str, &str)] = &[("html", "body"), ("html", "head")];
 
-/// Elements that hold text and nothing else.
+/// Elements whose content is text only.
 pub(super) const TEXT: &[&str] = &["rp", "script", "style", "textarea", "title"];
 
-/// Elements in which anything may stand: what a template is for is not known, and SVG and MathML have rules of
-/// their own.
+/// Elements with any content: the purpose of a template is unknown, and SVG and MathML have their
+/// own rules.
 pub(super) const ANYTHING: &[&str] = &["math", "svg", "template"];
 
-/// Attributes that html-validate's list of what may stand in `select` names among the elements.
+/// Attributes that html-validate lists by mistake among the elements allowed in `select`.
 pub(super) const NO_ELEMENTS: &[&str] = &["datafld", "dataformatas", "datasrc"];
 
-/// The words in `rel` with which a `link` may stand in a body (HTML 4.6.8, "body-ok").
+/// The values of `rel` that allow a `link` in a body (HTML 4.6.8, "body-ok").
 pub(super) const BODY_OK: &str =
     "dns-prefetch modulepreload pingback preconnect prefetch preload stylesheet";
 
-/// The states that ARIA 1.1 has done away with.
+/// The states that ARIA 1.1 has removed.
 pub(super) const STATES: &[(&str, &str)] =
     &[("aria-dropeffect", "say it in the text"), ("aria-grabbed", "say it in the text")];
 
-/// The attributes of SVG 2's own elements, of filters, masks and animation: no package has them.
+/// The attributes of SVG 2, of filters, masks and animation: no package lists them.
 pub(super) const SVG: &str = "\
     accumulate additive amplitude attributeName autofocus azimuth baseFrequency begin bias by calcMode class \
     clipPathUnits crossorigin cx cy d diffuseConstant divisor download dur dx dy edgeMode elevation end exponent \
@@ -411,7 +416,8 @@ pub(super) const SVG: &str = "\
     systemLanguage tabindex tableValues target targetX targetY textLength title to transform type values viewBox width \
     x x1 x2 xChannelSelector xlink:href xlink:title xml:lang xml:space xmlns xmlns:xlink y y1 y2 yChannelSelector z";
 
-/// The properties that SVG 2 lets a page write as attributes (SVG 2, 6.6), and the former ones that browsers read.
+/// The properties that SVG 2 allows as attributes (SVG 2, 6.6), and the former ones that browsers
+/// read.
 pub(super) const PRESENTATION: &str = "\
     alignment-baseline baseline-shift clip clip-path clip-rule color color-interpolation \
     color-interpolation-filters cursor direction display dominant-baseline fill fill-opacity fill-rule filter \
@@ -422,14 +428,14 @@ pub(super) const PRESENTATION: &str = "\
     stroke-opacity stroke-width text-anchor text-decoration text-overflow text-rendering transform-origin unicode-bidi \
     vector-effect visibility white-space word-spacing writing-mode";
 
-/// The attributes of MathML Core's elements: no package has them.
+/// The attributes of MathML Core: no package lists them.
 pub(super) const MATHML: &str = "\
     accent accentunder alttext arg autofocus class columnspan depth dir display displaystyle encoding fence form height \
     href id intent lang largeop linethickness lspace mathbackground mathcolor mathsize mathvariant maxsize minsize \
     movablelimits nonce role rowspan rspace scriptlevel separator stretchy style symmetric tabindex voffset width xml:lang \
     xmlns";
 
-/// The types of CSS that are written in prose: no words in them, but something else that is not a name.
+/// CSS types defined in prose that contain no keywords and no names.
 pub(super) const WITHOUT_WORDS: &[&str] = &[
     "age",
     "angle",
@@ -466,14 +472,14 @@ pub(super) const WITHOUT_WORDS: &[&str] = &[
     "zero",
 ];
 
-/// Grammar that the source has in prose alone.
+/// Grammar that the source has in prose only.
 pub(super) const GRAMMAR: &[(&str, &str)] = &[
     ("border-style", "<line-style>"),
     ("border-width", "<line-width>"),
     ("gender", "male | female | neutral"),
     ("margin-width", "<length> | <percentage> | auto"),
     ("padding-width", "<length> | <percentage>"),
-    // As SVG 2 has it and browsers do; the table's would replace both one day.
+    // As in SVG 2 and in browsers; a later definition may replace both.
     ("paint", "none | <color> | <url> | child | context-fill | context-stroke"),
     (
         "timeline-range-name",
@@ -481,8 +487,8 @@ pub(super) const GRAMMAR: &[(&str, &str)] = &[
     ),
 ];
 
-/// Properties that take a number without a unit though their grammar has none: those of SVG, which CSS took over.
+/// SVG properties that take a number without a unit although their grammar in CSS has none.
 pub(super) const NUMBERS: &[&str] = &["stroke-dasharray", "stroke-dashoffset", "stroke-width"];
 
-/// The words that every property takes (CSS Cascade 5, 7.3).
+/// The keywords of every property (CSS Cascade 5, 7.3).
 pub(super) const WIDE: &str = "inherit initial revert revert-layer unset";

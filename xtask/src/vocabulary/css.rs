@@ -1,4 +1,4 @@
-//! Decides what the table says of CSS: names, and the words of each property's grammar.
+//! Writes the CSS part of the table: names, and the keywords in the grammar of each property.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::chosen;
 use super::table::{Table, quoted, words};
 
-/// Writes everything of CSS.
+/// Writes everything about CSS.
 pub(super) fn write(table: &mut Table, css: &Value) -> Result<()> {
     let grammar = Grammar::read(css)?;
     let mut written = BTreeMap::new();
@@ -17,7 +17,7 @@ pub(super) fn write(table: &mut Table, css: &Value) -> Result<()> {
         let mut found = Found::default();
         match property["syntax"].as_str() {
             Some(syntax) => grammar.search(syntax, &mut found),
-            // Told in prose: nothing is known to be wrong.
+            // The grammar is prose, so every name must be accepted.
             None => found.names = true,
         }
         found.numbers |= found.names || chosen::NUMBERS.contains(&name);
@@ -79,20 +79,20 @@ pub(super) fn write(table: &mut Table, css: &Value) -> Result<()> {
     Ok(())
 }
 
-/// The value grammar of properties and of the types that they are made of (CSS Values 4, 2).
+/// The value grammar of properties and their types (CSS Values 4, 2).
 struct Grammar<'a> {
     types: BTreeMap<&'a str, Vec<&'a str>>,
     properties: BTreeMap<&'a str, &'a str>,
 }
 
-/// What a grammar was found to take.
+/// The facts found in a grammar.
 #[derive(Default)]
 struct Found {
     words: BTreeSet<String>,
     colors: bool,
     numbers: bool,
     names: bool,
-    /// The types that were gone into, since some contain themselves.
+    /// The types already visited, because some are recursive.
     seen: BTreeSet<String>,
 }
 
@@ -100,7 +100,8 @@ impl<'a> Grammar<'a> {
     fn read(css: &'a Value) -> Result<Self> {
         let mut types: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for one in list(css, "types") {
-            // Two specifications may each have a type of a name; what either takes is taken.
+            // Two specifications may each define a type of the same name; the values of both are
+            // accepted.
             let syntaxes = types.entry(name_of(one)?).or_default();
             syntaxes.extend(one["syntax"].as_str());
         }
@@ -113,30 +114,30 @@ impl<'a> Grammar<'a> {
         Ok(Self { types, properties: properties.collect() })
     }
 
-    /// Adds what a text of grammar takes, outside of functions.
+    /// Adds the values of a grammar, outside of functions.
     fn search(&self, syntax: &str, found: &mut Found) {
         let mut rest = syntax;
         while let Some(char) = rest.chars().next() {
             match char {
                 '<' => {
-                    let (inside, behind) = rest[1..].split_once('>').unwrap_or((&rest[1..], ""));
+                    let (inside, after) = rest[1..].split_once('>').unwrap_or((&rest[1..], ""));
                     self.search_type(inside, found);
-                    rest = behind;
+                    rest = after;
                 }
-                // A sign that stands for itself.
-                '\'' => rest = rest[1..].split_once('\'').map_or("", |(_, behind)| behind),
+                // A literal character.
+                '\'' => rest = rest[1..].split_once('\'').map_or("", |(_, after)| after),
                 '-' | '_' | 'a'..='z' | 'A'..='Z' => {
                     let is_part = |char: char| char.is_ascii_alphanumeric() || "-_".contains(char);
                     let end = rest.find(|char| !is_part(char)).unwrap_or(rest.len());
-                    let (word, behind) = rest.split_at(end);
-                    if behind.starts_with('(') {
-                        rest = behind_function(behind);
+                    let (word, after) = rest.split_at(end);
+                    if after.starts_with('(') {
+                        rest = after_function(after);
                     } else {
                         found.words.insert(word.to_owned());
-                        rest = behind;
+                        rest = after;
                     }
                 }
-                // Of a multiplier, not of a word: `{1,4}`.
+                // Part of a multiplier, not of a keyword: `{1,4}`.
                 '0'..='9' => {
                     rest = rest.trim_start_matches(|char: char| char.is_ascii_alphanumeric());
                 }
@@ -145,7 +146,7 @@ impl<'a> Grammar<'a> {
         }
     }
 
-    /// Adds what `<inside>` takes: a type, perhaps with a range, or a property in quotes.
+    /// Adds the values of `<inside>`: a type, perhaps with a range, or a property in quotes.
     fn search_type(&self, inside: &str, found: &mut Found) {
         let name = inside.split([' ', '[']).next().unwrap_or_default();
         if name == "color" {
@@ -153,7 +154,7 @@ impl<'a> Grammar<'a> {
             return;
         }
         found.numbers |= ["integer", "number"].contains(&name);
-        // A function is no word.
+        // A function is not a keyword.
         if name.ends_with("()") || !found.seen.insert(name.to_owned()) {
             return;
         }
@@ -175,8 +176,8 @@ impl<'a> Grammar<'a> {
     }
 }
 
-/// What stands behind the parenthesis that closes the one which this begins with.
-fn behind_function(text: &str) -> &str {
+/// The text after the parenthesis that closes the first character of `text`.
+fn after_function(text: &str) -> &str {
     let mut depth = 0;
     for (at, char) in text.char_indices() {
         match char {
@@ -196,7 +197,7 @@ fn list<'a>(of: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> + use<'
 }
 
 fn name_of(one: &Value) -> Result<&str> {
-    one["name"].as_str().context("something has no name")
+    one["name"].as_str().context("an entry has no name")
 }
 
 #[cfg(test)]
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_found_where_they_need_no_unit() {
+    fn finds_numbers_without_a_unit() {
         let css = json!({ "types": [{ "name": "share", "syntax": "<number [0,1]> | <percentage>" }], "properties": [] });
         let takes_numbers = |syntax: &str| {
             let mut found = Found::default();
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_found_through_types_and_properties_and_not_in_functions() {
+    fn finds_keywords_in_types_and_properties_but_not_in_functions() {
         check("auto | <side>{1,4}", &["auto", "left", "right"], false, false);
         check("<'a'># || fit-content(<side> | [none])", &["none"], false, false);
         check("<color>? '[' x ']'", &["x"], true, false);

@@ -1,4 +1,4 @@
-//! Decides what the table says of SVG and MathML: names, and nothing of what may stand where.
+//! Writes the SVG and MathML part of the table: names only, no rules about content.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::table::{Table, quoted};
 
 const SVG: [&str; 5] = ["SVG2", "css-masking-1", "filter-effects-1", "svg-animations", "svg-paths"];
 
-/// Writes the names; `elements` tells what a specification says.
+/// Writes the names; `elements` returns the elements of a specification.
 pub(super) fn write(table: &mut Table, elements: &impl Fn(&str) -> Result<Value>) -> Result<()> {
     let of = |specifications: &[&str]| -> Result<BTreeSet<String>> {
         let mut names = BTreeSet::new();

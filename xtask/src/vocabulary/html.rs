@@ -1,4 +1,4 @@
-//! Decides what the table says of HTML's elements, attributes and event handlers.
+//! Writes the elements, attributes and event handlers of HTML.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::kind::{self, Kind};
 use super::table::{Table, quoted, words};
 use super::{chosen, words as listed};
 
-/// The categories: html-validate's key, its word in lists, ours.
+/// The categories: html-validate's key, its name in lists, ours.
 const CATEGORIES: [(&str, &str, &str); 9] = [
     ("metadata", "@meta", "METADATA"),
     ("flow", "@flow", "FLOW"),
@@ -23,7 +23,7 @@ const CATEGORIES: [(&str, &str, &str); 9] = [
     ("labelable", "@labelable", "LABELABLE"),
 ];
 
-/// What is known of an element.
+/// The facts about an element.
 #[derive(Default)]
 struct Element {
     void: bool,
@@ -35,16 +35,16 @@ struct Element {
     parents: BTreeSet<String>,
     within: BTreeSet<String>,
     around: BTreeSet<String>,
-    /// In the order that they tell.
+    /// The required order of the children.
     order: Vec<String>,
     needs: BTreeSet<String>,
-    /// As Rust has them.
+    /// As Rust expressions.
     rules: Vec<String>,
     deprecated: Option<&'static str>,
     attributes: Attributes,
 }
 
-/// Categories and elements.
+/// Allowed categories and elements.
 #[derive(Default)]
 struct Allowed {
     categories: BTreeSet<&'static str>,
@@ -69,13 +69,13 @@ struct Attribute {
 }
 
 impl Attribute {
-    /// One that is as usual.
+    /// An attribute that is neither deprecated nor bound to a `type`.
     fn plain(kind: Kind) -> Self {
         Self { kind, deprecated: None, types: "" }
     }
 }
 
-/// Writes elements, attributes that all have, and event handlers.
+/// Writes the elements, the global attributes and the event handlers.
 pub(super) fn write(
     table: &mut Table,
     validated: &Value,
@@ -84,7 +84,7 @@ pub(super) fn write(
 ) -> Result<()> {
     let globals = attributes("*", &validated["*"], Some("HTMLElement"), interfaces)?;
     let mut elements = BTreeMap::new();
-    // The two that open another language are told of in that language's own list.
+    // `math` and `svg`, which are listed in their own specifications.
     let foreign = ["math", "svg"].map(|name| json!({ "name": name }));
     for facts in standard["elements"].as_array().into_iter().flatten().chain(&foreign) {
         let name = facts["name"].as_str().context("an element has no name")?;
@@ -117,7 +117,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// What is known of an element, but for what others say of it.
+/// Collects the facts about one element from its own entries.
 fn element(
     name: &str,
     standard: &Value,
@@ -129,11 +129,11 @@ fn element(
     if is_obsolete {
         let instead = chosen::ELEMENTS.iter().find(|(element, _)| *element == name);
         element.deprecated =
-            Some(instead.context("it is deprecated; say in chosen.rs for what")?.1);
+            Some(instead.context("it is deprecated; add its replacement to chosen.rs")?.1);
     }
     categorize(name, facts, &mut element)?;
     if element.categories.is_empty() {
-        // An element that is told of as deprecated shall not be told of as misplaced too.
+        // The compiler reports a deprecated element as deprecated only, not as misplaced too.
         let any = if is_obsolete { &["FLOW", "PHRASING"][..] } else { &["PART"] };
         element.categories.extend(any);
     }
@@ -162,9 +162,9 @@ fn element(
         .filter(|needed| !chosen::NOT_NEEDED.contains(&(name, needed)))
         .map(|needed| needed.replace("@heading", chosen::HEADINGS))
         .collect();
-    // SVG and MathML have lists of their own, for their outermost elements too.
+    // The attributes of SVG and MathML have lists of their own.
     if !["svg", "math"].contains(&name) {
-        // What is reflected by the interface of every element is every element's.
+        // The attributes reflected by `HTMLElement` are global.
         let own = standard["interface"].as_str().filter(|interface| *interface != "HTMLElement");
         element.attributes = attributes(name, facts, own, interfaces)?;
         if is_obsolete {
@@ -182,7 +182,7 @@ fn element(
     Ok(element)
 }
 
-/// The categories that an element always has, and those that hang on an attribute.
+/// Adds the categories that an element always has, and those that depend on an attribute.
 fn categorize(name: &str, facts: &Value, element: &mut Element) -> Result<()> {
     for (key, _, category) in CATEGORIES {
         let fact = &facts[key];
@@ -195,7 +195,7 @@ fn categorize(name: &str, facts: &Value, element: &mut Element) -> Result<()> {
         let Some(code) = fact["code"].as_str() else { continue };
         let body =
             code.split_once("return ").map_or(code, |(_, body)| body).trim_end_matches([' ', '}']);
-        // The last is what `within` says already.
+        // `within` already has the last rule.
         let given = match body {
             "linkBodyOk(node);" => vec![
                 "Given::Present(\"itemprop\")".to_owned(),
@@ -211,21 +211,21 @@ fn categorize(name: &str, facts: &Value, element: &mut Element) -> Result<()> {
             _ => {
                 let inside = body.strip_prefix("node.hasAttribute(\"");
                 let Some(attribute) = inside.and_then(|rest| rest.strip_suffix("\");")) else {
-                    bail!("it is {key} by a rule that is new: {code}")
+                    bail!("unknown rule for {key}: {code}")
                 };
                 let more = chosen::GIVEN.iter().filter(|(element, _)| *element == name);
                 let all = more.map(|(_, attribute)| *attribute).chain([attribute]);
                 all.map(|attribute| format!("Given::Present({})", quoted(attribute))).collect()
             }
         };
-        ensure!(element.given.is_empty() || element.given == given, "two rules: {code}");
+        ensure!(element.given.is_empty() || element.given == given, "two different rules: {code}");
         element.given = given;
         element.sometimes.insert(category);
     }
     Ok(())
 }
 
-/// What an element's attributes say of each other; no name: those of every element.
+/// Rules between the attributes of an element; no name: rules for global attributes.
 fn rules(name: &str, facts: &Value) -> Vec<String> {
     let facts = facts.as_object().into_iter().flatten();
     let required = facts.filter(|(attribute, facts)| {
@@ -262,7 +262,7 @@ fn given(when: &chosen::When) -> String {
     }
 }
 
-/// The order of an element's children, `*` for those that are of a category or one among several.
+/// The order of an element's children; `*` stands for a category or a choice.
 fn order(facts: &Value) -> Vec<String> {
     let is_current = |name: &&str| chosen::ELEMENTS.iter().all(|(obsolete, _)| obsolete != name);
     let named = |name: &str| match name {
@@ -274,7 +274,7 @@ fn order(facts: &Value) -> Vec<String> {
     if order.iter().all(|name| name == "*") { Vec::new() } else { order }
 }
 
-/// What may stand directly in an element.
+/// The allowed children of an element.
 fn content(name: &str, facts: &Value, is_empty: bool, is_obsolete: bool) -> Result<Content> {
     let mut content = Content::default();
     let mut add = |word: &str| -> Result<()> {
@@ -297,13 +297,13 @@ fn content(name: &str, facts: &Value, is_empty: bool, is_obsolete: bool) -> Resu
         content.allowed.categories.clear();
         content.text = true;
     } else if facts["transparent"] == true || facts["transparent"].is_array() {
-        // What is around decides of the rest.
+        // The parent decides about the rest.
         content.allowed.categories.clear();
         content.transparent = true;
     } else if chosen::ANYTHING.contains(&name) || (is_obsolete && !is_said && !is_empty) {
         content.anything = true;
     } else {
-        ensure!(is_said || is_empty, "nobody says what may stand in it; chosen.rs could");
+        ensure!(is_said || is_empty, "no source defines its content; add it to chosen.rs");
         let categories = &content.allowed.categories;
         content.text = categories.contains("FLOW") || categories.contains("PHRASING");
     }
@@ -315,7 +315,7 @@ impl Allowed {
     fn add(&mut self, word: &str) -> Result<()> {
         if word.starts_with('@') {
             let known = CATEGORIES.iter().find(|(_, own, _)| *own == word);
-            self.categories.insert(known.with_context(|| format!("{word} is no category"))?.2);
+            self.categories.insert(known.with_context(|| format!("{word} is not a category"))?.2);
         } else {
             self.elements.insert(word.to_owned());
         }
@@ -327,7 +327,7 @@ impl Allowed {
     }
 }
 
-/// What is part of certain elements stands in those that name it, and in a template.
+/// A part of other elements is allowed in the elements that name it, and in a template.
 fn settle_parents(elements: &mut BTreeMap<&str, Element>) {
     let parts: Vec<&str> = elements
         .iter()
@@ -340,7 +340,7 @@ fn settle_parents(elements: &mut BTreeMap<&str, Element>) {
             .filter(|(_, element)| element.content.allowed.elements.contains(part))
             .map(|(name, _)| (*name).to_owned())
             .collect();
-        // The root has no parent at all.
+        // The root has no parent.
         if !parents.is_empty() {
             parents.insert("template".to_owned());
         }
@@ -350,7 +350,8 @@ fn settle_parents(elements: &mut BTreeMap<&str, Element>) {
     }
 }
 
-/// The attributes of an element by its own facts and its interface's; `*` stands for every element.
+/// The attributes of an element, from its own facts and its interface; `*` stands for every
+/// element.
 fn attributes(
     name: &str,
     facts: &Value,
@@ -366,7 +367,7 @@ fn attributes(
         );
     }
     for (attribute, facts) in facts["attributes"].as_object().into_iter().flatten() {
-        // Families have lists of their own.
+        // Families of attributes have their own lists.
         if attribute.ends_with('*') || attribute.starts_with("aria-") {
             continue;
         }
@@ -397,15 +398,19 @@ fn attributes(
         found.get_mut(*attribute).with_context(|| format!("there is no {attribute}"))?.types =
             types;
     }
-    // What the standard tells in prose must not be lost: another source has it, or a person has looked at it.
+    // An attribute that the standard defines in prose must be in a second source, or in the
+    // corrections by hand.
     for member in interface.into_iter().flat_map(|one| interfaces.unmarked(one)) {
         let is_known = found.contains_key(member) || chosen::MEMBERS.contains(&member);
-        ensure!(is_known, "nobody says whether {member} is an attribute; chosen.rs could");
+        ensure!(
+            is_known,
+            "no source defines whether {member} is an attribute; add it to chosen.rs"
+        );
     }
     Ok(found)
 }
 
-/// What to write instead of a deprecated attribute; svg and math have theirs elsewhere.
+/// The replacement of a deprecated attribute.
 fn instead(element: &str, attribute: &str) -> Result<&'static str> {
     let of = |owner: &str| {
         let found = chosen::ATTRIBUTES
@@ -417,10 +422,10 @@ fn instead(element: &str, attribute: &str) -> Result<&'static str> {
     of(element)
         .or_else(|| of(""))
         .or(is_obsolete.then_some(""))
-        .with_context(|| format!("{attribute} is deprecated; say in chosen.rs for what"))
+        .with_context(|| format!("{attribute} is deprecated; add its replacement to chosen.rs"))
 }
 
-/// Every element that a rule names must be one.
+/// Checks that every element named by a rule exists.
 fn check_names(elements: &BTreeMap<&str, Element>) -> Result<()> {
     for (name, element) in elements {
         let content = &element.content;
@@ -435,14 +440,14 @@ fn check_names(elements: &BTreeMap<&str, Element>) -> Result<()> {
         let order = element.order.iter().map(String::as_str).filter(|one| *one != "*");
         let named = lists.into_iter().flatten().map(String::as_str).chain(needs).chain(order);
         for other in named {
-            ensure!(elements.contains_key(other), "{name} speaks of {other}, which is no element");
+            ensure!(elements.contains_key(other), "{name} names {other}, which is not an element");
         }
     }
     Ok(())
 }
 
 impl Element {
-    /// The record: what is as usual is left out.
+    /// The element as a Rust expression, without fields that have their default.
     fn rust(&self, name: &str) -> String {
         let mut text = format!("Element {{ name: {}", quoted(name));
         let mut field = |name: &str, value: String| {
@@ -466,8 +471,8 @@ impl Element {
             field("content", content);
         }
         if !self.excluded.is_empty() {
-            let (categories, elements) =
-                (categories(&self.excluded.categories), texts(&self.excluded.elements));
+            let categories = categories(&self.excluded.categories);
+            let elements = texts(&self.excluded.elements);
             let value = format!("Excluded {{ categories: {categories}, elements: {elements} }}");
             field("excluded", value);
         }
@@ -501,7 +506,7 @@ impl Element {
 }
 
 impl Content {
-    /// The field's value, if it is not that nothing may stand there.
+    /// The value of the field, unless no content is allowed.
     fn rust(&self) -> Option<String> {
         if self.anything {
             return Some("Content::ANYTHING".to_owned());
@@ -536,7 +541,7 @@ impl Attribute {
     }
 }
 
-/// A set of categories as an expression, in the order of ours.
+/// A set of categories as a Rust expression, in the order of `CATEGORIES`.
 fn categories(set: &BTreeSet<&'static str>) -> String {
     let order = CATEGORIES.iter().map(|(.., name)| *name).chain(["PART"]);
     let mut names = order.filter(|name| set.contains(name));

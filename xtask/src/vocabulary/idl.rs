@@ -1,4 +1,4 @@
-//! Decides which attributes of markup the standards' interfaces reflect.
+//! Reads the attributes that the interfaces of the standards reflect.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,9 @@ use anyhow::Result;
 
 use super::kind::Kind;
 
-/// Specifications that browsers have shipped, whose interfaces add attributes or event handlers to HTML. In all but
-/// the first, what has reactions of custom elements is an attribute, marked as reflecting or not.
+/// Shipped specifications whose interfaces add attributes or event handlers to HTML. Except in the
+/// first, every member with custom element reactions is an attribute, whether marked as reflecting
+/// or not.
 const SPECIFICATIONS: [&str; 10] = [
     "html",
     "css-animations",
@@ -26,23 +27,23 @@ pub(super) struct Reflected {
     /// The name in markup.
     pub(super) name: String,
     pub(super) kind: Kind,
-    /// Whether the standard has done away with it.
+    /// Whether the standard has removed it.
     pub(super) obsolete: bool,
 }
 
-/// What the interfaces say of markup.
+/// The facts about markup in the interfaces.
 #[derive(Default)]
 pub(super) struct Interfaces {
     reflected: BTreeMap<String, Vec<Reflected>>,
-    /// What has reactions of custom elements but says of no attribute that it reflects it.
+    /// Members with custom element reactions that are not marked as reflecting an attribute.
     unmarked: BTreeMap<String, Vec<String>>,
     handlers: BTreeMap<String, Vec<String>>,
-    /// The interface that one inherits from, and the mixins that it includes.
+    /// The parent of an interface and its mixins.
     parts: BTreeMap<String, Vec<String>>,
 }
 
 impl Interfaces {
-    /// Reads every specification, whose text `text` tells.
+    /// Reads every specification; `text` returns the text of one.
     pub(super) fn read(text: impl Fn(&str) -> Result<String>) -> Result<Self> {
         let mut interfaces = Self::default();
         for specification in SPECIFICATIONS {
@@ -51,8 +52,8 @@ impl Interfaces {
         Ok(interfaces)
     }
 
-    /// The attributes that an interface reflects: its own, those of its mixins, those it inherits up to but without
-    /// what every element has.
+    /// The attributes that an interface reflects: its own, those of its mixins, and the inherited
+    /// ones except those of every element.
     pub(super) fn reflected(&self, interface: &str) -> Vec<&Reflected> {
         self.with_parts(interface)
             .into_iter()
@@ -61,7 +62,8 @@ impl Interfaces {
             .collect()
     }
 
-    /// The names, in small letters, of what may be an attribute, as [`Self::reflected`].
+    /// The lower-case names of members that may be attributes, for the same interfaces as
+    /// [`Self::reflected`].
     pub(super) fn unmarked(&self, interface: &str) -> Vec<&str> {
         let parts = self.with_parts(interface).into_iter();
         parts.filter_map(|part| self.unmarked.get(part)).flatten().map(String::as_str).collect()
@@ -82,7 +84,7 @@ impl Interfaces {
         all
     }
 
-    /// Reads a specification line by line: the files have one member to a line.
+    /// Reads a specification line by line: the files have one member per line.
     fn add(&mut self, text: &str, is_html: bool) {
         let mut open = String::new();
         let mut is_partial = false;
@@ -102,7 +104,8 @@ impl Interfaces {
                 let mixin = mixin.trim_end_matches(';').to_owned();
                 self.parts.entry(interface.to_owned()).or_default().push(mixin);
             } else if let Some((marks, member)) = line.split_once("attribute ") {
-                // Whatever the standard still has stands in an interface's own block; what it had, in later ones.
+                // The main block of an interface has the current members; partial blocks have the
+                // removed ones.
                 self.add_member(
                     &open,
                     marks,
@@ -134,19 +137,19 @@ impl Interfaces {
     }
 }
 
-/// Where a member stands.
+/// The place of a member's definition.
 #[derive(Clone, Copy)]
 struct Member {
     is_html: bool,
     obsolete: bool,
 }
 
-/// What an attribute takes that is reflected as a member of this type.
+/// The values of an attribute that is reflected as a member of this type.
 fn kind_of(marks: &str, kind: &str) -> Kind {
     Kind::plain(match kind.trim_end_matches('?') {
         "boolean" => "Boolean",
         _ if marks.contains("ReflectURL") => "Url",
-        // The getter, which is told in prose, makes it absolute.
+        // The getter, which is defined in prose, makes it absolute.
         "USVString" if marks.contains("ReflectSetter") => "Url",
         "long" if marks.contains("ReflectNonNegative") => "Whole",
         "long" => "Integer",
@@ -178,7 +181,7 @@ partial interface HTMLA {
 "#;
 
     #[test]
-    fn what_an_interface_reflects_is_told_with_its_kind_and_whether_it_is_obsolete() {
+    fn lists_reflected_attributes_with_kind_and_obsolescence() {
         let mut interfaces = Interfaces::default();
         interfaces.add(SAMPLE, true);
         let found: Vec<_> = interfaces
@@ -186,14 +189,14 @@ partial interface HTMLA {
             .iter()
             .map(|one| (one.name.as_str(), one.kind.clone(), one.obsolete))
             .collect();
-        let told = |name, kind, obsolete| (name, Kind::plain(kind), obsolete);
+        let expected = |name, kind, obsolete| (name, Kind::plain(kind), obsolete);
         assert_eq!(
             found,
             [
-                told("http-equiv", "Text", false),
-                told("maxlength", "Whole", false),
-                told("align", "Text", true),
-                told("href", "Url", false),
+                expected("http-equiv", "Text", false),
+                expected("maxlength", "Whole", false),
+                expected("align", "Text", true),
+                expected("href", "Url", false),
             ]
         );
         assert_eq!(interfaces.unmarked("HTMLA"), ["text"]);

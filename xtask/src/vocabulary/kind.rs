@@ -1,4 +1,4 @@
-//! Decides what values an attribute takes, where two sources say something of it.
+//! The kinds of attribute values, as html-validate and the standard define them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::table;
 
-/// What an attribute takes: a kind of the vocabulary's, with its words.
+/// The values of an attribute: a kind of the vocabulary crate, with its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
     name: &'static str,
@@ -20,14 +20,14 @@ impl Kind {
         Self { name, words: BTreeSet::new() }
     }
 
-    /// A kind with words, one space between two of them.
+    /// A kind with words, separated by spaces.
     pub(super) fn with(name: &'static str, words: &str) -> Self {
         Self { name, words: words.split_ascii_whitespace().map(str::to_owned).collect() }
     }
 
-    /// A value in Rust.
+    /// The kind as a Rust expression.
     pub(super) fn rust(&self) -> String {
-        // The table's name for it; `Words` is the type there.
+        // The table's name for it; `Words` is a type there.
         let name = if self.name == "Words" { "OneOf" } else { self.name };
         if self.words.is_empty() {
             return name.to_owned();
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// What html-validate says of an attribute's values; nothing where it says no more than that there is a text.
+/// Reads html-validate's facts about the values of an attribute; `None` means any text.
 pub(super) fn validated(facts: &Value) -> Result<Option<Kind>> {
     let is = |key: &str| facts[key] == true;
     if is("boolean") {
@@ -78,9 +78,9 @@ pub(super) fn validated(facts: &Value) -> Result<Option<Kind>> {
         "^[0-8]$" => Kind::with("Words", "0 1 2 3 4 5 6 7 8"),
         r"^\S+$" => Kind::plain("Id"),
         "^.+$" if may_be_empty => Kind::plain("TextOrNone"),
-        // A text of some form or other.
+        // Any text of some form.
         "." | ".*" | "^.+$" | "[^]+" | r"\S+" | r"^\s*\S+\s*$" | "^[^_].*$" => return Ok(None),
-        other => bail!("the pattern {other} is new; say in {} what it means", file!()),
+        other => bail!("unknown pattern {other}; add it to {}", file!()),
     }))
 }
 
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn words_patterns_and_references_become_kinds() {
+    fn maps_words_patterns_and_references_to_kinds() {
         check(&json!({}), None);
         check(&json!({ "boolean": true }), Some("Boolean"));
         check(&json!({ "enum": ["b", "a"] }), Some(r#"OneOf(words("a b"))"#));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_new_is_refused() {
+    fn rejects_an_unknown_pattern() {
         assert!(validated(&json!({ "enum": ["/^new$/"] })).is_err());
     }
 }

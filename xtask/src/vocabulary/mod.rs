@@ -1,4 +1,4 @@
-//! Decides what the vocabulary's table says, out of what others maintain.
+//! Generates the table of the vocabulary crate from packages of npm.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::{places, process};
+use crate::{paths, process};
 
 mod aria;
 mod chosen;
@@ -18,12 +18,12 @@ mod idl;
 mod kind;
 mod table;
 
-/// An npm package that the table is made from.
+/// An npm package with source data.
 struct Package {
     name: &'static str,
     version: &'static str,
     license: &'static str,
-    /// Whose it is, as the license wants it named.
+    /// The owner that the license requires us to name.
     owner: &'static str,
 }
 
@@ -40,12 +40,12 @@ const PACKAGES: [Package; 5] = [
     },
 ];
 
-/// What of the packages is data; the other half is made by running them.
+/// Extracts data from the packages that are programs.
 const FACTS: &str = include_str!("facts.cjs");
 
-/// Fetches the packages and writes the table.
+/// Downloads the packages and writes the table.
 pub(crate) fn run() -> Result<()> {
-    let work = places::root().join("target/tools/vocabulary");
+    let work = paths::root().join("target/tools/vocabulary");
     for package in &PACKAGES {
         unpack(package, &work)?;
     }
@@ -66,28 +66,28 @@ pub(crate) fn run() -> Result<()> {
     foreign::write(&mut table, &elements)?;
     css::write(&mut table, &css)?;
 
-    let place = places::root().join("crates/vocabulary/src/table.rs");
-    fs::write(&place, table.finish()?).with_context(|| place.display().to_string())?;
-    println!("{}", place.display());
+    let path = paths::root().join("crates/vocabulary/src/table.rs");
+    fs::write(&path, table.finish()?).with_context(|| path.display().to_string())?;
+    println!("{}", path.display());
     Ok(())
 }
 
-/// Fetches a package and lays it open below the folder of its name.
+/// Downloads a package and unpacks it into a folder of its name.
 fn unpack(package: &Package, work: &Path) -> Result<()> {
     let folder = work.join(package.name);
-    // An older version must leave no file behind.
+    // Files of an older version must not remain.
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
-    let wanted = format!("{}@{}", package.name, package.version);
-    process::run(Command::new("npm").args(["pack", "--silent", &wanted]).current_dir(&folder))?;
+    let spec = format!("{}@{}", package.name, package.version);
+    process::run(Command::new("npm").args(["pack", "--silent", &spec]).current_dir(&folder))?;
     let flat = package.name.trim_start_matches('@').replace('/', "-");
     let archive = format!("{flat}-{}.tgz", package.version);
     process::run(Command::new("tar").args(["xzf", &archive]).current_dir(&folder))
 }
 
-/// What those packages know that are programs.
+/// The facts of the packages that are programs.
 fn facts(work: &Path) -> Result<Value> {
     let script = work.join("facts.cjs");
     fs::write(&script, FACTS)?;
@@ -97,7 +97,7 @@ fn facts(work: &Path) -> Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// The words of a JSON list.
+/// The strings of a JSON list.
 fn words(list: &Value) -> Vec<&str> {
     list.as_array().map_or(&[][..], Vec::as_slice).iter().filter_map(Value::as_str).collect()
 }

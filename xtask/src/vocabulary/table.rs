@@ -1,4 +1,4 @@
-//! Decides how the table is written: one line for each thing, in the order of names.
+//! Formats the table: one line per entry, sorted by name.
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,13 @@ use anyhow::{Result, ensure};
 
 use super::Package;
 
-/// The text of the table as it grows.
+/// The text of the table, built step by step.
 pub(super) struct Table {
     text: String,
 }
 
 impl Table {
-    /// The head: what it is, what it is made from, and the shorthand.
+    /// Starts with the header: purpose, sources and abbreviations.
     pub(super) fn new(packages: &[Package]) -> Self {
         let mut text = String::from(HEAD);
         for Package { name, version, license, owner } in packages {
@@ -22,7 +22,7 @@ impl Table {
         Self { text }
     }
 
-    /// A list of records, each a Rust expression that may have several lines.
+    /// Adds a list of records. Each record is a Rust expression that may have several lines.
     pub(super) fn list(&mut self, name: &str, kind: &str, about: &str, records: &[String]) {
         let length = records.len();
         writeln!(self.text, "\n/// {about}\npub(crate) static {name}: [{kind}; {length}] = [")
@@ -33,21 +33,21 @@ impl Table {
         self.text.push_str("];\n");
     }
 
-    /// A set of words.
+    /// Adds a set of words.
     pub(super) fn words(&mut self, name: &str, about: &str, words: &[String]) {
         let words = quoted(&words.join(" "));
         writeln!(self.text, "\n/// {about}\npub(crate) const {name}: Words = words({words});")
             .expect(STRINGS_GROW);
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub(super) fn finish(self) -> Result<String> {
         ensure!(self.text.is_ascii(), "a name is not ASCII");
         Ok(self.text)
     }
 }
 
-const STRINGS_GROW: &str = "a string takes whatever is written";
+const STRINGS_GROW: &str = "writing to a string cannot fail";
 
 const HEAD: &str = "\
 //! Decides what names the standards have: made by `cargo xtask vocabulary`, not to be changed by hand.
@@ -99,12 +99,12 @@ const fn deprecated(name: &'static str, kind: Kind, instead: &'static str) -> At
 }
 ";
 
-/// A literal of Rust.
+/// A Rust string literal.
 pub(super) fn quoted(text: &str) -> String {
     format!("{text:?}")
 }
 
-/// A set of words as an expression.
+/// A set of words as a Rust expression.
 pub(super) fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<&str> = words.into_iter().collect();
     format!("words({})", quoted(&words.join(" ")))

@@ -1,4 +1,4 @@
-//! Decides what the real programs must show to tools that we did not write.
+//! End-to-end tests: checks the real programs with third-party tools.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use self::exchange::{Answer, exchange};
 use self::program::Program;
 use crate::report::Tally;
-use crate::{places, process, tools};
+use crate::{paths, process, tools};
 
 mod channels;
 mod console;
@@ -25,16 +25,16 @@ pub(crate) mod streams;
 pub(crate) mod tutorial;
 mod websocket;
 
-/// Starts the file server, the hello example and the demo, and looks at them from outside.
-pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
-    let site = site()?;
-    let mut serve = Command::new(places::release("bine"));
+/// Starts the file server, the hello example and the demo, and tests them over the network.
+pub(crate) fn run(tally: &mut Tally) -> Result<()> {
+    let site = create_site()?;
+    let mut serve = Command::new(paths::release("bine"));
     serve.arg("serve").arg(&site).args(["--listen", "127.0.0.1:0", "--listing", "on"]);
     let files = Program::start(serve)?;
-    let mut hello = Command::new(places::release("examples/hello"));
+    let mut hello = Command::new(paths::release("examples/hello"));
     hello.args(["--listen", "127.0.0.1:0"]);
     let hello = Program::start(hello)?;
-    let mut demo = Command::new(places::release("bine"));
+    let mut demo = Command::new(paths::release("bine"));
     demo.args(["--listen", "127.0.0.1:0"]);
     let demo = Program::start(demo)?;
 
@@ -55,32 +55,32 @@ pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     tally.check("a page escapes its argument", escapes_its_argument(&hello));
     tally.check("curl keeps one connection for two pages", curl_keeps(&hello, "/hello?name=a"));
     tally.check("curl keeps one connection for two files", curl_keeps(&files, "/notes.txt"));
-    tally.check("curl keeps its connection behind HEAD", curl_heads(&files, "/notes.txt"));
+    tally.check("curl keeps its connection after HEAD", curl_heads(&files, "/notes.txt"));
     tally.check("curl need not wait for 100-continue", curl_expects(&hello, "/hello?name=a"));
-    tally.check("curl is told to go on by 100-continue", curl_is_told_to_go_on(&demo));
+    tally.check("curl sends the body after 100-continue", curl_sends_after_continue(&demo));
     tally.check("curl is served over HTTP/1.0", curl_old(&hello));
     tally.check("pipelined requests are answered in order", pipelines(&hello));
-    tally.check("a space before the colon is refused and closed", refuses(&hello));
-    tally.check("nothing outside the folder is served", stays_inside(&files));
+    tally.check("a space before the colon is rejected and the connection closed", refuses(&hello));
+    tally.check("files outside the folder are not served", stays_inside(&files));
     pages::validate(tally, &demo);
     browse(tally, &demo)?;
-    websocket::judge(tally)?;
-    channels::judge(tally)?;
-    live::judge(tally)?;
-    sessions::judge(tally)?;
-    inert::judge(tally)?;
-    console::judge(tally)?;
+    websocket::check(tally)?;
+    channels::check(tally)?;
+    live::check(tally)?;
+    sessions::check(tally)?;
+    inert::check(tally)?;
+    console::check(tally)?;
     tutorial::follow(tally)?;
-    tally.check("the hello example ends when asked", hello.end());
-    tally.check("bine serve ends when asked", files.end());
-    tally.check("the demo ends when asked", demo.end());
+    tally.check("the hello example ends on SIGTERM", hello.end());
+    tally.check("bine serve ends on SIGTERM", files.end());
+    tally.check("the demo ends on SIGTERM", demo.end());
     Ok(())
 }
 
-/// A small site, made anew, with a file beside it that must never be served.
-fn site() -> Result<PathBuf> {
-    let place = evidence();
-    let site = place.join("site");
+/// Creates a small site, and outside its folder a file that the server must never send.
+fn create_site() -> Result<PathBuf> {
+    let folder = work_folder();
+    let site = folder.join("site");
     fs::create_dir_all(&site)?;
     fs::write(site.join("index.html"), "<!doctype html><title>Site</title><p>Welcome.\n")?;
     fs::write(site.join("notes.txt"), "A file of one line.\n")?;
@@ -88,43 +88,43 @@ fn site() -> Result<PathBuf> {
     process::run(Command::new("gzip").args(["--keep", "--force"]).arg(site.join("style.css")))?;
     fs::create_dir_all(site.join("pictures"))?;
     fs::write(site.join("pictures/one.txt"), "none yet\n")?;
-    fs::write(place.join("outside.txt"), "outside\n")?;
+    fs::write(folder.join("outside.txt"), "outside\n")?;
     Ok(site)
 }
 
-/// Where files of these checks lie.
-fn evidence() -> PathBuf {
-    places::target().join("evidence")
+/// The folder for files of these tests.
+fn work_folder() -> PathBuf {
+    paths::target().join("end-to-end")
 }
 
-/// The linter must find nothing bad in the whole answer.
+/// Checks that the linter finds no problem in the response.
 fn lint(tally: &mut Tally, what: &str, program: &Program, target: &str) {
-    let linted = program.get(target).and_then(|answer| judge(&answer.bytes));
+    let linted = program.get(target).and_then(|answer| lint_response(&answer.bytes));
     tally.check(&format!("httplint finds nothing bad in {what}"), linted);
 }
 
-/// All that a file can be answered with, but several parts of it: the linter wants a Content-Range with them, which RFC
-/// 9110 section 15.3.7.2 forbids.
+/// Lints all responses for files except those with several ranges: the linter requires a
+/// Content-Range there, which RFC 9110 section 15.3.7.2 forbids.
 fn lint_files(tally: &mut Tally, files: &Program) {
     let tag = files.get("/notes.txt").ok().and_then(|answer| answer.field("ETag"));
     let same = format!("If-None-Match: {}\r\n", tag.unwrap_or_default());
     for (what, target, fields, status) in [
-        ("a part of a file", "/notes.txt", "Range: bytes=2-5\r\n", 206),
-        ("a part behind a file's end", "/notes.txt", "Range: bytes=99-\r\n", 416),
-        ("a file that is the same", "/notes.txt", &same, 304),
-        ("a file that is another", "/notes.txt", "If-Match: \"x\"\r\n", 412),
-        ("a packed file", "/style.css", "Accept-Encoding: gzip\r\n", 200),
-        ("a file that lies packed too", "/style.css", "", 200),
+        ("a range of a file", "/notes.txt", "Range: bytes=2-5\r\n", 206),
+        ("a range after the end of a file", "/notes.txt", "Range: bytes=99-\r\n", 416),
+        ("an unchanged file", "/notes.txt", &same, 304),
+        ("a changed file", "/notes.txt", "If-Match: \"x\"\r\n", 412),
+        ("a compressed file", "/style.css", "Accept-Encoding: gzip\r\n", 200),
+        ("a file that has a compressed copy", "/style.css", "", 200),
         ("a listing", "/pictures/", "", 200),
         ("a folder without its slash", "/pictures", "", 301),
     ] {
         lint_as(tally, what, files, "GET", target, fields, status);
     }
-    lint_as(tally, "what a file can be asked", files, "OPTIONS", "/notes.txt", "", 204);
-    lint_as(tally, "what a file cannot be asked", files, "DELETE", "/notes.txt", "", 405);
+    lint_as(tally, "the methods of a file", files, "OPTIONS", "/notes.txt", "", 204);
+    lint_as(tally, "a wrong method for a file", files, "DELETE", "/notes.txt", "", 405);
 }
 
-/// The linter must find nothing bad in the answer, which must have this status.
+/// Checks the status of a response and that the linter finds no problem in it.
 fn lint_as(
     tally: &mut Tally,
     what: &str,
@@ -136,34 +136,34 @@ fn lint_as(
 ) {
     let linted = program.ask_with(method, target, fields).and_then(|answer| {
         ensure!(answer.status() == status, "not {status}: {answer}");
-        judge(&answer.bytes)
+        lint_response(&answer.bytes)
     });
     tally.check(&format!("httplint finds nothing bad in {what}"), linted);
 }
 
-/// A head alone cannot be linted: its length would not match. With the body of GET behind it, it must.
+/// Lints the response to HEAD together with the body of GET: alone, its length would not match.
 fn lint_head(tally: &mut Tally, what: &str, program: &Program, target: &str) {
     let linted = || -> Result<()> {
         let head = program.ask("HEAD", target)?;
         ensure!(head.body().is_empty(), "HEAD has a body of {} bytes", head.body().len());
         let body = program.get(target)?;
-        judge(&[head.bytes.as_slice(), body.body()].concat())
+        lint_response(&[head.bytes.as_slice(), body.body()].concat())
     };
     tally.check(&format!("httplint finds nothing bad in {what}"), linted());
 }
 
-fn judge(answer: &[u8]) -> Result<()> {
+fn lint_response(answer: &[u8]) -> Result<()> {
     let mut linter = Command::new(tools::httplint())
         .arg("--now")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot start httplint")?;
-    linter.stdin.take().expect("stdin was asked to be a pipe above").write_all(answer)?;
+    linter.stdin.take().expect("stdin was configured as a pipe above").write_all(answer)?;
     let output = linter.wait_with_output()?;
     let notes = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success(), "not a response: {notes}");
-    ensure!(notes.contains("* ["), "httplint said nothing");
+    ensure!(notes.contains("* ["), "httplint printed no notes");
     let bad: Vec<&str> = notes.lines().filter(|line| line.contains("[BAD]")).collect();
     ensure!(bad.is_empty(), "{}", bad.join("; "));
     Ok(())
@@ -189,22 +189,23 @@ fn curl_keeps(program: &Program, target: &str) -> Result<()> {
     Ok(())
 }
 
-/// A body behind HEAD would be taken for the beginning of the next answer, or cost the connection. That there is
-/// none at all is for [`lint_head`] to say: curl drops what comes in one piece with the head.
+/// Checks the connection after HEAD. A client would read a body after HEAD as the next response, or
+/// close the connection. [`lint_head`] checks that the body is empty: curl drops bytes that arrive
+/// together with the head.
 fn curl_heads(program: &Program, target: &str) -> Result<()> {
     let url = program.url(target);
     let codes = "\n%{http_code} %{num_connects}\n";
-    let told =
+    let output =
         curl(&["--head", "-w", codes, &url, "--next", "-sS", "-m", "10", "-w", codes, &url])?;
-    let codes: Vec<&str> = told.lines().filter(|line| line.starts_with("200 ")).collect();
+    let codes: Vec<&str> = output.lines().filter(|line| line.starts_with("200 ")).collect();
     ensure!(codes == ["200 1", "200 0"], "statuses and connections made: {codes:?}");
     Ok(())
 }
 
-/// curl would wait eight seconds for a word; an interim 100 or a final status must come first.
+/// curl would wait eight seconds; an interim 100 or a final status must arrive before.
 fn curl_expects(program: &Program, target: &str) -> Result<()> {
     let url = program.url(target);
-    let told = curl(&[
+    let output = curl(&[
         "--expect100-timeout",
         "8",
         "--header",
@@ -219,19 +220,19 @@ fn curl_expects(program: &Program, target: &str) -> Result<()> {
         "took %{time_total}\n",
         &url,
     ])?;
-    ensure!(told.starts_with("HTTP/1.1 "), "{told}");
-    let took = told.lines().find_map(|line| line.strip_prefix("took "));
-    let took: f64 = took.context("curl told no time")?.parse()?;
+    ensure!(output.starts_with("HTTP/1.1 "), "{output}");
+    let took = output.lines().find_map(|line| line.strip_prefix("took "));
+    let took: f64 = took.context("curl printed no time")?.parse()?;
     ensure!(took < 4.0, "curl waited {took} s");
     Ok(())
 }
 
-/// Without the interim answer curl would keep its body back for longer than it may take in all.
-fn curl_is_told_to_go_on(demo: &Program) -> Result<()> {
-    let (sent, came) = (evidence().join("sent"), evidence().join("came"));
+/// Without the interim response curl would delay its body for longer than the time limit.
+fn curl_sends_after_continue(demo: &Program) -> Result<()> {
+    let (sent, received) = (work_folder().join("sent"), work_folder().join("received"));
     let body: Vec<u8> = (0..=255).cycle().take(2048).collect();
     fs::write(&sent, &body)?;
-    let told = curl(&[
+    let output = curl(&[
         "--expect100-timeout",
         "20",
         "--header",
@@ -241,18 +242,18 @@ fn curl_is_told_to_go_on(demo: &Program) -> Result<()> {
         "--dump-header",
         "-",
         "--output",
-        &came.to_string_lossy(),
+        &received.to_string_lossy(),
         &demo.url("/echo"),
     ])?;
-    ensure!(told.starts_with("HTTP/1.1 100 "), "{told}");
-    ensure!(told.contains("\r\n\r\nHTTP/1.1 200 "), "{told}");
-    ensure!(fs::read(came)? == body, "another body came back");
+    ensure!(output.starts_with("HTTP/1.1 100 "), "{output}");
+    ensure!(output.contains("\r\n\r\nHTTP/1.1 200 "), "{output}");
+    ensure!(fs::read(received)? == body, "the server returned a different body");
     Ok(())
 }
 
 fn curl_old(hello: &Program) -> Result<()> {
-    let told = curl(&["--http1.0", &hello.url("/hello?name=old")])?;
-    ensure!(told == "<h1>Hello old</h1>", "{told}");
+    let output = curl(&["--http1.0", &hello.url("/hello?name=old")])?;
+    ensure!(output == "<h1>Hello old</h1>", "{output}");
     Ok(())
 }
 
@@ -261,7 +262,7 @@ fn curl(arguments: &[&str]) -> Result<String> {
     command.args(["--silent", "--show-error", "--max-time", "10"]).args(arguments);
     let output = command.output().context("cannot start curl")?;
     let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}; to repeat: {}", errors, process::shown(&command));
+    ensure!(output.status.success(), "{}; to repeat: {}", errors, process::command_line(&command));
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -270,9 +271,9 @@ fn pipelines(hello: &Program) -> Result<()> {
         GET /hello?name=two HTTP/1.1\r\nHost: localhost\r\n\r\n\
         GET /hello?name=three HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let answers = String::from_utf8(exchange(hello.address(), requests.as_bytes())?)?;
-    let places = ["one", "two", "three"].map(|name| answers.find(&format!("Hello {name}<")));
+    let positions = ["one", "two", "three"].map(|name| answers.find(&format!("Hello {name}<")));
     ensure!(answers.matches("HTTP/1.1 200 OK\r\n").count() == 3, "{answers}");
-    ensure!(places.iter().all(Option::is_some) && places.is_sorted(), "{answers}");
+    ensure!(positions.iter().all(Option::is_some) && positions.is_sorted(), "{answers}");
     Ok(())
 }
 
@@ -285,31 +286,32 @@ fn refuses(hello: &Program) -> Result<()> {
     Ok(())
 }
 
-/// What a browser finds.
+/// Runs the browser tests of the demo.
 fn browse(tally: &mut Tally, demo: &Program) -> Result<()> {
-    let screenshots = evidence().join("screenshots");
+    let screenshots = work_folder().join("screenshots");
     let folder = screenshots.display().to_string();
-    claims(tally, script(tools::selenium(), "demo.py").args([demo.url("/"), folder]))?;
+    run_checks(tally, tool_script(tools::selenium(), "demo.py").args([demo.url("/"), folder]))?;
     println!("screenshots: {}", screenshots.display());
     Ok(())
 }
 
-/// A script that looks at something with a tool of others, by the interpreter that has the tool.
-fn script(interpreter: impl AsRef<OsStr>, name: &str) -> Command {
-    let mut judge = Command::new(interpreter);
-    judge.arg(places::root().join("xtask/judges").join(name));
-    // No compiled copy of what scripts share should lie about.
-    judge.env("PYTHONDONTWRITEBYTECODE", "1");
-    judge
+/// A test script that uses a third-party tool, run by the interpreter that has the tool.
+fn tool_script(interpreter: impl AsRef<OsStr>, name: &str) -> Command {
+    let mut command = Command::new(interpreter);
+    command.arg(paths::root().join("xtask/test-tools").join(name));
+    // Python must not write compiled copies of the shared modules into the checkout.
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    command
 }
 
-/// Runs a judge that tells each claim by itself: `holds: CLAIM`, or `fails: CLAIM: WHY`.
-fn claims(tally: &mut Tally, judge: &mut Command) -> Result<()> {
-    let output =
-        judge.output().with_context(|| format!("cannot start {}", process::shown(judge)))?;
-    let told = String::from_utf8_lossy(&output.stdout);
+/// Runs a test script that prints one line per check: `holds: CLAIM`, or `fails: CLAIM: WHY`.
+fn run_checks(tally: &mut Tally, command: &mut Command) -> Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {}", process::command_line(command)))?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
     let mut claims = 0;
-    for line in told.lines() {
+    for line in stdout.lines() {
         let (outcome, claim) = line.split_once(": ").unwrap_or(("", line));
         let (claim, why) = claim.split_once(": ").unwrap_or((claim, ""));
         claims += 1;
@@ -332,8 +334,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_site_has_a_file_beside_it() {
-        let site = site().expect("the target folder can be written");
+    fn creates_a_file_outside_the_site() {
+        let site = create_site().expect("the target folder can be written");
         assert!(site.join("../outside.txt").exists());
     }
 }

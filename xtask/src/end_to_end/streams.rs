@@ -1,4 +1,4 @@
-//! Decides what the public suite of the Durable Streams protocol must find in a fresh server.
+//! Runs the public suite of the Durable Streams protocol against a new server.
 
 use std::fs;
 use std::process::Command;
@@ -7,53 +7,54 @@ use anyhow::{Context, Result};
 
 use super::program::Program;
 use crate::report::Tally;
-use crate::{places, process, tools};
+use crate::{paths, process, tools};
 
-/// A poll without news is answered after 18 seconds; vitest gives up after 5 unless told.
+/// The server answers a long poll without new messages after 18 seconds; the default of vitest is
+/// 5.
 const PATIENCE: &str = "--testTimeout=30000";
 
-/// Installs the suite, builds and starts a server, lets the suite judge it and prints the counts last.
+/// Installs the suite, builds and starts a server, runs the suite and prints the counts.
 pub(crate) fn run() -> Result<()> {
     tools::install_streams()?;
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--release", "--package", "bine", "--example", "channels"]);
-    process::run(cargo.current_dir(places::root()))?;
+    process::run(cargo.current_dir(paths::root()))?;
     let mut tally = Tally::default();
-    let result = judge(&mut tally);
+    let result = check(&mut tally);
     println!("{} passed, {} failed", tally.passed, tally.failed);
     result
 }
 
-/// Lets the suite judge a server whose data lie in a folder of its own.
-pub(crate) fn judge(tally: &mut Tally) -> Result<()> {
-    let data = places::target().join("conformance");
+/// Runs the suite against a server with a new data folder.
+pub(crate) fn check(tally: &mut Tally) -> Result<()> {
+    let data = paths::target().join("conformance");
     if data.exists() {
-        fs::remove_dir_all(&data).context("cannot remove what an earlier run has left")?;
+        fs::remove_dir_all(&data).context("cannot remove the data of an earlier run")?;
     }
-    let mut server = Command::new(places::release("examples/channels"));
+    let mut server = Command::new(paths::release("examples/channels"));
     server.args(["--listen", "127.0.0.1:0", "--data"]).arg(&data);
     let server = Program::start(server)?;
-    // It imports the suite from beside it.
+    // The script imports the suite from its own folder.
     let suite = tools::streams();
     let script = "streams.test.mjs";
-    fs::copy(places::root().join("xtask/conformance").join(script), suite.join(script))
-        .context("cannot copy the script that begins the suite")?;
+    fs::copy(paths::root().join("xtask/conformance").join(script), suite.join(script))
+        .context("cannot copy the script that starts the suite")?;
     let programs = suite.join("node_modules/.bin");
     let mut vitest = Command::new(programs.join("vitest"));
-    // It runs on the Node beside it, whatever the system has.
+    // vitest runs on the Node of the same folder, not on the one of the system.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::iter::once(programs).chain(std::env::split_paths(&path));
     vitest.env("PATH", std::env::join_paths(path)?);
     vitest.args(["run", "--reporter=default", PATIENCE, script]).current_dir(&suite);
     vitest.env("SERVER", server.url("/channels")).env("NO_COLOR", "1");
-    let judged = process::run_reading(&mut vitest, |line| count(tally, line));
+    let result = process::run_reading(&mut vitest, |line| count(tally, line));
     server.end()?;
     fs::remove_dir_all(&data).context("cannot remove the server's data")?;
-    judged
+    result
 }
 
-/// Reads a line like `Tests  1 failed | 331 passed | 6 skipped (338)`. What is skipped is the protocol's section 6, which
-/// the suite asks for by an option only.
+/// Reads a line like `Tests  1 failed | 331 passed | 6 skipped (338)`. The skipped tests are those
+/// of the protocol's section 6, which only an option of the suite enables.
 fn count(tally: &mut Tally, line: &str) {
     let Some(counts) = line.trim().strip_prefix("Tests ") else { return };
     for part in counts.split('|') {
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_counts_are_read_from_the_last_lines() {
+    fn reads_the_counts_from_the_last_lines() {
         let mut tally = Tally::default();
         for line in [
             " Test Files  1 failed (1)",

@@ -1,15 +1,15 @@
-//! Decides where things lie: the checkout, what cargo builds, the tools fetched for tests.
+//! Paths of the checkout, the build output and the installed tools.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The top of the checkout.
+/// The root of the checkout.
 pub(crate) fn root() -> &'static Path {
-    // Cargo rebuilds this crate when the checkout moves, so the path cannot grow stale.
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in a folder of the checkout")
+    // Cargo rebuilds this crate when the checkout moves, so the path stays valid.
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in a folder of the checkout")
 }
 
-/// Where cargo builds.
+/// The target folder of cargo.
 pub(crate) fn target() -> PathBuf {
     match env::var_os("CARGO_TARGET_DIR") {
         Some(directory) => root().join(directory),
@@ -17,7 +17,7 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
-/// Where tools that are not Debian packages are installed.
+/// The folder of tools that are not Debian packages.
 pub(crate) fn tools() -> PathBuf {
     target().join("tools")
 }

@@ -1,4 +1,4 @@
-//! Decides how a server program is started, found, asked and ended.
+//! Starts, queries and stops a server program.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -19,8 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Program {
     child: Child,
     address: SocketAddr,
-    /// Told when the program has closed its output, which it does by ending.
-    ended: mpsc::Receiver<String>,
+    /// The lines of stdout. Disconnected when the program ends.
+    lines: mpsc::Receiver<String>,
 }
 
 impl Program {
@@ -30,28 +30,28 @@ impl Program {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
-            .with_context(|| format!("cannot start {}", process::shown(&command)))?;
-        let stdout = child.stdout.take().expect("stdout was asked to be a pipe above");
+            .with_context(|| format!("cannot start {}", process::command_line(&command)))?;
+        let stdout = child.stdout.take().expect("stdout was configured as a pipe above");
         let lines = lines(stdout);
         match first_address(&lines) {
-            Ok(address) => Ok(Self { child, address, ended: lines }),
+            Ok(address) => Ok(Self { child, address, lines }),
             Err(error) => {
                 stop(&mut child);
-                Err(error.context(process::shown(&command)))
+                Err(error.context(process::command_line(&command)))
             }
         }
     }
 
-    /// Asks the program to end, as an operator would, and waits until it has.
+    /// Sends SIGTERM and waits for the end of the program.
     pub(super) fn end(mut self) -> Result<()> {
         let mut kill = Command::new("sh");
         process::run(kill.arg("-c").arg(format!("kill -TERM {}", self.child.id())))?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.ended.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
-                Err(mpsc::RecvTimeoutError::Timeout) => bail!("still there after {PATIENCE:?}"),
+                Err(mpsc::RecvTimeoutError::Timeout) => bail!("still running after {PATIENCE:?}"),
             }
         }
         let status = self.child.wait()?;
@@ -59,17 +59,17 @@ impl Program {
         Ok(())
     }
 
-    /// The whole answer to one GET on a connection of its own.
+    /// Sends one GET on a new connection and returns the whole response.
     pub(super) fn get(&self, target: &str) -> Result<Answer> {
         self.ask("GET", target)
     }
 
-    /// The whole answer to one request on a connection of its own.
+    /// Sends one request on a new connection and returns the whole response.
     pub(super) fn ask(&self, method: &str, target: &str) -> Result<Answer> {
         self.ask_with(method, target, "")
     }
 
-    /// The same with more fields, each a line with its end.
+    /// Like [`ask`](Self::ask), with more header fields, each a line with its end.
     pub(super) fn ask_with(&self, method: &str, target: &str, fields: &str) -> Result<Answer> {
         let request = format!(
             "{method} {target} HTTP/1.1\r\nHost: localhost\r\n{fields}Connection: close\r\n\r\n"
@@ -93,7 +93,7 @@ impl Drop for Program {
 }
 
 fn stop(child: &mut Child) {
-    // Both fail only when the child has already been waited for.
+    // Both calls fail only when the child has already been waited for.
     let _ = child.kill();
     let _ = child.wait();
 }
@@ -115,7 +115,7 @@ fn first_address(lines: &mpsc::Receiver<String>) -> Result<SocketAddr> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let line = lines.recv_timeout(left).context("it never said where it listens")?;
+        let line = lines.recv_timeout(left).context("it printed no address")?;
         if let Some(address) = address_in(&line) {
             return Ok(address);
         }
@@ -132,20 +132,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_is_read_from_the_ready_line() {
+    fn reads_the_address_from_the_ready_line() {
         let address = address_in("listening on http://127.0.0.1:41397/");
         assert_eq!(address, Some(SocketAddr::from(([127, 0, 0, 1], 41397))));
         assert_eq!(address_in("listening on https://127.0.0.1:41397/"), address);
     }
 
     #[test]
-    fn a_line_without_an_address_names_none() {
+    fn ignores_a_line_without_an_address() {
         assert_eq!(address_in("reading the configuration"), None);
     }
 
     #[test]
-    fn a_program_that_ends_without_a_word_is_told_apart() {
-        let told = Program::start(Command::new("true")).err().map(|error| format!("{error:#}"));
-        assert!(told.is_some_and(|told| told.contains("never said where it listens")));
+    fn reports_a_program_that_ends_without_an_address() {
+        let message = Program::start(Command::new("true")).err().map(|error| format!("{error:#}"));
+        assert!(message.is_some_and(|message| message.contains("it printed no address")));
     }
 }

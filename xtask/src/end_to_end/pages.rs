@@ -1,4 +1,4 @@
-//! Decides what validators must find in the demo's pages: nothing.
+//! Validates the pages of the demo.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::program::Program;
-use super::{curl, evidence};
+use super::{curl, work_folder};
 use crate::report::Tally;
 use crate::{process, tools};
 
@@ -21,29 +21,30 @@ fn html(demo: &Program) -> Result<()> {
     let files = fetch(demo, "text/html", "html")?;
     let mut validator = Command::new(tools::html_validate());
     validator.args(["--preset", "standard,a11y"]).args(files);
-    judge(&mut validator)
+    succeed(&mut validator)
 }
 
-/// Any parser of XML stops at the first mistake.
+/// An XML parser stops at the first error.
 fn xml(demo: &Program) -> Result<()> {
     const READ: &str = "import sys, xml.parsers.expat as expat\n\
         for file in sys.argv[1:]:\n    \
             expat.ParserCreate(namespace_separator=' ').ParseFile(open(file, 'rb'))";
     let files = fetch(demo, "application/xhtml+xml", "xhtml")?;
-    judge(Command::new("python3").args(["-c", READ]).args(files))
+    succeed(Command::new("python3").args(["-c", READ]).args(files))
 }
 
-fn judge(judge: &mut Command) -> Result<()> {
-    let output =
-        judge.output().with_context(|| format!("cannot start {}", process::shown(judge)))?;
-    let told = [output.stdout, output.stderr].concat();
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&told));
+fn succeed(command: &mut Command) -> Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {}", process::command_line(command)))?;
+    let text = [output.stdout, output.stderr].concat();
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&text));
     Ok(())
 }
 
-/// Writes each page that another leads to, and one that is missing, into a file of its own.
+/// Writes each linked page, and a missing one, into a file.
 fn fetch(demo: &Program, media_type: &str, extension: &str) -> Result<Vec<PathBuf>> {
-    let folder = evidence().join("pages");
+    let folder = work_folder().join("pages");
     fs::create_dir_all(&folder)?;
     curl(&["--data", "author=Ann", "--data", "body=<b>", &demo.url("/board/garden")])?;
     let mut targets = vec!["/".to_owned(), "/missing".to_owned()];
@@ -58,7 +59,7 @@ fn fetch(demo: &Program, media_type: &str, extension: &str) -> Result<Vec<PathBu
         let page = String::from_utf8_lossy(answer.body()).into_owned();
         for link in page.split("href=\"").skip(1) {
             let link = link.split(['"', '#']).next().unwrap_or_default();
-            // A file has an extension.
+            // Links to files have an extension; links to pages have none.
             if link.starts_with('/')
                 && !link.contains('.')
                 && !targets.iter().any(|one| one == link)

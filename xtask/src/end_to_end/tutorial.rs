@@ -1,8 +1,9 @@
-//! Decides that whoever follows the tutorial gets what it says, from `cargo new` to the copy of a board that is served.
+//! Runs every step of the tutorial, from `cargo new` to the copy of a board that a server runs.
 //!
-//! Of its blocks, `rust` are items of `src/main.rs`, each in the place of the one that had its name; `sh tutorial` is
-//! typed and must succeed; `sh tutorial server` is left running until another is, or one of `sh tutorial stop` comes. So
-//! each step is built, started and asked, with what the steps before have left on the disk.
+//! A block of `rust` has items of `src/main.rs`; each replaces the item of the same name. A block
+//! of `sh tutorial` must succeed. A block of `sh tutorial server` runs until the next one, or until
+//! a block of `sh tutorial stop`. Each step builds, starts and queries the program with the files
+//! that the earlier steps wrote.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,24 +13,24 @@ use anyhow::{Context, Result, ensure};
 
 use super::program::Program;
 use crate::report::Tally;
-use crate::{places, process};
+use crate::{paths, process};
 
-/// The address that the guide uses; a free port takes its place.
+/// The address in the guide; the tests replace it by a free port.
 const PORT: &str = "127.0.0.1:8080";
 
-/// Builds `bine` and does all that the tutorial says.
+/// Builds `bine` and runs the tutorial.
 pub(crate) fn run() -> Result<()> {
     let mut cargo = Command::new("cargo");
-    process::run(cargo.args(["build", "--release"]).current_dir(places::root()))?;
+    process::run(cargo.args(["build", "--release"]).current_dir(paths::root()))?;
     let mut tally = Tally::default();
     follow(&mut tally)?;
     ensure!(tally.failed == 0, "the tutorial does not work");
     Ok(())
 }
 
-/// Does all that the tutorial says. What fails ends it, since the next step stands on it.
+/// Runs the tutorial. A failure ends it, because each step needs the ones before.
 pub(crate) fn follow(tally: &mut Tally) -> Result<()> {
-    let chapter = fs::read_to_string(places::root().join("docs/guide/tutorial.md"))?;
+    let chapter = fs::read_to_string(paths::root().join("docs/guide/tutorial.md"))?;
     let mut reader = Reader::new()?;
     for step in chapter.split("\n## ").skip(1) {
         let title = step.lines().next().unwrap_or_default();
@@ -43,9 +44,10 @@ pub(crate) fn follow(tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// Somebody who does what the tutorial says, in a folder of their own beside a checkout.
+/// A user of the tutorial, in a folder of their own next to a checkout.
 ///
-/// It must not lie in the checkout: cargo would take the board for a part of it.
+/// The folder must be outside the checkout: cargo would treat the board as a member of the
+/// workspace.
 struct Reader {
     folder: PathBuf,
     program: Source,
@@ -56,7 +58,7 @@ impl Reader {
     fn new() -> Result<Self> {
         let folder = env::temp_dir().join(format!("bine-tutorial-{}", std::process::id()));
         fs::create_dir(&folder)?;
-        unix::fs::symlink(places::root(), folder.join("bine"))?;
+        unix::fs::symlink(paths::root(), folder.join("bine"))?;
         Ok(Self { folder, program: Source::default(), server: None })
     }
 
@@ -80,9 +82,9 @@ impl Reader {
                 self.stop()?;
                 self.succeed(text)?;
             }
-            // What is done on another machine.
+            // Blocks for a different machine.
             "toml deployed" | "text" | "ini" => {}
-            _ => anyhow::bail!("a block of `{kind}` is nothing to do"),
+            _ => anyhow::bail!("unknown kind of block: `{kind}`"),
         }
         Ok(())
     }
@@ -95,23 +97,23 @@ impl Reader {
         let address = self.server.as_ref().map(|server| server.address().to_string());
         let text = text.replace(PORT, address.as_deref().unwrap_or(PORT));
         let output = self.shell(&text).output().context("cannot start sh")?;
-        let (out, err) =
-            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        ensure!(output.status.success(), "{text}\n{}\n{out}{err}", output.status);
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{text}\n{}\n{stdout}{stderr}", output.status);
         if text.starts_with("cargo new") {
             self.share()?;
         }
         Ok(())
     }
 
-    /// What the workspace has built and chosen is good for the board too.
+    /// Shares the lock file and the build output of the workspace with the board.
     fn share(&self) -> Result<()> {
-        fs::copy(places::root().join("Cargo.lock"), self.board().join("Cargo.lock"))?;
-        unix::fs::symlink(places::target(), self.board().join("target"))?;
+        fs::copy(paths::root().join("Cargo.lock"), self.board().join("Cargo.lock"))?;
+        unix::fs::symlink(paths::target(), self.board().join("target"))?;
         Ok(())
     }
 
-    /// The shell where the reader is, with `bine` at hand.
+    /// A shell in the folder of the user, with `bine` on the path.
     fn shell(&self, text: &str) -> Command {
         let path = env::var("PATH").unwrap_or_default();
         let board = self.board();
@@ -119,12 +121,13 @@ impl Reader {
         shell
             .args(["-e", "-c", text])
             .current_dir(if board.exists() { &board } else { &self.folder })
-            .env("PATH", format!("{}:{path}", places::release("").display()))
-            .env("CARGO_TARGET_DIR", places::target())
+            .env("PATH", format!("{}:{path}", paths::release("").display()))
+            .env("CARGO_TARGET_DIR", paths::target())
             .env("CARGO_NET_OFFLINE", "true")
-            // As the workspace builds, or all that the tests need would be built again.
+            // The profile of the workspace, or all dependencies would be built again.
             .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
-            // Whether it builds and serves is asked here; how fast takes longer to build than all else.
+            // The test only asks whether the program builds and serves; optimization would take
+            // longer than the rest.
             .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
             .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256");
         shell
@@ -138,17 +141,17 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.server = None;
-        // What stays behind is small, and in a folder for such things.
+        // A folder that cannot be removed is small, and in the folder for temporary files.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// A file of Rust that grows by items.
+/// A Rust file, built item by item.
 #[derive(Default)]
 struct Source(Vec<String>);
 
 impl Source {
-    /// Takes a block's items, each in the place of the one that has its name.
+    /// Adds the items of a block; each replaces the item of the same name.
     fn take(&mut self, block: &str) {
         for item in items(block) {
             match self.0.iter_mut().find(|known| name(known) == name(&item)) {
@@ -163,23 +166,23 @@ impl Source {
     }
 }
 
-/// An item begins at the margin, behind an empty line.
+/// Splits a block into items. An item begins at the margin after an empty line.
 fn items(block: &str) -> Vec<String> {
     let mut items = vec![String::new()];
-    let mut is_behind_a_gap = false;
+    let mut follows_empty_line = false;
     for line in block.lines() {
-        if is_behind_a_gap && !line.is_empty() && !line.starts_with(' ') {
+        if follows_empty_line && !line.is_empty() && !line.starts_with(' ') {
             items.push(String::new());
         }
-        is_behind_a_gap = line.is_empty();
-        let item = items.last_mut().expect("there is one from the beginning");
+        follows_empty_line = line.is_empty();
+        let item = items.last_mut().expect("the vector starts with one item");
         item.push_str(line);
         item.push('\n');
     }
     items
 }
 
-/// What an item is called, with its kind: `fn app`, `struct Message`, `css! mod style;`.
+/// The kind and name of an item: `fn app`, `struct Message`, `css! mod style;`.
 fn name(item: &str) -> String {
     let mut lines = item.lines().filter(|line| !line.starts_with("#["));
     let head = lines.next().unwrap_or_default();
@@ -189,7 +192,7 @@ fn name(item: &str) -> String {
     format!("{head} {}", module.unwrap_or_default())
 }
 
-/// The fenced blocks of a step: what they are, and their text.
+/// The fenced blocks of a step: their kind and their text.
 fn blocks(step: &str) -> impl Iterator<Item = (&str, &str)> {
     step.split("\n```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'))
 }
@@ -199,18 +202,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_takes_the_place_of_the_one_that_had_its_name() {
+    fn replaces_the_item_of_the_same_name() {
         let mut source = Source::default();
         source.take("use a::*;\n\n#[page(\"/\")]\nfn one() {\n    1\n}\n\nfn two() {}\n");
         source.take("css! {\n    a {}\n}\n\ncss! {\n    mod style;\n\n    .b {}\n}");
         source.take("#[page(\"/\")]\nfn one(a: A) {\n    let a;\n\n    2\n}");
-        let wanted = "use a::*;\n\n\n#[page(\"/\")]\nfn one(a: A) {\n    let a;\n\n    2\n}\n\nfn two() {}\n\n\
+        let expected = "use a::*;\n\n\n#[page(\"/\")]\nfn one(a: A) {\n    let a;\n\n    2\n}\n\nfn two() {}\n\n\
             css! {\n    a {}\n}\n\n\ncss! {\n    mod style;\n\n    .b {}\n}\n";
-        assert_eq!(source.text(), wanted);
+        assert_eq!(source.text(), expected);
     }
 
     #[test]
-    fn each_block_is_told_with_its_kind() {
+    fn lists_blocks_with_their_kind() {
         let step = "1. A\n\n```sh tutorial\nls\n```\n\nb\n\n```text\nx\n```\n";
         let found: Vec<_> = blocks(step).collect();
         assert_eq!(found, [("sh tutorial", "ls"), ("text", "x")]);

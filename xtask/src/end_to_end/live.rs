@@ -1,0 +1,29 @@
+//! Checks the script of live pages in a browser.
+
+use anyhow::Result;
+
+use super::{run_checks, tool_script, work_folder};
+use crate::report::Tally;
+use crate::{paths, script as live_script, tools};
+
+/// Tests the script alone against a test server that may fail, then actions and the board with two
+/// browsers and with pages of foreign sites.
+pub(super) fn check(tally: &mut Tally) -> Result<()> {
+    tally.check("the live script matches its sources", live_script::is_fresh());
+    tally.check("the live script is small", live_script::is_small());
+    run_checks(
+        tally,
+        tool_script(tools::selenium(), "live_browser.py").arg(live_script::bundle()),
+    )?;
+    run_checks(tally, tool_script(tools::selenium(), "live_forms.py").arg(live_script::bundle()))?;
+    let actions = paths::release("examples/actions");
+    run_checks(tally, tool_script(tools::selenium(), "live_actions.py").arg(actions))?;
+    let board = paths::release("examples/board");
+    run_checks(tally, tool_script(tools::selenium(), "live_strangers.py").arg(&board))?;
+    run_checks(
+        tally,
+        tool_script(tools::selenium(), "live_board.py")
+            .arg(board)
+            .arg(work_folder().join("screenshots")),
+    )
+}
