@@ -1,4 +1,4 @@
-// Has the public suite of the Durable Streams protocol judge the server at SERVER.
+// Runs the public suite of the Durable Streams protocol against the server at SERVER.
 
 import { runConformanceTests } from "@durable-streams/server-conformance-tests"
 

@@ -1,4 +1,5 @@
-"""Decides how a script has a real browser."""
+
+"""Launches a browser for a test."""
 
 import contextlib
 import shutil
@@ -7,23 +8,23 @@ from selenium import webdriver
 
 
 @contextlib.contextmanager
-def a_browser(trusts_anybody=False, tells_events=False):
-    """A browser of one's own, which is gone behind the block. One that trusts anybody takes any certificate.
+def launch_browser(accepts_any_certificate=False, logs_network=False):
+    """A new browser, which quits at the end of the block.
 
-    One that tells events has a log `performance` of what its pages and connections do.
+    With `logs_network` it has a log `performance` of the events of its pages and connections.
     """
     options = webdriver.ChromeOptions()
-    options.accept_insecure_certs = trusts_anybody
-    # A sandbox cannot be made by root in a container; only our own pages are shown.
+    options.accept_insecure_certs = accepts_any_certificate
+    # Root cannot create a sandbox in a container; the browser opens only our own pages.
     for switch in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"]:
         options.add_argument(switch)
-    logs = ["browser", "performance"] if tells_events else ["browser"]
+    logs = ["browser", "performance"] if logs_network else ["browser"]
     options.set_capability("goog:loggingPrefs", dict.fromkeys(logs, "ALL"))
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
     try:
         browser.set_page_load_timeout(20)
         browser.set_script_timeout(20)
-        # What a page has the browser save stays nowhere.
+        # Downloads are not saved.
         browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "deny"})
         yield browser
     finally:
@@ -31,6 +32,6 @@ def a_browser(trusts_anybody=False, tells_events=False):
 
 
 def resize(browser, width, height):
-    """Sets the size of the page itself, as the emulation of a device does."""
+    """Sets the size of the page itself, like the emulation of a device."""
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)

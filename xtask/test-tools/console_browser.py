@@ -1,32 +1,32 @@
-"""Decides that a real browser finds nothing wrong with the pages of our programs, under their default headers.
+"""Checks that a browser reports no error in the pages of our programs, with their default headers.
 
 usage: console_browser.py PROGRAM...
 
-Each program is started without options for its headers; its pages are found by their links.
+Each program runs with default options for its headers; the test finds its pages by their links.
 """
 
 import http.client
 import pathlib
 import sys
 
-from browser import a_browser
-from judge import judge
+from browser import launch_browser
+from checks import run_checks
 from program import Program, page_holds, until
 
 POLICY = "default-src 'self'; img-src 'self' data:; style-src-attr 'unsafe-inline'; object-src 'none'; base-uri 'none'; form-action 'self'"
-# Where a program has no page at `/`.
+# Programs without a page at `/`.
 FIRST = {"hello": "/hello?name=TLUG"}
 LINKS = """
 const links = [...document.querySelectorAll("a[href]")].map((link) => new URL(link.href));
 return links.filter((link) => link.origin === location.origin).map((link) => link.pathname + link.search);
 """
 IS_LIVE = "document.documentElement.outerHTML.includes('<!--live ')"
-# What the policy forbids.
+# The policy forbids inline scripts.
 INLINE = "document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.ran = true' }))"
 
 
 def is_page(program, path):
-    """Whether an address is one of a page, or leads to one. A page has the policy that pages have by default."""
+    """Whether an address is a page or redirects to one. A page must have the default policy."""
     line = http.client.HTTPConnection(program.address, timeout=20)
     try:
         line.request("GET", path, headers={"Accept": "text/html"})
@@ -43,26 +43,26 @@ def is_page(program, path):
 
 
 def visit(program, browser, path):
-    """Looks at a page until it is at rest, and returns where it leads."""
+    """Opens a page, waits until it is idle, and returns its links."""
     browser.get("about:blank")
     browser.get_log("browser")
     browser.get(program.url(path))
     if browser.execute_script(f"return {IS_LIVE}"):
         page_holds(browser, "document.documentElement.dataset.live === 'open'")
     links = browser.execute_script(LINKS)
-    # The browser tells of this at last: the policy is in force, and all that was said before is known.
+    # The violation is the last message in the log, so all earlier messages have arrived too.
     browser.execute_script(INLINE)
-    said = []
+    messages = []
 
-    def tells_of_the_policy():
-        said.extend(line["message"] for line in browser.get_log("browser"))
-        return any("inline script" in line for line in said)
+    def violation_is_logged():
+        messages.extend(line["message"] for line in browser.get_log("browser"))
+        return any("inline script" in line for line in messages)
 
-    until(tells_of_the_policy, lambda: f"{path}: {said}")
+    until(violation_is_logged, lambda: f"{path}: {messages}")
     assert not browser.execute_script("return window.ran"), path
-    # A browser asks by itself for an icon that no page names.
-    said = [line for line in said if "/favicon.ico - " not in line]
-    assert len(said) == 1, f"{path}: {said}"
+    # A browser requests an icon even if no page names one.
+    messages = [line for line in messages if "/favicon.ico - " not in line]
+    assert len(messages) == 1, f"{path}: {messages}"
     return links
 
 
@@ -70,7 +70,7 @@ def visit_all(path, browser):
     path = pathlib.Path(path)
     with Program(path) as program:
         found, pages = [FIRST.get(path.name, "/")], 0
-        # The list grows while it is read.
+        # The loop adds to the list that it reads.
         for address in found:
             if is_page(program, address):
                 pages += 1
@@ -80,8 +80,8 @@ def visit_all(path, browser):
 
 
 def main():
-    with a_browser() as browser:
-        judge([
+    with launch_browser() as browser:
+        run_checks([
             (f"the console stays empty on all pages of {pathlib.Path(program).name}", lambda program=program: visit_all(program, browser))
             for program in sys.argv[1:]
         ])

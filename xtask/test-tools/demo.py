@@ -1,9 +1,8 @@
-"""Decides what the demo must do in a real browser, without script of its own.
+"""Checks the demo in a browser; its pages have no script.
 
 usage: demo.py URL SCREENSHOTS
 
-Leaves a screenshot of each page at the
-width of a phone and of a desk in the folder SCREENSHOTS.
+Saves a screenshot of each page in the width of a phone and of a desktop in the folder SCREENSHOTS.
 """
 
 import pathlib
@@ -13,8 +12,8 @@ from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from browser import a_browser, resize
-from judge import judge
+from browser import launch_browser, resize
+from checks import run_checks
 
 WIDTHS = {"phone": (390, 844), "desk": (1280, 900)}
 PAGES = {
@@ -47,13 +46,13 @@ class Demo:
             for name, path in PAGES.items():
                 self.browser.get_log("browser")
                 self.open(path)
-                said = [line["message"] for line in self.browser.get_log("browser")]
-                # The browser itself notes a page that answers 404.
-                said = [line for line in said if name != "missing" or "404" not in line]
-                assert not said, f"{name}: {said}"
+                messages = [line["message"] for line in self.browser.get_log("browser")]
+                # The browser logs a page with status 404.
+                messages = [line for line in messages if name != "missing" or "404" not in line]
+                assert not messages, f"{name}: {messages}"
                 broken = self.browser.execute_script(
                     "return [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)")
-                assert not broken, f"{name}: pictures do not show: {broken}"
+                assert not broken, f"{name}: images do not load: {broken}"
                 wide = self.browser.execute_script("return document.documentElement.scrollWidth")
                 assert wide <= width, f"{name} is {wide} pixels wide on a {size} of {width}"
                 assert self.browser.title, f"{name} has no title"
@@ -77,7 +76,7 @@ class Demo:
         self.wait_for(lambda: "Two meters" in self.text(".messages li:last-child p"))
         assert self.text(".messages li:last-child p") == words, self.text(".messages")
         assert self.text(".messages li:last-child strong") == "Ada & Bine"
-        # Behind a post stands a redirect: loading again posts nothing.
+        # The post redirects, so a reload sends no second post.
         count = len(self.browser.find_elements(By.CSS_SELECTOR, ".messages li"))
         self.browser.refresh()
         assert len(self.browser.find_elements(By.CSS_SELECTOR, ".messages li")) == count
@@ -102,7 +101,7 @@ class Demo:
         self.open("/")
         sheets = self.browser.execute_script("return [...document.styleSheets].map(sheet => new URL(sheet.href).pathname)")
         assert len(sheets) == 1 and sheets[0].startswith("/_bine/style-"), sheets
-        # A file of the program's gives the colors, a component's own class the places.
+        # Colors are in a file of the program, the layout is in the class of a component.
         facts = self.browser.find_element(By.CSS_SELECTOR, "dl")
         name = facts.get_attribute("class")
         assert name.startswith("facts_"), name
@@ -123,12 +122,12 @@ class Demo:
         return [link.get_attribute("href") for link in found]
 
     def wait_for(self, holds):
-        # While a page gives way to the next, what was found a moment ago is gone. The driver says so by more than one
-        # error, some of them of no class of their own.
+        # While the page changes, elements found a moment ago are stale. The driver raises several
+        # errors for this, some of them without a class of their own.
         WebDriverWait(self.browser, 20, ignored_exceptions=[WebDriverException]).until(lambda _: holds())
 
     def click(self, element):
-        """Brings the element into the middle first: a click while the page still scrolls hits something else."""
+        """Scrolls the element into the middle first: a click during a scroll hits the wrong element."""
         into_view = "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})"
         self.browser.execute_script(into_view, element)
         element.click()
@@ -136,15 +135,15 @@ class Demo:
 
 def main():
     _, url, screenshots = sys.argv
-    with a_browser() as browser:
+    with launch_browser() as browser:
         demo = Demo(browser, url, screenshots)
-        judge([
-            ("every page of the demo loads and fits a phone and a desk", demo.pages_fit_and_load),
-            ("the demo greets by name, whatever the name", demo.greets),
+        run_checks([
+            ("every page of the demo loads and fits a phone and a desktop", demo.pages_fit_and_load),
+            ("the demo greets by name and escapes the name", demo.greets),
             ("the board takes a message and shows it as written", demo.posts_on_the_board),
-            ("the guide can be followed from the first chapter to the last", demo.follows_the_guide),
-            ("the one style sheet is read, with a component's own classes", demo.wears_its_style_sheet),
-            ("the gallery's files open", demo.shows_its_gallery),
+            ("the guide links every chapter to the next", demo.follows_the_guide),
+            ("the one style sheet applies, with component classes", demo.wears_its_style_sheet),
+            ("the files of the gallery open", demo.shows_its_gallery),
         ])
 
 

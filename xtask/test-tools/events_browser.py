@@ -1,18 +1,18 @@
-"""Decides what the EventSource of a real browser must find in the events of a channel.
+"""Checks the EventSource of a browser against the events of a channel.
 
 usage: events_browser.py URL
 
-URL is a server where everybody may publish in the channel `news`.
+URL is a server where any client may publish to the channel `news`.
 """
 
 import json
 import pathlib
 import sys
 
-from browser import a_browser
-from judge import judge
+from browser import launch_browser
+from checks import run_checks
 
-# Publishes, follows from before that on, and answers with what came, or with what went wrong.
+# Publishes, subscribes from before the first message, and returns the events or the error.
 FOLLOW = """
 const [messages, done] = arguments;
 (async () => {
@@ -29,7 +29,7 @@ const [messages, done] = arguments;
   news.onmessage = take;
   news.addEventListener("weather", take);
   news.onerror = () => done("an error");
-  // The first half is there when it comes, the rest comes while it waits.
+  // The first half is published before the subscription, the rest during it.
   const half = messages.length / 2;
   const publish = (some) => fetch("/channels", { method: "POST", body: JSON.stringify(some) });
   await publish(batch.slice(0, half));
@@ -37,7 +37,7 @@ const [messages, done] = arguments;
   if (news.readyState === EventSource.OPEN) news.onopen();
 })().catch((error) => done(String(error)));
 """
-# The page of the example itself.
+# Checks the page of the example.
 SHOWN = """
 const done = arguments[arguments.length - 1];
 fetch("/channels", { method: "POST", body: '{"channels":"news","data":"<b>last</b>"}' });
@@ -61,11 +61,11 @@ def follow(browser, messages):
 def main():
     url = sys.argv[1]
     messages = json.loads(pathlib.Path(__file__).with_name("events.json").read_text())
-    with a_browser() as browser:
+    with launch_browser() as browser:
         browser.get(url)
-        judge([
-            ("EventSource of a browser reads messages of every kind", lambda: follow(browser, messages)),
-            ("the page of the example shows what is published", lambda: browser.execute_async_script(SHOWN)),
+        run_checks([
+            ("EventSource in a browser reads messages of every kind", lambda: follow(browser, messages)),
+            ("the page of the example shows published messages", lambda: browser.execute_async_script(SHOWN)),
         ])
 
 

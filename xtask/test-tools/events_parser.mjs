@@ -1,13 +1,13 @@
-// Decides what the parser `eventsource-parser` must find in the events of a channel.
+// Checks the parser `eventsource-parser` against the events of a channel.
 //
 // usage: node events_parser.mjs LIBRARY URL
 //
-// LIBRARY is the module itself, URL a server where everybody may publish in the channel `news`.
+// LIBRARY is the path of the module, URL a server where any client may publish to the channel `news`.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 
-import { judge } from "./judge.mjs";
+import { runChecks } from "./checks.mjs";
 
 const [library, url] = process.argv.slice(2);
 const { createParser } = await import(library);
@@ -25,7 +25,7 @@ async function publish(messages) {
   assert.equal(answer.status, 200, await answer.text());
 }
 
-/** At least so many of the events behind a cursor, fed to the parser byte by byte. */
+/** At least `count` of the events after a cursor, fed to the parser byte by byte. */
 async function events(after, count) {
   const seen = [];
   const parser = createParser({ onEvent: (event) => seen.push(event), onError: (error) => { throw error; } });
@@ -42,7 +42,7 @@ async function events(after, count) {
   throw new Error(`the stream ended after ${seen.length} events`);
 }
 
-await judge({
+await runChecks({
   "eventsource-parser reads messages of every kind": async () => {
     const messages = JSON.parse(await readFile(new URL("events.json", import.meta.url)));
     const after = await end();
@@ -52,7 +52,7 @@ await judge({
     assert.deepEqual(seen.map(({ event }) => event), messages.map(({ event }) => event));
     assert.ok(seen.every(({ id }, at) => at === 0 || id > seen[at - 1].id));
   },
-  "eventsource-parser goes on behind the last event it has seen": async () => {
+  "eventsource-parser resumes after the last event that it received": async () => {
     const after = await end();
     await publish(Array.from({ length: 200 }, (_, number) => ({ data: `${number}` })));
     const first = await events(after, 71);

@@ -1,4 +1,4 @@
-"""A site of its own for pages of other sites: one empty page, without any policy."""
+"""A second origin for pages of foreign sites: one empty page without any policy."""
 
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -18,7 +18,7 @@ class Foreign(BaseHTTPRequestHandler):
         pass
 
 
-def a_foreign_site():
+def start_foreign_site():
     """Serves the page until the program ends. Returns its address, which is cross-site to 127.0.0.1."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Foreign)
     Thread(target=server.serve_forever, daemon=True).start()

@@ -1,14 +1,14 @@
-"""Decides what a WebSocket of a real browser must find in a server that sends back what it hears.
+"""Checks the WebSocket of a browser against an echo server.
 
 usage: frames_browser.py URL
 """
 
 import sys
 
-from browser import a_browser
-from judge import judge
+from browser import launch_browser
+from checks import run_checks
 
-# Each answers [] or says what is wrong.
+# Each script returns [] or a list of errors.
 TALK = """
 const done = arguments[arguments.length - 1];
 const socket = new WebSocket(location.href.replace("http", "ws"), ["echo"]);
@@ -50,12 +50,12 @@ def ask(browser, script):
 
 
 def main():
-    with a_browser() as browser:
-        # What it answers to a request that asks for no WebSocket is a page of the same origin.
+    with launch_browser() as browser:
+        # A plain GET returns a page of the same origin.
         browser.get(sys.argv[1])
-        judge([
-            ("text of a browser comes back, and its close is clean", lambda: ask(browser, TALK)),
-            ("bytes of a browser come back", lambda: ask(browser, BYTES)),
+        run_checks([
+            ("the server echoes text of a browser and closes cleanly", lambda: ask(browser, TALK)),
+            ("the server echoes bytes of a browser", lambda: ask(browser, BYTES)),
         ])
 
 

@@ -1,4 +1,4 @@
-"""Decides what the `websockets` library must find in a server that sends back what it hears.
+"""Checks the `websockets` library against an echo server.
 
 usage: frames_websockets.py URL
 """
@@ -9,66 +9,66 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
 
-from judge import judge
+from checks import run_checks
 
 PATIENCE = 10
 
 
-def messages_come_back(url):
-    with connect(url, max_size=None) as peer:
-        # Sent in fragments, it comes back whole.
+def echoes_messages(url):
+    with connect(url, max_size=None) as client:
+        # A message sent in fragments returns whole.
         parts = ["a", "\u20ac", "", "\U0001f600"]
         for message in ["", "Hello", "\u00e4\u20ac\U0001f600", b"", b"\xff\x00", "x" * 70_000, bytes(1 << 20), parts]:
-            peer.send(message)
+            client.send(message)
             expected = "".join(message) if isinstance(message, list) else message
-            assert peer.recv(PATIENCE) == expected, f"{message[:20]!r} came back as something else"
+            assert client.recv(PATIENCE) == expected, f"{message[:20]!r} came back as something else"
 
 
-def many_are_in_order(url):
-    with connect(url) as peer:
+def keeps_the_order(url):
+    with connect(url) as client:
         for number in range(1000):
-            peer.send(str(number))
+            client.send(str(number))
         for number in range(1000):
-            assert peer.recv(PATIENCE) == str(number), number
+            assert client.recv(PATIENCE) == str(number), number
 
 
-def a_ping_is_answered(url):
-    with connect(url) as peer:
-        assert peer.ping(b"\x00are you there?").wait(PATIENCE), "no pong"
+def answers_a_ping(url):
+    with connect(url) as client:
+        assert client.ping(b"\x00are you there?").wait(PATIENCE), "no pong"
 
 
-def a_subprotocol_is_agreed_on(url):
-    with connect(url, subprotocols=["unheard-of", "echo"]) as peer:
-        assert peer.subprotocol == "echo", peer.subprotocol
-        assert not peer.protocol.extensions, peer.protocol.extensions
+def negotiates_a_subprotocol(url):
+    with connect(url, subprotocols=["unheard-of", "echo"]) as client:
+        assert client.subprotocol == "echo", client.subprotocol
+        assert not client.protocol.extensions, client.protocol.extensions
 
 
-def a_close_is_answered(url):
-    with connect(url) as peer:
-        peer.close(4000, "done")
-        assert (peer.close_code, peer.close_reason) == (4000, ""), (peer.close_code, peer.close_reason)
+def answers_a_close(url):
+    with connect(url) as client:
+        client.close(4000, "done")
+        assert (client.close_code, client.close_reason) == (4000, ""), (client.close_code, client.close_reason)
 
 
-def faults_are_named(url):
+def names_protocol_errors(url):
     for opcode, payload, code in [
         (Opcode.TEXT, b"\xff", 1007),
         (Opcode.CONT, b"", 1002),
         (Opcode.CLOSE, b"\x00\x00", 1002),
         (Opcode.BINARY, bytes((16 << 20) + 1), 1009),
     ]:
-        with connect(url) as peer:
-            # Whoever sends on after the answer came may be told that nobody listens.
+        with connect(url) as client:
+            # Sending may fail after the server has already closed the connection.
             try:
-                peer.socket.sendall(Frame(opcode, payload).serialize(mask=True))
+                client.socket.sendall(Frame(opcode, payload).serialize(mask=True))
             except OSError:
                 pass
             try:
-                raise AssertionError(f"{opcode.name} was answered {peer.recv(PATIENCE)!r}")
+                raise AssertionError(f"{opcode.name} was answered {client.recv(PATIENCE)!r}")
             except ConnectionClosed as closed:
                 assert closed.rcvd and closed.rcvd.code == code, f"{opcode.name}: {closed}"
 
 
-def other_versions_are_refused(url):
+def rejects_other_versions(url):
     try:
         connect(url, additional_headers={"Sec-WebSocket-Version": "8"})
     except InvalidStatus as refused:
@@ -81,14 +81,14 @@ def other_versions_are_refused(url):
 
 def main():
     url = sys.argv[1]
-    judge([
-        ("messages of every kind come back to websockets", lambda: messages_come_back(url)),
-        ("a thousand messages of websockets come back in order", lambda: many_are_in_order(url)),
-        ("a ping of websockets is answered", lambda: a_ping_is_answered(url)),
-        ("a subprotocol is agreed on with websockets, and no extension", lambda: a_subprotocol_is_agreed_on(url)),
-        ("a close of websockets is answered with its code", lambda: a_close_is_answered(url)),
-        ("websockets is told what it did wrong", lambda: faults_are_named(url)),
-        ("websockets is told the one version there is", lambda: other_versions_are_refused(url)),
+    run_checks([
+        ("the server echoes messages of every kind to websockets", lambda: echoes_messages(url)),
+        ("the server echoes a thousand messages of websockets in order", lambda: keeps_the_order(url)),
+        ("the server answers a ping of websockets", lambda: answers_a_ping(url)),
+        ("the server negotiates a subprotocol with websockets, and no extension", lambda: negotiates_a_subprotocol(url)),
+        ("the server answers a close of websockets with its code", lambda: answers_a_close(url)),
+        ("the server closes with the code of each protocol error of websockets", lambda: names_protocol_errors(url)),
+        ("the server rejects another version of websockets and names its own", lambda: rejects_other_versions(url)),
     ])
 
 

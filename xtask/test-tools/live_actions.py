@@ -1,8 +1,8 @@
-"""Decides what actions and frames must do in real browsers, and what forged ones must not.
+"""Checks actions and frames in two browsers, and that forged actions fail.
 
 usage: live_actions.py PROGRAM
 
-PROGRAM is the example of actions: a list in which each tab chooses what it looks at.
+PROGRAM is the example of actions: a list in which each tab has its own selection.
 """
 
 import sys
@@ -10,8 +10,8 @@ import sys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from browser import a_browser
-from judge import judge
+from browser import launch_browser
+from checks import run_checks
 from program import Program, page_holds, until
 
 FORGE = "document.querySelector('[aria-live] form').setAttribute('action', arguments[0])"
@@ -21,28 +21,28 @@ class Shelves:
     def __init__(self, program, ada, bo):
         self.program, self.ada, self.bo = program, ada, bo
 
-    def open(self, who):
-        who.get(self.program.url())
-        page_holds(who, "document.documentElement.dataset.live === 'open'")
-        who.execute_script("window.stays = true")
+    def open(self, browser):
+        browser.get(self.program.url())
+        page_holds(browser, "document.documentElement.dataset.live === 'open'")
+        browser.execute_script("window.stays = true")
 
-    def put(self, who, thing):
-        who.find_element(By.NAME, "name").send_keys(thing, Keys.ENTER)
+    def put(self, browser, thing):
+        browser.find_element(By.NAME, "name").send_keys(thing, Keys.ENTER)
 
-    def things(self, who):
-        return who.execute_script("return [...document.querySelectorAll('[aria-live] li')].map((one) => one.innerText.replace('Take', '').trim())")
+    def things(self, browser):
+        return browser.execute_script("return [...document.querySelectorAll('[aria-live] li')].map((one) => one.innerText.replace('Take', '').trim())")
 
-    def shows(self, who, things):
-        until(lambda: self.things(who) == things, lambda: (things, self.things(who)))
+    def shows(self, browser, things):
+        until(lambda: self.things(browser) == things, lambda: (things, self.things(browser)))
 
-    def choose(self, who, name):
-        who.find_element(By.XPATH, f"//button[.='{name}']").click()
-        until(lambda: who.execute_script("return document.querySelector('h1')?.textContent") == name, lambda: who.page_source)
+    def choose(self, browser, name):
+        browser.find_element(By.XPATH, f"//button[.='{name}']").click()
+        until(lambda: browser.execute_script("return document.querySelector('h1')?.textContent") == name, lambda: browser.page_source)
 
-    def take(self, who):
-        who.find_element(By.CSS_SELECTOR, "[aria-live] button").click()
+    def take(self, browser):
+        browser.find_element(By.CSS_SELECTOR, "[aria-live] button").click()
 
-    def what_a_button_does_is_seen(self):
+    def an_action_updates_all_pages(self):
         self.open(self.ada)
         self.open(self.bo)
         self.put(self.ada, "Flour")
@@ -50,9 +50,9 @@ class Shelves:
         self.take(self.bo)
         self.shows(self.ada, [])
         self.shows(self.bo, [])
-        assert all(who.execute_script("return window.stays") for who in (self.ada, self.bo)), "a page was loaded again"
+        assert all(browser.execute_script("return window.stays") for browser in (self.ada, self.bo)), "a page was loaded again"
 
-    def a_tab_has_its_own_choice(self):
+    def each_tab_has_its_own_frame(self):
         ada = self.ada
         self.open(ada)
         first = ada.current_window_handle
@@ -70,7 +70,7 @@ class Shelves:
         page_holds(ada, "document.querySelector('h1').textContent === 'Cellar'")
         self.choose(ada, "Kitchen")
 
-    def what_was_not_given_out_does_nothing(self):
+    def forged_actions_fail(self):
         self.open(self.ada)
         self.open(self.bo)
         self.put(self.ada, "Salt")
@@ -86,14 +86,14 @@ class Shelves:
             self.ada.execute_script(FORGE, forged)
             self.take(self.ada)
             page_holds(self.ada, "document.querySelector('[aria-live] [role=alert]')?.textContent")
-            told = self.ada.execute_script("return document.querySelector('[aria-live] [role=alert]').textContent")
-            assert "may have arrived" not in told, told
+            problem = self.ada.execute_script("return document.querySelector('[aria-live] [role=alert]').textContent")
+            assert "may have arrived" not in problem, problem
         self.open(self.ada)
         assert self.things(self.ada) == ["Salt"], self.things(self.ada)
         self.take(self.ada)
         self.shows(self.bo, [])
 
-    def buttons_outlive_the_server(self):
+    def actions_survive_a_restart(self):
         self.open(self.ada)
         self.put(self.ada, "Pepper")
         self.shows(self.ada, ["Pepper"])
@@ -103,7 +103,7 @@ class Shelves:
         self.take(self.ada)
         self.shows(self.ada, [])
 
-    def buttons_work_without_script(self):
+    def actions_work_without_script(self):
         self.bo.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
         try:
             self.bo.get(self.program.url())
@@ -119,14 +119,14 @@ class Shelves:
 
 def main():
     _, program = sys.argv
-    with Program(program) as program, a_browser() as ada, a_browser() as bo:
+    with Program(program) as program, launch_browser() as ada, launch_browser() as bo:
         shelves = Shelves(program, ada, bo)
-        judge([
-            ("what a button's action does is seen on all open pages", shelves.what_a_button_does_is_seen),
-            ("a tab has its own choice, which reload and Back find again", shelves.a_tab_has_its_own_choice),
-            ("an action that is changed, cut short or another visitor's does nothing", shelves.what_was_not_given_out_does_nothing),
-            ("the buttons of an open page outlive a server that is killed", shelves.buttons_outlive_the_server),
-            ("actions work without script", shelves.buttons_work_without_script),
+        run_checks([
+            ("an action updates all open pages", shelves.an_action_updates_all_pages),
+            ("each tab has its own frame, which survives reload and Back", shelves.each_tab_has_its_own_frame),
+            ("an action that is changed, truncated or of a different user fails", shelves.forged_actions_fail),
+            ("the actions of an open page survive a crash of the server", shelves.actions_survive_a_restart),
+            ("actions work without script", shelves.actions_work_without_script),
         ])
 
 

@@ -1,9 +1,8 @@
-"""Decides what the script of live pages must do in a real browser, alone: against a server of its own that may break.
+"""Checks the script of live pages alone in a browser, against a test server that may fail.
 
 usage: live_browser.py SCRIPT
 
-SCRIPT is the file that a page is served. The server speaks the protocol as the guide has it; what
-the pages are is said by each test.
+SCRIPT is the file of the script. The server implements the protocol of the guide; each test defines its pages.
 """
 
 import sys
@@ -11,17 +10,17 @@ import time
 
 from selenium.webdriver.common.keys import Keys
 
-from browser import a_browser
-from judge import judge
+from browser import launch_browser
+from checks import run_checks
 from live_page import LivePage
 from live_server import SCRIPT, LiveServer
 
-# Random pages made into others.
+# The number of random morphs.
 MORPHS = 3000
 RANDOM_MORPHS = """
 const [begin, count, done] = arguments;
 const good = ({ all }) => done(all(begin, count) ?? "good");
-import("/judge/live_morph.mjs").then(good).catch((error) => done(error.stack));
+import("/tools/live_morph.mjs").then(good).catch((error) => done(error.stack));
 """
 RUN_THE_SCRIPT = f"""
 const [done] = arguments;
@@ -32,7 +31,7 @@ import("{SCRIPT}").then(() => fetch("/")).then(() => done("it ran"), (error) => 
 class Live(LivePage):
     # The stream.
 
-    def patches_come(self):
+    def applies_patches(self):
         self.open("<p id=a>one</p>", "<ul><li>x</li></ul>", body="<h1>Here</h1>{0}<hr>{1}")
         self.change(1, "<ul><li>x</li><li>y</li></ul>")
         assert self.run("return document.querySelectorAll('li').length") == 2
@@ -40,15 +39,15 @@ class Live(LivePage):
         assert self.text("#a") == "two\nlines"
         assert self.text("h1") == "Here"
         assert self.server.asked[0][0]["page"] == "/", self.server.asked
-        assert not self.said()
+        assert not self.console_messages()
 
-    def the_address_is_told_whole(self):
+    def sends_the_full_address(self):
         self.open("<p>one</p>")
         self.browser.get(self.server.url("/?forum=a%20b&x=%C3%A4"))
-        # The page that was open before may come once more while it goes.
+        # The previous page may connect once more before it is gone.
         self.server.wait_for(lambda: any(asked["page"] == "/?forum=a%20b&x=%C3%A4" for asked, _ in self.server.asked))
 
-    def a_broken_stream_is_taken_up(self):
+    def resumes_a_broken_stream(self):
         self.open("<p>one</p>", "<p>same</p>", body="{0}{1}")
         self.change(0, "<p>two</p>")
         have = self.mark()
@@ -59,7 +58,7 @@ class Live(LivePage):
         self.change(0, "<p>three</p>")
         assert self.text("p") == "three"
 
-    def what_is_missed_comes_later(self):
+    def catches_up_after_an_outage(self):
         self.open("<p>one</p>")
         self.server.refusal = lambda is_stream: 503
         self.server.cut()
@@ -71,7 +70,7 @@ class Live(LivePage):
         self.holds("document.querySelector('p').textContent === 'two'")
         self.is_open()
 
-    def bytes_may_come_in_any_pieces(self):
+    def parses_a_stream_in_any_pieces(self):
         self.open("<p>one</p>")
         event = "event: patch\ndata: 0 00ff\ndata: <p>\u00e4\ndata: \U0001f33f</p>\n\n"
         raw = event.encode()
@@ -83,14 +82,14 @@ class Live(LivePage):
         self.holds("document.querySelector('p').textContent === '\u00e4\\n\U0001f33f'")
         assert self.mark() == "/live 0 00ff"
 
-    def odd_events_hurt_nothing(self):
+    def ignores_unknown_events(self):
         self.open("<p>one</p>")
         for raw in ["event: patch\ndata: nonsense\n\n", "event: patch\ndata: 7 00\ndata: <p>x\n\n", ": x\n\n", "event: else\ndata: 1\n\n", "event: event\ndata: {\n\n", "\n\n\n\n", "id: 7\n\n"]:
             self.server.send(raw)
             self.change(0, f"<p>{len(self.server.raw)}</p>")
         assert self.text("p") == str(len(self.server.raw))
 
-    def a_region_gone_is_fetched_with_its_page(self):
+    def fetches_a_page_with_changed_regions(self):
         self.open("<p>one</p>", body="<h1>Old</h1><input id=draft>{0}")
         self.find("#draft").send_keys("half a sen")
         self.server.pages["/"] = ("New title", "<h1>New</h1><input id=draft>{0}{1}")
@@ -103,7 +102,7 @@ class Live(LivePage):
         self.server.wait_for(lambda: "1." in self.server.asked[-1][0]["have"])
         self.is_open()
 
-    def who_may_not_follow_sees_the_page_anew(self):
+    def reloads_when_access_is_revoked(self):
         self.open("<p>one</p>")
         self.server.refusal = lambda is_stream: 403
         self.server.pages["/"] = ("Closed", "<h1>Log in</h1>")
@@ -111,18 +110,18 @@ class Live(LivePage):
         self.holds("document.title === 'Closed'")
         self.holds("document.documentElement.dataset.live === 'closed'")
 
-    def what_is_not_live_is_left_alone(self):
+    def ignores_pages_that_are_not_live(self):
         self.open("<p>one</p>")
         self.server.refusal = lambda is_stream: 204
         self.server.cut()
         self.holds("document.documentElement.dataset.live === 'closed'")
         self.open(body="<h1>Still</h1>")
-        # The script has run, and what the page asks for afterwards has been answered.
+        # The script has run, and the page's next request has been answered.
         ran = self.browser.execute_async_script(RUN_THE_SCRIPT)
         assert ran == "it ran", ran
         assert not self.server.asked
 
-    def polls_where_streams_do_not_come_through(self):
+    def polls_when_streams_are_buffered(self):
         self.open()
         self.server.regions.append("<p>one</p>")
         self.server.is_held = True
@@ -132,19 +131,19 @@ class Live(LivePage):
         self.change(0, "<p>three</p>")
         assert self.text("p") == "three"
         self.is_open()
-        # A poll that waited in vain is followed by another, however short it was.
+        # A poll without changes is followed by the next poll, however short it was.
         count = len(self.server.asked)
         self.server.wait_for(lambda: len(self.server.asked) > count + 1)
         self.is_open()
 
-    def who_is_refused_comes_again_by_streams(self):
+    def retries_streams_after_an_error(self):
         self.open("<p>one</p>")
         self.server.refusal = lambda is_stream: 502
         self.server.cut()
         self.server.wait_for(lambda: len(self.server.asked) > 4)
         assert all(is_stream for _, is_stream in self.server.asked[-4:])
 
-    def a_page_left_is_followed_no_more(self):
+    def catches_up_after_back(self):
         self.open("<p>one</p>", other=("Other", "<h1>Other</h1>"))
         self.browser.get(self.server.url("/other"))
         self.browser.back()
@@ -152,9 +151,9 @@ class Live(LivePage):
         self.holds("document.querySelector('p')?.textContent === 'while away'")
         self.is_open()
 
-    def what_nobody_sees_is_not_followed(self):
+    def disconnects_hidden_pages(self):
         self.open("<p>one</p>")
-        # What takes time is done at once.
+        # Timers fire at once.
         hide = "Object.defineProperty(document, 'hidden', { value: arguments[0], configurable: true }); const { setTimeout } = window; if (arguments[0]) window.setTimeout = (done) => done(); document.dispatchEvent(new Event('visibilitychange')); window.setTimeout = setTimeout"
         self.run(hide, True)
         self.holds("document.documentElement.dataset.live === 'closed'")
@@ -164,14 +163,14 @@ class Live(LivePage):
 
     # The morph.
 
-    def anything_becomes_anything(self):
+    def morphs_random_markup(self):
         self.open(body="<p>x")
         step = 500
         for begin in range(0, MORPHS, step):
             done = self.browser.execute_async_script(RANDOM_MORPHS, begin, step)
             assert done == "good", done
 
-    def who_types_is_not_disturbed(self):
+    def keeps_typed_text(self):
         field = '<p>{0}</p><form><input name=body value="{1}"><textarea name=more>{2}</textarea><input name=other value="{3}"></form>'
         self.open(field.format("a", "", "", ""))
         self.find("input").send_keys("hello", Keys.ARROW_LEFT, Keys.ARROW_LEFT)
@@ -184,12 +183,12 @@ class Live(LivePage):
         self.change(0, field.format("c", "again", "t", "y"))
         assert self.run("return [field.value, field.defaultValue]") == ["hello", "again"]
         assert self.run("return document.querySelector('textarea').value") == "t"
-        # What was typed and taken back is the server's again.
+        # A value restored to the server's is the server's to change.
         self.run("field.value = 'again'")
         self.change(0, field.format("d", "last", "", "y"))
         assert self.run("return field.value") == "last"
 
-    def choices_are_not_disturbed(self):
+    def keeps_selections(self):
         page = (
             '<form><input type=checkbox name=a {0}><input type=radio name=r value=1 {1}><input type=radio name=r value=2 {2}><input type=radio name=r value=3 {3}>'
             "<select name=s><option>x</option>{4}<option {5}>y</option><option>z</option></select><select name=m multiple><option>p</option><option>q</option></select>"
@@ -202,12 +201,12 @@ class Live(LivePage):
         self.change(0, page.format("", "", "", "checked", "<option>new</option>", "selected", 5))
         state = "return [...document.querySelectorAll('input,select')].map((one) => one.type.startsWith('sel') || one.type === 'range' ? one.value : one.checked)"
         assert self.run(state) == [True, False, True, False, "z", "q", "5"], self.run(state)
-        # Nobody chose here, so the server does.
+        # Without a choice by the user, the server decides.
         self.open(page.format("", "checked", "", "", "", "", 3))
         self.change(0, page.format("checked", "", "", "checked", "", "selected", 3))
         assert self.run(state) == [True, False, False, True, "y", "", "3"], self.run(state)
 
-    def what_is_open_stays_open(self):
+    def keeps_open_elements(self):
         page = "<p>{0}</p><details><summary>s</summary>{0}</details><dialog><p>{0}</p></dialog><div popover>{0}</div>"
         self.open(page.format("a"))
         self.run("document.querySelector('dialog').showModal(); document.querySelector('[popover]').showPopover(); document.querySelector('details').open = true")
@@ -224,7 +223,7 @@ class Live(LivePage):
         assert self.run("return [...document.querySelectorAll('li')].map((one) => rows.indexOf(one))") == [4, 0, -1, 1, 3, 5]
         assert self.run("return [blurs, document.activeElement === rows[4].querySelector('input')]") == [0, True]
 
-    def fields_hide_nothing_of_their_form(self):
+    def handles_fields_named_like_properties(self):
         fields = "".join(f"<input name={name}>" for name in ["remove", "contains", "matches", "append", "closest", "content", "form", "open", "type", "data"])
         self.open(f"<p>one</p><form>{fields}</form><form id=f>{fields}<b id=b>x</b></form>")
         self.find("[name=remove]").send_keys("kept")
@@ -233,22 +232,22 @@ class Live(LivePage):
         assert self.run("return [document.querySelector('form').className, document.querySelector('[name=remove]').value]") == ["red", "kept"]
         self.change(0, "<p>three</p><b id=b>z</b>")
         assert self.run("return [document.forms.length, document.querySelector('p').textContent]") == [0, "three"]
-        assert not self.said()
+        assert not self.console_messages()
 
-    def boxes_are_known_by_their_values(self):
+    def matches_checkboxes_by_value(self):
         row = "<li>{1}<input type=checkbox name=a value={0}></li>"
         self.open("<ul><li>" + "".join(row.format(n, "x") for n in range(3)) + "</ul>")
         self.run("document.querySelector('[value=\"0\"]').checked = true")
         self.change(0, "<ul><li>" + "".join(row.format(n, "y") for n in [1, 2]) + "</ul>")
         assert self.run("return document.querySelectorAll(':checked').length") == 0
 
-    def a_patch_takes_no_focus(self):
+    def does_not_move_the_focus(self):
         self.open("<p>one</p>")
         self.change(0, "<p>two</p><input autofocus>")
         self.run("return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         assert self.run("return document.activeElement.localName") == "body"
 
-    def what_a_form_led_to_is_not_asked_for_again(self):
+    def does_not_request_the_result_of_a_form(self):
         for status in [404, 405]:
             self.open("<p>one</p>")
             self.run("window.stays = true")
@@ -258,15 +257,15 @@ class Live(LivePage):
             self.holds("document.documentElement.dataset.live === 'closed'")
             assert self.run("return window.stays") and len(self.server.asked) == count + 1
 
-    def a_region_within_one_element_alone(self):
+    def reloads_for_a_region_across_elements(self):
         self.open("<p>one</p>", body="<div id=a>{0}</div>")
         self.run("const [begin] = document.querySelector('#a').childNodes; document.body.prepend(begin)")
         self.server.pages["/"] = ("Anew", "<div id=a>{0}</div>")
         self.server.set(0, "<p>two</p>")
         self.holds("document.title === 'Anew'")
-        self.says("spans")
+        self.logs("spans")
 
-    def scrolls_and_keeps(self):
+    def keeps_scroll_position_and_kept_elements(self):
         page = "<p>{0}</p><textarea rows=3>{0}</textarea><div data-keep id=mine><b>{0}</b></div>"
         self.open(page.format("x\n" * 200))
         self.run("window.box = document.querySelector('textarea'); box.scrollTop = 70; document.querySelector('#mine').append('!')")
@@ -276,21 +275,21 @@ class Live(LivePage):
 
     def scripts_in_patches_never_run(self):
         self.open("<p>one</p>")
-        evil = "<p>two</p><script>window.ran = 1</script><script src=/judge/live_morph.mjs type=module></script><svg><script>window.ran = 3</script></svg><img src={} onerror='window.ran = 2'>"
+        evil = "<p>two</p><script>window.ran = 1</script><script src=/tools/live_morph.mjs type=module></script><svg><script>window.ran = 3</script></svg><img src={} onerror='window.ran = 2'>"
         self.change(0, evil.format("/x"))
         self.server.pages["/"] = ("Anew", "<script src='/source/evil.js'></script>{0}{1}" + evil.format("/y"))
         with self.server.changed:
             self.server.regions.append("<p id=more>more</p>")
             self.server.changed.notify_all()
         self.holds("document.title === 'Anew'")
-        # Scripts that come before these images would have been asked for before them.
+        # The browser would request earlier scripts before these images.
         for image in ["/x", "/y"]:
             self.holds(f"performance.getEntriesByName(location.origin + '{image}').length")
         assert self.run("return window.ran") is None
         asked = self.run("return performance.getEntriesByType('resource').map((one) => one.name)")
         assert not [name for name in asked if "live_morph" in name or "evil" in name], asked
 
-    def rows_options_and_drawings_are_read_as_such(self):
+    def parses_rows_options_and_svg(self):
         self.open("<tr><td>1</td></tr>", "<option>a</option>", "<circle r=1 />", body="<table><tbody>{0}</tbody></table><select>{1}</select><svg>{2}</svg>")
         self.change(0, "<tr><td>1</td></tr><tr><td>2</td></tr>")
         self.change(1, "<option>a</option><option selected>b</option>")
@@ -299,20 +298,20 @@ class Live(LivePage):
         assert self.run("return document.querySelector('select').value") == "b"
         assert self.run("return document.querySelector('rect').namespaceURI").endswith("svg")
 
-    def doubled_ids_are_told_and_borne(self):
+    def reports_duplicate_ids(self):
         self.open("<p id=a>1</p><p id=a>2</p>")
         self.change(0, "<p id=a>3</p><p id=a>4</p><p id=a>5</p>")
         assert self.run("return [...document.querySelectorAll('p')].map((one) => one.textContent).join()") == "3,4,5"
-        self.says("more than once")
+        self.logs("more than once")
 
-    def depth_is_no_danger(self):
+    def handles_deep_markup(self):
         self.open("<p>one</p>")
         self.change(0, "<b>" * 20000 + "deep")
         self.change(0, "<b>" * 20000 + "deeper")
         self.change(0, "<p>flat</p>")
         assert self.text("p") == "flat"
 
-    def long_lists_are_quick(self):
+    def reverses_a_long_list(self):
         row = "<li id=r{0}><a href=/{0}>{0}</a> <b>{1}</b></li>"
         self.open("<ul>" + "".join(row.format(n, "a") for n in range(5000)) + "</ul>")
         self.change(0, "<ul>" + "".join(row.format(n, "b") for n in reversed(range(5000))) + "</ul>")
@@ -322,38 +321,38 @@ class Live(LivePage):
 def main():
     _, script = sys.argv
     server = LiveServer(script)
-    with a_browser() as browser:
+    with launch_browser() as browser:
         live = Live(browser, server)
-        judge([
-            ("a patch changes its region and nothing else", live.patches_come),
-            ("a stream names its page, query and all", live.the_address_is_told_whole),
-            ("a stream that breaks is taken up with what is shown", live.a_broken_stream_is_taken_up),
-            ("what a page has missed comes when the server is back", live.what_is_missed_comes_later),
-            ("a stream is read in whatever pieces it comes", live.bytes_may_come_in_any_pieces),
-            ("events that nobody understands hurt nothing", live.odd_events_hurt_nothing),
-            ("a page with other regions is fetched, and what is typed stays", live.a_region_gone_is_fetched_with_its_page),
-            ("who may not follow any more sees the page anew", live.who_may_not_follow_sees_the_page_anew),
-            ("a page that is not live asks for nothing", live.what_is_not_live_is_left_alone),
-            ("a page polls where streams do not come through", live.polls_where_streams_do_not_come_through),
-            ("a page whose streams are refused does not poll", live.who_is_refused_comes_again_by_streams),
-            ("a page that is come back to catches up", live.a_page_left_is_followed_no_more),
-            ("a page that nobody sees gives its connection back", live.what_nobody_sees_is_not_followed),
-            (f"{MORPHS} random pieces of markup become others", live.anything_becomes_anything),
-            ("patches do not disturb who types", live.who_types_is_not_disturbed),
-            ("patches leave boxes, buttons and lists as they were chosen", live.choices_are_not_disturbed),
-            ("details, dialogs and popovers stay open", live.what_is_open_stays_open),
+        run_checks([
+            ("a patch changes its region only", live.applies_patches),
+            ("a stream sends the full address of its page", live.sends_the_full_address),
+            ("a broken stream resumes from the displayed state", live.resumes_a_broken_stream),
+            ("a page catches up after an outage of the server", live.catches_up_after_an_outage),
+            ("a stream is parsed however it is split", live.parses_a_stream_in_any_pieces),
+            ("unknown events are ignored", live.ignores_unknown_events),
+            ("a page with changed regions is fetched, and typed text stays", live.fetches_a_page_with_changed_regions),
+            ("a page reloads when its access is revoked", live.reloads_when_access_is_revoked),
+            ("a page that is not live sends no request", live.ignores_pages_that_are_not_live),
+            ("a page polls when a proxy buffers streams", live.polls_when_streams_are_buffered),
+            ("a page whose streams fail retries them and does not poll", live.retries_streams_after_an_error),
+            ("a page catches up after Back", live.catches_up_after_back),
+            ("a hidden page closes its connection", live.disconnects_hidden_pages),
+            (f"{MORPHS} random pieces of markup are morphed", live.morphs_random_markup),
+            ("patches keep typed text", live.keeps_typed_text),
+            ("patches keep the selections of the user", live.keeps_selections),
+            ("details, dialogs and popovers stay open", live.keeps_open_elements),
             ("rows with ids are moved, and the focus with them", live.lists_keep_their_elements),
-            ("fields hide nothing of their form", live.fields_hide_nothing_of_their_form),
-            ("boxes without ids are known by their values", live.boxes_are_known_by_their_values),
-            ("a patch takes no focus", live.a_patch_takes_no_focus),
-            ("what a form led to is not asked for again", live.what_a_form_led_to_is_not_asked_for_again),
-            ("a region that spans elements is told, and the page fetched", live.a_region_within_one_element_alone),
-            ("what is kept is kept", live.scrolls_and_keeps),
+            ("fields named like properties of forms do no harm", live.handles_fields_named_like_properties),
+            ("checkboxes without ids are matched by value", live.matches_checkboxes_by_value),
+            ("a patch does not move the focus", live.does_not_move_the_focus),
+            ("the result of a form is not requested again", live.does_not_request_the_result_of_a_form),
+            ("a region across elements is reported, and the page fetched", live.reloads_for_a_region_across_elements),
+            ("scroll positions and data-keep elements are kept", live.keeps_scroll_position_and_kept_elements),
             ("scripts in patches never run", live.scripts_in_patches_never_run),
-            ("rows, options and drawings are read as such", live.rows_options_and_drawings_are_read_as_such),
-            ("ids that are there twice are told and borne", live.doubled_ids_are_told_and_borne),
-            ("markup of any depth is borne", live.depth_is_no_danger),
-            ("five thousand rows are turned around", live.long_lists_are_quick),
+            ("table rows, options and SVG are parsed in context", live.parses_rows_options_and_svg),
+            ("duplicate ids are reported and do no harm", live.reports_duplicate_ids),
+            ("deep markup is handled", live.handles_deep_markup),
+            ("five thousand rows are reversed", live.reverses_a_long_list),
         ])
 
 

@@ -1,8 +1,8 @@
-"""Decides what forms, handlers and calls must do on a live page in a real browser, against a server of its own.
+"""Checks forms, handlers and calls on a live page in a browser, against a test server.
 
 usage: live_forms.py SCRIPT
 
-SCRIPT is the file that a page is served.
+SCRIPT is the file of the script.
 """
 
 import json
@@ -14,8 +14,8 @@ import urllib.parse
 
 from selenium.webdriver.common.keys import Keys
 
-from browser import a_browser
-from judge import judge
+from browser import launch_browser
+from checks import run_checks
 from live_page import LivePage
 from live_server import PATIENCE, SCRIPT, LiveServer
 
@@ -25,20 +25,20 @@ PROBLEM = {"type": "about:blank", "title": "Bad Request", "status": 400, "detail
 
 class Forms(LivePage):
     def post(self, index=0):
-        """What a form has sent, as fields."""
+        """The fields that a form sent."""
         self.server.wait_for(lambda: len(self.server.posts) > index)
         path, headers, body = self.server.posts[index]
         return path, headers, dict(urllib.parse.parse_qsl(body.decode(), keep_blank_values=True))
 
-    def held(self, status, kind, text):
-        """Answers the next post only when what comes back is called."""
+    def hold_post(self, status, kind, text):
+        """Holds the response to the next post until the returned function is called."""
         gate = threading.Event()
         self.server.post = lambda exchange, body: gate.wait(20) and (status, kind, text)
         return gate.set
 
     # Forms.
 
-    def a_form_is_sent_without_a_reload(self):
+    def sends_a_form_without_a_reload(self):
         self.open(body=FORM.format(""))
         self.run("window.stays = true; window.told = []; addEventListener('done', (event) => told.push(event.detail))")
         self.server.post = lambda exchange, body: (200, "application/json", '{"id": 7}')
@@ -53,20 +53,21 @@ class Forms(LivePage):
         assert self.run("return told") == [{"id": 7}]
         assert self.run("return [window.stays, document.activeElement.name, document.querySelector('[name=body]').value]") == [True, "body", ""]
 
-    def a_button_may_send_elsewhere(self):
+    def honors_formaction(self):
         self.open(body=FORM.format("").replace("</form>", '<button id="other" formaction="/board/other" name="way" value="slow">x</button></form>'))
         self.find("#other").click()
         path, _, fields = self.post()
         assert path == "/board/other" and fields["way"] == "slow"
 
-    def it_is_sent_once(self):
+    def sends_a_form_once(self):
         self.open(FORM.format(" id=f"))
-        answer = self.held(204, None, "")
+        answer = self.hold_post(204, None, "")
         self.find("[name=body]").send_keys("one")
         self.find("button").click()
         self.holds("document.querySelector('form.is-sending button:disabled')")
         self.run("document.querySelector('form').requestSubmit(); document.querySelector('form').requestSubmit()")
-        # What comes meanwhile does not touch the form, and is put when it is done.
+        # A patch during the request does not change the form; it is applied when the request is
+        # done.
         self.change(0, "<p>new</p>" + FORM.format(" id=f title=new"))
         assert self.text("p") == "new"
         assert self.run("return [document.querySelector('form').title, document.querySelector('[name=body]').value]") == ["", "one"]
@@ -77,7 +78,7 @@ class Forms(LivePage):
         assert self.run("return document.querySelector('textarea').value") == "written on"
         assert len(self.server.posts) == 1
 
-    def files_are_sent(self):
+    def sends_files(self):
         self.open(body='<form method="post" enctype="multipart/form-data" action="/up"><input type="file" name="file"><button>x</button></form>')
         with tempfile.NamedTemporaryFile(suffix=".txt") as file:
             pathlib.Path(file.name).write_text("what is in it")
@@ -88,7 +89,7 @@ class Forms(LivePage):
         assert headers["Content-Type"].startswith("multipart/form-data; boundary=")
         assert b"what is in it" in body and b'filename="' in body, body
 
-    def others_are_left_to_the_browser(self):
+    def leaves_other_forms_to_the_browser(self):
         other = '<form method="post" action="/plain" {0}><button {1}>x</button></form>'
         for form, button in [("data-reload", ""), ("", "data-reload"), ('target="_top"', "")]:
             self.open(body=other.format(form, button))
@@ -103,25 +104,26 @@ class Forms(LivePage):
         self.holds("document.title === 'Found'")
         assert self.run("return [window.stays ?? null, location.search]") == [None, "?q=x"]
 
-    def a_problem_is_told_at_its_field(self):
+    def shows_a_problem_at_its_field(self):
         self.open(FORM.format(""))
         self.server.post = lambda exchange, body: (400, "application/problem+json", json.dumps(PROBLEM))
         self.find("textarea").send_keys("kept")
         self.find("button").click()
         self.holds("document.querySelector('[role=alert]')")
-        told = self.run("const field = document.querySelector('[name=body]'); return [field.ariaInvalid, document.getElementById(field.getAttribute('aria-describedby')).textContent, document.activeElement === field, document.querySelectorAll('.problem').length]")
-        assert told == ["true", "Write something.", True, 1], told
-        # It stays where it is when the page changes.
+        problem = self.run("const field = document.querySelector('[name=body]'); return [field.ariaInvalid, document.getElementById(field.getAttribute('aria-describedby')).textContent, document.activeElement === field, document.querySelectorAll('.problem').length]")
+        assert problem == ["true", "Write something.", True, 1], problem
+        # The problem remains when the page changes.
         self.change(0, "<p>new</p>" + FORM.format(""))
         assert self.run("return document.querySelectorAll('[aria-invalid] , .problem').length") == 2
         assert self.run("return document.querySelector('textarea').value") == "kept"
         self.server.post = lambda exchange, body: (204, None, "")
         self.find("button").click()
-        # The next attempt takes the problem back at once; the form is emptied when its answer has come.
+        # The next attempt removes the problem at once; the form is cleared when its response
+        # arrives.
         self.holds("!document.querySelector('.problem, [aria-invalid], [aria-describedby]')")
         self.holds("document.querySelector('textarea').value === ''")
 
-    def a_problem_without_a_field_is_told_at_the_form(self):
+    def shows_a_problem_without_a_field_at_the_form(self):
         self.open(body=FORM.format(""))
         problem = {**PROBLEM, "errors": [{"name": "forum", "detail": "There is no such forum."}]}
         self.server.post = lambda exchange, body: (409, "application/problem+json", json.dumps(problem))
@@ -132,7 +134,7 @@ class Forms(LivePage):
         self.find("button").click()
         self.holds("document.querySelector('form > [role=alert]')?.textContent === '500 Internal Server Error'")
 
-    def a_page_of_an_error_takes_nothing_away(self):
+    def keeps_text_when_an_error_page_arrives(self):
         self.open(body=FORM.format(""))
         self.find("[name=body]").send_keys("precious")
         page = "<title>Unprocessable Content</title><h1>Unprocessable Content</h1><p>`body` must have 3 letters</p>"
@@ -141,13 +143,13 @@ class Forms(LivePage):
         self.holds("document.querySelector('[role=alert]')")
         assert self.text("[role=alert]") == "`body` must have 3 letters"
         assert self.run("return document.querySelector('[name=body]').value") == "precious"
-        # The form itself, with what is wrong with it, is another matter.
+        # A response with the form and its problem is displayed.
         self.server.post = lambda exchange, body: (422, "text/html", "<title>Again</title><p id=why>Too short.</p>" + FORM.format(""))
         self.find("button").click()
         self.holds("document.querySelector('#why')")
         assert self.run("return [document.querySelector('[name=body]').value, location.pathname]") == ["precious", "/"]
 
-    def text_outlives_a_server_that_is_away(self):
+    def keeps_text_when_the_server_is_away(self):
         self.open(body=FORM.format(' data-failed="Nobody is there."'))
         self.find("[name=body]").send_keys("precious")
         self.browser.set_network_conditions(offline=True, latency=0, throughput=1)
@@ -161,7 +163,7 @@ class Forms(LivePage):
         self.find("button").click()
         assert self.post()[2]["body"] == "precious"
 
-    def a_page_that_answers_is_shown(self):
+    def shows_the_page_of_a_redirect(self):
         self.open("<p>one</p>", body="<h1>First</h1>{0}<dialog id=d>x</dialog>" + FORM.format(""), second=("Second", "<h1>Second</h1>{0}" + FORM.format("")))
         self.run("window.stays = true; document.querySelector('#d').show()")
         self.server.post = lambda exchange, body: (303, "Location", "/second?at=1")
@@ -179,7 +181,7 @@ class Forms(LivePage):
         assert self.run("return [window.stays, location.pathname]") == [True, "/"]
         self.server.wait_for(lambda: self.server.asked[-1][0]["page"] == "/")
 
-    def a_late_page_gives_way(self):
+    def drops_a_late_page(self):
         self.open("<p>one</p>", body="<h1>First</h1>{0}" + FORM.format(""), second=("Second", "<h1>Second</h1>{0}"))
         late = self.server.delay("/")
         self.server.send("event: reload\ndata: \n\n")
@@ -190,14 +192,14 @@ class Forms(LivePage):
         self.holds("document.title === 'Second'")
         late.allowed.set()
         assert late.over.wait(PATIENCE), "the page did not come"
-        # Whole or broken off, the browser is done with it.
+        # Complete or aborted, the browser has finished the request.
         self.holds("performance.getEntriesByName(location.origin + '/', 'resource').length")
         self.is_open()
         self.change(0, "<p>two</p>")
         seen = self.run("return [document.title, location.pathname]")
         assert seen == ["Second", "/second"], seen
 
-    def the_same_page_is_changed_in_place(self):
+    def updates_the_same_page_in_place(self):
         self.open("<p>one</p>", body="<input id=search>{0}" + FORM.format(""))
         self.find("#search").send_keys("half")
         self.server.post = lambda exchange, body: (303, "Location", "/")
@@ -208,8 +210,8 @@ class Forms(LivePage):
         self.holds("document.querySelector('[name=body]').value === ''")
         assert self.run("return [document.querySelector('#search').value, history.length]") == ["half", length]
 
-    def a_page_with_scripts_of_its_own_is_gone_to(self):
-        self.open(body=FORM.format(""), second=("Second", "<script type=module src=/judge/none.mjs></script>"))
+    def navigates_to_a_page_with_its_own_scripts(self):
+        self.open(body=FORM.format(""), second=("Second", "<script type=module src=/tools/none.mjs></script>"))
         self.run("window.stays = true")
         self.server.post = lambda exchange, body: (303, "Location", "/second")
         self.find("button").click()
@@ -217,7 +219,7 @@ class Forms(LivePage):
 
     # Handlers.
 
-    def handlers_call_services(self):
+    def calls_services_from_handlers(self):
         self.open(body="""<button data-id="it's" data-on="click: call /board/vote id=7 text='7' word=two name=data.id is=true none=null">x</button><input type=range max=9 value=3 data-on="change: call /house/set level=this.valueAsNumber">""")
         self.find("button").click()
         self.server.wait_for(lambda: self.server.posts)
@@ -227,9 +229,9 @@ class Forms(LivePage):
         self.find("input").send_keys(Keys.ARROW_RIGHT)
         self.server.wait_for(lambda: len(self.server.posts) == 2)
         assert json.loads(self.server.posts[1][2]) == {"level": 4}
-        assert not self.said()
+        assert not self.console_messages()
 
-    def handlers_stop_at_what_fails(self):
+    def stops_a_handler_at_a_failure(self):
         self.open(body='<button data-on="click: confirm \'Really do?\'; call /board/delete; hide #row">x</button><p id=row>row</p>')
         self.find("button").click()
         alert = self.browser.switch_to.alert
@@ -240,13 +242,13 @@ class Forms(LivePage):
         self.browser.switch_to.alert.accept()
         self.holds("document.querySelector('button + [role=alert]')")
         assert self.text("[role=alert]") == "Not yours." and not self.run("return document.querySelector('#row').hidden")
-        assert len(self.server.posts) == 1, "what was refused has called the service"
+        assert len(self.server.posts) == 1, "a declined confirmation called the service"
         self.server.post = lambda exchange, body: (204, None, "")
         self.find("button").click()
         self.browser.switch_to.alert.accept()
         self.holds("document.querySelector('#row').hidden && !document.querySelector('[role=alert]')")
 
-    def a_form_may_be_refused(self):
+    def confirms_before_sending(self):
         self.open(body=FORM.format(' data-on="submit: confirm Sure?"'))
         self.find("button").click()
         self.browser.switch_to.alert.dismiss()
@@ -254,10 +256,10 @@ class Forms(LivePage):
         self.find("[name=body]").send_keys("sent")
         self.find("button").click()
         self.browser.switch_to.alert.accept()
-        # Had the refused form been sent, it would have come first.
+        # The declined form would have been the first post.
         assert self.post()[2]["body"] == "sent"
 
-    def handlers_show_and_hide(self):
+    def shows_hides_and_sets(self):
         page = (
             '<button id=t aria-expanded=false aria-controls=menu data-on="click: toggle #menu; toggle \'closest section\' is-wide">x</button><ul id=menu hidden><li>{0}</li></ul>'
             '<dialog><b>{0}</b></dialog><button id=d data-on="click: show dialog">x</button><div popover>p</div><details><summary>s</summary></details>'
@@ -267,10 +269,10 @@ class Forms(LivePage):
         self.find("#t").click()
         look = "return [!document.querySelector('#menu').hidden, document.querySelector('#t').ariaExpanded, document.querySelector('section').className]"
         self.returns(look, [True, "true", "is-wide"])
-        # What was chosen here stays when something else changes.
+        # Changes by handlers stay when an unrelated part changes.
         self.change(0, "<section>" + page.format("b") + "</section>")
         assert self.text("#menu") == "b" and self.run(look) == [True, "true", "is-wide"]
-        # What the server says anew holds.
+        # A new value from the server wins.
         self.change(0, "<section class=red>" + page.format("c") + "</section>")
         assert self.run(look) == [True, "true", "red"]
         self.find("#t").click()
@@ -284,9 +286,9 @@ class Forms(LivePage):
         self.holds("document.querySelector('#out').textContent === 'words'")
         self.find("#k").send_keys(Keys.ESCAPE)
         self.holds("document.querySelector('#k').value === ''")
-        assert not self.said()
+        assert not self.console_messages()
 
-    def what_the_server_agrees_to_is_its_own(self):
+    def keeps_a_handlers_change_until_the_server_agrees(self):
         row = '<p id=a{0}>x</p><button data-on="click: toggle #a done">x</button>{1}'
         self.open(row.format("", 1))
         self.find("button").click()
@@ -296,9 +298,9 @@ class Forms(LivePage):
         self.change(0, row.format("", 4))
         assert self.run("return document.querySelector('#a').className") == ""
 
-    def the_newest_call_waits(self):
+    def queues_the_newest_call(self):
         self.open(body='<input type=range max=9 value=1 data-on="change: call /set level=this.valueAsNumber">')
-        answer = self.held(204, None, "")
+        answer = self.hold_post(204, None, "")
         for _ in range(4):
             self.find("input").send_keys(Keys.ARROW_RIGHT)
         self.server.wait_for(lambda: self.server.posts)
@@ -307,9 +309,9 @@ class Forms(LivePage):
         self.holds("!document.querySelector('.is-sending')")
         assert [json.loads(body) for _, _, body in self.server.posts] == [{"level": 2}, {"level": 5}], self.server.posts
 
-    def a_page_that_comes_while_a_form_is_sent_comes_again(self):
+    def fetches_a_page_again_after_a_form(self):
         self.open("<p>one</p>", body="{0}" + FORM.format(" title=old"))
-        answer = self.held(204, None, "")
+        answer = self.hold_post(204, None, "")
         self.find("button").click()
         self.holds("document.querySelector('form.is-sending')")
         self.server.pages["/"] = ("Anew", "{0}" + FORM.format(" title=new"))
@@ -320,7 +322,7 @@ class Forms(LivePage):
         self.holds("document.querySelector('form').title === 'new'")
         self.is_open()
 
-    def an_event_that_is_refused_costs_no_page(self):
+    def keeps_the_page_when_an_event_is_refused(self):
         self.open("<p>one</p>")
         self.server.refusal = lambda is_stream: 401 if "on" in self.server.asked[-1][0] else None
         self.browser.execute_async_script(f"const done = arguments[0]; import('{SCRIPT}').then(({{ on }}) => {{ on('fire', () => 1); done(); }})")
@@ -329,27 +331,27 @@ class Forms(LivePage):
         self.change(0, "<p>two</p>")
         assert self.text("p") == "two"
 
-    def patches_bring_handlers(self):
+    def runs_handlers_in_patches(self):
         self.open("<p>one</p>")
         self.change(0, '<p data-on="dblclick: set this twice; keyup.q: set this never">one</p>')
         self.run("document.querySelector('p').dispatchEvent(new MouseEvent('dblclick', { bubbles: true }))")
         assert self.text("p") == "twice"
 
-    def mistakes_in_handlers_are_told(self):
-        for said, why in [("click: explode #a", "explode"), ("click: constructor x", "constructor"), ("click: hide #nowhere", "#nowhere"), ("click: call https://example.org/x", "another site"), ("click: call /x y", "`y`")]:
-            self.open(body=f'<button data-on="{said}">x</button>')
+    def reports_mistakes_in_handlers(self):
+        for handler, why in [("click: explode #a", "explode"), ("click: constructor x", "constructor"), ("click: hide #nowhere", "#nowhere"), ("click: call https://example.org/x", "another site"), ("click: call /x y", "`y`")]:
+            self.open(body=f'<button data-on="{handler}">x</button>')
             self.find("button").click()
-            self.says(why)
-            assert not self.server.posts, said
+            self.logs(why)
+            assert not self.server.posts, handler
 
-    def a_form_done_is_an_event(self):
+    def fires_an_event_after_a_form(self):
         self.open(body='<div id=box>' + FORM.format(' data-on="done: hide #box"') + "</div>")
         self.find("button").click()
         self.holds("document.querySelector('#box').hidden")
 
-    # What a page's own script may use.
+    # The interface for a page's own scripts.
 
-    def scripts_call_and_listen(self):
+    def offers_call_and_on_to_scripts(self):
         self.open("<p>one</p>")
         self.server.post = lambda exchange, body: (200, "application/json", '{"a": [1, null]}')
         value = self.browser.execute_async_script(f"const done = arguments[0]; import('{SCRIPT}').then(({{ call }}) => call('/app/thing', {{ x: 1 }})).then(done, done)")
@@ -371,34 +373,34 @@ class Forms(LivePage):
 def main():
     _, script = sys.argv
     server = LiveServer(script)
-    with a_browser() as browser:
+    with launch_browser() as browser:
         forms = Forms(browser, server)
-        judge([
-            ("a form is sent without a reload, as the browser would send it", forms.a_form_is_sent_without_a_reload),
-            ("a button may send its form elsewhere", forms.a_button_may_send_elsewhere),
-            ("a form is sent once, and nothing touches it meanwhile", forms.it_is_sent_once),
-            ("files are sent", forms.files_are_sent),
-            ("what is not the script's is left to the browser", forms.others_are_left_to_the_browser),
-            ("a problem is told at its field until the next attempt", forms.a_problem_is_told_at_its_field),
-            ("a problem without a field is told at the form", forms.a_problem_without_a_field_is_told_at_the_form),
-            ("a page of an error takes nothing away", forms.a_page_of_an_error_takes_nothing_away),
-            ("what is written outlives a server that is away", forms.text_outlives_a_server_that_is_away),
-            ("a page that answers a form is shown at its address, and Back goes back", forms.a_page_that_answers_is_shown),
-            ("a page that was asked for gives way to what a form leads to", forms.a_late_page_gives_way),
-            ("the same page is changed in place", forms.the_same_page_is_changed_in_place),
-            ("a page with scripts of its own is gone to", forms.a_page_with_scripts_of_its_own_is_gone_to),
-            ("handlers call services with typed arguments", forms.handlers_call_services),
-            ("handlers stop at what is refused or fails", forms.handlers_stop_at_what_fails),
-            ("a form may be refused by who sends it", forms.a_form_may_be_refused),
-            ("handlers show, hide and set, and patches leave it so", forms.handlers_show_and_hide),
-            ("what a handler did stays until the server agrees", forms.what_the_server_agrees_to_is_its_own),
-            ("one call of an element is under way, and the newest waits", forms.the_newest_call_waits),
-            ("a page that comes while a form is sent comes again", forms.a_page_that_comes_while_a_form_is_sent_comes_again),
-            ("an event that is refused costs no page", forms.an_event_that_is_refused_costs_no_page),
-            ("patches bring handlers for events of any kind", forms.patches_bring_handlers),
-            ("mistakes in handlers are told in the console", forms.mistakes_in_handlers_are_told),
-            ("a form that is done is an event", forms.a_form_done_is_an_event),
-            ("a page's own script calls services and hears events", forms.scripts_call_and_listen),
+        run_checks([
+            ("a form is sent without a reload, as the browser would send it", forms.sends_a_form_without_a_reload),
+            ("a button may choose the address of its form", forms.honors_formaction),
+            ("a form is sent once, and patches do not change it meanwhile", forms.sends_a_form_once),
+            ("files are sent", forms.sends_files),
+            ("forms that opt out are left to the browser", forms.leaves_other_forms_to_the_browser),
+            ("a problem is shown at its field until the next attempt", forms.shows_a_problem_at_its_field),
+            ("a problem without a field is shown at the form", forms.shows_a_problem_without_a_field_at_the_form),
+            ("an error page does not discard typed text", forms.keeps_text_when_an_error_page_arrives),
+            ("typed text survives an outage of the server", forms.keeps_text_when_the_server_is_away),
+            ("the page that a form redirects to is shown at its address, and Back returns", forms.shows_the_page_of_a_redirect),
+            ("a late page is dropped for the result of a form", forms.drops_a_late_page),
+            ("a redirect to the same page updates it in place", forms.updates_the_same_page_in_place),
+            ("the browser navigates to a page with its own scripts", forms.navigates_to_a_page_with_its_own_scripts),
+            ("handlers call services with typed arguments", forms.calls_services_from_handlers),
+            ("a handler stops at a declined confirmation or a failure", forms.stops_a_handler_at_a_failure),
+            ("a user may decline to send a form", forms.confirms_before_sending),
+            ("handlers show, hide and set, and patches keep the result", forms.shows_hides_and_sets),
+            ("a handler's change stays until the server agrees", forms.keeps_a_handlers_change_until_the_server_agrees),
+            ("an element sends one call at a time and queues the newest", forms.queues_the_newest_call),
+            ("a page that arrives while a form is sent is fetched again", forms.fetches_a_page_again_after_a_form),
+            ("a refused event subscription does not reload the page", forms.keeps_the_page_when_an_event_is_refused),
+            ("handlers in patches run, for events of any kind", forms.runs_handlers_in_patches),
+            ("mistakes in handlers are reported in the console", forms.reports_mistakes_in_handlers),
+            ("a sent form fires an event", forms.fires_an_event_after_a_form),
+            ("a page's own script calls services and receives events", forms.offers_call_and_on_to_scripts),
         ])
 
 

@@ -1,4 +1,4 @@
-// Decides what must hold of every morph: random markup becomes other random markup, thousands of times over.
+// Properties of every morph, checked with thousands of random pairs of markup.
 
 import { morph, parse, within } from "/source/morph.js";
 
@@ -18,7 +18,7 @@ const ANY = ["div", "p", "ul", "span", "b", "table", "select", "svg", "form", "i
 const TEXTS = ["one", "two", "a < b", "\u00e4 \u{1f33f}", " ", "three"];
 const VOID = new Set(["input", "br"]);
 
-// Repeatable: mulberry32.
+// Repeatable random numbers: mulberry32.
 function chance(seed) {
   return () => {
     seed = (seed + 0x6d2b79f5) | 0;
@@ -59,7 +59,7 @@ function writer(random) {
     const inner = name === "textarea" || name === "option" ? escape(one(TEXTS)) : depth > 4 ? "" : nodes(name, depth + 1);
     return `<${name}${attributes(name)}>${inner}</${name}>`;
   };
-  // Half of the time what comes is what was there with pieces moved, left out, doubled or put in.
+  // Half of the time the new markup is the old one with elements moved, removed, duplicated or added.
   const altered = (parent, markup) => {
     const place = parse(markup, parent);
     for (let count = 1 + below(4); count > 0; count--) {
@@ -85,7 +85,7 @@ function shown(place) {
   return JSON.stringify(within(place));
 }
 
-// By id, where one element alone bears it.
+// Elements by id, where only one element has it.
 function unique(place) {
   const found = new Map();
   for (const element of place.querySelectorAll("[id]")) {
@@ -95,7 +95,7 @@ function unique(place) {
   return found;
 }
 
-// One case; what is wrong with it, if anything.
+// Runs one case. Returns the error, if any.
 export function tried(seed) {
   const random = chance(seed);
   const { one, nodes, altered } = writer(random);
@@ -112,36 +112,36 @@ export function tried(seed) {
     morph(parent, old, [...parse(second, parent).childNodes], end);
   };
   put();
-  // The marks are put by hand: an element that the markup leaves open would take the second.
+  // The marks are added by hand: an element that the markup leaves open would contain the second one.
   const wanted = parse(second, parent);
   wanted.prepend(document.createComment("begin"));
   wanted.append(document.createComment("end"));
-  const said = `${name}: ${first}\n  -> ${second}\n  =  ${parent.innerHTML}`;
+  const context = `${name}: ${first}\n  -> ${second}\n  =  ${parent.innerHTML}`;
   const same = document.importNode(parent, true);
   const templates = (place) => within([place], "template").map((template) => template.innerHTML).join("|");
-  if (!same.isEqualNode(document.importNode(wanted, true)) || templates(parent) !== templates(wanted)) return `differs: ${said}`;
-  if (parent.firstChild !== begin || parent.lastChild !== end) return `the marks have moved: ${said}`;
-  // A radio button may have been chosen by either of two that came; what is chosen last wins.
+  if (!same.isEqualNode(document.importNode(wanted, true)) || templates(parent) !== templates(wanted)) return `differs: ${context}`;
+  if (parent.firstChild !== begin || parent.lastChild !== end) return `the marks have moved: ${context}`;
+  // Two radio buttons may both be marked as checked; the order of insertion decides.
   const fresh = parent.cloneNode(false);
   fresh.append(...parse(second, parent).childNodes);
   document.body.append(fresh);
-  if (!second.includes("radio") && shown(parent) !== shown(fresh)) return `controls differ: ${said} ${shown(parent)} ${shown(fresh)}`;
+  if (!second.includes("radio") && shown(parent) !== shown(fresh)) return `controls differ: ${context} ${shown(parent)} ${shown(fresh)}`;
   fresh.remove();
   for (const [id, element] of unique(parent)) {
     const was = before.get(id);
-    if (element && was && was.namespaceURI + was.localName === element.namespaceURI + element.localName && was !== element) return `#${id} was not known again: ${said}`;
+    if (element && was && was.namespaceURI + was.localName === element.namespaceURI + element.localName && was !== element) return `#${id} was replaced: ${context}`;
   }
   const watch = new MutationObserver(() => {});
   watch.observe(parent, { subtree: true, childList: true, attributes: true, characterData: true });
   put();
   const changes = watch.takeRecords().filter((record) => record.target.localName !== "template");
   watch.disconnect();
-  if (changes.length) return `is changed when nothing changes: ${said}`;
+  if (changes.length) return `changes without a difference: ${context}`;
 }
 
 export function all(from, count) {
   const warn = console.warn;
-  // Ids are doubled here on purpose.
+  // Duplicate ids are on purpose here.
   console.warn = () => {};
   try {
     for (let seed = from; seed < from + count; seed++) {

@@ -1,4 +1,4 @@
-"""Decides how a test of live pages opens one, changes it and looks at it."""
+"""Opens, changes and inspects live pages for tests."""
 
 import time
 
@@ -12,7 +12,7 @@ PATIENCE = 20
 
 
 class LivePage:
-    """A page in a browser, and the server that it comes from."""
+    """A page in a browser, and its server."""
 
     def __init__(self, browser, server):
         self.browser = browser
@@ -22,7 +22,8 @@ class LivePage:
         """Opens a page with these regions on a new server, and waits until it is connected."""
         self.browser.get("about:blank")
         self.browser.get_log("browser")
-        # Late requests of the page before must not reach the server that counts those of this page.
+        # Late requests of the previous page must not reach the server that counts those of this
+        # page.
         self.server.close()
         self.server = LiveServer(self.server.script)
         self.server.regions = list(regions)
@@ -38,11 +39,11 @@ class LivePage:
         return self.browser.execute_script(script, *arguments)
 
     def holds(self, expression):
-        """Waits until something is true of the page."""
+        """Waits until an expression is true on the page."""
         self.returns(f"return Boolean({expression})", True)
 
     def returns(self, script, expected):
-        """Waits until a script returns what is expected. One that fails is tried again: what it looks at may come later."""
+        """Waits until a script returns the expected value. A script that fails is retried, because its element may not exist yet."""
         last = None
 
         def is_expected():
@@ -57,10 +58,10 @@ class LivePage:
         self.until(is_expected, lambda: f"{script} is {expected!r}, but {last!r}")
 
     def until(self, holds, what):
-        """Waits until something is true."""
+        """Waits until a condition is true."""
         end = time.monotonic() + PATIENCE
         while not holds():
-            assert time.monotonic() < end, f"never: {what()}: {self.run('return document.documentElement.outerHTML')}"
+            assert time.monotonic() < end, f"timed out: {what()}: {self.run('return document.documentElement.outerHTML')}"
             time.sleep(0.01)
 
     def change(self, number, markup):
@@ -79,16 +80,16 @@ class LivePage:
         """The mark at the end of the last region."""
         return self.run("return [...document.body.childNodes].findLast((node) => node.nodeType === Node.COMMENT_NODE).data")
 
-    def said(self):
-        """What stands in the console."""
+    def console_messages(self):
+        """The messages in the console."""
         return [line["message"] for line in self.browser.get_log("browser")]
 
-    def says(self, text):
-        """Waits until a line of the console contains a text."""
+    def logs(self, text):
+        """Waits until a message in the console contains a text."""
         lines = []
 
-        def is_said():
-            lines.extend(self.said())
+        def is_logged():
+            lines.extend(self.console_messages())
             return any(text in line for line in lines)
 
-        self.until(is_said, lambda: f"{text!r} in {lines}")
+        self.until(is_logged, lambda: f"{text!r} in {lines}")

@@ -1,4 +1,4 @@
-"""Decides what a server says that speaks the protocol of live pages exactly, and breaks it where a test wants it to."""
+"""A test server with the protocol of live pages, which breaks the protocol where a test asks for it."""
 
 import http.server
 import json
@@ -6,17 +6,17 @@ import pathlib
 import threading
 import urllib.parse
 
-JUDGES = pathlib.Path(__file__).parent
-SOURCES = JUDGES.parent.parent / "crates/browser/src"
+TOOLS = pathlib.Path(__file__).parent
+SOURCES = TOOLS.parent.parent / "crates/browser/src"
 SCRIPT = "/_bine/live-0.js"
-# Nothing of a page's own runs but its files; no style but theirs.
+# Only scripts and styles in files are allowed.
 POLICY = "default-src 'self'; script-src 'self'; style-src 'self'; object-src 'none'; base-uri 'none'"
-# As long as a server may be silent in these tests.
+# The longest time without a response in these tests.
 PATIENCE = 20
 
 
 class LiveServer(http.server.ThreadingHTTPServer):
-    """A server of pages with live regions, on a port of its own; what is in it may be changed at any moment."""
+    """A server of pages with live regions, on its own port. A test may change its contents at any time."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -26,25 +26,25 @@ class LiveServer(http.server.ThreadingHTTPServer):
         # The file of the live script.
         self.script = script
         self.changed = threading.Condition()
-        # Address -> a page with a place {0}, {1}, .. for each region.
+        # Address -> a page with a placeholder {0}, {1}, .. for each region.
         self.pages = {}
-        # What each region holds.
+        # The markup of each region.
         self.regions = []
-        # What each stream or poll asked, and whether it was a stream.
+        # The query of each stream or poll, and whether it was a stream.
         self.asked = []
-        # What comes next over the streams there are, as raw bytes.
+        # Raw bytes for all open streams.
         self.raw = b""
-        # Pages that come late: address -> its delay.
+        # Delayed pages: address -> its delay.
         self.late = {}
-        # A status that streams and polls are refused with, or a function of `is_stream`.
+        # A status that rejects streams and polls, or a function of `is_stream`.
         self.refusal = lambda is_stream: None
-        # Whether something on the way holds back what streams bring.
+        # Whether a proxy buffers the streams.
         self.is_held = False
-        # What answers a POST: a function of the handler and the body, which returns status, type and text.
+        # Answers a POST: a function of the handler and the body that returns status, type and text.
         self.post = lambda exchange, body: (204, None, "")
         self.posts = []
         self.generation = 0
-        # Looks often whether it has been closed: each page of a test has a server.
+        # A short poll interval for the shutdown, because each page of a test has a server.
         threading.Thread(target=self.serve_forever, args=[0.01], daemon=True).start()
 
     def close(self):
@@ -57,17 +57,17 @@ class LiveServer(http.server.ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}{path}"
 
     def set(self, number, markup):
-        """A region changes, and everybody who shows it is told."""
+        """Changes a region and notifies all streams."""
         with self.changed:
             self.regions[number] = markup
             self.changed.notify_all()
 
     def delay(self, path):
-        """From now on a page does not come until that is allowed."""
+        """Delays a page until the test allows it."""
         return self.late.setdefault(path, Delay())
 
     def send(self, raw):
-        """Sends bytes over all streams, whatever they are."""
+        """Sends raw bytes over all streams."""
         with self.changed:
             self.raw += raw.encode()
             self.changed.notify_all()
@@ -79,7 +79,7 @@ class LiveServer(http.server.ThreadingHTTPServer):
             self.changed.notify_all()
 
     def hold(self, generation):
-        """Says nothing until all streams break."""
+        """Sends no data until all streams break."""
         with self.changed:
             self.changed.wait_for(lambda: self.generation != generation, PATIENCE)
 
@@ -96,21 +96,21 @@ class LiveServer(http.server.ThreadingHTTPServer):
 
     def wait_for(self, holds):
         with self.changed:
-            assert self.changed.wait_for(holds, PATIENCE), f"it did not come: {self.asked} {self.posts}"
+            assert self.changed.wait_for(holds, PATIENCE), f"timed out: {self.asked} {self.posts}"
 
     def handle_error(self, request, client_address):
-        """A browser may go at any time."""
+        """A browser may close a connection at any time."""
 
 
 class Delay:
-    """Somebody has asked for a page, it may come, and it has come or is not wanted any more."""
+    """Events of a delayed page: it was requested, it may be sent, its response is over."""
 
     def __init__(self):
         self.asked, self.allowed, self.over = threading.Event(), threading.Event(), threading.Event()
 
 
 def fingerprint(markup):
-    """Sixteen digits (FNV-1a)."""
+    """FNV-1a in sixteen hexadecimal digits."""
     found = 0xCBF29CE484222325
     for byte in markup.encode():
         found = (found ^ byte) * 0x100000001B3 % 2**64
@@ -128,9 +128,9 @@ class Exchange(http.server.BaseHTTPRequestHandler):
             return self.follow({name: values[0] for name, values in urllib.parse.parse_qs(query).items()})
         if path == SCRIPT:
             return self.answer(200, "text/javascript", pathlib.Path(self.server.script).read_text())
-        for beneath, folder in {"/source/": SOURCES, "/judge/": JUDGES}.items():
-            if path.startswith(beneath):
-                return self.answer(200, "text/javascript", (folder / path.removeprefix(beneath)).read_text())
+        for prefix, folder in {"/source/": SOURCES, "/tools/": TOOLS}.items():
+            if path.startswith(prefix):
+                return self.answer(200, "text/javascript", (folder / path.removeprefix(prefix)).read_text())
         if path == "/favicon.ico":
             return self.answer(204, None, "")
         page = self.server.page(self.path)
@@ -174,7 +174,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def follow(self, asked):
-        """The stream of a page, or one poll of it."""
+        """Serves the stream of a page, or one poll."""
         server = self.server
         is_stream = self.headers["Accept"] == "text/event-stream"
         with server.changed:
@@ -214,7 +214,8 @@ class Exchange(http.server.BaseHTTPRequestHandler):
                     continue
             if not is_stream:
                 return self.answer(200, "application/json", json.dumps([{"event": name, "data": data} for name, data in news]))
-            # First: a change that a test makes after it has sent raw bytes shows that they were read.
+            # Before the patches: when a later change arrives, the test knows that the raw bytes
+            # were read.
             self.wfile.write(raw)
             for name, data in news:
                 lines = "".join(f"data: {line}\n" for line in data.split("\n"))
@@ -222,4 +223,4 @@ class Exchange(http.server.BaseHTTPRequestHandler):
             self.wfile.flush()
 
     def log_message(self, *_):
-        """Says nothing."""
+        """Logs no requests."""

@@ -1,37 +1,37 @@
-"""Decides how a program of ours looks under a policy of content: behind a proxy that adds the field."""
+"""A proxy that adds a Content-Security-Policy to the responses of a program."""
 
 import http.client
 import http.server
 import threading
 
 POLICY = "default-src 'self'"
-# Longer than a stream is silent.
+# Longer than the pauses of a stream.
 SILENCE = 60
 
 
-class Strict(http.server.ThreadingHTTPServer):
-    """A proxy, on a port of its own, to the server at an address. What streams is passed on as it comes."""
+class PolicyProxy(http.server.ThreadingHTTPServer):
+    """A proxy, on its own port, to the server at an address. Streams are forwarded without buffering."""
 
     daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, address):
         super().__init__(("127.0.0.1", 0), Exchange)
-        self.behind = address
+        self.upstream = address
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def url(self, path="/"):
         return f"http://127.0.0.1:{self.server_port}{path}"
 
     def handle_error(self, request, client_address):
-        """A browser may go at any time."""
+        """A browser may close a connection at any time."""
 
 
 class Exchange(http.server.BaseHTTPRequestHandler):
-    """One request; its connection ends with it."""
+    """One request; its connection closes after it."""
 
     def do_GET(self):
-        line = http.client.HTTPConnection(self.server.behind, timeout=SILENCE)
+        line = http.client.HTTPConnection(self.server.upstream, timeout=SILENCE)
         try:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             line.request(self.command, self.path, body or None, {**self.headers, "Connection": "close"})
@@ -50,4 +50,4 @@ class Exchange(http.server.BaseHTTPRequestHandler):
     do_POST = do_GET
 
     def log_message(self, *_):
-        """Says nothing."""
+        """Logs no requests."""

@@ -1,4 +1,4 @@
-"""Decides how a test starts a program of ours, kills it, and starts it again with what it has kept."""
+"""Starts, kills and restarts a program of ours for a test."""
 
 import http.client
 import subprocess
@@ -7,12 +7,12 @@ import time
 
 from selenium.common.exceptions import WebDriverException
 
-# A busy machine may need longer than the moment that is usual.
+# Long enough for a busy machine.
 PATIENCE = 20
 
 
 class Program:
-    """A server with a folder of its own for what it keeps, in which it is started. Killed at the end of the block."""
+    """A server with its own data folder, which is also its working directory. Killed at the end of the block."""
 
     def __init__(self, program, *options):
         self.program, self.options = program, options
@@ -27,7 +27,7 @@ class Program:
         self.folder.cleanup()
 
     def start(self, address="127.0.0.1:0"):
-        """Starts it, with what it kept before."""
+        """Starts the program with its existing data."""
         command = [self.program, "--listen", address, "--data", self.folder.name, *self.options]
         self.process = subprocess.Popen(command, cwd=self.folder.name, stdout=subprocess.PIPE, text=True)
         for line in self.process.stdout:
@@ -37,7 +37,7 @@ class Program:
         raise AssertionError(f"{self.program} did not start")
 
     def kill(self):
-        """Gives it no time to do anything."""
+        """Kills the program without a shutdown."""
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
@@ -46,7 +46,7 @@ class Program:
         return f"http://{self.address}{path}"
 
     def ask(self, method, path, body=None, **fields):
-        """Status and text of one answer; a field `Content_Type` is called `Content-Type`."""
+        """Sends one request and returns status and text of the response; a field `Content_Type` is sent as `Content-Type`."""
         line = http.client.HTTPConnection(self.address, timeout=PATIENCE)
         try:
             line.request(method, path, body, {name.replace("_", "-"): value for name, value in fields.items()})
@@ -57,7 +57,7 @@ class Program:
 
 
 def until(holds, what):
-    """Waits until something is true. While a page gives way to the next, the driver says by various errors that it is not."""
+    """Waits until a condition is true. The driver raises various errors while a page changes; they count as false."""
 
     def is_so():
         try:
@@ -67,11 +67,11 @@ def until(holds, what):
 
     end = time.monotonic() + PATIENCE
     while not is_so():
-        assert time.monotonic() < end, f"never: {what() if callable(what) else what}"
+        assert time.monotonic() < end, f"timed out: {what() if callable(what) else what}"
         time.sleep(0.01)
 
 
 def page_holds(browser, expression):
-    """Waits until something is true of the page in a browser."""
+    """Waits until an expression is true on the page of a browser."""
 
     until(lambda: browser.execute_script(f"return Boolean({expression})"), lambda: f"{expression}: {browser.page_source}")

@@ -1,8 +1,8 @@
-"""Decides what real browsers must do with the cookie of a session.
+"""Checks the session cookie in browsers.
 
 usage: sessions_browser.py URL SECURE_URL
 
-Both are the example of sessions, without TLS and with a certificate that it signed itself.
+Both are the example of sessions, without TLS and with a self-signed certificate.
 """
 
 import sys
@@ -10,12 +10,12 @@ import time
 
 from selenium.webdriver.common.by import By
 
-from browser import a_browser
-from foreign import a_foreign_site
-from judge import judge
+from browser import launch_browser
+from foreign import start_foreign_site
+from checks import run_checks
 from program import until
 
-# Sends what a page of another site may send without asking.
+# A request that a foreign page may send without a preflight.
 FORM = """
 const form = Object.assign(document.createElement("form"), { method: "post", action: arguments[0] });
 form.append(Object.assign(document.createElement("input"), { name: "user", value: "foe" }));
@@ -29,7 +29,7 @@ fetch(url, { method: "POST", mode: "no-cors", credentials: "include" }).then(() 
 
 
 class Visitor:
-    """One browser before the example."""
+    """One browser at the example."""
 
     def __init__(self, browser, url, cookie="session"):
         self.browser, self.url, self.name = browser, url, cookie
@@ -47,11 +47,11 @@ class Visitor:
         return self.browser.find_element(By.TAG_NAME, "h1").text
 
     def shows(self, text):
-        """Waits until this text is there."""
+        """Waits until the page contains this text."""
         until(lambda: text in self.text(), lambda: f"{text}: {self.text()}")
 
     def is_out(self):
-        """Waits until nobody is logged in."""
+        """Waits until no user is logged in."""
         until(lambda: "is logged in" not in self.text(), self.text)
 
     def press(self, name):
@@ -69,21 +69,21 @@ def logs_in_and_rotates(visitor):
     before, name = visitor.cookie(), visitor.heading()
     visitor.log_in("ann")
     after = visitor.cookie()
-    assert before["value"] != after["value"], "the cookie of before the login is good still"
-    assert visitor.heading() == name, "another made-up name"
+    assert before["value"] != after["value"], "the cookie did not change at login"
+    assert visitor.heading() == name, "the generated name changed"
     assert after["httpOnly"] and after["sameSite"] == "Lax" and after["path"] == "/", after
     assert "session" not in visitor.browser.execute_script("return document.cookie"), "a script can read it"
-    # What was there before the login is put back, as who has planted it would.
+    # The cookie from before the login is restored, as a session fixation attack would do.
     visitor.browser.add_cookie({"name": visitor.name, "value": before["value"], "httpOnly": True})
     visitor.open()
     assert "is logged in" not in visitor.text(), visitor.text()
     visitor.browser.delete_all_cookies()
 
 
-def ends_the_others(visitor, other):
+def logs_out_elsewhere(visitor, other):
     visitor.log_in("ben")
     other.log_in("ben")
-    # Nobody loads a page from here on.
+    # From here on, no page is reloaded.
     name = other.heading()
     other.browser.execute_script("window.stays = true")
     visitor.shows("ben is logged in 2 times.")
@@ -91,7 +91,7 @@ def ends_the_others(visitor, other):
     visitor.press("Log out everywhere else")
     other.is_out()
     took = time.monotonic() - began
-    # What stands beside the region was for ben too.
+    # The part outside the region was rendered for ben too.
     until(lambda: other.heading() != name, other.text)
     assert other.browser.execute_script("return window.stays"), "the page was loaded again"
     visitor.shows("ben is logged in 1 times.")
@@ -100,8 +100,8 @@ def ends_the_others(visitor, other):
     return f"{1000 * took:.0f} ms from the button to the other page"
 
 
-def is_let_alone_by_others(visitor):
-    elsewhere = a_foreign_site()
+def rejects_foreign_logins(visitor):
+    elsewhere = start_foreign_site()
     visitor.browser.delete_all_cookies()
     visitor.browser.get(elsewhere)
     visitor.browser.execute_script(FORM, visitor.url + "login")
@@ -117,8 +117,8 @@ def is_let_alone_by_others(visitor):
     assert "ann is logged in" in visitor.text(), visitor.text()
 
 
-def is_the_hosts_alone(secure):
-    # Ports of one host have their cookies together. The plain page that was open could be given another one.
+def uses_a_host_cookie(secure):
+    # The ports of a host share cookies, so the open plain page could overwrite this one.
     secure.open()
     secure.browser.delete_all_cookies()
     secure.log_in("ann")
@@ -133,14 +133,14 @@ def is_the_hosts_alone(secure):
 
 def main():
     _, url, secure_url = sys.argv
-    with a_browser() as browser, a_browser(trusts_anybody=True) as other:
+    with launch_browser() as browser, launch_browser(accepts_any_certificate=True) as other:
         visitor, elsewhere = Visitor(browser, url), Visitor(other, url)
         secure = Visitor(other, secure_url, cookie="__Host-session")
-        judge([
-            ("a login gives a browser another cookie, which no script can read", lambda: logs_in_and_rotates(visitor)),
-            ("who is logged out from elsewhere is shown so by the open page", lambda: ends_the_others(visitor, elsewhere)),
-            ("a page of another site logs nobody in, and nobody out", lambda: is_let_alone_by_others(visitor)),
-            ("with TLS the cookie is __Host-, Secure, and taken back", lambda: is_the_hosts_alone(secure)),
+        run_checks([
+            ("a login replaces the cookie, which no script can read", lambda: logs_in_and_rotates(visitor)),
+            ("an open page shows a logout from elsewhere", lambda: logs_out_elsewhere(visitor, elsewhere)),
+            ("a page of a foreign site can neither log in nor log out", lambda: rejects_foreign_logins(visitor)),
+            ("with TLS the cookie is __Host-, Secure, and accepted again", lambda: uses_a_host_cookie(secure)),
         ])
 
 

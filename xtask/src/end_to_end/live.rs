@@ -19,7 +19,7 @@ pub(super) fn check(tally: &mut Tally) -> Result<()> {
     let actions = paths::release("examples/actions");
     run_checks(tally, tool_script(tools::selenium(), "live_actions.py").arg(actions))?;
     let board = paths::release("examples/board");
-    run_checks(tally, tool_script(tools::selenium(), "live_strangers.py").arg(&board))?;
+    run_checks(tally, tool_script(tools::selenium(), "live_attacks.py").arg(&board))?;
     run_checks(
         tally,
         tool_script(tools::selenium(), "live_board.py")

@@ -1,6 +1,6 @@
-// Says what html-validate and aria-query know, as JSON: `node facts.cjs FOLDER`, with the two packages unpacked there.
-// Both are programs that make their tables when run, so only a program can read them. What html-validate decides
-// by a function comes out as the text of that function; the generator knows each such text or refuses it.
+// Prints the data of html-validate and aria-query as JSON: `node facts.cjs FOLDER`, with the two packages unpacked there.
+// Both are programs that build their tables at run time, so only a program can read them. A rule that html-validate
+// implements as a function is printed as the text of that function; the generator knows each such text or rejects it.
 "use strict";
 const path = require("node:path");
 const folder = path.resolve(process.argv[2]);

@@ -1,16 +1,16 @@
-"""Decides how a judge tells what it finds: a line for each claim, `holds: CLAIM` or `fails: CLAIM: WHY`."""
+"""Runs checks and prints a line for each: `holds: CLAIM` or `fails: CLAIM: WHY`."""
 
 import sys
 import traceback
 
 
-def judge(claims):
-    """Looks at each claim, a pair of what it says and what raises if it is wrong; then the program ends.
+def run_checks(checks):
+    """Runs each check, a claim and a function that raises on failure; then the program ends.
 
-    A check may return what it has measured, which is told with its claim.
+    A function may return a measurement, which is printed with its claim.
     """
     failed = False
-    for claim, check in claims:
+    for claim, check in checks:
         try:
             measured = check()
             print(f"holds: {claim} ({measured})" if measured else f"holds: {claim}", flush=True)

@@ -1,4 +1,4 @@
-"""Decides what pages of other sites, and programs that mean harm, must not get done at the board.
+"""Checks that pages of foreign sites, and malicious programs, cannot post to the board.
 
 usage: live_strangers.py PROGRAM
 """
@@ -9,15 +9,15 @@ import sys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from browser import a_browser
-from foreign import a_foreign_site
-from judge import judge
-from policy import Strict
+from browser import launch_browser
+from foreign import start_foreign_site
+from checks import run_checks
+from policy import PolicyProxy
 from program import Program, page_holds, until
 
 POST = "/board/post"
 GOOD = {"forum": "Kitchen", "body": "Harm."}
-# What a page may send anywhere without asking.
+# Requests that a page may send to any site without a preflight.
 FORM = """
 const form = Object.assign(document.createElement("form"), { method: "post", action: arguments[0] });
 for (const [name, value] of Object.entries(arguments[1])) form.append(Object.assign(document.createElement("input"), { name, value }));
@@ -28,27 +28,27 @@ SEND = """
 const [url, given, done] = arguments;
 fetch(url, { method: "POST", mode: "no-cors", credentials: "include", body: new URLSearchParams(given) }).then(() => done("sent"), done);
 """
-# What it may not even send: it is asked first (CORS), and what it gets by a stream is not for its eyes.
+# Requests that need a CORS preflight, and a stream whose response a foreign page must not read.
 ASK = """
 const [url, options, done] = arguments;
 fetch(url, { credentials: "include", ...options }).then(async (answer) => done(await answer.text()), () => done("refused"));
 """
 
 
-class Strangers:
+class Attacks:
     def __init__(self, board, browser):
         self.board, self.browser = board, browser
-        self.elsewhere = a_foreign_site()
+        self.elsewhere = start_foreign_site()
 
-    def nothing_was_posted(self):
+    def assert_no_post(self):
         status, page = self.board.ask("GET", "/Kitchen")
         assert status == 200 and "<li" not in page, page
 
-    def under_a_policy(self):
-        strict = Strict(self.board.address)
+    def works_under_a_policy(self):
+        proxy = PolicyProxy(self.board.address)
         browser = self.browser
         browser.get_log("browser")
-        browser.get(strict.url("/Garden"))
+        browser.get(proxy.url("/Garden"))
         page_holds(browser, "document.documentElement.dataset.live === 'open'")
         browser.find_element(By.NAME, "body").send_keys("By the rules.", Keys.ENTER)
         page_holds(browser, "document.querySelector('li')?.textContent.endsWith('By the rules.')")
@@ -56,17 +56,17 @@ class Strangers:
         browser.find_element(By.XPATH, "//button[.='All forums']").click()
         page_holds(browser, "document.querySelector('h1').textContent.startsWith('Forums')")
         page_holds(browser, "document.documentElement.dataset.live === 'open'")
-        said = [line["message"] for line in browser.get_log("browser")]
-        assert not said, said
-        # The policy holds: what it forbids is told.
+        messages = [line["message"] for line in browser.get_log("browser")]
+        assert not messages, messages
+        # The policy is in force: the console reports a violation.
         browser.execute_script("document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.harm = 1' }))")
-        until(lambda: "Content Security Policy" in str(browser.get_log("browser")), "the console tells of the policy")
+        until(lambda: "Content Security Policy" in str(browser.get_log("browser")), "the console reports the violation")
         assert not browser.execute_script("return window.harm")
-        strict.shutdown()
+        proxy.shutdown()
 
-    def from_another_site(self):
+    def rejects_foreign_pages(self):
         browser = self.browser
-        # Whoever is harmed has a session here.
+        # The victim has a session here.
         browser.get(self.board.url())
         browser.get(self.elsewhere)
         assert browser.execute_async_script(SEND, self.board.url(POST), GOOD) == "sent"
@@ -76,9 +76,9 @@ class Strangers:
         assert browser.execute_async_script(ASK, stream, {}) == "refused"
         browser.execute_script(FORM, self.board.url(POST), GOOD)
         until(lambda: "A page of another site may not" in browser.page_source, lambda: browser.page_source)
-        self.nothing_was_posted()
+        self.assert_no_post()
 
-    def by_what_they_say(self):
+    def rejects_foreign_headers(self):
         for fields in [
             {"Origin": "http://foe.example"},
             {"Origin": "null"},
@@ -87,12 +87,12 @@ class Strangers:
             {"Cookie": "session=x"},
         ]:
             for kind in ("application/json", "text/plain"):
-                told = self.board.ask("POST", POST, json.dumps(GOOD), Content_Type=kind, **fields)
-                assert told[0] == 403, (fields, told)
+                response = self.board.ask("POST", POST, json.dumps(GOOD), Content_Type=kind, **fields)
+                assert response[0] == 403, (fields, response)
         assert self.board.ask("GET", "/_bine/live?page=/", Origin="http://foe.example")[0] == 403
-        self.nothing_was_posted()
+        self.assert_no_post()
 
-    def by_what_they_send(self):
+    def rejects_malicious_bodies(self):
         good = json.dumps(GOOD)
         with_more = lambda more: f"{good[:-1]}, {more}}}"
         for status, body in [
@@ -105,25 +105,25 @@ class Strangers:
             (400, with_more('"more": ' + '{"a":' * 1000 + "1" + "}" * 1000)),
             (400, "{" + ", ".join(f'"{number}": 1' for number in range(20_000)) + "}"),
         ]:
-            told = self.board.ask("POST", POST, body, Content_Type="application/json")
-            assert told[0] == status, (body[:100], told)
-        told = self.board.ask("POST", POST, Content_Type="application/json", Content_Length=str(1 << 40))
-        assert told[0] == 413, told
+            response = self.board.ask("POST", POST, body, Content_Type="application/json")
+            assert response[0] == status, (body[:100], response)
+        response = self.board.ask("POST", POST, Content_Type="application/json", Content_Length=str(1 << 40))
+        assert response[0] == 413, response
         form = "application/x-www-form-urlencoded"
-        told = self.board.ask("POST", POST, "forum=Kitchen&body=Harm.&__proto__[a]=1", Content_Type=form)
-        assert told[0] == 400, told
-        self.nothing_was_posted()
+        response = self.board.ask("POST", POST, "forum=Kitchen&body=Harm.&__proto__[a]=1", Content_Type=form)
+        assert response[0] == 400, response
+        self.assert_no_post()
 
 
 def main():
     _, program = sys.argv
-    with Program(program) as board, a_browser() as browser:
-        strangers = Strangers(board, browser)
-        judge([
-            ("the board lives under the policy default-src 'self', and its console is empty", strangers.under_a_policy),
-            ("a page of another site posts nothing and follows nothing", strangers.from_another_site),
-            ("what names another origin, or brings cookies and names none, is refused", strangers.by_what_they_say),
-            ("prototype keys, depth bombs and too much of anything are refused", strangers.by_what_they_send),
+    with Program(program) as board, launch_browser() as browser:
+        attacks = Attacks(board, browser)
+        run_checks([
+            ("the board works under the policy default-src 'self' without console messages", attacks.works_under_a_policy),
+            ("a page of a foreign site can neither post nor subscribe", attacks.rejects_foreign_pages),
+            ("requests with a foreign origin, or with cookies and no origin, are rejected", attacks.rejects_foreign_headers),
+            ("prototype keys, deep nesting and oversized bodies are rejected", attacks.rejects_malicious_bodies),
         ])
 
 
