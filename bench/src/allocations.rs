@@ -1,4 +1,4 @@
-//! Decides whether a request in steady state allocates.
+//! Counts the allocations of a request in steady state.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,13 @@ use crate::peer::Peer;
 use crate::servers::{Content, Running, Server, Setting, free_port};
 use crate::tools::{Workshop, leave_core_0};
 
-/// Fills every pool and cache that fills at first use.
+/// Enough requests to fill every pool and cache that fills on first use.
 const WARM_UP: u64 = 10_000;
 
 const CONNECTIONS: usize = 4;
 
-/// Counts the server's allocations from outside, so that the very program that ships is measured
-/// and nothing of the measuring side is counted.
+/// Counts the server's allocations from outside, with a preloaded library: the shipped program is
+/// measured, and allocations of the benchmark do not count.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let offered = [Server::Bine, Server::Nginx, Server::Hyper];
     let servers = Server::chosen(arguments, &offered, &offered[..1])?;
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Calls and bytes during `requests`, after the warm-up.
+/// The calls and bytes during `requests`, after the warm-up.
 fn count(shop: &Workshop, server: Server, library: &Path, requests: u64) -> Result<[u64; 2]> {
     let counts = shop.work.join("allocations");
     fs::write(&counts, [0; 16])?;
@@ -81,7 +81,7 @@ fn count(shop: &Workshop, server: Server, library: &Path, requests: u64) -> Resu
 fn read(counts: &Path) -> Result<[u64; 2]> {
     let bytes = fs::read(counts)?;
     let (&[calls, bytes], []) = bytes.as_chunks::<8>() else {
-        bail!("the counts are of a strange length")
+        bail!("the file of counts has a wrong length")
     };
     Ok([u64::from_ne_bytes(calls), u64::from_ne_bytes(bytes)])
 }

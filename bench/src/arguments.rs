@@ -1,8 +1,8 @@
-//! Decides what the words after a command mean: pairs of an option and its value.
+//! Command-line options: pairs of a name and its value.
 
 use anyhow::{Context, Result, bail};
 
-/// The options given; each was checked to be one the command knows.
+/// The options given; the command knows each of them.
 pub(crate) struct Arguments {
     given: Vec<(String, String)>,
 }
@@ -14,7 +14,7 @@ impl Arguments {
         for pair in words.chunks(2) {
             let [name, value] = pair else { bail!("`{}` has no value; see --help", pair[0]) };
             if !known.contains(&name.as_str()) {
-                bail!("no option `{name}` here, only {}", known.join(" "));
+                bail!("unknown option `{name}`; this command has {}", known.join(" "));
             }
             given.push((name.clone(), value.clone()));
         }
@@ -59,19 +59,19 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_two_equal_options_wins() {
+    fn uses_the_last_of_two_equal_options() {
         assert_eq!(parse("--rounds 2 --rounds 3").unwrap().number("--rounds", 5).unwrap(), 3);
     }
 
     #[test]
-    fn an_option_not_given_has_its_default() {
+    fn uses_the_default_without_an_option() {
         let arguments = parse("").unwrap();
         assert_eq!(arguments.number("--rounds", 5).unwrap(), 5);
         assert!(arguments.names("--only").is_none());
     }
 
     #[test]
-    fn unknown_lonely_and_zero_options_are_refused() {
+    fn rejects_unknown_incomplete_and_zero_options() {
         assert!(parse("--round 2").is_err());
         assert!(parse("--rounds").is_err());
         assert!(parse("--rounds 0").unwrap().number("--rounds", 5).is_err());

@@ -1,4 +1,5 @@
-//! Decides how the compile time of a page is measured: beside the same page in maud, less that of an empty crate.
+//! Measures the compile time of a page, less that of an empty crate, and compares it with the same
+//! page in maud.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +14,7 @@ use crate::figures::Spread;
 use crate::machine;
 use crate::tools::{Workshop, output};
 
-/// A crate that is compiled again and again, and nothing that it needs.
+/// A crate that is compiled repeatedly, without its dependencies.
 struct Leaf {
     name: &'static str,
     needs: &'static str,
@@ -27,7 +28,7 @@ const LEAVES: [Leaf; 4] = [
     Leaf { name: "maud-page", needs: "maud", page: maud },
 ];
 
-/// Compiles every leaf once with all it needs, then each of them by turns alone.
+/// Compiles every leaf once with its dependencies, then each of them in turn alone.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let rounds = arguments.number("--rounds", 5)?;
     let elements = arguments.number("--elements", 1000)?;
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let folder = shop.target.join("bench/compile");
     println!("{facts}\n\n| command | page | ms | over an empty crate, ms |\n|---|---|---|---|");
     for command in ["check", "build"] {
-        let sources = LEAVES.map(|leaf| make(&shop, &folder, &leaf, elements as usize));
+        let sources = LEAVES.map(|leaf| write_crate(&shop, &folder, &leaf, elements as usize));
         let sources = sources.into_iter().collect::<Result<Vec<_>>>()?;
         for source in &sources {
             compile(command, source, &folder)?;
@@ -59,16 +60,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             println!("| cargo {command} | {} | {all} | {over} |", LEAVES[page].needs);
         }
     }
-    println!(
-        "\nMedians of {rounds} rounds (least-most), {elements} elements, the profile for development."
-    );
+    println!("\nMedians of {rounds} rounds (least-most), {elements} elements, the dev profile.");
     Ok(())
 }
 
 /// Writes the crate and returns its source file.
-fn make(shop: &Workshop, folder: &Path, leaf: &Leaf, elements: usize) -> Result<PathBuf> {
+fn write_crate(shop: &Workshop, folder: &Path, leaf: &Leaf, elements: usize) -> Result<PathBuf> {
     let source = folder.join(leaf.name).join("src/lib.rs");
-    fs::create_dir_all(source.parent().context("a source lies in a folder")?)?;
+    fs::create_dir_all(source.parent().context("a source file is in a folder")?)?;
     let needs = match leaf.needs {
         "bine" => format!("bine = {{ path = \"{}\" }}", shop.root.join("crates/bine").display()),
         _ => String::from("maud = \"0.27\""),
@@ -83,7 +82,7 @@ fn make(shop: &Workshop, folder: &Path, leaf: &Leaf, elements: usize) -> Result<
 }
 
 fn compile(command: &str, source: &Path, folder: &Path) -> Result<()> {
-    let leaf = source.parent().and_then(Path::parent).context("a source lies in a crate")?;
+    let leaf = source.parent().and_then(Path::parent).context("a source file is in a crate")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut cargo = Command::new(cargo);
     cargo.arg(command).arg("--target-dir").arg(folder.join("target"));
@@ -91,9 +90,9 @@ fn compile(command: &str, source: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Four elements each, with an attribute and a hole.
+/// A page with four elements per section, one attribute and one hole.
 fn bine(elements: usize) -> String {
-    // It is written too: no code is made for a page that nobody writes.
+    // `written` uses the page: the compiler generates no code for an unused one.
     let mut page = String::from(
         "use bine::{Page, Writer, html};\n\n\
          pub fn written(name: &str, out: &mut Vec<u8>) { page(name).write(&mut Writer::new(out)); }\n\n\
@@ -108,7 +107,7 @@ fn bine(elements: usize) -> String {
     page + "    </main> }\n}\n"
 }
 
-/// The same.
+/// The same page in maud.
 fn maud(elements: usize) -> String {
     let mut page = String::from(
         "use maud::{Markup, html};\n\npub fn page(name: &str) -> Markup {\n    html! { main {\n",

@@ -1,4 +1,4 @@
-//! Decides in which order servers are sampled for CPU time per request, and what the table says.
+//! Samples CPU time per request of all servers in turn, and prints the table.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,10 +18,11 @@ struct Scenario {
     name: &'static str,
     title: &'static str,
     content: Content,
-    /// Kept open at once, or new ones per second.
+    /// Connections open at once, or new ones per second.
     connections: u32,
     load: Load,
-    /// Threads or processes of the server. Two loops and their yardstick get both cores.
+    /// Threads or processes of the server. Two loops, and the one that they are compared with, get
+    /// both cores.
     loops: Loops,
 }
 
@@ -29,9 +30,9 @@ struct Scenario {
 enum Load {
     Kept,
     Pipelined(u32),
-    /// Closed by the peer after so many requests.
+    /// Closed by the client after this number of requests.
     Closing(u32),
-    /// Closed by the server after one request, with another in its place.
+    /// Closed by the server after one request; the client opens the next.
     New,
 }
 
@@ -42,8 +43,8 @@ enum Loops {
     TwoOnBothCores,
 }
 
-/// The rate of new connections leaves the server's core idle for a part of each second: what is
-/// measured is a connection's price, not a queue.
+/// The rate of new connections leaves the server's core partly idle, so that the figure is the cost
+/// of a connection, not of a queue.
 const SCENARIOS: [Scenario; 16] = [
     page("kept-64", "64 kept connections", 64, Load::Kept, Loops::OneOnItsCore),
     page("kept-4", "4 kept connections", 4, Load::Kept, Loops::OneOnItsCore),
@@ -107,13 +108,13 @@ const fn kept(
     Scenario { name, title, content, connections, load: Load::Kept, loops: Loops::OneOnItsCore }
 }
 
-/// One server in one scenario, and all its samples.
+/// One server in one scenario, with all its samples.
 struct Cell {
     scenario: &'static Scenario,
     server: Server,
     command: Vec<String>,
     port: u16,
-    /// One per round, so that a ratio compares neighbors in time; `None` where a sample failed.
+    /// One per round, so that a ratio compares samples close in time; `None` for a failed sample.
     samples: Vec<Option<Sample>>,
 }
 
@@ -122,12 +123,12 @@ pub(crate) struct Sample {
     pub(crate) user: f64,
     pub(crate) system: f64,
     pub(crate) total: f64,
-    /// Requests answered in a second.
+    /// Requests answered per second.
     pub(crate) rate: f64,
 }
 
-/// Samples every chosen server in every chosen scenario, all of them once before any twice: the
-/// machine itself drifts by several percent within an hour, and so the drift falls on all alike.
+/// Samples every chosen server in every chosen scenario once per round: the machine drifts by
+/// several percent within an hour, and this spreads the drift evenly.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let every = [
         Server::Limit,
@@ -152,7 +153,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 cell.scenario.name,
                 cell.server.name()
             );
-            // In the first round it is the setup that fails; later it is an accident.
+            // A failure in the first round is a fault of the setup; a later one is an accident.
             cell.samples.push(if round == 1 { Some(sample?) } else { sample.ok() });
         }
     }
@@ -177,7 +178,8 @@ fn chosen_scenarios(arguments: &Arguments) -> Result<Vec<&'static Scenario>> {
         .collect()
 }
 
-/// Builds every server needed and settles each cell's command, the limit's bytes among them.
+/// Builds every server needed and prepares each cell's command and the canned response of the
+/// limit.
 fn prepare(
     shop: &Workshop,
     scenarios: &[&'static Scenario],
@@ -216,8 +218,8 @@ fn prepare(
     Ok(cells)
 }
 
-/// Stores a real answer for the limit to repeat: Bine's, or that of whoever stands in for it.
-/// `None` if only the limit itself is measured, which has a page of its own.
+/// Stores a real response for the limit to repeat: Bine's, or that of the first server. `None` if
+/// only the limit itself is measured, which has its own page.
 fn canned_answer(
     shop: &Workshop,
     scenario: &Scenario,
@@ -264,8 +266,8 @@ impl Cell {
         Spread::of(self.samples.iter().flatten().map(figure))
     }
 
-    /// Per round, its total beside another cell's total.
-    fn beside(&self, other: &Self, compare: impl Fn(f64, f64) -> f64) -> Option<Spread> {
+    /// The comparison of its total with the total of `other`, round by round.
+    fn compared(&self, other: &Self, compare: impl Fn(f64, f64) -> f64) -> Option<Spread> {
         let pairs = self.samples.iter().zip(&other.samples);
         Spread::of(pairs.filter_map(|(own, other)| Some(compare((*own)?.total, (*other)?.total))))
     }
@@ -301,8 +303,8 @@ fn table(scenarios: &[&Scenario], cells: &[Cell]) -> String {
             let shown = |spread: Option<Spread>| {
                 spread.map_or_else(|| String::from("-"), |spread| format!("{:.2}", spread.median))
             };
-            let beside = |compare: fn(f64, f64) -> f64| {
-                shown(limit.and_then(|limit| cell.beside(limit, compare)))
+            let compared = |compare: fn(f64, f64) -> f64| {
+                shown(limit.and_then(|limit| cell.compared(limit, compare)))
             };
             let total = cell.spread(|sample| sample.total);
             lines.push(format!(
@@ -312,8 +314,8 @@ fn table(scenarios: &[&Scenario], cells: &[Cell]) -> String {
                 shown(cell.spread(|sample| sample.user)),
                 shown(cell.spread(|sample| sample.system)),
                 total.map_or_else(|| String::from("failed"), |total| total.to_string()),
-                beside(|own, limit| own / limit),
-                beside(|own, limit| own - limit),
+                compared(|own, limit| own / limit),
+                compared(|own, limit| own - limit),
                 cell.spread(|sample| sample.rate)
                     .map_or_else(|| String::from("-"), |rate| format!("{:.0}", rate.median)),
             ));
@@ -327,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_of_cost_sh_is_read() {
+    fn parses_the_line_of_cost_sh() {
         let line = "bine  rps=1.5  p99=0.9ms  user=0.250 sys=3.750 total=4.000 us/request\n";
         assert_eq!(
             Sample::parse(line),
@@ -337,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_compares_samples_of_the_same_round_and_skips_failed_ones() {
+    fn compares_samples_of_the_same_round_and_skips_failed_ones() {
         let cell = |server, totals: [Option<f64>; 3]| Cell {
             scenario: &SCENARIOS[0],
             server,

@@ -1,9 +1,9 @@
-//! Decides how visitors are emulated: who comes when, whatever became of those before, and what is counted of them.
+//! Emulates visitors: their arrivals, their sessions, and the counts.
 //!
-//! Visitors come by chance at a rate (a Poisson process), as they do to a real site: a slow server does not keep them
-//! away. Each asks on one kept connection, waits for the answer, fetches what the page embeds, thinks, and asks for the
-//! next page. An answer that takes more than ten seconds, or a 503, ends the session. A connection that the server has
-//! closed is counted and opened again.
+//! Visitors arrive as a Poisson process, independently of the server's speed, as on a real site.
+//! Each sends requests on one kept connection, waits for the response, fetches embedded files,
+//! thinks, and requests the next page. A response that takes more than ten seconds, or a 503, ends
+//! the session. A connection that the server closed is counted and opened again.
 
 mod answer;
 mod histogram;
@@ -22,28 +22,28 @@ use script::Script;
 pub(crate) use session::End;
 pub(crate) use tally::{Close, SLOT, Tally};
 
-/// What a visitor waits for an answer: httperf's timeout in document 001.
+/// The time limit for a response: httperf's timeout in Carrera et al.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Visitors per second, for some time.
+/// A rate of visitors per second, for some time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stretch {
     pub(crate) length: Duration,
     pub(crate) rate: f64,
 }
 
-/// One run.
+/// The parameters of one run.
 pub(crate) struct Run {
     pub(crate) port: u16,
-    /// One after the other.
+    /// The stretches, one after the next.
     pub(crate) load: Vec<Stretch>,
-    /// Only what lies in it counts.
+    /// The part of the run that counts.
     pub(crate) window: std::ops::Range<Duration>,
     pub(crate) patience: Duration,
-    /// At one time; who comes when all are taken is counted as turned away.
+    /// Sockets open at one time; visitors who arrive when all are taken are counted as turned away.
     pub(crate) sockets: usize,
     pub(crate) seed: u64,
-    /// The longest sessions of each class but the last, in pages.
+    /// The longest sessions of each class except the last, in pages.
     pub(crate) bounds: &'static [u64],
 }
 
@@ -52,18 +52,18 @@ impl Run {
         self.load.iter().map(|stretch| stretch.length).sum()
     }
 
-    /// Lets all of it happen. `script` makes the session of the visitor with this number, in order.
+    /// Runs the emulation. `script` creates the session of each visitor, by number and in order.
     pub(crate) fn emulate(&self, script: &mut dyn FnMut(u64) -> Box<dyn Script>) -> Result<Tally> {
         visitors::run(self, Tally::new(self.window.clone(), self.bounds), script)
     }
 }
 
-/// The times at which visitors come.
+/// The arrival times of visitors.
 struct Arrivals {
-    /// When each stretch ends, and its rate.
+    /// The end of each stretch, and its rate.
     stretches: Vec<(f64, f64)>,
     random: Random,
-    /// Seconds.
+    /// In seconds.
     now: f64,
 }
 
@@ -82,7 +82,8 @@ impl Iterator for Arrivals {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        // What is drawn is how many are expected until the next; each stretch takes its own from it.
+        // The drawn value is the expected number of arrivals until the next; each stretch uses up
+        // its part.
         let mut left = exponential(1.0, &mut self.random);
         for (end, rate) in &self.stretches {
             if self.now >= *end {
@@ -110,7 +111,7 @@ mod tests {
     use crate::surge::Surge;
 
     #[test]
-    fn visitors_come_at_the_rate_of_each_stretch() {
+    fn visitors_arrive_at_the_rate_of_each_stretch() {
         let stretch = |seconds, rate| Stretch { length: Duration::from_secs(seconds), rate };
         let load = [stretch(100, 20.0), stretch(50, 80.0), stretch(10, 0.0), stretch(100, 20.0)];
         let times: Vec<f64> = Arrivals::new(&load, 1).map(|at| at.as_secs_f64()).collect();
@@ -122,7 +123,7 @@ mod tests {
         assert!(times.is_sorted());
     }
 
-    /// A server of one thread for each connection; it answers all with the same.
+    /// A server with one thread per connection that sends the same response to every request.
     fn answering() -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_of_surge_complete_on_real_sockets() {
+    fn completes_sessions_of_surge_on_real_sockets() {
         let run = Run {
             port: answering(),
             load: vec![
@@ -161,8 +162,8 @@ mod tests {
         let tally = run.emulate(&mut |_| Box::new(Reader::new(surge.session(0.001)))).unwrap();
         assert!(tally.begun > 0);
         let ended = tally.ends.iter().sum::<u64>() + tally.open;
-        assert_eq!(ended, tally.begun, "everybody is accounted for: {tally:?}");
-        assert_eq!(tally.ends[End::Faulty as usize], 0, "{:?}", tally.told);
+        assert_eq!(ended, tally.begun, "every session is counted: {tally:?}");
+        assert_eq!(tally.ends[End::Faulty as usize], 0, "{:?}", tally.errors);
         assert_eq!(tally.closed, [0, 0, 0]);
     }
 }

@@ -1,9 +1,9 @@
-//! Decides how many samples become one figure.
+//! Summarizes samples as figures.
 
 use std::fmt;
 use std::time::Duration;
 
-/// The middle and the ends of some samples.
+/// The median and the extremes of some samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -12,7 +12,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` of no samples.
+    /// `None` without samples.
     pub(crate) fn of(samples: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = samples.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -40,9 +40,9 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    /// Sorts what was measured. A request that outlasted the interval kept others from being sent;
-    /// those are added with the time they would have waited, or one long stall would hide behind
-    /// the many samples it prevented.
+    /// Sorts the measured times. A request that outlasted the interval delayed later ones; this
+    /// adds them with the time that they would have waited, or a long stall would be hidden by the
+    /// samples that it prevented.
     pub(crate) fn of(measured: Vec<Duration>, interval: Duration) -> Self {
         let mut sorted = measured;
         for index in 0..sorted.len() {
@@ -56,7 +56,7 @@ impl Latencies {
         Self { sorted }
     }
 
-    /// The time that `percent` of the requests did not exceed; zero when there were none.
+    /// The time that `percent` of the requests did not exceed; zero without requests.
     pub(crate) fn percentile(&self, percent: usize) -> Duration {
         let rank = (self.sorted.len() * percent).div_ceil(100);
         self.sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
@@ -73,14 +73,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_even_count_has_its_median_between_the_middle_two() {
+    fn takes_the_median_of_an_even_count_between_the_middle_two() {
         let spread = Spread::of([4.0, 1.0, 3.0, 2.0]).unwrap();
         assert_eq!(spread, Spread { median: 2.5, least: 1.0, most: 4.0 });
         assert_eq!(Spread::of([]), None);
     }
 
     #[test]
-    fn the_99th_percentile_of_a_hundred_is_the_second_longest() {
+    fn takes_the_second_longest_of_a_hundred_as_99th_percentile() {
         let times = (1..=100).map(Duration::from_micros).collect();
         let latencies = Latencies::of(times, Duration::from_secs(1));
         assert_eq!(latencies.percentile(99), Duration::from_micros(99));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_counts_for_the_requests_it_kept_from_being_sent() {
+    fn counts_a_stall_for_the_requests_that_it_delayed() {
         let mut times = vec![Duration::from_micros(50); 100];
         times.push(Duration::from_millis(100));
         let latencies = Latencies::of(times, Duration::from_millis(5));

@@ -1,4 +1,5 @@
-//! Decides what is measured of those who follow channels: what waiting costs, and how messages reach many at once.
+//! Measures subscribers of channels: the memory of waiting polls, and the delivery of messages to
+//! many at once.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,17 +13,17 @@ use crate::machine;
 use crate::servers::{Running, filled, free_port};
 use crate::tools::{Workshop, leave_core_0, output, require};
 
-/// Who lets others follow.
+/// A server that delivers messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// A loop that sends what it got to all sockets, and no more.
+    /// A loop that forwards the received message to all sockets, and does no more.
     Floor,
     /// The example `channels` on a scheduler.
     Bine(&'static str),
     Nchan,
 }
 
-/// All of them by their names.
+/// All servers by name.
 const WAYS: [(&str, Way); 5] = [
     ("floor", Way::Floor),
     ("hybrid", Way::Bine("hybrid")),
@@ -30,13 +31,13 @@ const WAYS: [(&str, Way); 5] = [
     ("pool", Way::Bine("pool")),
     ("nchan", Way::Nchan),
 ];
-/// What is asked for until a server is ready, and while others wait.
+/// The target for readiness checks, and for the requests of other clients.
 const HELLO: &str = "/hello?name=TLUG";
-/// A thread for each poll, and these for all others.
+/// Workers for other requests, in addition to a thread per poll.
 const OTHER_WORKERS: u64 = 16;
 const MODULE: &str = "/usr/lib/nginx/modules/ngx_nchan_module.so";
 
-/// What waiting polls cost, in memory.
+/// Measures the memory of waiting polls.
 pub(crate) fn polls(arguments: &Arguments) -> Result<()> {
     let ways = ways(arguments, &["hybrid", "nchan"])?;
     let counts = counts(arguments, &[1000, 5000, 15_000])?;
@@ -60,7 +61,7 @@ pub(crate) fn polls(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The four measures of document 004, and what another page feels.
+/// The four measures of Liu and Cui ("PushUp"), and the latency of an unrelated page.
 pub(crate) fn fanout(arguments: &Arguments) -> Result<()> {
     let ways = ways(arguments, &["floor", "hybrid", "pool"])?;
     let counts = counts(arguments, &[10, 100, 1000])?;
@@ -80,28 +81,28 @@ pub(crate) fn fanout(arguments: &Arguments) -> Result<()> {
     );
     for count in counts {
         for kind in &kinds {
-            let mut told: BTreeMap<&str, Vec<Told>> = BTreeMap::new();
+            let mut runs: BTreeMap<&str, Vec<Told>> = BTreeMap::new();
             for _ in 0..rounds {
-                // The floor and Nchan know no answer but the one that waits.
-                for (name, way) in ways.iter().filter(|(_, way)| way.knows(kind)) {
+                // The floor and Nchan support waiting responses only.
+                for (name, way) in ways.iter().filter(|(_, way)| way.supports(kind)) {
                     let running = way.start(&shop, count)?;
                     let line =
                         Told::of(&followers, *way, kind, &running, [count, messages, interval])
                             .with_context(|| format!("{count} followers by {kind} on {name}"))?;
                     eprintln!("{count} followers by {kind} on {name}: {}", line.line);
-                    told.entry(name).or_default().push(line);
+                    runs.entry(name).or_default().push(line);
                     running.stop()?;
                 }
             }
-            for (name, _) in ways.iter().filter(|(name, _)| told.contains_key(name)) {
-                println!("| {count} | {kind} | {name} | {} |", row(&told[name])?);
+            for (name, _) in ways.iter().filter(|(name, _)| runs.contains_key(name)) {
+                println!("| {count} | {kind} | {name} | {} |", row(&runs[name])?);
             }
         }
     }
     Ok(())
 }
 
-/// All followers leave and come back at once with their cursors.
+/// Disconnects all subscribers and reconnects them at once with their cursors.
 pub(crate) fn storm(arguments: &Arguments) -> Result<()> {
     let count = arguments.number("--followers", 16_000)?;
     let messages = arguments.number("--messages", 20)?;
@@ -115,7 +116,7 @@ pub(crate) fn storm(arguments: &Arguments) -> Result<()> {
     let told = Told::of(&followers, way, "storm", &running, [count, messages, interval])?;
     running.stop()?;
     println!(
-        "{facts}\n\n| followers who come back | behind by | all have all after, s | messages due | received | missed | \
+        "{facts}\n\n| reconnecting followers | behind by | all have all after, s | messages due | received | missed | \
          twice | server CPU, s |\n|---|---|---|---|---|---|---|---|\n| {count} | 50 messages | {:.2} | {} | {} | {} | \
          {} | {:.2} |",
         told.number("stormed")? / 1e6,
@@ -126,7 +127,7 @@ pub(crate) fn storm(arguments: &Arguments) -> Result<()> {
         told.number("cpu")? / 1e6,
     );
     let is_whole = (told.number("due")? - told.number("received")?).abs() < 0.5;
-    ensure!(is_whole && told.number("repeated")? == 0.0, "messages were missed or came twice");
+    ensure!(is_whole && told.number("repeated")? == 0.0, "messages were missed or repeated");
     Ok(())
 }
 
@@ -135,7 +136,9 @@ fn ways(arguments: &Arguments, usual: &[&'static str]) -> Result<Vec<(&'static s
     let known = |name| WAYS.iter().find(|(known, _)| *known == name).copied();
     names
         .into_iter()
-        .map(|name| known(name).with_context(|| format!("`{name}` is not measured here")))
+        .map(|name| {
+            known(name).with_context(|| format!("`{name}` is not a server of this benchmark"))
+        })
         .collect()
 }
 
@@ -147,7 +150,7 @@ fn counts(arguments: &Arguments, usual: &[u64]) -> Result<Vec<u64>> {
         .collect()
 }
 
-/// Everything that these need, built.
+/// Builds everything that these servers need.
 pub(crate) fn prepared(ways: &[(&str, Way)]) -> Result<Workshop> {
     let shop = Workshop::open()?;
     for (_, way) in ways {
@@ -168,10 +171,10 @@ pub(crate) fn prepared(ways: &[(&str, Way)]) -> Result<Workshop> {
 }
 
 impl Way {
-    /// Starts it on core 0, for so many followers.
+    /// Starts the server on core 0, for `count` subscribers.
     pub(crate) fn start(self, shop: &Workshop, count: u64) -> Result<Running> {
         let port = free_port()?;
-        // All who follow come at once.
+        // All subscribers connect at once.
         let listen = format!("127.0.0.1:{port},backlog=4096");
         let built = |name: &str| shop.target.join(name).display().to_string();
         let workers = (count + OTHER_WORKERS).to_string();
@@ -197,7 +200,7 @@ impl Way {
         Running::start(&words, port, HELLO, &shop.work.join(format!("followed-{port}.log")))
     }
 
-    fn knows(self, kind: &str) -> bool {
+    fn supports(self, kind: &str) -> bool {
         matches!(self, Self::Bine(_)) || kind != "pull"
     }
 
@@ -209,13 +212,13 @@ impl Way {
     }
 }
 
-/// The ids of its processes, as the programs in C take them.
+/// The ids of its processes, as the C programs expect them.
 pub(crate) fn processes(running: &Running) -> Result<String> {
     let all: Vec<String> = running.processes()?.iter().map(ToString::to_string).collect();
     Ok(all.join(","))
 }
 
-/// The command that follows: `counts` are followers, messages, and milliseconds from one to the next.
+/// The command that subscribes. `counts`: followers, messages, milliseconds between messages.
 pub(crate) fn following(
     program: &Path,
     way: Way,
@@ -231,7 +234,7 @@ pub(crate) fn following(
     Ok(command)
 }
 
-/// What `followers` or `viewers` has told of one run: words of the form NAME=VALUE.
+/// The output of `followers` or `viewers` for one run: words of the form NAME=VALUE.
 pub(crate) struct Told {
     pub(crate) line: String,
 }
@@ -257,9 +260,9 @@ impl Told {
 }
 
 /// The medians of some runs.
-fn row(told: &[Told]) -> Result<String> {
+fn row(runs: &[Told]) -> Result<String> {
     let median = |figure: &dyn Fn(&Told) -> Result<f64>| -> Result<f64> {
-        let all = told.iter().map(figure).collect::<Result<Vec<_>>>()?;
+        let all = runs.iter().map(figure).collect::<Result<Vec<_>>>()?;
         Ok(Spread::of(all).context("no runs")?.median)
     };
     let of = |name: &'static str, by: f64| median(&move |told| Ok(told.number(name)? / by));

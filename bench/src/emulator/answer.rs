@@ -1,27 +1,27 @@
-//! Decides where an answer ends, and what of it a visitor must know.
+//! Parses a response incrementally.
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Longer heads and lines are nobody's.
+/// The limit of a head or a line.
 const MOST_HEAD: usize = 16 << 10;
-/// Of a page; more than that is not kept.
+/// The limit of a stored body; further bytes are dropped.
 const MOST_KEPT: usize = 1 << 20;
 
-/// An answer that comes in pieces. [`Answer::default`] waits for the first byte.
+/// A response that arrives in pieces. [`Answer::default`] waits for the first byte.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// What the server wants remembered, names and values; an empty value wants it forgotten.
+    /// The cookies of the response, names and values; an empty value deletes the cookie.
     pub(crate) cookies: Vec<(String, String)>,
     pub(crate) location: Option<String>,
-    /// Seconds.
+    /// In seconds.
     pub(crate) retry_after: Option<u64>,
-    /// The server will close the connection behind it.
+    /// Whether the server closes the connection after this response.
     pub(crate) closes: bool,
     pub(crate) body: Vec<u8>,
-    /// Head and body so far.
+    /// Bytes of head and body so far.
     pub(crate) bytes: u64,
-    /// A head, or a line between chunks, that is not whole yet.
+    /// An incomplete head, or an incomplete line between chunks.
     line: Vec<u8>,
     part: Part,
 }
@@ -30,19 +30,20 @@ pub(crate) struct Answer {
 enum Part {
     #[default]
     Head,
-    /// So many bytes of the body are to come.
+    /// The number of body bytes left.
     Body(u64),
     /// A line with the length of a chunk.
     Size,
-    /// So many bytes of a chunk are to come, the end of its line among them.
+    /// The number of bytes left in a chunk, the end of its line included.
     Chunk(u64),
-    /// Lines behind the last chunk.
+    /// Lines after the last chunk.
     Trailer,
     Whole,
 }
 
 impl Answer {
-    /// Takes what belongs to this answer from the front of `bytes`; says how much that was and whether it is whole.
+    /// Consumes the bytes of this response from the front of `bytes`; returns their number and
+    /// whether the response is complete.
     pub(crate) fn receive(&mut self, bytes: &[u8], keeps_body: bool) -> Result<(usize, bool)> {
         let mut taken = 0;
         while taken < bytes.len() && self.part != Part::Whole {
@@ -121,7 +122,7 @@ impl Answer {
         let status = first.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3));
         self.status = status
             .and_then(|status| status.parse().ok())
-            .with_context(|| format!("an answer that begins with `{first}`"))?;
+            .with_context(|| format!("a response that begins with `{first}`"))?;
         let mut length = None;
         let mut is_chunked = false;
         for (name, value) in lines.filter_map(|line| line.split_once(':')) {
@@ -140,7 +141,7 @@ impl Answer {
             (204 | 304, _, _) | (_, false, Some(0)) => Part::Whole,
             (_, true, _) => Part::Size,
             (_, false, Some(length)) => Part::Body(length),
-            (_, false, None) => bail!("an answer whose length is not told"),
+            (_, false, None) => bail!("a response without a length"),
         };
         Ok(())
     }
@@ -156,7 +157,7 @@ impl Answer {
     }
 }
 
-/// Name and value; the value is empty if the cookie has ended.
+/// The name and value; the value is empty if the cookie has ended.
 fn cookie(field: &str) -> Option<(String, String)> {
     let mut words = field.split(';').map(str::trim);
     let (name, value) = words.next()?.split_once('=')?;
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_reads_the_same_however_it_is_cut() {
+    fn parses_a_response_in_any_pieces() {
         for piece in 1..CHUNKED.len() {
             let (answer, taken) = whole(CHUNKED, piece);
             assert_eq!((answer.body.as_slice(), taken), (&b"hello!"[..], CHUNKED.len()));
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_behind_an_answer_is_left_for_the_next() {
+    fn leaves_bytes_after_a_response_for_the_next() {
         let both = [REFUSAL, CHUNKED].concat();
         let (answer, taken) = whole(&both, both.len());
         assert_eq!((answer.status, taken), (503, REFUSAL.len()));
@@ -211,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_that_has_ended_has_no_value() {
+    fn returns_no_value_for_an_ended_cookie() {
         assert_eq!(cookie("a=b; Max-Age=0"), Some(("a".into(), String::new())));
         assert_eq!(cookie("nothing"), None);
     }
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic_or_take_more_than_there_is(
+        fn never_panics_or_consumes_too_much(
             bytes in prop::collection::vec(any::<u8>(), 0..200)
         ) {
             for start in [&b""[..], b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"] {

@@ -1,4 +1,4 @@
-//! Decides how many times are kept in little room: counts, in steps of three percent.
+//! A histogram of times with a resolution of three percent.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use crate::surge::models::whole;
 
 /// Steps within each doubling.
 const STEPS: u64 = 32;
-/// Doublings; the last holds all that is longer than a day.
+/// Doublings; the last has all times longer than a day.
 const DOUBLINGS: u64 = 38;
 
-/// Times, in microseconds.
+/// Times in microseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Histogram {
-    /// Empty until the first.
+    /// Empty until the first time is added.
     counts: Vec<u32>,
     count: u64,
     sum: u64,
@@ -36,12 +36,13 @@ impl Histogram {
         self.count
     }
 
-    /// Microseconds; 0 of none.
+    /// In microseconds; 0 without times.
     pub(crate) fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
-    /// Microseconds that `share` of the times did not exceed, at most three percent too much; 0 of none.
+    /// The microseconds that `share` of the times did not exceed, at most three percent too high; 0
+    /// without times.
     pub(crate) fn quantile(&self, share: f64) -> f64 {
         let rank = whole((self.count as f64 * share).ceil()).max(1);
         let mut so_far = 0;
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_time_lies_in_the_step_whose_end_is_at_most_three_percent_above() {
+    fn keeps_every_time_within_three_percent() {
         for time in (0..100_000).chain((0..37).map(|shift| 1 << shift)) {
             let end = upper(step(time));
             assert!(end >= time && (end - time) as f64 <= time as f64 / 31.0, "{time} {end}");
@@ -87,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::float_cmp, reason = "what is compared is written out")]
-    fn quantiles_of_even_times_are_where_they_should_be() {
+    #[expect(clippy::float_cmp, reason = "the expected values are exact")]
+    fn computes_quantiles_of_uniform_times() {
         let mut histogram = Histogram::default();
         assert_eq!(histogram.quantile(0.99), 0.0);
         (1..=1000).for_each(|ms| histogram.add(Duration::from_millis(ms)));
         for (share, expected) in [(0.5, 5e5), (0.99, 9.9e5), (1.0, 1e6)] {
-            let told = histogram.quantile(share);
-            assert!(told >= expected && told <= expected * 1.032, "{told} {expected}");
+            let quantile = histogram.quantile(share);
+            assert!(quantile >= expected && quantile <= expected * 1.032, "{quantile} {expected}");
         }
         assert_eq!(histogram.mean(), 500_500.0);
         assert_eq!(histogram.quantile(1.0), 1e6, "no more than the longest");

@@ -1,8 +1,8 @@
-//! Decides what a workload must tell of a session: its pages, one after the other, and what each embeds.
+//! The interface of a workload: the pages of a session in order, and their embedded files.
 
 use crate::surge::{Embedded, Visit};
 
-/// What is asked for.
+/// A request of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Request {
     pub(crate) method: &'static str,
@@ -20,36 +20,38 @@ impl Request {
 /// The next page of a session.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// Seconds from the end of the page before.
+    /// Seconds from the end of the previous page.
     pub(crate) wait: f64,
     pub(crate) request: Request,
 }
 
-/// What a page embeds.
+/// The embedded files of a page.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
-    /// Each is asked for so many seconds after the end of the one before.
+    /// Each is requested a number of seconds after the end of the previous one.
     pub(crate) files: Vec<Embedded>,
-    /// Or all at once, behind each other, and the times do not count.
+    /// Requests all files at once, pipelined, and ignores the times.
     pub(crate) is_pipelined: bool,
 }
 
-/// One session, as its visitor would have it.
+/// One session, as its visitor intends it.
 pub(crate) trait Script {
-    /// The next page, after the last one and all it embeds were seen; none when the session is complete.
+    /// The next page, after the last one and its files were received; `None` when the session is
+    /// complete.
     fn next(&mut self) -> Option<Page>;
 
-    /// What the page that was asked for last embeds; it is told its body where [`reads`](Self::reads) says so.
+    /// The embedded files of the last page; `body` is its body if [`reads`](Self::reads) returns
+    /// true.
     fn parts(&mut self, body: &[u8]) -> Parts;
 
-    /// Whether it must see what is in a page.
+    /// Whether the session needs the bodies of pages.
     fn reads(&self) -> bool;
 
-    /// Pages that the session is to have if nothing stops it; known before it begins.
+    /// The number of pages of an undisturbed session; known in advance.
     fn length(&self) -> u64;
 }
 
-/// A session of SURGE: all is known before.
+/// A session of SURGE, with all pages known in advance.
 pub(crate) struct Reader {
     visits: std::collections::VecDeque<Visit>,
     now: Parts,

@@ -1,4 +1,4 @@
-//! Decides what one visitor does: asks, waits, thinks, comes back when the connection was closed, and gives up.
+//! One visitor: requests, waits, thinks, reconnects and gives up.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -9,11 +9,11 @@ use super::script::{Request, Script};
 use super::tally::{Close, Tally};
 use crate::surge::Embedded;
 
-/// How often in a row a visitor tries to reach a server that closes or refuses the connection.
+/// The number of consecutive attempts to reach a server that closes or refuses the connection.
 const TRIES: u32 = 5;
-/// Between two of these tries.
+/// The time between two attempts.
 const BETWEEN_TRIES: Duration = Duration::from_secs(1);
-/// Of one page; more go in circles.
+/// The limit of redirects per page; more are a loop.
 const REDIRECTS: u32 = 5;
 
 /// How a session ended.
@@ -22,13 +22,13 @@ pub(crate) enum End {
     Completed,
     /// Its first page was answered 503.
     Refused,
-    /// A later one was.
+    /// A later page was answered 503.
     Dropped,
-    /// An answer took longer than a visitor's patience.
+    /// A response took longer than a visitor's patience.
     Late,
-    /// The server could not be reached again and again.
+    /// Repeated connections failed.
     Unreachable,
-    /// An answer that is none, or says that the server has failed.
+    /// An invalid response, or one with a server error.
     Faulty,
 }
 
@@ -54,17 +54,19 @@ impl End {
     }
 }
 
-/// What a session has had so far.
+/// The pages and requests of a session so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Work {
     pub(crate) pages: u64,
     pub(crate) requests: u64,
 }
 
-/// One visitor. Owns no socket and reads no clock: times are told, since the beginning of the run.
+/// One visitor. Owns no socket and reads no clock: callers pass times since the beginning of the
+/// run.
 ///
-/// Tell it what happens by the methods `on_..`; then see what it wants: [`ended`](Self::ended),
-/// [`wants_connection`](Self::wants_connection), [`unsent`](Self::unsent), [`deadline`](Self::deadline).
+/// Report events by the methods `on_..`; then query the next actions: [`ended`](Self::ended),
+/// [`wants_connection`](Self::wants_connection), [`unsent`](Self::unsent),
+/// [`deadline`](Self::deadline).
 pub(crate) struct Session {
     script: Box<dyn Script>,
     patience: Duration,
@@ -74,13 +76,13 @@ pub(crate) struct Session {
     pub(crate) answered: Work,
     cookies: Vec<(String, String)>,
     link: Link,
-    /// Of requests, what the socket has not taken yet.
+    /// Bytes of requests that the socket has not accepted yet.
     out: Vec<u8>,
-    /// Requests without an answer, in order.
+    /// Requests without a response, in order.
     asked: VecDeque<Asked>,
-    /// What the page embeds and was not asked for.
+    /// Embedded files that were not requested yet.
     parts: VecDeque<Embedded>,
-    /// What is asked for when it was thought long enough.
+    /// The next request after the think time.
     next: Option<(Duration, Request, Kind)>,
     answer: Answer,
     tries: u32,
@@ -90,10 +92,10 @@ pub(crate) struct Session {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Link {
-    /// None before this time.
+    /// No connection before this time.
     None(Duration),
     Opening,
-    /// Whether it has carried an answer.
+    /// Whether it has carried a response.
     Open(bool),
 }
 
@@ -111,7 +113,7 @@ struct Asked {
 }
 
 impl Session {
-    /// A visitor who comes `now`.
+    /// A visitor who arrives `now`.
     pub(crate) fn new(script: Box<dyn Script>, patience: Duration, now: Duration) -> Self {
         let mut session = Self {
             script,
@@ -134,24 +136,24 @@ impl Session {
         session
     }
 
-    /// The connection that it wanted is being opened.
+    /// Reports that the wanted connection is being opened.
     pub(crate) fn on_opening(&mut self) {
         self.link = Link::Opening;
     }
 
-    /// It is open.
+    /// Reports that the connection is open.
     pub(crate) fn on_open(&mut self) {
         if self.link == Link::Opening {
             self.link = Link::Open(false);
         }
     }
 
-    /// The first `count` bytes of [`unsent`](Self::unsent) have left.
+    /// Reports that the first `count` bytes of [`unsent`](Self::unsent) were sent.
     pub(crate) fn on_sent(&mut self, count: usize) {
         self.out.drain(..count);
     }
 
-    /// The server has closed or refused the connection.
+    /// Reports that the server closed or refused the connection.
     pub(crate) fn on_closed(&mut self, now: Duration, tally: &mut Tally) {
         let was = self.link;
         self.out.clear();
@@ -167,17 +169,18 @@ impl Session {
         if self.tries > TRIES {
             self.ended = Some(End::Unreachable);
         } else if was != Link::Open(true) {
-            // A kept connection that is gone is opened again at once; a server that takes none is given time.
+            // A kept connection that was closed is reopened at once; a server that refuses
+            // connections is given time.
             self.link = Link::None(now + BETWEEN_TRIES);
         }
         self.ask_again();
     }
 
-    /// These bytes have come.
+    /// Reports received bytes.
     pub(crate) fn on_bytes(&mut self, mut bytes: &[u8], now: Duration, tally: &mut Tally) {
         while !bytes.is_empty() && self.ended.is_none() && !self.is_unlinked() {
             let Some(asked) = self.asked.front() else {
-                tally.tell("bytes that nobody asked for");
+                tally.record_error("bytes without a request");
                 self.ended = Some(End::Faulty);
                 return;
             };
@@ -190,14 +193,14 @@ impl Session {
                     }
                 }
                 Err(error) => {
-                    tally.tell(&error.to_string());
+                    tally.record_error(&error.to_string());
                     self.ended = Some(End::Faulty);
                 }
             }
         }
     }
 
-    /// It is now later; the [`deadline`](Self::deadline) may have passed.
+    /// Reports the time; the [`deadline`](Self::deadline) may have passed.
     pub(crate) fn on_time(&mut self, now: Duration, tally: &mut Tally) {
         let late = self.asked.front().filter(|asked| asked.at + self.patience <= now);
         if let Some(late) = late.filter(|_| self.ended.is_none()) {
@@ -213,13 +216,13 @@ impl Session {
         self.ended
     }
 
-    /// Whether it has something to ask and nobody to ask; also after the server told that it closes.
+    /// Whether it has requests and no connection; also after the server announced that it closes.
     pub(crate) fn wants_connection(&self, now: Duration) -> bool {
         let is_there = matches!(self.link, Link::None(from) if from <= now);
         is_there && !self.asked.is_empty() && self.ended.is_none()
     }
 
-    /// Whether the connection it has is of no more use.
+    /// Whether its connection is no longer usable.
     pub(crate) fn is_unlinked(&self) -> bool {
         matches!(self.link, Link::None(_))
     }
@@ -228,7 +231,7 @@ impl Session {
         if matches!(self.link, Link::Open(_)) { &self.out } else { &[] }
     }
 
-    /// When it must be told the time.
+    /// The time of the next call of [`on_time`](Self::on_time).
     pub(crate) fn deadline(&self) -> Option<Duration> {
         let late = self.asked.front().map(|asked| asked.at + self.patience);
         let next = self.next.as_ref().map(|(at, ..)| *at);
@@ -239,7 +242,7 @@ impl Session {
         [late, next, again].into_iter().flatten().min()
     }
 
-    /// Pages that it is to have if nothing stops it.
+    /// The number of pages of an undisturbed session.
     pub(crate) fn length(&self) -> u64 {
         self.script.length()
     }
@@ -264,7 +267,7 @@ impl Session {
             self.counted.requests += work.requests;
         }
         if answer.status >= 400 {
-            // Whoever is told that a bid is too low goes on; whoever is told that the server has failed does not.
+            // A client error (a bid that is too low) does not end the session; a server error does.
             let Request { method, path, .. } = &asked.request;
             tally.on_wrong(now, &format!("{method} {path}: {}", answer.status));
             if answer.status >= 500 {
@@ -290,7 +293,8 @@ impl Session {
             (Kind::Page, Some(location)) if (300..400).contains(&answer.status) => {
                 self.redirects += 1;
                 if self.redirects > REDIRECTS {
-                    tally.tell(&format!("{REDIRECTS} redirections, the last to {location}"));
+                    tally
+                        .record_error(&format!("{REDIRECTS} redirections, the last to {location}"));
                     self.ended = Some(End::Faulty);
                 } else {
                     self.ask(Request::get(location), Kind::Page, now);
@@ -314,7 +318,7 @@ impl Session {
         }
     }
 
-    /// What comes when all that was asked for is there.
+    /// Continues when all requests have responses.
     fn turn(&mut self, now: Duration) {
         let (wait, request, kind) = if let Some(part) = self.parts.pop_front() {
             (part.off, Request::get(part.path), Kind::Part)
@@ -336,7 +340,8 @@ impl Session {
         self.asked.push_back(Asked { at: now, request, kind });
     }
 
-    /// On another connection: what was asked for and not answered. The times go on from the first asking.
+    /// Writes the unanswered requests for a new connection. Their times still count from the first
+    /// attempt.
     fn ask_again(&mut self) {
         let asked = std::mem::take(&mut self.asked);
         for asked in &asked {
@@ -378,7 +383,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(10);
     const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-    /// Pages `/0`, `/1` and so on, each with as many files.
+    /// A script with pages `/0`, `/1` and so on, each with a number of files.
     struct Counting {
         pages: u64,
         next: u64,
@@ -434,7 +439,7 @@ mod tests {
             self
         }
 
-        /// What is sent now: the targets.
+        /// The targets of the requests sent now.
         fn sent(&mut self) -> Vec<String> {
             let text = String::from_utf8(self.session.unsent().to_vec()).unwrap();
             self.session.on_sent(text.len());
@@ -457,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_and_its_parts_are_asked_for_one_by_one_and_then_it_is_thought() {
+    fn requests_a_page_and_its_files_in_order_then_thinks() {
         let mut scene = Scene::new(2, 1, false);
         assert_eq!(scene.open().sent(), ["/0"]);
         scene.receive(&OK[..9]);
@@ -479,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn pipelined_parts_are_asked_for_behind_each_other() {
+    fn pipelines_files() {
         let mut scene = Scene::new(1, 3, true);
         scene.open().sent();
         scene.receive(OK);
@@ -489,19 +494,19 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_was_closed_meanwhile_is_counted_and_opened_with_the_next_page() {
+    fn reopens_a_closed_idle_connection_with_the_next_page() {
         let mut scene = Scene::new(2, 0, false);
         scene.open().sent();
         scene.receive(OK);
         scene.close();
         assert_eq!(scene.tally.closed, [1, 0, 0]);
-        assert!(!scene.session.wants_connection(scene.now), "nothing to ask yet");
+        assert!(!scene.session.wants_connection(scene.now), "no request yet");
         scene.pass(7 * SECOND);
         assert_eq!(scene.open().sent(), ["/1"]);
     }
 
     #[test]
-    fn what_was_not_answered_is_asked_again_at_once_on_another_connection() {
+    fn repeats_unanswered_requests_on_a_new_connection() {
         let mut scene = Scene::new(1, 2, true);
         scene.open().sent();
         scene.receive(OK);
@@ -515,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_says_it_closes_is_left() {
+    fn leaves_a_server_that_announces_a_close() {
         let mut scene = Scene::new(2, 0, false);
         scene.open().sent();
         scene.receive(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
@@ -526,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_cannot_be_reached_is_tried_five_times_a_second_apart() {
+    fn retries_an_unreachable_server_five_times_a_second_apart() {
         let mut scene = Scene::new(1, 0, false);
         for _ in 0..5 {
             scene.open();
@@ -541,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_takes_longer_than_the_patience_ends_the_session() {
+    fn ends_a_session_after_the_patience() {
         let mut scene = Scene::new(1, 0, false);
         scene.open().sent();
         scene.pass(9 * SECOND);
@@ -557,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn a_503_refuses_at_the_door_and_drops_later() {
+    fn refuses_on_a_first_503_and_drops_on_a_later_one() {
         let refusal = b"HTTP/1.1 503 Busy\r\nRetry-After: 9\r\nContent-Length: 0\r\n\r\n";
         let mut scene = Scene::new(2, 0, false);
         scene.open().sent();
@@ -571,11 +576,11 @@ mod tests {
         scene.pass(7 * SECOND);
         scene.receive(refusal);
         assert_eq!(scene.session.ended(), Some(End::Dropped));
-        assert_eq!(scene.tally.refusals.count(), 0, "the door alone");
+        assert_eq!(scene.tally.refusals.count(), 0, "the first page only");
     }
 
     #[test]
-    fn cookies_are_kept_and_shown_and_redirections_followed() {
+    fn returns_cookies_and_follows_redirects() {
         let mut scene = Scene::new(1, 0, false);
         scene.open().sent();
         scene.receive(
@@ -590,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_and_only_a_failure_of_the_server_ends_the_session() {
+    fn records_errors_and_ends_the_session_on_server_errors_only() {
         let mut scene = Scene::new(2, 0, false);
         scene.open().sent();
         scene.receive(b"HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\n\r\nok");
@@ -598,7 +603,7 @@ mod tests {
         scene.pass(7 * SECOND);
         scene.receive(b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n");
         assert_eq!(scene.session.ended(), Some(End::Faulty));
-        assert_eq!(scene.tally.told, ["GET /0: 409", "GET /1: 500"]);
+        assert_eq!(scene.tally.errors, ["GET /0: 409", "GET /1: 500"]);
         assert_eq!(scene.tally.wrong, 2);
     }
 }

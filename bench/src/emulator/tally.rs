@@ -1,4 +1,4 @@
-//! Decides what is counted of a run, and when: only what lies in the window, and of sessions those that began in it.
+//! The counts of a run: events within the window, and sessions that began in it.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -6,23 +6,23 @@ use std::time::Duration;
 use super::histogram::Histogram;
 use super::session::{End, Session, Work};
 
-/// Who closed a connection, when the peer did not, and what the peer was doing.
+/// The state of the client when the server closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Close {
-    /// The peer was thinking.
+    /// The client was idle.
     Idle,
-    /// It had asked for something.
+    /// The client had unanswered requests.
     Asked,
-    /// The server had told so in its last answer.
+    /// The server had announced it in its last response.
     Told,
 }
 
 /// The length of a [`Slot`].
 pub(crate) const SLOT: Duration = Duration::from_millis(250);
-/// Other complaints are counted, not kept.
-const MOST_TOLD: usize = 5;
+/// Further complaints are counted, not stored.
+const MOST_ERRORS: usize = 5;
 
-/// What happened within a quarter of a second of the run, whether it counts or not.
+/// The counts of a quarter of a second of the run, inside the window or not.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) begun: u64,
@@ -32,53 +32,54 @@ pub(crate) struct Slot {
     pub(crate) pages: Histogram,
 }
 
-/// Sessions of like length.
+/// Sessions of similar length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Class {
-    /// Of those that were not refused at the door, those that nobody answered among them: how many have ended, and how
-    /// many of these completed.
+    /// The number of ended sessions, except those refused with their first page and including those
+    /// never answered; and the number of them that completed.
     pub(crate) ended: u64,
     pub(crate) completed: u64,
 }
 
-/// All that is counted.
+/// All counts.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) window: Range<Duration>,
-    /// The longest of each class, in pages; the last class has no end.
+    /// The longest session of each class, in pages; the last class has no limit.
     bounds: &'static [u64],
     pub(crate) begun: u64,
-    /// Visitors who came while all sockets were taken.
+    /// Visitors who arrived while all sockets were taken.
     pub(crate) turned_away: u64,
     pub(crate) admitted: u64,
     /// By [`End`].
     pub(crate) ends: [u64; End::ALL.len()],
-    /// That were still going on when the run ended.
+    /// Sessions still active at the end of the run.
     pub(crate) open: u64,
     pub(crate) classes: Vec<Class>,
-    /// Answered within the window, by how the session ended.
+    /// Answered within the window, by the end of the session.
     pub(crate) work: [Work; End::ALL.len()],
     pub(crate) open_work: Work,
-    /// Seconds, of completed sessions.
+    /// In seconds, of completed sessions.
     pub(crate) lifetimes: f64,
     pub(crate) completed_work: Work,
-    /// Times of answers.
+    /// Response times.
     pub(crate) pages: Histogram,
     pub(crate) files: Histogram,
-    /// The same, and the times of those who waited in vain: without them an overloaded server looks quick.
+    /// Response times and the times of visitors who gave up: without them, an overloaded server
+    /// looks fast.
     pub(crate) page_waits: Histogram,
     pub(crate) file_waits: Histogram,
     pub(crate) bytes: u64,
     pub(crate) refusals: Histogram,
     pub(crate) with_retry_after: u64,
     pub(crate) retry_after: u64,
-    /// Answers with a status of 400 or more, but no refusals.
+    /// Responses with a status of 400 or more, except refusals.
     pub(crate) wrong: u64,
     /// By [`Close`].
     pub(crate) closed: [u64; 3],
     pub(crate) slots: Vec<Slot>,
-    /// What was wrong, the first few.
-    pub(crate) told: Vec<String>,
+    /// The first few errors.
+    pub(crate) errors: Vec<String>,
 }
 
 impl Tally {
@@ -107,11 +108,11 @@ impl Tally {
             wrong: 0,
             closed: [0; 3],
             slots: Vec::new(),
-            told: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
-    /// Somebody came; whether there was a socket for them.
+    /// Counts an arrival; `has_socket` is false if all sockets are taken.
     pub(crate) fn on_begun(&mut self, now: Duration, has_socket: bool) {
         self.slot(now).begun += 1;
         if self.window.contains(&now) {
@@ -120,7 +121,7 @@ impl Tally {
         }
     }
 
-    /// An answer is whole; says whether it counts.
+    /// Counts a complete response; returns whether it is in the window.
     pub(super) fn on_reply(
         &mut self,
         now: Duration,
@@ -142,7 +143,7 @@ impl Tally {
         counts
     }
 
-    /// Somebody has waited for so long, and waits no more.
+    /// Counts a request that timed out after `waited`.
     pub(super) fn on_late(&mut self, now: Duration, waited: Duration, is_page: bool) {
         if is_page {
             self.slot(now).pages.add(waited);
@@ -173,7 +174,7 @@ impl Tally {
         }
     }
 
-    /// A session has ended; without an end it still goes on when the run is over.
+    /// Counts a session that ended; without an end it was active at the end of the run.
     pub(super) fn on_ended(&mut self, now: Duration, session: &Session, end: Option<End>) {
         if end == Some(End::Completed) {
             self.slot(now).completed += 1;
@@ -208,16 +209,16 @@ impl Tally {
         }
     }
 
-    /// An answer says that the request is wrong, or that the server is.
+    /// Counts a response with an error status.
     pub(super) fn on_wrong(&mut self, now: Duration, complaint: &str) {
         self.wrong += u64::from(self.window.contains(&now));
-        self.tell(complaint);
+        self.record_error(complaint);
     }
 
-    /// Something is wrong with an answer.
-    pub(super) fn tell(&mut self, complaint: &str) {
-        if self.told.len() < MOST_TOLD {
-            self.told.push(complaint.to_owned());
+    /// Records an error.
+    pub(super) fn record_error(&mut self, complaint: &str) {
+        if self.errors.len() < MOST_ERRORS {
+            self.errors.push(complaint.to_owned());
         }
     }
 
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_holds_the_admitted_that_began_in_the_window() {
+    fn counts_admitted_sessions_that_began_in_the_window_by_class() {
         let mut tally = Tally::new(10 * SECOND..20 * SECOND, &[1, 5]);
         tally.on_ended(30 * SECOND, &session(12 * SECOND, 3, 3), Some(End::Completed));
         tally.on_ended(30 * SECOND, &session(12 * SECOND, 5, 2), Some(End::Late));
@@ -259,18 +260,14 @@ mod tests {
         let late = Class { ended: 1, completed: 0 };
         assert_eq!(tally.classes, [Class::default(), Class { ended: 2, completed: 1 }, late]);
         assert_eq!(tally.ends, [1, 1, 0, 2, 0, 0]);
-        assert_eq!(
-            (tally.open, tally.admitted),
-            (1, 4),
-            "whoever was not refused, answered or not"
-        );
+        assert_eq!((tally.open, tally.admitted), (1, 4), "every session that was not refused");
         assert_eq!(tally.completed_work.pages, 3);
-        assert_eq!(tally.work[End::Completed as usize].pages, 6, "all that counted");
+        assert_eq!(tally.work[End::Completed as usize].pages, 6, "all counted pages");
         assert_eq!(tally.open_work.pages, 1);
     }
 
     #[test]
-    fn slots_are_kept_before_and_after_the_window_too() {
+    fn fills_slots_outside_the_window_too() {
         let mut tally = Tally::new(10 * SECOND..20 * SECOND, &[]);
         assert!(!tally.on_reply(SECOND, SLOT, true, 9));
         assert!(tally.on_reply(10 * SECOND, SLOT, false, 9));

@@ -1,4 +1,4 @@
-//! Decides how one thread lets thousands of visitors come, each on a socket of its own.
+//! Runs thousands of visitors on one thread, each with its own socket.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,13 +20,13 @@ use super::session::Session;
 use super::tally::Tally;
 use super::{Arrivals, Run};
 
-/// Addresses of loopback that visitors come from: one alone has too few ports for all who come within a minute.
+/// Loopback addresses of the visitors: one address has too few ports for all visitors of a minute.
 const ADDRESSES: u64 = 32;
-/// Read at once.
+/// Bytes per read.
 const BUFFER: usize = 256 << 10;
 const EVENTS: usize = 256;
 
-/// Everybody who is there.
+/// All active visitors.
 struct Visitors<'run> {
     run: &'run Run,
     epoll: OwnedFd,
@@ -39,20 +39,20 @@ struct Visitors<'run> {
     buffer: Vec<u8>,
 }
 
-/// Where a visitor may be.
+/// A slot for a visitor.
 #[derive(Default)]
 struct Place {
     session: Option<Session>,
     socket: Option<OwnedFd>,
-    /// Rises with each socket, so that events of an earlier one are known.
+    /// Increases with each socket, to detect events of earlier ones.
     generation: u32,
     /// The earliest time in the heap.
     armed: Option<Duration>,
-    /// Which of the addresses the visitor has.
+    /// The index of the visitor's address.
     address: u8,
 }
 
-/// Lets visitors come and go until the run is over. `script` makes the session of each.
+/// Runs visitors until the end of the run. `script` creates the session of each.
 pub(super) fn run(
     run: &Run,
     tally: Tally,
@@ -76,9 +76,9 @@ pub(super) fn run(
     let end = run.end();
     loop {
         visitors.now = visitors.begun.elapsed();
-        // Before the end is looked at: also where the machine is busy elsewhere, all come who were to come.
+        // Before the check of the end: on a busy machine, all due visitors still arrive.
         while next.take_if(|at| *at <= visitors.now).is_some() {
-            visitors.come(number, script);
+            visitors.arrive(number, script);
             number += 1;
             next = arrivals.next();
         }
@@ -100,12 +100,12 @@ pub(super) fn run(
             visitors.on_event((data >> 32) as usize, data as u32, flags);
         }
     }
-    Ok(visitors.leave())
+    Ok(visitors.finish())
 }
 
 impl Visitors<'_> {
-    fn come(&mut self, number: u64, script: &mut dyn FnMut(u64) -> Box<dyn Script>) {
-        // The script is made for those too who find no socket, or all after them would do something else.
+    fn arrive(&mut self, number: u64, script: &mut dyn FnMut(u64) -> Box<dyn Script>) {
+        // Visitors without a socket also get a script, or all later sessions would differ.
         let script = script(number);
         let is_full = self.free.is_empty() && self.places.len() >= self.run.sockets;
         self.tally.on_begun(self.now, !is_full);
@@ -172,7 +172,7 @@ impl Visitors<'_> {
         self.settle(at);
     }
 
-    /// Does what the visitor wants now.
+    /// Performs the visitor's next actions.
     fn settle(&mut self, at: usize) {
         let place = &mut self.places[at];
         let Some(session) = &mut place.session else { return };
@@ -187,7 +187,7 @@ impl Visitors<'_> {
                 match open(&self.epoll, self.run.port, place.address, data) {
                     Ok(socket) => place.socket = Some(socket),
                     Err(error) => {
-                        self.tally.tell(&format!("a connection: {error}"));
+                        self.tally.record_error(&format!("a connection: {error}"));
                         session.on_closed(self.now, &mut self.tally);
                     }
                 }
@@ -196,7 +196,7 @@ impl Visitors<'_> {
                 && !session.unsent().is_empty()
                 && let Ok(count) = send(socket, session.unsent(), SendFlags::NOSIGNAL)
             {
-                // What is not taken now is taken when there is room; a fault shows when it is read.
+                // The rest is sent when there is space; an error shows up in the next read.
                 session.on_sent(count);
             }
         }
@@ -215,7 +215,7 @@ impl Visitors<'_> {
         }
     }
 
-    fn leave(mut self) -> Tally {
+    fn finish(mut self) -> Tally {
         for session in self.places.iter().filter_map(|place| place.session.as_ref()) {
             self.tally.on_ended(self.now, session, None);
         }
@@ -223,7 +223,7 @@ impl Visitors<'_> {
     }
 }
 
-/// A socket that is being connected.
+/// Opens a socket and starts to connect it.
 fn open(epoll: &OwnedFd, port: u16, address: u8, data: u64) -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;

@@ -1,14 +1,15 @@
-//! Decides what one line tells of a point: the summary that is kept beside the figures, for the next to compare with.
+//! The summary file, for comparison with later runs: one line per point.
 
 use std::collections::BTreeSet;
 
-use super::Found;
+use super::Saturation;
 use super::figures::{self, UNITS, work_share};
 use super::plan::Workload;
 use super::raw::Record;
 
-/// A header, and a line of values between tabs for each record, by point. A cell of which nothing is known is empty.
-pub(crate) fn table(records: &[Record], found: &[(Workload, Found)]) -> String {
+/// A header and one line per record, with values separated by tabs, sorted by point. An unknown
+/// value is an empty cell.
+pub(crate) fn table(records: &[Record], found: &[(Workload, Saturation)]) -> String {
     let settings: BTreeSet<&String> =
         records.iter().flat_map(|record| record.setting.keys()).collect();
     let mut records: Vec<&Record> = records.iter().collect();
@@ -30,13 +31,13 @@ pub(crate) fn table(records: &[Record], found: &[(Workload, Found)]) -> String {
     text
 }
 
-/// Names and values of a line, before the options.
+/// The names and values of a line, before the options.
 fn cells(record: &Record, capacity: f64) -> Vec<(String, String)> {
     let point = record.point;
     let unit = UNITS[point.workload as usize];
     let (mut words, mut numbers) = (Vec::new(), Vec::new());
     words.push(("workload", point.workload.name().to_owned()));
-    words.push(("server", point.way.name().to_owned()));
+    words.push(("server", point.variant.name().to_owned()));
     words.push(("load_%", point.shape.to_string()));
     numbers.push(("window_s", record.figure("seconds")));
     for name in [
@@ -83,7 +84,7 @@ fn cells(record: &Record, capacity: f64) -> Vec<(String, String)> {
     words.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// What was measured, where and when.
+/// The version, machine and time of the measurement.
 fn origin(record: &Record) -> [(&'static str, String); 6] {
     let origin = record.origin.as_ref();
     let text = |of: fn(&super::origin::Origin) -> String| origin.map_or_else(String::new, of);
@@ -101,7 +102,7 @@ fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
     cells.collect::<Vec<_>>().join("\t") + "\n"
 }
 
-/// At most three digits behind the point; nothing of what is not there.
+/// At most three decimals; empty for a missing value.
 fn figure(value: f64) -> String {
     if !value.is_finite() {
         return String::new();
@@ -115,25 +116,28 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::carrera::origin::tests::origin;
-    use crate::carrera::plan::{Point, Shape, Way};
-    use crate::carrera::raw::{Setting, Used};
     use crate::emulator::Tally;
+    use crate::overload::origin::tests::origin;
+    use crate::overload::plan::{Point, Shape, Variant};
+    use crate::overload::raw::{CpuTime, Setting};
 
-    const POINT: Point =
-        Point { workload: Workload::Dynamic, shape: Shape::Steady(200), way: Way::Admission };
+    const POINT: Point = Point {
+        workload: Workload::Dynamic,
+        shape: Shape::Steady(200),
+        variant: Variant::Admission,
+    };
 
     fn record(point: Point, setting: &[(&str, f64)]) -> Record {
-        let mut tally = Tally::new(point.window(2), crate::carrera::bounds(point.workload));
+        let mut tally = Tally::new(point.window(2), crate::overload::bounds(point.workload));
         for tenth in 20..40 {
             tally.on_begun(Duration::from_millis(tenth * 100), true);
         }
         let setting: Setting =
             setting.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        Record::of(point, &setting, &tally, Used { server: 0.5, emulator: 1.0 / 3.0 })
+        Record::of(point, &setting, &tally, CpuTime { server: 0.5, emulator: 1.0 / 3.0 })
     }
 
-    /// The value in the line of a point, counted from the first.
+    /// The value of a column in a line, counted from the first point.
     fn cell<'t>(table: &'t str, number: usize, name: &str) -> &'t str {
         let names = table.lines().next().unwrap().split('\t');
         let place = names.into_iter().position(|own| own == name).unwrap();
@@ -141,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn each_point_has_a_line_that_says_what_was_measured() {
+    fn writes_one_line_per_point() {
         let surge = Point { shape: Shape::Surge, ..POINT };
         let files = Point { workload: Workload::Static, ..POINT };
         let old = record(files, &[("pace", 0.25)]);
         let new = [record(surge, &[]), record(POINT, &[("think, s", 0.3)])];
         let [surge, steady] = new.map(|record| record.with_origin(origin("a")));
         let records = [surge, steady, old];
-        let found = [(Workload::Dynamic, Found { rate: 9.0, capacity: 450.0 })];
+        let found = [(Workload::Dynamic, Saturation { rate: 9.0, capacity: 450.0 })];
         let table = table(&records, &found);
         assert_eq!(table.lines().count(), 4);
         let widths: BTreeSet<usize> = table.lines().map(|line| line.split('\t').count()).collect();
@@ -162,12 +166,12 @@ mod tests {
         assert_eq!(lines("capacity/s"), ["", "450", "450"]);
         assert_eq!(lines("think,_s"), ["", "0.3", ""]);
         assert_eq!(lines("begun"), ["10", "20", "20"], "within its window");
-        assert_eq!(lines("refusal_p99_ms"), ["", "", ""], "nobody was refused");
+        assert_eq!(lines("refusal_p99_ms"), ["", "", ""], "no session was refused");
     }
 
     #[test]
-    fn a_figure_has_no_digits_that_say_nothing() {
-        let told = [0.0, 1.0, 1200.0, 1.0 / 3.0, 12.5, f64::NAN, f64::INFINITY].map(figure);
-        assert_eq!(told, ["0", "1", "1200", "0.333", "12.5", "", ""]);
+    fn prints_no_trailing_zeros() {
+        let texts = [0.0, 1.0, 1200.0, 1.0 / 3.0, 12.5, f64::NAN, f64::INFINITY].map(figure);
+        assert_eq!(texts, ["0", "1", "1200", "0.333", "12.5", "", ""]);
     }
 }

@@ -1,4 +1,4 @@
-//! Decides how a point says which program was measured, where, and when.
+//! The origin of a point: program version, machine and time.
 
 use std::fmt;
 use std::path::Path;
@@ -9,41 +9,42 @@ use serde_json::{Value, json};
 use crate::machine::{self, Machine};
 use crate::tools::output;
 
-/// Of a checkout, what is built: what the bench writes into docs, or beside them, makes no other version.
+/// The sources of the build in a checkout: generated documents do not change the version.
 const BUILT: [&str; 8] =
     ["--", ".cargo", "Cargo.toml", "Cargo.lock", "crates", "bench", "examples", ":(exclude)*.md"];
-/// Digits of a commit, and of what tells changed trees apart.
+/// Digits of a commit name and of a digest of changes.
 const DIGITS: usize = 12;
 
-/// Which program was measured; visitors belong to it, for they are built from the same tree.
+/// The measured version; it includes the visitors, which are built from the same tree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version {
     number: String,
     commit: Option<Commit>,
 }
 
-/// Where a checkout stood.
+/// The state of a checkout.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Commit {
-    /// The last that changed what is built.
+    /// The last commit that changed the sources of the build.
     name: String,
-    /// Where what is built was changed since: a digest of how. Of files that git does not know it has the names alone.
+    /// A digest of uncommitted changes. For files that git does not track, it covers only their
+    /// names.
     changes: Option<String>,
 }
 
-/// What was measured of a point, where, from when on, and for how long.
+/// The version, machine, start and duration of the measurement of a point.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Origin {
     pub(crate) version: Version,
     pub(crate) machine: Machine,
-    /// As ISO 8601 has it, in UTC.
+    /// In ISO 8601 format, UTC.
     pub(crate) began: String,
-    /// Seconds, with the server's start and end.
+    /// In seconds, including the server's start and end.
     pub(crate) took: f64,
 }
 
 impl Version {
-    /// What is built from the repository now.
+    /// The version of the sources now.
     pub(crate) fn of(root: &Path) -> Self {
         Self { number: env!("CARGO_PKG_VERSION").to_owned(), commit: Commit::of(root) }
     }
@@ -63,26 +64,26 @@ impl fmt::Display for Version {
             Some(Commit { name, changes: Some(changes) }) => {
                 write!(out, " ({name}, changed: {changes})")
             }
-            None => out.write_str(" (of no checkout)"),
+            None => out.write_str(" (no checkout)"),
         }
     }
 }
 
 impl Commit {
-    /// `None` where there is no checkout, or no git that reads it.
+    /// `None` without a checkout, or without git.
     fn of(root: &Path) -> Option<Self> {
-        let said = |words: &[&str]| {
+        let run = |words: &[&str]| {
             output(Command::new("git").current_dir(root).args(words).args(BUILT)).ok()
         };
         let abbreviated = format!("--abbrev={DIGITS}");
-        let name = said(&["log", "-1", "--format=%h", &abbreviated])?.trim().to_owned();
-        // Of a folder within somebody else's checkout there is no commit.
+        let name = run(&["log", "-1", "--format=%h", &abbreviated])?.trim().to_owned();
+        // A folder inside a foreign checkout has no commit.
         if name.is_empty() {
             return None;
         }
-        let status = said(&["status", "--porcelain", "--untracked-files=all"])?;
+        let status = run(&["status", "--porcelain", "--untracked-files=all"])?;
         let changes = (!status.is_empty()).then(|| {
-            let difference = said(&["diff", "--no-ext-diff", "HEAD"]).unwrap_or_default();
+            let difference = run(&["diff", "--no-ext-diff", "HEAD"]).unwrap_or_default();
             digest(&(status + &difference))
         });
         Some(Self { name, changes })
@@ -104,7 +105,7 @@ impl Origin {
         })
     }
 
-    /// `None` of a file that does not say it.
+    /// `None` if the file does not contain it.
     pub(crate) fn parse(value: &Value) -> Option<Self> {
         let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
         Some(Self {
@@ -120,7 +121,7 @@ impl Origin {
     }
 }
 
-/// A run that measures: what its points have in common.
+/// The origin that all points of a run share.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) version: Version,
@@ -132,11 +133,11 @@ impl Place {
         Self { version: Version::of(root), machine: Machine::this() }
     }
 
-    /// Does something, and tells of it where it comes from.
-    pub(crate) fn tell<T>(&self, what: impl FnOnce() -> T) -> (T, Origin) {
+    /// Runs `action` and returns its result with its origin.
+    pub(crate) fn measure<T>(&self, action: impl FnOnce() -> T) -> (T, Origin) {
         let began = machine::now();
         let start = std::time::Instant::now();
-        let done = what();
+        let done = action();
         let took = start.elapsed().as_secs_f64();
         let origin =
             Origin { version: self.version.clone(), machine: self.machine.clone(), began, took };
@@ -159,13 +160,13 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A version of this commit, of an unchanged tree.
-    pub(in crate::carrera) fn version(commit: &str) -> Version {
+    /// A version with this commit and no changes.
+    pub(in crate::overload) fn version(commit: &str) -> Version {
         let commit = Commit { name: commit.to_owned(), changes: None };
         Version { number: "0.1.0".to_owned(), commit: Some(commit) }
     }
 
-    pub(in crate::carrera) fn origin(commit: &str) -> Origin {
+    pub(in crate::overload) fn origin(commit: &str) -> Origin {
         let machine =
             Machine { kernel: "6.18.0".to_owned(), processor: "A processor".to_owned(), cores: 2 };
         let began = "2026-11-22T04:00:00Z".to_owned();
@@ -180,8 +181,8 @@ pub(super) mod tests {
             let folder =
                 std::env::temp_dir().join(format!("bine-origin-{name}-{}", std::process::id()));
             let _ = fs::remove_dir_all(&folder);
-            for room in ["docs", "examples"] {
-                fs::create_dir_all(folder.join(room)).unwrap();
+            for name in ["docs", "examples"] {
+                fs::create_dir_all(folder.join(name)).unwrap();
             }
             let checkout = Self(folder);
             checkout.git(&["init", "--quiet"]);
@@ -217,7 +218,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn each_state_of_what_is_built_is_a_version_of_its_own() {
+    fn distinguishes_every_state_of_the_sources() {
         let checkout = Checkout::new("states");
         let first = checkout.version();
         assert!(!first.to_string().contains("changed"), "{first}");
@@ -231,13 +232,14 @@ pub(super) mod tests {
         checkout.write("examples/new.rs", "");
         let versions = [&first, &changed, &otherwise, &second, &checkout.version()];
         for (place, version) in versions.iter().enumerate() {
-            assert!(!versions[..place].contains(version), "{version} twice");
+            assert!(!versions[..place].contains(version), "{version} is repeated");
         }
     }
 
-    /// The bench writes its figures into docs, and they are committed: what is measured then is what it was.
+    /// The benchmark writes its figures into docs, and they are committed; the version must not
+    /// change.
     #[test]
-    fn what_is_written_beside_what_is_built_makes_no_other_version() {
+    fn ignores_documents_in_the_version() {
         let checkout = Checkout::new("docs");
         let first = checkout.version();
         checkout.write("docs/points.tsv", "a\tb\n");
@@ -249,15 +251,15 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn without_a_checkout_there_is_the_number_alone() {
+    fn uses_the_number_alone_without_a_checkout() {
         let checkout = Checkout::new("none");
         fs::remove_dir_all(checkout.0.join(".git")).unwrap();
         let number = env!("CARGO_PKG_VERSION");
-        assert_eq!(checkout.version().to_string(), format!("{number} (of no checkout)"));
+        assert_eq!(checkout.version().to_string(), format!("{number} (no checkout)"));
     }
 
     #[test]
-    fn an_origin_comes_back_as_it_was_kept() {
+    fn round_trips_an_origin() {
         let mut origin = origin("a");
         assert_eq!(Origin::parse(&origin.value()), Some(origin.clone()));
         origin.version.commit = None;

@@ -1,11 +1,11 @@
-//! Decides what each workload serves, on which server, and who comes to it.
+//! The servers, the content and the visitors of each workload.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use super::plan::{Way, Workload};
+use super::plan::{Variant, Workload};
 use super::raw::Setting;
 use crate::arguments::Arguments;
 use crate::emulator::script::{Page, Parts, Reader, Request, Script};
@@ -16,25 +16,25 @@ use crate::surge::models::exponential;
 use crate::surge::{Embedded, LONGEST_OFF, Surge};
 use crate::tools::Workshop;
 
-/// As many threads and as many workers as document 001 section 6 has.
+/// The numbers of threads and workers in section 6 of Carrera et al.
 const POOL: &str = "500";
 const WORKERS: &str = "10";
-/// Seconds, longer than a visitor of SURGE ever thinks: who closes before does so by itself.
+/// In seconds, longer than any think time of SURGE: an earlier close is the server's own decision.
 const IDLE: u64 = 75;
-/// Pages of a bidding visitor in the mean (see [`crate::rubis`]).
+/// The mean number of pages of a bidding visitor (see [`crate::rubis`]).
 const PAGES: f64 = 51.0;
-/// Of a million.
+/// Of a million users.
 const USERS_OF_A_PERCENT: u64 = 10_000;
 
-/// Both sites, and how they are used.
+/// Both sites and their parameters.
 pub(super) struct Sites {
     surge: Surge,
     files: PathBuf,
-    /// Of SURGE's times between requests.
+    /// A factor for SURGE's times between requests.
     pace: f64,
-    /// Of core 0, in percent, that a server of files has.
+    /// The percentage of core 0 that a server of files gets.
     share: u64,
-    /// How much there is in the auction, in percent of what `RUBiS` has.
+    /// The size of the auction's data, in percent of that of `RUBiS`.
     scale: u64,
     /// Mean seconds between two pages of the auction.
     think: f64,
@@ -45,7 +45,7 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    /// Builds what is measured, and writes what is asked for.
+    /// Builds the servers and writes their files.
     pub(super) fn open(
         shop: &Workshop,
         workloads: &[Workload],
@@ -56,14 +56,14 @@ impl Sites {
             shop.cargo_build(&["-p", "bine", "--example", "auction"].map(OsStr::new))?;
         }
         let scale = arguments.number("--scale", 10)?;
-        ensure!(scale <= 100, "--scale {scale}: in percent, 100 is all that RUBiS has");
+        ensure!(scale <= 100, "--scale {scale}: a percentage of RUBiS, at most 100");
         let seed = arguments.number("--seed", 1)?;
         let surge = Surge::usual(seed);
         let files = surge.write(&shop.target.join("bench"))?;
         let pace = arguments.number("--pace", 25)? as f64 / 100.0;
         ensure!(
             pace * LONGEST_OFF < IDLE as f64,
-            "--pace: some would think longer than {IDLE} s, the idle timeout; 100 is SURGE's own"
+            "--pace: some visitors would think longer than the idle timeout of {IDLE} s; 100 is SURGE's own pace"
         );
         Ok(Self {
             surge,
@@ -78,8 +78,13 @@ impl Sites {
         })
     }
 
-    /// Starts one on core 0.
-    pub(super) fn start(&self, shop: &Workshop, workload: Workload, way: Way) -> Result<Running> {
+    /// Starts a server on core 0.
+    pub(super) fn start(
+        &self,
+        shop: &Workshop,
+        workload: Workload,
+        variant: Variant,
+    ) -> Result<Running> {
         let port = free_port()?;
         let built = |name: &str| shop.target.join("release").join(name).display().to_string();
         let (mut words, ready) = match workload {
@@ -94,27 +99,27 @@ impl Sites {
                 (vec!["env".to_owned(), scale, delay, hashes, built("examples/auction")], "/")
             }
         };
-        let (scheduler, workers) = match way {
-            Way::Pool => ("pool", POOL),
-            Way::Hybrid | Way::Admission => ("hybrid", WORKERS),
+        let (scheduler, workers) = match variant {
+            Variant::Pool => ("pool", POOL),
+            Variant::Hybrid | Variant::Admission => ("hybrid", WORKERS),
         };
         let (listen, idle) = (format!("127.0.0.1:{port}"), format!("{IDLE}s"));
         words.extend(["--listen", &listen, "--idle-timeout", &idle].map(str::to_owned));
         words.extend(["--scheduler", scheduler, "--workers", workers].map(str::to_owned));
         words.extend(["--loops", "1", "--access-log", "off"].map(str::to_owned));
-        let admission = if way == Way::Admission { "on" } else { "off" };
+        let admission = if variant == Variant::Admission { "on" } else { "off" };
         words.extend(["--admission", admission].map(str::to_owned));
-        let log = shop.work.join(format!("carrera-{port}.log"));
+        let log = shop.work.join(format!("overload-{port}.log"));
         Running::start(&words, port, ready, &log)
-            .with_context(|| format!("{} did not start", way.title()))
+            .with_context(|| format!("{} did not start", variant.title()))
     }
 
-    /// The visitors who come now are those who came first.
+    /// Restarts the sequence of visitors, so that the same ones arrive.
     pub(super) fn begin_again(&mut self) {
         self.surge.begin_again();
     }
 
-    /// The visitor with this number; they come in order. In a hurry nobody thinks.
+    /// The visitor with this number, in order. If `is_in_a_hurry`, without think times.
     pub(super) fn visitor(
         &mut self,
         workload: Workload,
@@ -133,7 +138,7 @@ impl Sites {
         }
     }
 
-    /// How much a session asks for in the mean, in [`super::figures::UNITS`].
+    /// The mean work of a session, in [`super::figures::UNITS`].
     pub(super) fn work_of_a_session(&mut self, workload: Workload) -> f64 {
         match workload {
             Workload::Static => self.surge.requests_of_a_session(),
@@ -141,7 +146,7 @@ impl Sites {
         }
     }
 
-    /// Of core 0, in percent.
+    /// The server's percentage of core 0.
     pub(super) fn share(&self, workload: Workload) -> u64 {
         match workload {
             Workload::Static => self.share,
@@ -149,7 +154,7 @@ impl Sites {
         }
     }
 
-    /// What the figures of a workload depend on.
+    /// The parameters of a workload's figures.
     pub(super) fn setting(&self, workload: Workload) -> Setting {
         let own = match workload {
             Workload::Static => vec![("pace", self.pace), ("share, %", self.share as f64)],
@@ -164,13 +169,13 @@ impl Sites {
         all.map(|(name, figure)| (name.to_owned(), figure)).collect()
     }
 
-    /// The same for readers.
+    /// The parameters as text for reports.
     pub(super) fn stated(&self) -> String {
         format!(
             "*Static*: the times of SURGE between requests are multiplied by {}, so the longest is {} s, and the server \
-             has {} % of its core, for a thread before it keeps it busy. *Dynamic*: \
-             visitors think for {} s in the mean (RUBiS: 7), a page waits for {} ms and hashes {} KB, in place of a \
-             database; of all there is {} % of what RUBiS has. So fewer sockets are needed. The idle timeout is {IDLE} s.",
+             gets {} % of its core; a thread with a higher priority keeps the core busy otherwise. *Dynamic*: \
+             visitors think for {} s on average (RUBiS: 7), a page waits for {} ms and hashes {} KB, in place of a \
+             database; the data have {} % of the size of RUBiS. This needs fewer sockets. The idle timeout is {IDLE} s.",
             self.pace,
             self.pace * LONGEST_OFF,
             self.share,
@@ -182,7 +187,7 @@ impl Sites {
     }
 }
 
-/// A session of the auction: what comes next depends on what a page shows.
+/// A session of the auction: the next page depends on the content of the last.
 struct Bidder {
     walk: Walk,
     seen: PageSeen,
@@ -199,10 +204,11 @@ impl Bidder {
     }
 }
 
-/// Pages of this session where all is shown that its visitor looks for.
+/// The number of pages of this session if every page shows the links that its visitor looks for.
 ///
-/// A session may come out a little longer or shorter, but its class must not depend on what a server makes of it: by the
-/// pages that they had, all long sessions would be complete, for those that were not would be short.
+/// A real session may be a little longer or shorter, but its class must not depend on the server:
+/// classified by the pages received, all long sessions would be complete, because incomplete ones
+/// would be short.
 fn length(seed: u64) -> u64 {
     let one = || vec!["1".to_owned()];
     let page = PageSeen {
@@ -234,7 +240,8 @@ impl Script for Bidder {
         Some(Page { wait, request })
     }
 
-    /// Every image as often as it stands there, one after the other, as the emulator of `RUBiS` fetches them.
+    /// Fetches every image as often as the page shows it, one after the next, like the emulator of
+    /// `RUBiS`.
     fn parts(&mut self, body: &[u8]) -> Parts {
         self.seen = PageSeen::read(body);
         let images = std::mem::take(&mut self.seen.images).into_iter();
@@ -256,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bidder_comes_home_first_and_fetches_what_the_page_shows() {
+    fn starts_at_the_home_page_and_fetches_its_images() {
         let mut bidder = Bidder::new(1, 100, Random::of(1, 1), 7.0);
         let page = bidder.next().unwrap();
         assert_eq!((page.wait, page.request), (0.0, Request::get("/")));
@@ -268,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_a_session_is_to_be_does_not_depend_on_what_comes_back() {
+    fn plans_the_length_of_a_session_independently_of_responses() {
         let lengths: Vec<u64> = (0..2000).map(length).collect();
         let mean = lengths.iter().sum::<u64>() as f64 / 2000.0;
         assert!((mean - PAGES).abs() < 5.0, "{mean}");
@@ -280,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_finds_what_they_look_for_has_as_many_pages_as_they_were_to_have() {
+    fn visits_the_planned_number_of_pages_when_all_links_exist() {
         let page = br#"<a href="/items/1">i</a><a href="/items/1/buy">b</a><a href="/users/1">u</a>
             <a href="/categories/c">c</a><a href="/regions/r">r</a><a href="/regions/r/c">l</a>
             <input name="pass" value="p"><input name="amount" min="1">"#;

@@ -1,4 +1,4 @@
-//! Decides what is calculated from what was counted.
+//! Calculates the reported figures from the counts.
 
 use std::time::Duration;
 
@@ -6,18 +6,19 @@ use super::plan::Workload;
 use super::raw::{Record, Slot};
 use crate::emulator::{End, SLOT};
 
-/// What a server's work is counted in, by workload: of the auction pages alone, for they are what costs.
+/// The unit of a server's work, by workload: for the auction only pages count, because files are
+/// cheap.
 pub(crate) const UNITS: [&str; 2] = ["requests", "pages"];
-/// With fewer refusals nothing is said of what one costs.
+/// With fewer refusals, their cost is not reported.
 const ENOUGH_REFUSALS: f64 = 100.0;
-/// All is as before when it is for so many slots.
+/// The number of consecutive calm slots after which a surge is over.
 const CALM_SLOTS: usize = 4;
 
 pub(crate) fn replies(record: &Record) -> f64 {
     rate(record, "page-count") + rate(record, "file-count")
 }
 
-/// Mean, in milliseconds, of pages and what they embed.
+/// The mean response time of pages and files, in milliseconds.
 pub(crate) fn response(record: &Record) -> f64 {
     let of = |name: &str| {
         (record.figure(&format!("{name}-count")), record.figure(&format!("{name}-mean")))
@@ -26,7 +27,7 @@ pub(crate) fn response(record: &Record) -> f64 {
     (pages * page + files * file) / (pages + files) / 1e3
 }
 
-/// Milliseconds of the kind that there is more of, those who waited in vain among them.
+/// Response times in milliseconds of the more frequent kind, including requests that timed out.
 pub(crate) fn time(record: &Record, part: &str) -> f64 {
     let kind = match record.point.workload {
         Workload::Static => "file",
@@ -35,7 +36,7 @@ pub(crate) fn time(record: &Record, part: &str) -> f64 {
     record.figure(&format!("{kind}-wait-{part}")) / 1e3
 }
 
-/// Connections that the server closed, in a second.
+/// Connections closed by the server, per second.
 pub(crate) fn closed(record: &Record) -> f64 {
     ["closed-idle", "closed-asked", "closed-told"].iter().map(|name| rate(record, name)).sum()
 }
@@ -44,7 +45,7 @@ pub(crate) fn completed(record: &Record) -> f64 {
     rate(record, "completed")
 }
 
-/// Requests of a completed session.
+/// Requests per completed session.
 pub(crate) fn length(record: &Record) -> f64 {
     record.figure("completed-length") / record.figure("completed")
 }
@@ -57,31 +58,33 @@ pub(crate) fn rate(record: &Record, name: &str) -> f64 {
     record.figure(name) / record.figure("seconds")
 }
 
-/// Percent of what the server can do that went into sessions that still went on at the end: nobody knows of them.
+/// The percentage of the capacity spent in sessions that were still open at the end, whose result
+/// is unknown.
 pub(crate) fn open_share(record: &Record, capacity: f64) -> f64 {
     100.0 * rate(record, &work(record, "open")) / capacity
 }
 
-/// Percent of what the server can do that went into sessions that completed.
+/// The percentage of the capacity spent in sessions that completed.
 pub(crate) fn work_share(record: &Record, capacity: f64) -> f64 {
     100.0 * rate(record, &work(record, End::Completed.name())) / capacity
 }
 
-/// Percent of all that was answered, again without sessions that still went on.
+/// The percentage of all answered work spent in completed sessions, without sessions that were
+/// still open.
 pub(crate) fn work_of_all(record: &Record) -> f64 {
     let all: f64 = End::ALL.iter().map(|end| record.figure(&work(record, end.name()))).sum();
     100.0 * record.figure(&work(record, End::Completed.name())) / all
 }
 
-/// Percent of the admitted that ended.
+/// The percentage of admitted sessions that completed, of those that ended.
 pub(crate) fn finished(record: &Record) -> f64 {
     let (ended, completed) =
         record.classes.iter().fold((0.0, 0.0), |sum, class| (sum.0 + class[0], sum.1 + class[1]));
     100.0 * completed / ended
 }
 
-/// CPU of a refusal as a share of that of a mean request, estimated: what the server used beyond what its replies cost
-/// where it was calm.
+/// The CPU time of a refusal relative to a mean request, estimated from the CPU time beyond the
+/// cost of replies in the calm record.
 pub(crate) fn refusal_cost(record: &Record, calm: &Record) -> Option<f64> {
     let refusals = record.figure("all-refusals");
     if refusals < ENOUGH_REFUSALS || calm.figure("all-refusals") > 0.0 {
@@ -89,11 +92,11 @@ pub(crate) fn refusal_cost(record: &Record, calm: &Record) -> Option<f64> {
     }
     let request = calm.figure("cpu-server") / calm.figure("all-replies");
     let beyond = record.figure("cpu-server") - request * record.figure("all-replies");
-    // A busy server has cheaper replies than a calm one; what is left for refusals may be nothing that can be measured.
+    // A busy server has cheaper replies than a calm one; the rest may be too small to measure.
     Some(beyond / refusals / request).filter(|share| *share > 0.0)
 }
 
-/// The slots from one second to another.
+/// The slots between two seconds.
 pub(crate) fn between(slots: &[Slot], from: u64, to: u64) -> &[Slot] {
     let place = |seconds: u64| {
         ((Duration::from_secs(seconds).as_micros() / SLOT.as_micros()) as usize).min(slots.len())
@@ -101,7 +104,8 @@ pub(crate) fn between(slots: &[Slot], from: u64, to: u64) -> &[Slot] {
     &slots[place(from)..place(to)]
 }
 
-/// Seconds from the end of a surge until all is as in the later half of the calm before it. `None`: not any more.
+/// Seconds from the end of a surge until the slots are as good as in the later half of the calm
+/// before it; `None` if they never are.
 pub(crate) fn time_back(slots: &[Slot], [calm, surge, after]: [Duration; 3]) -> Option<f64> {
     let (calm, surge, after) = (calm.as_secs(), surge.as_secs(), after.as_secs());
     let before = between(slots, calm / 2, calm);
@@ -113,7 +117,7 @@ pub(crate) fn time_back(slots: &[Slot], [calm, surge, after]: [Duration; 3]) -> 
     Some(place as f64 * SLOT.as_secs_f64())
 }
 
-/// Seconds from the end of a surge until the last refusal is over.
+/// Seconds from the end of a surge until the last refusal.
 pub(crate) fn last_refusal(slots: &[Slot], [calm, surge, after]: [Duration; 3]) -> f64 {
     let begin = (calm + surge).as_secs();
     let later = between(slots, begin, begin + after.as_secs());
@@ -121,7 +125,7 @@ pub(crate) fn last_refusal(slots: &[Slot], [calm, surge, after]: [Duration; 3]) 
     last.map_or(0.0, |place| (place + 1) as f64 * SLOT.as_secs_f64())
 }
 
-/// The name of the work inside sessions that ended so.
+/// The name of the figure for work in sessions that ended this variant.
 fn work(record: &Record, end: &str) -> String {
     format!("{end}-{}", UNITS[record.point.workload as usize])
 }
@@ -143,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_as_before_when_a_whole_second_is_no_worse_than_the_worst_of_the_calm() {
+    fn ends_a_surge_after_one_second_no_worse_than_the_calm() {
         assert_eq!(back(&[slot(9.0, 0.0); 12]), Some(0.0));
         let mut after = [slot(10.0, 0.0); 12];
         after[1] = slot(11.0, 0.0);
@@ -153,8 +157,8 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::float_cmp, reason = "calculated without a rest")]
-    fn refusals_are_over_with_the_last_one_behind_the_surge() {
+    #[expect(clippy::float_cmp, reason = "the values are exact")]
+    fn finds_the_last_refusal_after_the_surge() {
         let last = |after: &[Slot]| {
             let all: Vec<Slot> = [slot(9.0, 7.0); 12].iter().chain(after).copied().collect();
             last_refusal(&all, [2 * SECOND, SECOND, 3 * SECOND])
@@ -164,10 +168,10 @@ mod tests {
     }
 
     #[test]
-    fn what_never_becomes_calm_has_no_time() {
+    fn returns_no_time_if_it_never_calms_down() {
         assert_eq!(back(&[slot(11.0, 0.0); 12]), None);
         let silent = Slot { replies: 0.0, ..slot(0.0, 0.0) };
-        assert_eq!(back(&[silent; 12]), None, "nothing answered is not calm");
+        assert_eq!(back(&[silent; 12]), None, "a slot without replies is not calm");
         assert_eq!(back(&[]), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Decides which points are measured, in which order, and how long each takes.
+//! The plan: all points, their order and durations.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,52 +8,52 @@ use anyhow::{Context, Error, Result};
 
 use crate::emulator::Stretch;
 
-/// What is asked for.
+/// The requested content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Workload {
-    /// Files, as SURGE asks for them.
+    /// Files, requested as by SURGE.
     Static,
-    /// The auction, as the visitors of `RUBiS` walk through it.
+    /// The auction, visited as by the clients of `RUBiS`.
     Dynamic,
 }
 
-/// Who answers, and how it deals with more than it can do.
+/// The server configuration, and its reaction to overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Way {
-    /// A thread for each connection, 500 of them, and less patience with idle connections the more are there.
+pub(crate) enum Variant {
+    /// A thread per connection, 500 of them, with an idle timeout that shrinks as connections grow.
     Pool,
-    /// Connections on a loop, and ten workers.
+    /// Connections in an event loop, and ten workers.
     Hybrid,
-    /// The same, and sessions are admitted or refused.
+    /// The hybrid with session admission.
     Admission,
 }
 
-/// How many come.
+/// The load over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Shape {
-    /// Always as many: so many percent of what saturates the server.
+    /// A constant rate, in percent of the saturation rate.
     Steady(u64),
-    /// Calm, then four times what saturates it, then calm.
+    /// Calm, then four times the saturation rate, then calm.
     Surge,
 }
 
-/// One thing to measure.
+/// One measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Point {
     pub(crate) workload: Workload,
     pub(crate) shape: Shape,
-    pub(crate) way: Way,
+    pub(crate) variant: Variant,
 }
 
-/// Of saturation, in percent, where it is calm.
+/// The calm load, in percent of saturation.
 pub(crate) const CALM: u64 = 50;
 const SURGE: u64 = 400;
-/// Calm, surge and calm again.
+/// Calm, surge, and calm again.
 pub(crate) const SURGE_TIMES: [Duration; 3] =
     [Duration::from_mins(1), Duration::from_secs(30), Duration::from_mins(1)];
-/// Before and behind the window of a steady point of files, at the most.
+/// The longest margin, in seconds, around the window of a steady point of files.
 const LONGEST_MARGIN: u64 = 30;
-/// A server's start and end, and what is written.
+/// Time for a server's start and end, and for writing results.
 const AROUND: Duration = Duration::from_secs(2);
 
 impl Workload {
@@ -67,10 +67,10 @@ impl Workload {
     }
 }
 
-impl Way {
+impl Variant {
     pub(crate) const ALL: [Self; 3] = [Self::Pool, Self::Hybrid, Self::Admission];
 
-    /// As flags and raw data have it.
+    /// The name in options and raw data.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Pool => "pool",
@@ -79,7 +79,7 @@ impl Way {
         }
     }
 
-    /// As readers have it.
+    /// The name in reports.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Pool => "pool, 500 threads",
@@ -89,20 +89,20 @@ impl Way {
     }
 }
 
-impl FromStr for Way {
+impl FromStr for Variant {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
         let mut all = Self::ALL.into_iter();
-        all.find(|way| way.name() == name)
-            .with_context(|| format!("`{name}` is not measured here, only pool, hybrid, admission"))
+        all.find(|variant| variant.name() == name)
+            .with_context(|| format!("`{name}` is not a variant; use pool, hybrid or admission"))
     }
 }
 
 impl fmt::Display for Point {
     /// The name of its file.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}-{}-{}", self.workload.name(), self.way.name(), self.shape)
+        write!(out, "{}-{}-{}", self.workload.name(), self.variant.name(), self.shape)
     }
 }
 
@@ -116,7 +116,8 @@ impl fmt::Display for Shape {
 }
 
 impl Point {
-    /// Who comes: `seconds` is the window of a steady point, `rate` the sessions per second that saturate.
+    /// The arrivals: `seconds` is the window of a steady point, `rate` the sessions per second that
+    /// saturate.
     pub(crate) fn load(&self, seconds: u64, rate: f64) -> Vec<Stretch> {
         let of = |length: Duration, percent: u64| Stretch {
             length,
@@ -135,7 +136,8 @@ impl Point {
         }
     }
 
-    /// What counts. Those who come before fill the server; while those who came in it finish, others go on coming.
+    /// The counted window. Earlier visitors fill the server; visitors keep arriving while those of
+    /// the window finish.
     pub(crate) fn window(&self, seconds: u64) -> std::ops::Range<Duration> {
         match self.shape {
             Shape::Steady(_) => {
@@ -146,8 +148,9 @@ impl Point {
         }
     }
 
-    /// Seconds before the window and behind it. A session of the auction takes a quarter of a minute in the mean, a long
-    /// one a whole: before, there are too few of them, and behind, only the short would finish.
+    /// The margin in seconds before and after the window. A session of the auction takes a quarter
+    /// of a minute on average and a long one a whole minute: with a shorter margin, the server
+    /// would not be full before, and only short sessions would finish after.
     fn margin(self, seconds: u64) -> u64 {
         match self.workload {
             Workload::Static => seconds.div_ceil(2).min(LONGEST_MARGIN),
@@ -155,17 +158,18 @@ impl Point {
         }
     }
 
-    /// How long it takes.
+    /// The duration of the point.
     pub(crate) fn time(&self, seconds: u64) -> Duration {
         let load = self.load(seconds, 1.0);
         load.iter().map(|stretch| stretch.length).sum::<Duration>() + AROUND
     }
 }
 
-/// All points: each load on each server before the next load. Only the auction has a surge, for files are not refused.
+/// All points, ordered by load first. Only the auction has a surge, because files are never
+/// refused.
 pub(crate) fn points(
     workloads: &[Workload],
-    ways: &[Way],
+    variants: &[Variant],
     loads: &[u64],
     has_surge: bool,
 ) -> Vec<Point> {
@@ -173,7 +177,7 @@ pub(crate) fn points(
     for &workload in workloads {
         let surge = (has_surge && workload == Workload::Dynamic).then_some(Shape::Surge);
         for shape in loads.iter().map(|load| Shape::Steady(*load)).chain(surge) {
-            all.extend(ways.iter().map(|&way| Point { workload, shape, way }));
+            all.extend(variants.iter().map(|&variant| Point { workload, shape, variant }));
         }
     }
     all
@@ -184,20 +188,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_run_takes_at_most_a_hundred_minutes() {
+    fn takes_at_most_a_hundred_minutes_by_default() {
         let loads = [50, 75, 100, 150, 200, 400];
-        let points = points(&Workload::ALL, &Way::ALL, &loads, true);
+        let points = points(&Workload::ALL, &Variant::ALL, &loads, true);
         assert_eq!(points.len(), 2 * 6 * 3 + 3);
         let time: Duration = points.iter().map(|point| point.time(60)).sum();
         assert!(time < Duration::from_mins(100), "{time:?}");
         let names: std::collections::BTreeSet<String> =
             points.iter().map(ToString::to_string).collect();
-        assert_eq!(names.len(), points.len(), "each has a file of its own");
+        assert_eq!(names.len(), points.len(), "each has its own file");
     }
 
     #[test]
-    fn the_window_of_a_steady_point_lies_within_one_even_load() {
-        let point = Point { workload: Workload::Static, shape: Shape::Steady(200), way: Way::Pool };
+    fn keeps_the_window_of_a_steady_point_within_a_constant_load() {
+        let point =
+            Point { workload: Workload::Static, shape: Shape::Steady(200), variant: Variant::Pool };
         let load = point.load(60, 10.0);
         assert_eq!(load.len(), 1);
         assert_eq!((load[0].rate, load[0].length), (20.0, Duration::from_mins(2)));

@@ -1,5 +1,4 @@
-//! Decides how what was measured is shown: figures 3 to 9, as document 001 has them, and those that its future work asks
-//! for.
+//! Writes the report: figures 3 to 9 of Carrera et al., and those that their future work asks for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -9,16 +8,16 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::figures::{self, UNITS, work_share};
-use super::plan::{SURGE_TIMES, Shape, Way, Workload};
+use super::plan::{SURGE_TIMES, Shape, Variant, Workload};
 use super::raw::Record;
-use super::{Found, summary};
+use super::{Saturation, summary};
 use crate::emulator::SLOT;
 use crate::plot::{Axis, Line, Plot, thousands};
 
-/// What is told of a record.
+/// A figure of a record.
 type Figure = fn(&Record) -> f64;
 
-/// A figure of the document: its file, title, axis, and whether the axis counts by factors.
+/// A figure of the paper: file, title, axis, and whether the axis is logarithmic.
 type Drawing = (&'static str, &'static str, &'static str, bool, Figure);
 
 const STATIC: [Drawing; 3] = [
@@ -57,7 +56,7 @@ const DYNAMIC: [Drawing; 4] = [
     ),
     (
         "figure-9.svg",
-        "Figure 9: timeouts of peers, dynamic content",
+        "Figure 9: timeouts of clients, dynamic content",
         "sessions ended after 10 s without a reply, /s",
         false,
         figures::late,
@@ -67,7 +66,7 @@ const DYNAMIC: [Drawing; 4] = [
 /// Writes `figures.md`, `points.tsv` and the plots into `folder`; returns the text.
 pub(crate) fn write(
     records: &[Record],
-    found: &[(Workload, Found)],
+    found: &[(Workload, Saturation)],
     stated: &str,
     folder: &Path,
 ) -> Result<String> {
@@ -102,7 +101,7 @@ pub(crate) fn write(
     Ok(text)
 }
 
-/// Which versions have part in the figures, on which machines and when.
+/// The measured versions, machines and times.
 fn versions(records: &[Record]) -> String {
     let mut all: BTreeMap<String, (usize, BTreeSet<String>, BTreeSet<&str>)> = BTreeMap::new();
     for record in records {
@@ -116,7 +115,7 @@ fn versions(records: &[Record]) -> String {
         machines.extend(own.map(|own| own.machine.to_string()));
         times.extend(own.map(|own| own.began.as_str()));
     }
-    let told = all.into_iter().map(|(name, (count, machines, times))| {
+    let parts = all.into_iter().map(|(name, (count, machines, times))| {
         let machines: Vec<String> = machines.into_iter().collect();
         let machines = match machines.join(" and on ") {
             none if none.is_empty() => none,
@@ -129,15 +128,15 @@ fn versions(records: &[Record]) -> String {
         };
         format!("{count} of {name}{machines}{times}")
     });
-    let told: Vec<String> = told.collect();
-    format!("Measured were {} [points](points.tsv): {}.", records.len(), told.join("; "))
+    let parts: Vec<String> = parts.collect();
+    format!("Measured were {} [points](points.tsv): {}.", records.len(), parts.join("; "))
 }
 
 /// The steady points of one workload.
 struct Report<'r> {
     workload: Workload,
-    found: &'r Found,
-    /// By load and then by way.
+    found: &'r Saturation,
+    /// Sorted by load, then by variant.
     records: Vec<&'r Record>,
 }
 
@@ -146,7 +145,7 @@ impl Report<'_> {
         let unit = UNITS[self.workload as usize];
         writeln!(
             text,
-            "\n## {} content\n\n`hybrid` answers at most {} {unit} a second here, which are {:.1} sessions: load 1.\n",
+            "\n## {} content\n\n`hybrid` answers at most {} {unit}/s, or {:.1} sessions/s: load 1.\n",
             if self.workload == Workload::Static { "Static" } else { "Dynamic" },
             thousands(self.found.capacity),
             self.found.rate,
@@ -173,13 +172,13 @@ impl Report<'_> {
                 ("work-dynamic.svg", "Work inside completed sessions, dynamic content")
             }
         };
-        plots.push((file, self.plot(title, "% of what the server can do", false, &share)));
+        plots.push((file, self.plot(title, "% of the capacity", false, &share)));
         Ok(plots)
     }
 
-    /// What the document shows.
+    /// The figures of the paper.
     fn documented(&self, text: &mut String) -> Result<()> {
-        *text += "| load | sessions/s | on | replies/s | response, ms: mean, p50, p99 | closed by the server/s: idle, \
+        *text += "| load | sessions/s | server | replies/s | response, ms: mean, p50, p99 | closed by the server/s: idle, \
                   asked, told | completed/s | requests of a completed session | timeouts/s | server, emulator, % of a \
                   core |\n|---|---|---|---|---|---|---|---|---|---|\n";
         for record in &self.records {
@@ -194,7 +193,7 @@ impl Report<'_> {
                  {emulator:.0} |",
                 load(record),
                 offered(record),
-                record.point.way.title(),
+                record.point.variant.title(),
                 short(figures::replies(record)),
                 short(figures::response(record)),
                 short(figures::completed(record)),
@@ -205,11 +204,11 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// What became of those who came.
+    /// The outcomes of sessions.
     fn sessions(&self, text: &mut String) -> Result<()> {
-        *text += "\n| load | on | work inside completed sessions, % of what the server can do (and inside those that still went on) | the same, % of all work of sessions that ended | \
-                  sessions begun | refused at the door | admitted | of these completed, % | dropped, late, unreachable, \
-                  faulty, still there | p99, x calm | refusal, ms: p50, p99, longest | refusal, % of a mean \
+        *text += "\n| load | server | work inside completed sessions, % of the capacity (and inside open sessions) | the same, % of all work of sessions that ended | \
+                  sessions begun | refused on the first page | admitted | of these completed, % | dropped, late, unreachable, \
+                  faulty, still open | p99, x calm | refusal, ms: p50, p99, longest | refusal, % of a mean \
                   request |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
         for record in &self.records {
             let ends = ["dropped", "late", "unreachable", "faulty", "open"]
@@ -218,7 +217,7 @@ impl Report<'_> {
             let refusal = ["p50", "p99", "p100"]
                 .map(|part| short(record.figure(&format!("refusal-{part}")) / 1e3));
             let has_refused = record.figure("refusal-count") > 0.0;
-            let calm = self.calm(record.point.way);
+            let calm = self.calm(record.point.variant);
             let times_calm =
                 calm.map(|calm| figures::time(record, "p99") / figures::time(calm, "p99"));
             let cost = calm.and_then(|calm| figures::refusal_cost(record, calm));
@@ -226,7 +225,7 @@ impl Report<'_> {
                 text,
                 "| {} | {} | {} ({}) | {} | {} | {} | {} | {} | {ends} | {} | {} | {} |",
                 load(record),
-                record.point.way.title(),
+                record.point.variant.title(),
                 short(work_share(record, self.found.capacity)),
                 short(figures::open_share(record, self.found.capacity)),
                 short(figures::work_of_all(record)),
@@ -253,8 +252,8 @@ impl Report<'_> {
         names.push(format!("more than {}", least - 1));
         writeln!(
             text,
-            "\nOf the admitted sessions that ended, % that completed (how many), by the pages that they were to have:\n\n\
-             | load | on | {} |\n|---|---|{}",
+            "\nCompleted sessions, % of the admitted sessions that ended (number), by their planned pages:\n\n\
+             | load | server | {} |\n|---|---|{}",
             names.join(" | "),
             "---|".repeat(names.len())
         )?;
@@ -268,16 +267,16 @@ impl Report<'_> {
                 text,
                 "| {} | {} | {} |",
                 load(record),
-                record.point.way.title(),
+                record.point.variant.title(),
                 cells.join(" | ")
             )?;
         }
         Ok(())
     }
 
-    /// The least load of this way.
-    fn calm(&self, way: Way) -> Option<&Record> {
-        self.records.iter().find(|record| record.point.way == way).copied()
+    /// The record of the lowest load of this variant.
+    fn calm(&self, variant: Variant) -> Option<&Record> {
+        self.records.iter().find(|record| record.point.variant == variant).copied()
     }
 
     fn plot(
@@ -287,18 +286,19 @@ impl Report<'_> {
         is_logarithmic: bool,
         figure: &dyn Fn(&Record) -> f64,
     ) -> Plot<'static> {
-        let ways: BTreeSet<Way> = self.records.iter().map(|record| record.point.way).collect();
-        let line = |way: Way| Line {
-            name: way.title().to_owned(),
-            kind: way as usize,
+        let variants: BTreeSet<Variant> =
+            self.records.iter().map(|record| record.point.variant).collect();
+        let line = |variant: Variant| Line {
+            name: variant.title().to_owned(),
+            kind: variant as usize,
             values: self
                 .records
                 .iter()
-                .filter(|record| record.point.way == way)
+                .filter(|record| record.point.variant == variant)
                 .map(|record| (offered(record), figure(record)))
                 .collect(),
         };
-        let lines: Vec<Line> = ways.into_iter().map(line).collect();
+        let lines: Vec<Line> = variants.into_iter().map(line).collect();
         let all = |lines: &[Line], of: fn(&(f64, f64)) -> f64| -> Vec<f64> {
             lines
                 .iter()
@@ -318,14 +318,14 @@ impl Report<'_> {
     }
 }
 
-/// What a surge does, and how long after its end all is as before.
+/// The effect of a surge, and the time until it is over.
 fn surge(text: &mut String, records: &[&Record]) -> Result<(&'static str, Plot<'static>)> {
     let [calm, over, after] = SURGE_TIMES.map(|time| time.as_secs());
     writeln!(
         text,
-        "\n## A surge\n\n{calm} s calm, {over} s four times what the server can do, {after} s calm. All is as before when \
-         for a second no quarter of it has a longer p99 or more refusals than the worst of the first calm.\n\n\
-         | on | p99 of pages, ms, worst quarter of a second: calm, surge | last refusal after, s | as before after, s | refused | completed, % of \
+        "\n## A surge\n\n{calm} s calm, {over} s four times the saturation rate, {after} s calm. The surge is over when \
+         for one second no quarter of it has a longer p99 or more refusals than the worst of the first calm.\n\n\
+         | server | p99 of pages, ms, worst quarter of a second: calm, surge | last refusal after, s | over after, s | refused | completed, % of \
          the admitted that ended |\n|---|---|---|---|---|---|"
     )?;
     let mut lines = Vec::new();
@@ -338,7 +338,7 @@ fn surge(text: &mut String, records: &[&Record]) -> Result<(&'static str, Plot<'
         writeln!(
             text,
             "| {} | {}, {} | {:.2} | {} | {} | {} |",
-            record.point.way.title(),
+            record.point.variant.title(),
             short(worst(calm / 2, calm)),
             short(worst(calm, calm + over)),
             figures::last_refusal(&record.slots, SURGE_TIMES),
@@ -346,14 +346,14 @@ fn surge(text: &mut String, records: &[&Record]) -> Result<(&'static str, Plot<'
             thousands(record.figure("refused")),
             short(figures::finished(record)),
         )?;
-        // A point for each second: of each, the worst quarter.
+        // One point per second: its worst quarter.
         let seconds = record.slots.chunks(4).enumerate().map(|(second, slots)| {
             let worst = slots.iter().fold(0.0, |most: f64, slot| most.max(slot.p99));
             (second as f64 * 4.0 * SLOT.as_secs_f64(), worst / 1e3)
         });
         lines.push(Line {
-            name: record.point.way.title().to_owned(),
-            kind: record.point.way as usize,
+            name: record.point.variant.title().to_owned(),
+            kind: record.point.variant as usize,
             values: seconds.filter(|(_, worst)| *worst > 0.0).collect(),
         });
     }
@@ -368,7 +368,7 @@ fn surge(text: &mut String, records: &[&Record]) -> Result<(&'static str, Plot<'
     Ok(("surge.svg", plot))
 }
 
-/// Of saturation.
+/// The load relative to saturation.
 fn load(record: &Record) -> String {
     match record.point.shape {
         Shape::Steady(percent) => format!("{:.2}", percent as f64 / 100.0),
@@ -376,7 +376,7 @@ fn load(record: &Record) -> String {
     }
 }
 
-/// New sessions per second, as they came.
+/// New sessions per second, as they arrived.
 fn offered(record: &Record) -> f64 {
     (record.figure("begun") + record.figure("turned-away")) / record.figure("seconds")
 }
@@ -385,7 +385,7 @@ fn or_dash(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), short)
 }
 
-/// Three digits that count, no more; a dash where there is nothing to tell of.
+/// Three significant digits; a dash for a missing value.
 fn short(value: f64) -> String {
     match value.abs() {
         none if none.is_nan() => "-".to_owned(),
@@ -402,28 +402,29 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::carrera::origin::Origin;
-    use crate::carrera::origin::tests::origin;
-    use crate::carrera::plan::{Point, points};
-    use crate::carrera::raw::{Setting, Used};
     use crate::emulator::Tally;
+    use crate::overload::origin::Origin;
+    use crate::overload::origin::tests::origin;
+    use crate::overload::plan::{Point, points};
+    use crate::overload::raw::{CpuTime, Setting};
 
     fn record(point: Point) -> Record {
-        let mut tally = Tally::new(point.window(1), crate::carrera::bounds(point.workload));
+        let mut tally = Tally::new(point.window(1), crate::overload::bounds(point.workload));
         for tenth in 0..20 {
             tally.on_begun(Duration::from_millis(tenth * 100), true);
         }
-        Record::of(point, &Setting::new(), &tally, Used { server: 0.5, emulator: 0.25 })
+        Record::of(point, &Setting::new(), &tally, CpuTime { server: 0.5, emulator: 0.25 })
     }
 
     #[test]
-    fn all_figures_of_the_document_are_written_and_named_in_the_text() {
+    fn writes_all_figures_of_the_paper_and_links_them() {
         let folder =
-            std::env::temp_dir().join(format!("bine-carrera-report-{}", std::process::id()));
-        let points = points(&Workload::ALL, &Way::ALL, &[50, 200], true);
+            std::env::temp_dir().join(format!("bine-overload-report-{}", std::process::id()));
+        let points = points(&Workload::ALL, &Variant::ALL, &[50, 200], true);
         let records: Vec<Record> = points.into_iter().map(record).collect();
         let lines = 1 + records.len();
-        let found = Workload::ALL.map(|workload| (workload, Found { rate: 9.0, capacity: 450.0 }));
+        let found =
+            Workload::ALL.map(|workload| (workload, Saturation { rate: 9.0, capacity: 450.0 }));
         let text = write(&records, &found, "A machine.", &folder).unwrap();
         for number in 3..=9 {
             let name = format!("figure-{number}.svg");
@@ -440,19 +441,19 @@ mod tests {
     }
 
     #[test]
-    fn each_version_that_has_part_is_named() {
-        let points = points(&[Workload::Static], &Way::ALL, &[50], false);
+    fn names_every_measured_version() {
+        let points = points(&[Workload::Static], &Variant::ALL, &[50], false);
         let mut records: Vec<Record> = points.into_iter().map(record).collect();
         records[0].origin = Some(origin("a"));
         records[1].origin = Some(Origin { began: "2026-11-22T05:00:00Z".into(), ..origin("a") });
-        let told = "Measured were 3 [points](points.tsv): 1 of an unknown version; 2 of version 0.1.0 (a), on Linux \
+        let expected = "Measured were 3 [points](points.tsv): 1 of an unknown version; 2 of version 0.1.0 (a), on Linux \
                     6.18.0, A processor, 2 cores, begun from 2026-11-22T04:00:00Z to 2026-11-22T05:00:00Z.";
-        assert_eq!(versions(&records), told);
+        assert_eq!(versions(&records), expected);
     }
 
     #[test]
-    fn what_is_not_there_is_a_dash_and_no_number() {
-        let told = [f64::NAN, 0.0, 0.123, 12.34, 999.6].map(short);
-        assert_eq!(told, ["-", "0", "0.12", "12.3", "1 000"]);
+    fn prints_a_dash_for_a_missing_value() {
+        let cells = [f64::NAN, 0.0, 0.123, 12.34, 999.6].map(short);
+        assert_eq!(cells, ["-", "0", "0.12", "12.3", "1 000"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Decides how what was measured is kept: a file for each point, so that a run that was stopped goes on where it was.
+//! Stores results: one file per point, so that a stopped run can resume.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,44 +11,44 @@ use super::origin::{Origin, Version};
 use super::plan::Point;
 use crate::emulator::{Close, End, SLOT, Tally};
 
-/// What a point's figures depend on besides the point, by name.
+/// The parameters of a point's figures, by name.
 pub(crate) type Setting = BTreeMap<String, f64>;
 
-/// A point and what was measured.
+/// A point and its results.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     pub(crate) point: Point,
     pub(crate) setting: Setting,
-    /// `None` of points that were measured when none was kept.
+    /// `None` in files from before origins were recorded.
     pub(crate) origin: Option<Origin>,
     figures: BTreeMap<String, f64>,
-    /// Of each class: admitted sessions that have ended, and of these those that completed.
+    /// For each class: ended admitted sessions, and the completed ones among them.
     pub(crate) classes: Vec<[f64; 2]>,
-    /// Of each quarter of a second.
+    /// One per quarter of a second.
     pub(crate) slots: Vec<Slot>,
 }
 
-/// What happened within a quarter of a second.
+/// The events of a quarter of a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Slot {
     pub(crate) begun: f64,
     pub(crate) refused: f64,
     pub(crate) replies: f64,
     pub(crate) completed: f64,
-    /// p50 and p99 of the pages answered in it, in microseconds; 0 of none.
+    /// p50 and p99 in microseconds of the pages answered in it; 0 without pages.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
 }
 
-/// What was used meanwhile, in seconds of CPU over the whole run.
+/// CPU time over the whole run, in seconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Used {
+pub(crate) struct CpuTime {
     pub(crate) server: f64,
     pub(crate) emulator: f64,
 }
 
 impl Record {
-    pub(crate) fn of(point: Point, setting: &Setting, tally: &Tally, used: Used) -> Self {
+    pub(crate) fn of(point: Point, setting: &Setting, tally: &Tally, used: CpuTime) -> Self {
         let seconds = tally.window.end.saturating_sub(tally.window.start).as_secs_f64();
         let replies: u64 = tally.slots.iter().map(|slot| slot.replies).sum();
         let refused: u64 = tally.slots.iter().map(|slot| slot.refused).sum();
@@ -112,12 +112,12 @@ impl Record {
         Self { point, setting: setting.clone(), origin: None, figures, classes, slots }
     }
 
-    /// The same, of which it is known what was measured.
+    /// Adds the origin.
     pub(crate) fn with_origin(self, origin: Origin) -> Self {
         Self { origin: Some(origin), ..self }
     }
 
-    /// The figure of this name; all that [`of`](Self::of) names are there.
+    /// The figure of this name; [`of`](Self::of) sets all of them.
     pub(crate) fn figure(&self, name: &str) -> f64 {
         self.figures.get(name).copied().unwrap_or(f64::NAN)
     }
@@ -163,20 +163,20 @@ impl Record {
     }
 }
 
-/// What a folder holds of something.
+/// The stored state of a result.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Kept<T> {
+pub(crate) enum Stored<T> {
     Nothing,
-    /// As it would be measured now.
+    /// Measured under the same conditions.
     Same(T),
-    /// It was measured, but otherwise; the words say how.
+    /// Measured under different conditions, which the text describes.
     Other(T, String),
 }
 
 /// The folder of a run.
 pub(crate) struct Raw {
     folder: PathBuf,
-    /// Of the run.
+    /// The version of this run.
     version: Version,
 }
 
@@ -186,15 +186,15 @@ impl Raw {
         Ok(Self { folder: folder.to_owned(), version: version.clone() })
     }
 
-    /// What was measured of this point before, and whether it was with this setting.
-    pub(crate) fn find(&self, point: Point, setting: &Setting) -> Result<Kept<Record>> {
-        let Some(text) = self.read(&point.to_string())? else { return Ok(Kept::Nothing) };
+    /// The stored result of this point, compared with this setting.
+    pub(crate) fn find(&self, point: Point, setting: &Setting) -> Result<Stored<Record>> {
+        let Some(text) = self.read(&point.to_string())? else { return Ok(Stored::Nothing) };
         let record =
             Record::parse(point, &text).with_context(|| self.unreadable(&point.to_string()))?;
         let other = self.difference(record.origin.as_ref(), &record.setting, setting);
         Ok(match other {
-            None => Kept::Same(record),
-            Some(other) => Kept::Other(record, other),
+            None => Stored::Same(record),
+            Some(other) => Stored::Other(record, other),
         })
     }
 
@@ -202,9 +202,9 @@ impl Raw {
         self.write(&record.point.to_string(), &record.value())
     }
 
-    /// A figure of the run that all points need, and whether it was found under this `setting`.
-    pub(crate) fn found(&self, name: &str, setting: &Setting) -> Result<Kept<Setting>> {
-        let Some(text) = self.read(name)? else { return Ok(Kept::Nothing) };
+    /// A stored figure that all points need, compared with this `setting`.
+    pub(crate) fn found(&self, name: &str, setting: &Setting) -> Result<Stored<Setting>> {
+        let Some(text) = self.read(name)? else { return Ok(Stored::Nothing) };
         let parse = || {
             let value: Value = serde_json::from_str(&text).ok()?;
             let origin = Origin::parse(&value["origin"]);
@@ -212,8 +212,8 @@ impl Raw {
         };
         let (origin, own, found) = parse().with_context(|| self.unreadable(name))?;
         Ok(match self.difference(origin.as_ref(), &own, setting) {
-            None => Kept::Same(found),
-            Some(other) => Kept::Other(found, other),
+            None => Stored::Same(found),
+            Some(other) => Stored::Other(found, other),
         })
     }
 
@@ -226,12 +226,12 @@ impl Raw {
         self.write(name, &json!({ "origin": origin.value(), "setting": setting, "found": found }))
     }
 
-    /// How something was measured otherwise than this run would.
+    /// The differences between the conditions of a stored result and of this run.
     fn difference(
         &self,
         origin: Option<&Origin>,
         own: &Setting,
-        wanted: &Setting,
+        expected: &Setting,
     ) -> Option<String> {
         let mut all = Vec::new();
         match origin.map(|origin| &origin.version) {
@@ -239,12 +239,12 @@ impl Raw {
             Some(version) => all.push(format!("version {version}")),
             None => all.push("an unknown version".to_owned()),
         }
-        let told = |setting: &Setting, name: &str| {
+        let value = |setting: &Setting, name: &str| {
             setting.get(name).map_or_else(|| "nothing".to_owned(), ToString::to_string)
         };
-        let names: BTreeSet<&String> = own.keys().chain(wanted.keys()).collect();
-        for name in names.into_iter().filter(|name| own.get(*name) != wanted.get(*name)) {
-            all.push(format!("{name} {} and not {}", told(own, name), told(wanted, name)));
+        let names: BTreeSet<&String> = own.keys().chain(expected.keys()).collect();
+        for name in names.into_iter().filter(|name| own.get(*name) != expected.get(*name)) {
+            all.push(format!("{name} {} and not {}", value(own, name), value(expected, name)));
         }
         (!all.is_empty()).then(|| all.join("; "))
     }
@@ -258,16 +258,17 @@ impl Raw {
     }
 
     fn unreadable(&self, name: &str) -> String {
-        format!("{} cannot be read: remove it", self.path(name).display())
+        format!("{} is not valid: remove it", self.path(name).display())
     }
 
-    /// All of it or nothing: a run may be stopped at any moment. What it takes the place of stays beside it, under a number.
+    /// Writes a file atomically, because a run may be stopped at any moment. Keeps the previous
+    /// file under a number.
     fn write(&self, name: &str, value: &Value) -> Result<()> {
         let (path, draft) = (self.path(name), self.folder.join(format!("{name}.draft")));
         fs::write(&draft, format!("{value:#}\n"))?;
         if path.exists() {
             let mut before = (1_u32..).map(|number| self.path(&format!("{name}.{number}")));
-            fs::copy(&path, before.find(|path| !path.exists()).context("too many of them")?)?;
+            fs::copy(&path, before.find(|path| !path.exists()).context("too many old files")?)?;
         }
         Ok(fs::rename(draft, path)?)
     }
@@ -288,17 +289,17 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::carrera::origin::tests::{origin, version};
-    use crate::carrera::plan::{Shape, Way, Workload};
+    use crate::overload::origin::tests::{origin, version};
+    use crate::overload::plan::{Shape, Variant, Workload};
 
     const POINT: Point =
-        Point { workload: Workload::Static, shape: Shape::Steady(200), way: Way::Hybrid };
+        Point { workload: Workload::Static, shape: Shape::Steady(200), variant: Variant::Hybrid };
 
     fn record() -> Record {
         let window = Duration::ZERO..Duration::from_secs(2);
         let mut tally = Tally::new(window, &[1]);
         tally.on_begun(Duration::from_millis(300), true);
-        let used = Used { server: 1.5, emulator: 0.25 };
+        let used = CpuTime { server: 1.5, emulator: 0.25 };
         Record::of(POINT, &paced(0.05), &tally, used).with_origin(origin("a"))
     }
 
@@ -306,34 +307,34 @@ mod tests {
         Setting::from([("pace".to_owned(), pace)])
     }
 
-    /// A folder of its own for each test.
+    /// A separate folder for each test.
     fn folder(name: &str) -> PathBuf {
         let folder =
-            std::env::temp_dir().join(format!("bine-carrera-{name}-{}", std::process::id()));
+            std::env::temp_dir().join(format!("bine-overload-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         folder
     }
 
     #[test]
-    fn a_point_is_found_as_it_was_kept() {
+    fn finds_a_point_as_it_was_stored() {
         let folder = folder("kept");
         let raw = Raw::open(&folder, &version("a")).unwrap();
         let record = record();
-        assert_eq!(raw.find(POINT, &record.setting).unwrap(), Kept::Nothing);
+        assert_eq!(raw.find(POINT, &record.setting).unwrap(), Stored::Nothing);
         raw.keep(&record).unwrap();
-        assert_eq!(raw.find(POINT, &record.setting).unwrap(), Kept::Same(record.clone()));
+        assert_eq!(raw.find(POINT, &record.setting).unwrap(), Stored::Same(record.clone()));
         assert_eq!(record.slots.len(), 2);
         fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
-    fn a_point_of_another_version_or_other_options_is_told_from_one_of_this_run() {
+    fn distinguishes_points_of_other_versions_and_options() {
         let folder = folder("other");
         let record = record();
         let raw = Raw::open(&folder, &version("a")).unwrap();
         raw.keep(&record).unwrap();
         let other = |raw: &Raw, pace| match raw.find(POINT, &paced(pace)).unwrap() {
-            Kept::Other(found, other) => {
+            Stored::Other(found, other) => {
                 assert_eq!(found.figure("begun").to_bits(), record.figure("begun").to_bits());
                 other
             }
@@ -348,9 +349,9 @@ mod tests {
         fs::remove_dir_all(folder).unwrap();
     }
 
-    /// As files were before they said what was measured.
+    /// The format of files before origins were recorded.
     #[test]
-    fn a_file_that_names_no_version_is_of_an_unknown_one() {
+    fn treats_a_file_without_origin_as_unknown_version() {
         let folder = folder("old");
         let raw = Raw::open(&folder, &version("a")).unwrap();
         let mut value = record().value();
@@ -358,12 +359,12 @@ mod tests {
         fs::write(raw.path(&POINT.to_string()), value.to_string()).unwrap();
         let kept = raw.find(POINT, &paced(0.05)).unwrap();
         let old = Record { origin: None, ..record() };
-        assert_eq!(kept, Kept::Other(old, "an unknown version".to_owned()));
+        assert_eq!(kept, Stored::Other(old, "an unknown version".to_owned()));
         fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
-    fn what_is_measured_anew_leaves_what_was_before_it() {
+    fn keeps_earlier_results_under_a_number() {
         let folder = folder("anew");
         let raw = Raw::open(&folder, &version("a")).unwrap();
         for pace in [0.05, 0.5, 1.0] {
@@ -380,24 +381,24 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_kept_with_its_setting_and_version() {
+    fn stores_saturation_with_setting_and_version() {
         let folder = folder("found");
         let name = "saturation-static";
         let raw = Raw::open(&folder, &version("a")).unwrap();
         let found = Setting::from([("rate".to_owned(), 12.5)]);
-        assert_eq!(raw.found(name, &paced(0.05)).unwrap(), Kept::Nothing);
+        assert_eq!(raw.found(name, &paced(0.05)).unwrap(), Stored::Nothing);
         raw.keep_found(name, (&paced(0.05), &origin("a")), &found).unwrap();
-        assert_eq!(raw.found(name, &paced(0.05)).unwrap(), Kept::Same(found.clone()));
+        assert_eq!(raw.found(name, &paced(0.05)).unwrap(), Stored::Same(found.clone()));
         let other = "pace 0.05 and not nothing".to_owned();
-        assert_eq!(raw.found(name, &Setting::new()).unwrap(), Kept::Other(found.clone(), other));
+        assert_eq!(raw.found(name, &Setting::new()).unwrap(), Stored::Other(found.clone(), other));
         let next = Raw::open(&folder, &version("b")).unwrap();
         let other = "version 0.1.0 (a)".to_owned();
-        assert_eq!(next.found(name, &paced(0.05)).unwrap(), Kept::Other(found, other));
+        assert_eq!(next.found(name, &paced(0.05)).unwrap(), Stored::Other(found, other));
         fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
-    fn every_figure_that_is_told_has_a_name() {
+    fn names_every_reported_figure() {
         let record = record();
         for name in
             ["begun", "late", "completed-requests", "page-wait-p99", "refusal-p100", "closed-idle"]
