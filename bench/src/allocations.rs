@@ -9,7 +9,7 @@ use crate::arguments::Arguments;
 use crate::machine;
 use crate::peer::Peer;
 use crate::servers::{Content, Running, Server, Setting, free_port};
-use crate::tools::{Workshop, leave_core_0};
+use crate::tools::{Workspace, move_to_core_1};
 
 /// Enough requests to fill every pool and cache that fills on first use.
 const WARM_UP: u64 = 10_000;
@@ -23,17 +23,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let servers = Server::chosen(arguments, &offered, &offered[..1])?;
     let requests = arguments.number("--requests", 100_000)?;
     let facts = machine::facts();
-    let shop = Workshop::open()?;
-    let library = shop.compile("allocations", &["-shared", "-fPIC"])?;
+    let workspace = Workspace::open()?;
+    let library = workspace.compile("allocations", &["-shared", "-fPIC"])?;
     for server in &servers {
-        server.build(&shop, Content::Page)?;
+        server.build(&workspace, Content::Page)?;
     }
-    leave_core_0()?;
+    move_to_core_1()?;
     println!("{facts}\n\n| server | requests | allocations | a request | bytes a request |");
     println!("|---|---|---|---|---|");
     let mut allocating = false;
     for server in servers {
-        let [calls, bytes] = count(&shop, server, &library, requests)?;
+        let [calls, bytes] = count(&workspace, server, &library, requests)?;
         #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
         let a_request = |total: u64| total as f64 / requests as f64;
         println!(
@@ -49,8 +49,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// The calls and bytes during `requests`, after the warm-up.
-fn count(shop: &Workshop, server: Server, library: &Path, requests: u64) -> Result<[u64; 2]> {
-    let counts = shop.work.join("allocations");
+fn count(workspace: &Workspace, server: Server, library: &Path, requests: u64) -> Result<[u64; 2]> {
+    let counts = workspace.work.join("allocations");
     fs::write(&counts, [0; 16])?;
     let setting = Setting { content: Content::Page, port: free_port()?, loops: 1, canned: None };
     let mut command = vec![
@@ -58,8 +58,8 @@ fn count(shop: &Workshop, server: Server, library: &Path, requests: u64) -> Resu
         format!("LD_PRELOAD={}", library.display()),
         format!("ALLOCATIONS={}", counts.display()),
     ];
-    command.extend(server.command(shop, &setting)?);
-    let log = shop.work.join("allocations.log");
+    command.extend(server.command(workspace, &setting)?);
+    let log = workspace.work.join("allocations.log");
     let path = setting.content.path();
     let running = Running::start(&command, setting.port, &path, &log)?;
     ensure!(read(&counts)?[0] > 0, "{} does not use glibc's allocator", server.name());

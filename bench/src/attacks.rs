@@ -1,4 +1,4 @@
-//! Attacks of a few clients on all others: what normal clients measure without them and during them.
+//! Attacks by a few clients: the latency of normal clients with and without them.
 
 mod bodies;
 mod channels;
@@ -22,7 +22,7 @@ use crate::figures::milliseconds;
 use crate::machine;
 use crate::plot::{Axis, Line, Plot};
 use crate::servers::Running;
-use crate::tools::{Workshop, leave_core_0, require};
+use crate::tools::{Workspace, move_to_core_1, require};
 
 use scenes::{SMALL, Stage};
 use trial::{EXCESS, FLOOR, Record, TOLERANCE, Trial, Windows};
@@ -32,83 +32,83 @@ pub(crate) use network::INSIDE;
 pub(crate) const OPTIONS: [&str; 6] =
     ["--only", "--calm", "--seconds", "--bound", "--programs", "--into"];
 
-/// An attack, and how it is measured.
+/// An attack and its measurement.
 struct Kind {
     name: &'static str,
-    what: &'static str,
-    measure: fn(&Stage) -> Result<Judged>,
+    description: &'static str,
+    measure: fn(&Stage) -> Result<Assessment>,
 }
 
 static KINDS: [Kind; 11] = [
     Kind {
         name: "bodies",
-        what: "256 unfinished bodies of 16 MiB from four addresses",
+        description: "256 unfinished bodies of 16 MiB from four addresses",
         measure: bodies::usual,
     },
     Kind {
         name: "bodies-1g",
-        what: "256 unfinished bodies of 16 MiB with `--most-memory 1g`",
+        description: "256 unfinished bodies of 16 MiB with `--most-memory 1g`",
         measure: bodies::of_one_gigabyte,
     },
     Kind {
         name: "channels",
-        what: "two batches of 16 MiB to 64 channels each",
+        description: "two batches of 16 MiB to 64 channels each",
         measure: channels::of_many_names,
     },
     Kind {
         name: "channel-bodies",
-        what: "100 channels made with 16 MiB each",
+        description: "100 channels created with 16 MiB each",
         measure: channels::of_first_bodies,
     },
     Kind {
         name: "places",
-        what: "2 000 idle connections of one IPv6 /64, of 2 000 places",
+        description: "2 000 idle connections of one IPv6 /64, of 2 000 places",
         measure: places::of_one_block,
     },
     Kind {
         name: "slow-heads",
-        what: "2 000 slow heads from eight addresses, of 2 000 places",
+        description: "2 000 slow heads from eight addresses, of 2 000 places",
         measure: places::of_slow_heads,
     },
     Kind {
         name: "slow-readers",
-        what: "2 000 clients that do not read from eight addresses, of 2 000 places",
+        description: "2 000 clients that do not read from eight addresses, of 2 000 places",
         measure: places::of_slow_readers,
     },
     Kind {
         name: "handshakes",
-        what: "650 stalled TLS handshakes a second from five addresses",
+        description: "650 stalled TLS handshakes a second from five addresses",
         measure: handshakes::of_five_addresses,
     },
     Kind {
         name: "live-256",
-        what: "a live page of 10 ms polled in a loop by 256 connections",
+        description: "a live page of 10 ms polled in a loop by 256 connections",
         measure: live::of_256,
     },
     Kind {
         name: "live-1500",
-        what: "a live page of 10 ms polled in a loop by 1 500 connections",
+        description: "a live page of 10 ms polled in a loop by 1 500 connections",
         measure: live::of_1500,
     },
     Kind {
         name: "live-leavers",
-        what: "400 polls of a live page of 10 ms, closed at once",
+        description: "400 polls of a live page of 10 ms, closed at once",
         measure: live::of_leavers,
     },
 ];
 
-/// What was measured of an attack, and in which ways it did harm.
-struct Judged {
+/// The measurements of an attack, and the harm that it did.
+struct Assessment {
     trial: Trial,
-    /// Of the server's resident memory, in MiB.
+    /// The limit of the server's resident memory, in MiB.
     bound: f64,
-    /// Figures of this attack alone.
+    /// Figures of this attack only.
     notes: Vec<String>,
     faults: Vec<String>,
 }
 
-impl Judged {
-    /// Judges what is the same for all attacks, and stops the server, which must not take long either.
+impl Assessment {
+    /// Checks the criteria that all attacks share, and stops the server, which must stop in time.
     fn of(trial: Trial, bound: f64, server: Running) -> Self {
         let mut faults = trial.faults();
         let [_, most] = trial.memory();
@@ -122,18 +122,18 @@ impl Judged {
     }
 }
 
-/// Builds what is measured, then runs itself in a network namespace.
+/// Builds the programs, then runs this program again in a network namespace.
 pub(crate) fn run(arguments: &Arguments, words: &[String]) -> Result<()> {
     chosen(arguments)?;
     if arguments.word("--programs").is_none() {
-        let shop = Workshop::open()?;
-        shop.cargo_build(&["-p", "bine-cli"].map(AsRef::as_ref))?;
-        shop.cargo_build(&["-p", "bine", "--example", "wall"].map(AsRef::as_ref))?;
+        let workspace = Workspace::open()?;
+        workspace.cargo_build(&["-p", "bine-cli"].map(AsRef::as_ref))?;
+        workspace.cargo_build(&["-p", "bine", "--example", "wall"].map(AsRef::as_ref))?;
     }
     network::enter(words)
 }
 
-/// Measures one attack after the other. With `is_judge` an attack that did harm is an error.
+/// Measures the attacks in sequence. With `is_judge`, an attack that did harm is an error.
 pub(crate) fn run_inside(arguments: &Arguments, is_judge: bool) -> Result<()> {
     network::prepare()?;
     for (tool, package) in
@@ -144,7 +144,7 @@ pub(crate) fn run_inside(arguments: &Arguments, is_judge: bool) -> Result<()> {
     let kinds = chosen(arguments)?;
     let into = arguments.word("--into").map(PathBuf::from);
     let stage = Stage {
-        shop: Workshop::open()?,
+        workspace: Workspace::open()?,
         windows: Windows {
             calm: Duration::from_secs(arguments.number("--calm", 5)?),
             attacked: Duration::from_secs(arguments.number("--seconds", 10)?),
@@ -152,8 +152,8 @@ pub(crate) fn run_inside(arguments: &Arguments, is_judge: bool) -> Result<()> {
         bound: arguments.word("--bound").map(str::parse).transpose().context("--bound")?,
         programs: arguments.word("--programs").map(std::path::absolute).transpose()?,
     };
-    stage.shop.make_file(SMALL.len())?;
-    leave_core_0()?;
+    stage.workspace.make_file(SMALL.len())?;
+    move_to_core_1()?;
     println!("{}\n", machine::facts());
     println!(
         "| attack | client | p50, ms: calm, attacked | p99, ms: calm, attacked | served, refused, failed | memory, MiB: \
@@ -161,30 +161,34 @@ pub(crate) fn run_inside(arguments: &Arguments, is_judge: bool) -> Result<()> {
     );
     let mut all = Vec::new();
     for kind in kinds {
-        eprintln!("{}: {}", kind.name, kind.what);
-        let judged = (kind.measure)(&stage).with_context(|| kind.name)?;
-        for record in &judged.trial.records {
-            println!("{}", row(kind, &judged, record));
+        eprintln!("{}: {}", kind.name, kind.description);
+        let assessment = (kind.measure)(&stage).with_context(|| kind.name)?;
+        for record in &assessment.trial.records {
+            println!("{}", row(kind, &assessment, record));
         }
-        all.push((kind, judged));
+        all.push((kind, assessment));
     }
     println!(
-        "\nA calm window of {} s, then an attacked one of {} s. A fault: a normal client's p99 above {TOLERANCE} x calm \
-         and above {} ms, a request of it that is not served, memory above its bound by more than {:.0} %.\n",
+        "\nA calm window of {} s, then an attacked one of {} s. A failure: a normal client's p99 above {TOLERANCE} x calm \
+         and above {} ms, an unserved request of a normal client, memory above its bound by more than {:.0} %.\n",
         stage.windows.calm.as_secs(),
         stage.windows.attacked.as_secs(),
         FLOOR.as_millis(),
         (EXCESS - 1.0) * 100.0,
     );
-    for (kind, judged) in &all {
-        let verdict =
-            if judged.faults.is_empty() { String::from("ok") } else { judged.faults.join("; ") };
+    for (kind, assessment) in &all {
+        let verdict = if assessment.faults.is_empty() {
+            String::from("ok")
+        } else {
+            assessment.faults.join("; ")
+        };
         println!("- {}: {verdict}", kind.name);
     }
     if let Some(folder) = into {
         write(&folder, &all).with_context(|| folder.display().to_string())?;
     }
-    let harmful: Vec<_> = all.iter().filter(|(_, judged)| !judged.faults.is_empty()).collect();
+    let harmful: Vec<_> =
+        all.iter().filter(|(_, assessment)| !assessment.faults.is_empty()).collect();
     let names: Vec<_> = harmful.iter().map(|(kind, _)| kind.name).collect();
     ensure!(!is_judge || names.is_empty(), "normal clients were harmed by: {}", names.join(", "));
     Ok(())
@@ -196,12 +200,14 @@ fn chosen(arguments: &Arguments) -> Result<Vec<&'static Kind>> {
     let known = || KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
     names
         .into_iter()
-        .map(|name| named(name).with_context(|| format!("no attack `{name}`, only {}", known())))
+        .map(|name| {
+            named(name).with_context(|| format!("unknown attack `{name}`; use one of {}", known()))
+        })
         .collect()
 }
 
-fn row(kind: &Kind, judged: &Judged, record: &Record) -> String {
-    let trial = &judged.trial;
+fn row(kind: &Kind, assessment: &Assessment, record: &Record) -> String {
+    let trial = &assessment.trial;
     let (calm, attacked) = (trial.calm(record), trial.attacked(record));
     let pair = |percent| {
         format!(
@@ -212,7 +218,7 @@ fn row(kind: &Kind, judged: &Judged, record: &Record) -> String {
     };
     let [before, most] = trial.memory();
     let notes: Vec<&str> = std::iter::once(trial.done.as_str())
-        .chain(judged.notes.iter().map(String::as_str))
+        .chain(assessment.notes.iter().map(String::as_str))
         .collect();
     format!(
         "| {} | {} | {} | {} | {}, {}, {} | {before:.0}, {most:.0}, {:.0} | {} |",
@@ -223,20 +229,21 @@ fn row(kind: &Kind, judged: &Judged, record: &Record) -> String {
         attacked.served,
         attacked.refused,
         attacked.failed,
-        judged.bound,
+        assessment.bound,
         notes.join("; ")
     )
 }
 
-/// Writes `attacks.tsv` and a plot of each attack: the p99 of each second, and the server's memory.
-fn write(folder: &Path, all: &[(&Kind, Judged)]) -> Result<()> {
+/// Writes `attacks.tsv` and, for each attack, plots of the p99 per second and of the server's
+/// memory.
+fn write(folder: &Path, all: &[(&Kind, Assessment)]) -> Result<()> {
     fs::create_dir_all(folder)?;
     let mut table = String::from(
         "attack\tclient\tcalm_p50_ms\tattacked_p50_ms\tcalm_p99_ms\tattacked_p99_ms\tserved\trefused\tfailed\t\
          memory_before_mib\tmemory_most_mib\tmemory_bound_mib\tfaults\n",
     );
-    for (kind, judged) in all {
-        let trial = &judged.trial;
+    for (kind, assessment) in all {
+        let trial = &assessment.trial;
         let [before, most] = trial.memory();
         for record in &trial.records {
             let (calm, attacked) = (trial.calm(record), trial.attacked(record));
@@ -252,12 +259,15 @@ fn write(folder: &Path, all: &[(&Kind, Judged)]) -> Result<()> {
                 attacked.served,
                 attacked.refused,
                 attacked.failed,
-                judged.bound,
-                judged.faults.join("; ")
+                assessment.bound,
+                assessment.faults.join("; ")
             )?;
         }
         fs::write(folder.join(format!("{}.svg", kind.name)), latencies(kind, trial).svg())?;
-        fs::write(folder.join(format!("{}-memory.svg", kind.name)), memory(kind, judged).svg())?;
+        fs::write(
+            folder.join(format!("{}-memory.svg", kind.name)),
+            memory(kind, assessment).svg(),
+        )?;
     }
     Ok(fs::write(folder.join("attacks.tsv"), table)?)
 }
@@ -281,12 +291,12 @@ fn latencies<'a>(kind: &'a Kind, trial: &Trial) -> Plot<'a> {
         }
     }
     let times = lines.iter().flat_map(|line| line.values.iter().map(|(_, time)| *time));
-    let beside = Axis::logarithmic("time of a request, ms", times);
-    Plot { title: kind.what, below: below(seconds), beside, lines }
+    let left = Axis::logarithmic("time of a request, ms", times);
+    Plot { title: kind.description, x_axis: time_axis(seconds), y_axis: left, lines }
 }
 
-fn memory<'a>(kind: &'a Kind, judged: &Judged) -> Plot<'a> {
-    let trial = &judged.trial;
+fn memory<'a>(kind: &'a Kind, assessment: &Assessment) -> Plot<'a> {
+    let trial = &assessment.trial;
     let seconds = (trial.windows.calm + trial.windows.attacked).as_secs();
     let values = trial
         .usage
@@ -294,18 +304,18 @@ fn memory<'a>(kind: &'a Kind, judged: &Judged) -> Plot<'a> {
         .map(|usage| (usage.at.as_secs_f64(), usage.resident as f64 / 1024.0))
         .filter(|(at, _)| *at <= seconds as f64)
         .collect();
-    let bound = vec![(0.0, judged.bound), (seconds as f64, judged.bound)];
+    let bound = vec![(0.0, assessment.bound), (seconds as f64, assessment.bound)];
     let lines = vec![
         Line { name: "resident".into(), kind: 0, values },
         Line { name: "bound".into(), kind: 4, values: bound },
     ];
-    let most = trial.memory()[1].max(judged.bound);
-    let beside = Axis::linear("memory of the server, MiB", most);
-    Plot { title: kind.what, below: below(seconds), beside, lines }
+    let most = trial.memory()[1].max(assessment.bound);
+    let left = Axis::linear("memory of the server, MiB", most);
+    Plot { title: kind.description, x_axis: time_axis(seconds), y_axis: left, lines }
 }
 
-/// The time since the calm window began.
-fn below(seconds: u64) -> Axis {
+/// The time axis, from the beginning of the calm window.
+fn time_axis(seconds: u64) -> Axis {
     let mut labels: Vec<f64> = (0..=seconds).step_by(5).map(|second| second as f64).collect();
     if labels.last().is_some_and(|last| *last < seconds as f64) {
         labels.push(seconds as f64);

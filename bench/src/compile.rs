@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
-use crate::tools::{Workshop, output};
+use crate::tools::{Workspace, output};
 
 /// A crate that is compiled repeatedly, without its dependencies.
 struct Leaf {
@@ -33,11 +33,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let rounds = arguments.number("--rounds", 5)?;
     let elements = arguments.number("--elements", 1000)?;
     let facts = machine::facts();
-    let shop = Workshop::open()?;
-    let folder = shop.target.join("bench/compile");
+    let workspace = Workspace::open()?;
+    let folder = workspace.target.join("bench/compile");
     println!("{facts}\n\n| command | page | ms | over an empty crate, ms |\n|---|---|---|---|");
     for command in ["check", "build"] {
-        let sources = LEAVES.map(|leaf| write_crate(&shop, &folder, &leaf, elements as usize));
+        let sources = LEAVES.map(|leaf| write_crate(&workspace, &folder, &leaf, elements as usize));
         let sources = sources.into_iter().collect::<Result<Vec<_>>>()?;
         for source in &sources {
             compile(command, source, &folder)?;
@@ -65,11 +65,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Writes the crate and returns its source file.
-fn write_crate(shop: &Workshop, folder: &Path, leaf: &Leaf, elements: usize) -> Result<PathBuf> {
+fn write_crate(
+    workspace: &Workspace,
+    folder: &Path,
+    leaf: &Leaf,
+    elements: usize,
+) -> Result<PathBuf> {
     let source = folder.join(leaf.name).join("src/lib.rs");
     fs::create_dir_all(source.parent().context("a source file is in a folder")?)?;
     let needs = match leaf.needs {
-        "bine" => format!("bine = {{ path = \"{}\" }}", shop.root.join("crates/bine").display()),
+        "bine" => {
+            format!("bine = {{ path = \"{}\" }}", workspace.root.join("crates/bine").display())
+        }
         _ => String::from("maud = \"0.27\""),
     };
     let manifest = format!(

@@ -12,7 +12,7 @@ use crate::figures::Spread;
 use crate::machine;
 use crate::peer::Peer;
 use crate::servers::{Content, Server, Setting, free_port};
-use crate::tools::{Workshop, output};
+use crate::tools::{Workspace, output};
 
 struct Scenario {
     name: &'static str,
@@ -143,11 +143,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let scenarios = chosen_scenarios(arguments)?;
     let (rounds, seconds) = (arguments.number("--rounds", 5)?, arguments.number("--seconds", 5)?);
     let facts = machine::facts();
-    let shop = Workshop::open()?;
-    let mut cells = prepare(&shop, &scenarios, &servers)?;
+    let workspace = Workspace::open()?;
+    let mut cells = prepare(&workspace, &scenarios, &servers)?;
     for round in 1..=rounds {
         for cell in &mut cells {
-            let sample = cell.measure(&shop, seconds);
+            let sample = cell.measure(&workspace, seconds);
             eprintln!(
                 "round {round}/{rounds} {} {}: {sample:.2?}",
                 cell.scenario.name,
@@ -181,7 +181,7 @@ fn chosen_scenarios(arguments: &Arguments) -> Result<Vec<&'static Scenario>> {
 /// Builds every server needed and prepares each cell's command and the canned response of the
 /// limit.
 fn prepare(
-    shop: &Workshop,
+    workspace: &Workspace,
     scenarios: &[&'static Scenario],
     servers: &[Server],
 ) -> Result<Vec<Cell>> {
@@ -189,7 +189,7 @@ fn prepare(
     let mut cells = Vec::new();
     for &scenario in scenarios {
         if let Content::File(size) | Content::SecureFile(size) = scenario.content {
-            shop.make_file(size)?;
+            workspace.make_file(size)?;
         }
         let serving: Vec<Server> = servers
             .iter()
@@ -199,10 +199,10 @@ fn prepare(
             .collect();
         for &server in &serving {
             if built.insert((server.name(), scenario.content.path())) {
-                server.build(shop, scenario.content)?;
+                server.build(workspace, scenario.content)?;
             }
         }
-        let canned = canned_answer(shop, scenario, &serving)?;
+        let canned = canned_answer(workspace, scenario, &serving)?;
         for &server in &serving {
             let port = free_port()?;
             let setting = Setting {
@@ -211,7 +211,7 @@ fn prepare(
                 loops: if scenario.loops == Loops::TwoOnBothCores { 2 } else { 1 },
                 canned: canned.as_deref(),
             };
-            let command = server.command(shop, &setting)?;
+            let command = server.command(workspace, &setting)?;
             cells.push(Cell { scenario, server, command, port, samples: Vec::new() });
         }
     }
@@ -221,7 +221,7 @@ fn prepare(
 /// Stores a real response for the limit to repeat: Bine's, or that of the first server. `None` if
 /// only the limit itself is measured, which has its own page.
 fn canned_answer(
-    shop: &Workshop,
+    workspace: &Workspace,
     scenario: &Scenario,
     serving: &[Server],
 ) -> Result<Option<PathBuf>> {
@@ -231,22 +231,22 @@ fn canned_answer(
     if !serving.contains(&Server::Limit) {
         return Ok(None);
     }
-    let running = server.start(shop, scenario.content, free_port()?)?;
-    let file = shop.work.join(format!("{}.answer", scenario.name));
+    let running = server.start(workspace, scenario.content, free_port()?)?;
+    let file = workspace.work.join(format!("{}.answer", scenario.name));
     fs::write(&file, Peer::connect(running.port)?.get(&scenario.content.path())?)?;
     running.stop()?;
     Ok(Some(file))
 }
 
 impl Cell {
-    fn measure(&self, shop: &Workshop, seconds: u64) -> Result<Sample> {
+    fn measure(&self, workspace: &Workspace, seconds: u64) -> Result<Sample> {
         let scenario = self.scenario;
         let scheme = match scenario.content {
             Content::SecureFile(_) => "https",
             _ => "http",
         };
         let url = format!("{scheme}://127.0.0.1:{}{}", self.port, scenario.content.path());
-        let mut command = Command::new(shop.root.join("bench/cost.sh"));
+        let mut command = Command::new(workspace.root.join("bench/cost.sh"));
         command.args([self.server.name(), &url]);
         command.args([scenario.connections.to_string(), seconds.to_string()]);
         match scenario.load {

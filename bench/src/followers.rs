@@ -11,7 +11,7 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 use crate::servers::{Running, filled, free_port};
-use crate::tools::{Workshop, leave_core_0, output, require};
+use crate::tools::{Workspace, move_to_core_1, output, require};
 
 /// A server that delivers messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,13 +42,13 @@ pub(crate) fn polls(arguments: &Arguments) -> Result<()> {
     let ways = ways(arguments, &["hybrid", "nchan"])?;
     let counts = counts(arguments, &[1000, 5000, 15_000])?;
     let facts = machine::facts();
-    let shop = prepared(&ways)?;
-    let park = shop.compile("park", &[])?;
-    leave_core_0()?;
+    let workspace = prepared(&ways)?;
+    let park = workspace.compile("park", &[])?;
+    move_to_core_1()?;
     println!("{facts}\n\n| polls that wait | on | bytes of user memory for each |\n|---|---|---|");
     for count in counts {
         for (name, way) in &ways {
-            let running = way.start(&shop, count)?;
+            let running = way.start(&workspace, count)?;
             let mut command = Command::new(&park);
             command.args([running.port.to_string(), count.to_string(), processes(&running)?]);
             let line = output(command.args([way.waiting_target(), "parked"]))
@@ -70,9 +70,9 @@ pub(crate) fn fanout(arguments: &Arguments) -> Result<()> {
     let rounds = arguments.number("--rounds", 3)?;
     let kinds = arguments.names("--views").unwrap_or_else(|| vec!["poll"]);
     let facts = machine::facts();
-    let shop = prepared(&ways)?;
-    let followers = shop.compile("followers", &[])?;
-    leave_core_0()?;
+    let workspace = prepared(&ways)?;
+    let followers = workspace.compile("followers", &[])?;
+    move_to_core_1()?;
     println!(
         "{facts}\n\n{messages} messages of 200 bytes, one every {interval} ms; medians of {rounds} rounds; times in \
          milliseconds.\n\n| followers | view | on | received, % | mean | p50 | p99 | p99.9 | deliveries/s | server CPU, \
@@ -81,14 +81,19 @@ pub(crate) fn fanout(arguments: &Arguments) -> Result<()> {
     );
     for count in counts {
         for kind in &kinds {
-            let mut runs: BTreeMap<&str, Vec<Told>> = BTreeMap::new();
+            let mut runs: BTreeMap<&str, Vec<RunOutput>> = BTreeMap::new();
             for _ in 0..rounds {
                 // The floor and Nchan support waiting responses only.
                 for (name, way) in ways.iter().filter(|(_, way)| way.supports(kind)) {
-                    let running = way.start(&shop, count)?;
-                    let line =
-                        Told::of(&followers, *way, kind, &running, [count, messages, interval])
-                            .with_context(|| format!("{count} followers by {kind} on {name}"))?;
+                    let running = way.start(&workspace, count)?;
+                    let line = RunOutput::of(
+                        &followers,
+                        *way,
+                        kind,
+                        &running,
+                        [count, messages, interval],
+                    )
+                    .with_context(|| format!("{count} followers by {kind} on {name}"))?;
                     eprintln!("{count} followers by {kind} on {name}: {}", line.line);
                     runs.entry(name).or_default().push(line);
                     running.stop()?;
@@ -109,11 +114,11 @@ pub(crate) fn storm(arguments: &Arguments) -> Result<()> {
     let interval = arguments.number("--interval", 1000)?;
     let way = Way::Bine("hybrid");
     let facts = machine::facts();
-    let shop = prepared(&[("hybrid", way)])?;
-    let followers = shop.compile("followers", &[])?;
-    leave_core_0()?;
-    let running = way.start(&shop, count)?;
-    let told = Told::of(&followers, way, "storm", &running, [count, messages, interval])?;
+    let workspace = prepared(&[("hybrid", way)])?;
+    let followers = workspace.compile("followers", &[])?;
+    move_to_core_1()?;
+    let running = way.start(&workspace, count)?;
+    let told = RunOutput::of(&followers, way, "storm", &running, [count, messages, interval])?;
     running.stop()?;
     println!(
         "{facts}\n\n| reconnecting followers | behind by | all have all after, s | messages due | received | missed | \
@@ -151,14 +156,14 @@ fn counts(arguments: &Arguments, usual: &[u64]) -> Result<Vec<u64>> {
 }
 
 /// Builds everything that these servers need.
-pub(crate) fn prepared(ways: &[(&str, Way)]) -> Result<Workshop> {
-    let shop = Workshop::open()?;
+pub(crate) fn prepared(ways: &[(&str, Way)]) -> Result<Workspace> {
+    let workspace = Workspace::open()?;
     for (_, way) in ways {
         match way {
-            Way::Floor => drop(shop.compile("fan", &[])?),
+            Way::Floor => drop(workspace.compile("fan", &[])?),
             Way::Bine(_) => {
                 let words = ["-p", "bine", "--example", "channels"];
-                shop.cargo_build(&words.map(std::ffi::OsStr::new))?;
+                workspace.cargo_build(&words.map(std::ffi::OsStr::new))?;
             }
             Way::Nchan => {
                 require("nginx", "nginx")?;
@@ -167,16 +172,16 @@ pub(crate) fn prepared(ways: &[(&str, Way)]) -> Result<Workshop> {
             }
         }
     }
-    Ok(shop)
+    Ok(workspace)
 }
 
 impl Way {
     /// Starts the server on core 0, for `count` subscribers.
-    pub(crate) fn start(self, shop: &Workshop, count: u64) -> Result<Running> {
+    pub(crate) fn start(self, workspace: &Workspace, count: u64) -> Result<Running> {
         let port = free_port()?;
         // All subscribers connect at once.
         let listen = format!("127.0.0.1:{port},backlog=4096");
-        let built = |name: &str| shop.target.join(name).display().to_string();
+        let built = |name: &str| workspace.target.join(name).display().to_string();
         let workers = (count + OTHER_WORKERS).to_string();
         let mut words = match self {
             Self::Floor => vec![built("bench/fan"), port.to_string()],
@@ -189,15 +194,15 @@ impl Way {
                 all
             }
             Self::Nchan => {
-                let file = filled(shop, "nchan.conf", &[("@PORT@", &port.to_string())])?;
-                let work = shop.work.display().to_string();
+                let file = filled(workspace, "nchan.conf", &[("@PORT@", &port.to_string())])?;
+                let work = workspace.work.display().to_string();
                 ["nginx", "-e", "stderr", "-p", &work, "-c", &file].map(str::to_owned).to_vec()
             }
         };
         if self == Self::Bine("pool") {
             words.extend(["--workers".to_owned(), workers]);
         }
-        Running::start(&words, port, HELLO, &shop.work.join(format!("followed-{port}.log")))
+        Running::start(&words, port, HELLO, &workspace.work.join(format!("followed-{port}.log")))
     }
 
     fn supports(self, kind: &str) -> bool {
@@ -235,11 +240,11 @@ pub(crate) fn following(
 }
 
 /// The output of `followers` or `viewers` for one run: words of the form NAME=VALUE.
-pub(crate) struct Told {
+pub(crate) struct RunOutput {
     pub(crate) line: String,
 }
 
-impl Told {
+impl RunOutput {
     fn of(
         program: &Path,
         way: Way,
@@ -260,8 +265,8 @@ impl Told {
 }
 
 /// The medians of some runs.
-fn row(runs: &[Told]) -> Result<String> {
-    let median = |figure: &dyn Fn(&Told) -> Result<f64>| -> Result<f64> {
+fn row(runs: &[RunOutput]) -> Result<String> {
+    let median = |figure: &dyn Fn(&RunOutput) -> Result<f64>| -> Result<f64> {
         let all = runs.iter().map(figure).collect::<Result<Vec<_>>>()?;
         Ok(Spread::of(all).context("no runs")?.median)
     };

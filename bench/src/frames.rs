@@ -1,4 +1,4 @@
-//! Decides how the time of reading and writing WebSocket frames is taken.
+//! Measures the time to read and write WebSocket frames.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,16 +9,17 @@ use bine_http::websocket::{Frame, FrameEvent, FrameReader, MessageLimits, mask};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 
-/// Bytes that each sample goes through at least: enough that reading the clock counts for nothing.
+/// The minimum number of bytes per sample, large enough to make the clock's overhead negligible.
 const IN_A_SAMPLE: usize = 64 << 20;
 
-/// What lies in the buffer at once, as after one read of a busy connection.
+/// The bytes in the buffer at once, as after one read of a busy connection.
 const AT_ONCE: usize = 64 << 10;
 
-/// A mask costs the same whatever its key, and under this one the text is text again at the next turn.
+/// The cost of masking does not depend on the key, and with this one a masked text is unchanged for
+/// the next round.
 const KEY: [u8; 4] = [0; 4];
 
-/// Prints the time of a frame, and the rate of its payload, by kind and length.
+/// Prints the time per frame and the rate of its payload, by kind and length.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let samples = arguments.number("--samples", 21)?;
     println!("| frames | ns each: median (least-most) | GB/s |\n|---|---|---|");
@@ -26,10 +27,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for length in [64, 1024, 60_000] {
         let text = Frame::Text(&letters[..length]);
         let binary = Frame::Binary(&letters.as_bytes()[..length]);
-        ensure!(read(&mut masked(text)) > AT_ONCE / (length + 14), "a frame was not understood");
-        for (what, frame) in [("text", text), ("binary", binary)] {
+        ensure!(read(&mut masked(text)) > AT_ONCE / (length + 14), "a frame was not parsed");
+        for (kind, frame) in [("text", text), ("binary", binary)] {
             let mut frames = masked(frame);
-            print(&format!("{what} of {length} bytes, read"), samples, length, || {
+            print(&format!("{kind} of {length} bytes, read"), samples, length, || {
                 read(&mut frames)
             });
         }
@@ -46,11 +47,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let mut bytes = letters.clone().into_bytes();
     let length = bytes.len();
-    print("nothing but the mask, of 75000 bytes", samples, length, || {
+    print("the mask alone, of 75000 bytes", samples, length, || {
         mask(black_box(&mut bytes), black_box(KEY));
         1
     });
-    print("nothing but a copy, of 75000 bytes", samples, length, || {
+    print("a copy alone, of 75000 bytes", samples, length, || {
         bytes.copy_from_slice(black_box(letters.as_bytes()));
         black_box(&mut bytes);
         1
@@ -58,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// As many frames as lie in the buffer at once.
+/// A buffer full of masked frames.
 fn masked(frame: Frame<'_>) -> Vec<u8> {
     let mut frames = Vec::with_capacity(2 * AT_ONCE);
     while frames.len() < AT_ONCE {
@@ -67,7 +68,7 @@ fn masked(frame: Frame<'_>) -> Vec<u8> {
     frames
 }
 
-/// Reads all frames in the buffer; says how many.
+/// Reads all frames in the buffer; returns their number.
 fn read(bytes: &mut [u8]) -> usize {
     let mut reader = FrameReader::server();
     let limits = MessageLimits::default();
@@ -83,8 +84,8 @@ fn read(bytes: &mut [u8]) -> usize {
     }
 }
 
-/// Times what goes through so many frames of this length at a call.
-fn print(what: &str, samples: u64, length: usize, mut work: impl FnMut() -> usize) {
+/// Times `work`, which handles frames of this length and returns their number.
+fn print(title: &str, samples: u64, length: usize, mut work: impl FnMut() -> usize) {
     let mut sample = || {
         let begin = Instant::now();
         let mut frames = 0;
@@ -93,9 +94,9 @@ fn print(what: &str, samples: u64, length: usize, mut work: impl FnMut() -> usiz
         }
         begin.elapsed().as_secs_f64() * 1e9 / frames as f64
     };
-    // The first warms up.
+    // The first sample is a warm-up.
     sample();
     if let Some(spread) = Spread::of((0..samples).map(|_| sample())) {
-        println!("| {what} | {spread} | {:.1} |", length as f64 / spread.median);
+        println!("| {title} | {spread} | {:.1} |", length as f64 / spread.median);
     }
 }

@@ -1,4 +1,4 @@
-//! Decides how a copy is measured beside writev: by a program of its own, which makes nothing but these system calls.
+//! Compares a copy with writev, in a separate program that makes only these system calls.
 
 use std::process::Command;
 
@@ -6,14 +6,14 @@ use anyhow::Result;
 
 use crate::arguments::Arguments;
 use crate::machine;
-use crate::tools::{Workshop, output};
+use crate::tools::{Workspace, output};
 
 /// Prints the table of `gather.c`.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let rounds = arguments.number("--rounds", 101)?;
     let facts = machine::facts();
-    let shop = Workshop::open()?;
-    let program = shop.compile("gather", &[])?;
+    let workspace = Workspace::open()?;
+    let program = workspace.compile("gather", &[])?;
     print!("{facts}\n\n{}", output(Command::new(program).arg(rounds.to_string()))?);
     Ok(())
 }

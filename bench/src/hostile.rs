@@ -1,4 +1,4 @@
-//! Decides what a normal user feels while others misbehave.
+//! Measures the latency of a normal client while other clients misbehave.
 
 mod attack;
 
@@ -14,27 +14,28 @@ use crate::figures::{Latencies, Spread};
 use crate::machine;
 use crate::peer::Peer;
 use crate::servers::{Content, Running, Server, free_port};
-use crate::tools::{Workshop, come_first, leave_core_0, pause, require};
+use crate::tools::{Workspace, move_to_core_1, pause, require, take_priority};
 
 use attack::{Attack, Tally};
 
 const SMALL: Content = Content::File(1024);
 const LARGE: Content = Content::File(128 * 1024);
 
-/// The user asks on the kept connection this often, to have enough samples for a 99th percentile.
+/// The interval on the kept connection, short enough for a 99th percentile.
 const KEPT_INTERVAL: Duration = Duration::from_millis(5);
 const FRESH_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A user may wait at most this many times the calm p99.
+/// The highest accepted ratio of attacked to calm p99.
 const TOLERANCE: f64 = 2.0;
 
-/// The closing of the attackers' connections costs the server time, which is not the calm user's.
+/// Closing the attackers' connections costs the server time, which must not count for the calm
+/// window.
 const SETTLE: Duration = Duration::from_millis(200);
-/// A server that still holds some of them by then keeps them.
+/// A server that still has some of them open by then leaks them.
 const SETTLE_LIMIT: Duration = Duration::from_secs(10);
 
-/// Measures the user alone and beside each kind of misbehavior, by turns: what the host does to both
-/// windows of a pair cancels out of their ratio.
+/// Measures the client alone and during each kind of misbehavior, in turns: influences of the host
+/// on both windows of a pair cancel out in their ratio.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let offered = [Server::Bine, Server::Nginx];
     let servers = Server::chosen(arguments, &offered, &offered[..1])?;
@@ -42,61 +43,62 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let pairs = arguments.number("--rounds", 9)?;
     require("chrt", "util-linux")?;
     let facts = machine::facts();
-    let shop = Workshop::open()?;
-    shop.make_file(1024)?;
-    shop.make_file(128 * 1024)?;
+    let workspace = Workspace::open()?;
+    workspace.make_file(1024)?;
+    workspace.make_file(128 * 1024)?;
     for server in &servers {
-        server.build(&shop, SMALL)?;
+        server.build(&workspace, SMALL)?;
     }
-    leave_core_0()?;
-    // Tried on a thread of its own: servers inherit the policy of the thread that starts them.
-    let first = thread::spawn(|| come_first().is_ok()).join().unwrap_or(false);
-    let policy = if first { "under SCHED_FIFO" } else { "not under SCHED_FIFO, which was refused" };
-    println!("{facts} The user ran {policy}.\n");
+    move_to_core_1()?;
+    // Tested on a separate thread, because servers inherit the policy of the thread that starts
+    // them.
+    let first = thread::spawn(|| take_priority().is_ok()).join().unwrap_or(false);
+    let policy = if first { "under SCHED_FIFO" } else { "not under SCHED_FIFO, which needs root" };
+    println!("{facts} The client ran {policy}.\n");
     println!(
-        "| server | beside | kept p50, ms: calm, beside | x calm | p99 | x calm | fresh p50, ms: calm, \
-         beside | x calm | p99 | x calm | failed | anonymous KiB before, after | acts, connections ended \
+        "| server | misbehavior | kept p50, ms: calm, attacked | x calm | p99 | x calm | fresh p50, ms: calm, \
+         attacked | x calm | p99 | x calm | failed | anonymous KiB before, after | actions, connections closed \
          by the server |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     let mut faults = Vec::new();
     for server in servers {
-        let running = server.start(&shop, SMALL, free_port()?)?;
-        // The first requests fill caches and pools, which is not what a calm user waits for.
+        let running = server.start(&workspace, SMALL, free_port()?)?;
+        // The first requests fill caches and pools; they are not part of the calm window.
         normal_use(running.port, time.min(Duration::from_secs(1)));
         pause(SETTLE);
         let trial = Trial { server: &running, at_rest: running.sockets()?, time, pairs };
         for (name, attack) in attacks() {
-            let met = trial.by_turns(&attack).with_context(|| name)?;
-            met.print(server, name);
-            // A peer is there to be read beside Bine; what it does is no fault of ours.
-            if server == Server::Bine && (met.worst() > TOLERANCE || met.failed > 0) {
+            let result = trial.measure_pairs(&attack).with_context(|| name)?;
+            result.print(server, name);
+            // Other servers are measured for comparison; only Bine's results are failures.
+            if server == Server::Bine && (result.worst() > TOLERANCE || result.failed > 0) {
                 faults.push(name);
             }
         }
         running.stop()?;
     }
     println!(
-        "\nMedians of {pairs} pairs of windows of {} s, a calm one and one beside the others; x calm is the \
-         median (least-most) of the pairs' own ratios.",
+        "\nMedians of {pairs} pairs of windows of {} s, one calm and one attacked; x calm is the \
+         median (least-most) of the ratios of the pairs.",
         time.as_secs()
     );
-    ensure!(faults.is_empty(), "Bine's user felt: {}", faults.join("; "));
+    ensure!(faults.is_empty(), "misbehavior slowed normal clients of Bine: {}", faults.join("; "));
     Ok(())
 }
 
-/// A server, and how long it is watched.
+/// The parameters of a trial.
 struct Trial<'run> {
     server: &'run Running,
-    /// Its sockets when nobody is connected.
+    /// The number of its sockets without clients.
     at_rest: usize,
     /// The length of a window.
     time: Duration,
     pairs: u64,
 }
 
-/// What came of all pairs of windows beside one kind of misbehavior.
-struct Met {
+/// The results of all pairs of windows for one kind of misbehavior.
+struct PairResults {
     kept: Pairs,
     fresh: Pairs,
     failed: usize,
@@ -105,14 +107,14 @@ struct Met {
     tally: Tally,
 }
 
-/// One kind of use: calm, and beside the others.
+/// Latencies of one kind of use: calm and attacked.
 #[derive(Default)]
 struct Pairs(Vec<[Latencies; 2]>);
 
 impl Trial<'_> {
-    fn by_turns(&self, attack: &Attack) -> Result<Met> {
+    fn measure_pairs(&self, attack: &Attack) -> Result<PairResults> {
         let before = self.server.memory()?.anonymous;
-        let mut met = Met {
+        let mut results = PairResults {
             kept: Pairs::default(),
             fresh: Pairs::default(),
             failed: 0,
@@ -120,28 +122,28 @@ impl Trial<'_> {
             tally: Tally::default(),
         };
         for pair in 0..self.pairs {
-            // Which window comes first changes, so that a host that grows slower favors neither.
+            // The order of the windows alternates, so that a host that slows down favors neither.
             let calm_first = (pair % 2 == 0).then(|| normal_use(self.server.port, self.time));
-            let (attacked, done) = self.beside(attack)?;
-            met.memory[1] = self.server.memory()?.anonymous;
+            let (attacked, done) = self.attacked(attack)?;
+            results.memory[1] = self.server.memory()?.anonymous;
             self.settle()?;
             let calm = calm_first.unwrap_or_else(|| normal_use(self.server.port, self.time));
-            met.failed += calm.failed + attacked.failed;
-            met.kept.0.push([calm.kept, attacked.kept]);
-            met.fresh.0.push([calm.fresh, attacked.fresh]);
-            met.tally.acts += done.acts;
-            met.tally.ended += done.ended;
+            results.failed += calm.failed + attacked.failed;
+            results.kept.0.push([calm.kept, attacked.kept]);
+            results.fresh.0.push([calm.fresh, attacked.fresh]);
+            results.tally.acts += done.acts;
+            results.tally.ended += done.ended;
         }
-        Ok(met)
+        Ok(results)
     }
 
-    /// Lets the attack begin, measures the user, ends the attack. Also tells what the attack did.
-    fn beside(&self, attack: &Attack) -> Result<(Use, Tally)> {
+    /// Measures the client during the attack. Also returns the counts of the attack.
+    fn attacked(&self, attack: &Attack) -> Result<(Use, Tally)> {
         let port = self.server.port;
         let stop = AtomicBool::new(false);
         let (begun, is_begun) = mpsc::channel();
         thread::scope(|scope| {
-            // The thread owns the sender, so that it is dropped if the attack fails to begin.
+            // The thread owns the sender, which is dropped if the attack fails to begin.
             let stopped = &stop;
             let attacker = scope.spawn(move || attack.run(port, stopped, &begun));
             let measured = is_begun.recv().map(|()| normal_use(port, self.time));
@@ -151,7 +153,7 @@ impl Trial<'_> {
         })
     }
 
-    /// Waits until the server has closed what the attackers left, and then some.
+    /// Waits until the server has closed the attackers' connections, and a little longer.
     fn settle(&self) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -170,7 +172,7 @@ impl Trial<'_> {
     }
 }
 
-impl Met {
+impl PairResults {
     fn worst(&self) -> f64 {
         [&self.kept, &self.fresh]
             .map(|pairs| pairs.times_calm(99).median)
@@ -178,9 +180,9 @@ impl Met {
             .fold(0.0, f64::max)
     }
 
-    fn print(&self, server: Server, beside: &str) {
+    fn print(&self, server: Server, misbehavior: &str) {
         println!(
-            "| {} | {beside} | {} | {} | {} | {} | {} | {}, {} | {}, {} |",
+            "| {} | {misbehavior} | {} | {} | {} | {} | {} | {}, {} | {}, {} |",
             server.name(),
             self.kept.columns(50),
             self.kept.columns(99),
@@ -205,7 +207,7 @@ impl Pairs {
 
     fn times_calm(&self, percent: usize) -> Spread {
         let pairs = self.percentiles(percent);
-        spread(pairs.map(|[calm, beside]| beside.as_secs_f64() / calm.as_secs_f64()))
+        spread(pairs.map(|[calm, attacked]| attacked.as_secs_f64() / calm.as_secs_f64()))
     }
 
     fn percentiles(&self, percent: usize) -> impl Iterator<Item = [Duration; 2]> {
@@ -213,7 +215,7 @@ impl Pairs {
     }
 }
 
-/// Of no pairs at all, nothing was harmed and nothing shown: not a number.
+/// Without pairs there is no result: not a number.
 fn spread(samples: impl Iterator<Item = f64>) -> Spread {
     Spread::of(samples).unwrap_or(Spread { median: f64::NAN, least: f64::NAN, most: f64::NAN })
 }
@@ -221,25 +223,25 @@ fn spread(samples: impl Iterator<Item = f64>) -> Spread {
 fn attacks() -> [(&'static str, Attack); 3] {
     [
         ("1000 that send a byte of head each 5 s", attack::drip(&SMALL.path())),
-        ("1000 that ask for 128 KiB and never read", attack::hoard(&LARGE.path())),
+        ("1000 that request 128 KiB and never read", attack::hoard(&LARGE.path())),
         ("a flood of malformed requests", Attack::Flood),
     ]
 }
 
-/// What the user met.
+/// The latencies of normal clients.
 struct Use {
     kept: Latencies,
     fresh: Latencies,
     failed: usize,
 }
 
-/// Asks on a kept connection and, beside it, on a fresh one each time.
+/// Sends requests on a kept connection and, in parallel, on a fresh connection each time.
 fn normal_use(port: u16, time: Duration) -> Use {
     let path = SMALL.path();
     let kept_use = || {
         let mut peer = None;
         paced(KEPT_INTERVAL, time, || {
-            // After a failure the next request has a new connection.
+            // After a failure the next request opens a new connection.
             let mut asking = peer.take().map_or_else(|| Peer::connect(port), Ok)?;
             asking.get(&path)?;
             peer = Some(asking);
@@ -249,20 +251,21 @@ fn normal_use(port: u16, time: Duration) -> Use {
     let fresh_use = || paced(FRESH_INTERVAL, time, || Peer::connect(port)?.get(&path).map(drop));
     let (kept, fresh) = thread::scope(|scope| {
         let threads = (scope.spawn(kept_use), scope.spawn(fresh_use));
-        let ended = |met: thread::Result<_>| met.unwrap_or((Latencies::default(), 1));
+        let ended = |results: thread::Result<_>| results.unwrap_or((Latencies::default(), 1));
         (ended(threads.0.join()), ended(threads.1.join()))
     });
     Use { kept: kept.0, fresh: fresh.0, failed: kept.1 + fresh.1 }
 }
 
-/// Acts once in every interval, on a thread of its own; returns the times and how many acts failed.
+/// Calls `act` once per interval; returns the times and the number of failures.
 fn paced(
     interval: Duration,
     time: Duration,
     mut act: impl FnMut() -> Result<()>,
 ) -> (Latencies, usize) {
-    // `run` has told whether this is granted. Without it the user still comes before the attackers.
-    let _ = come_first();
+    // `run` has reported whether this is granted. Without it the client still has priority over the
+    // attackers.
+    let _ = take_priority();
     let mut times = Vec::new();
     let mut failed = 0;
     let end = Instant::now() + time;
@@ -272,7 +275,7 @@ fn paced(
         let begun = Instant::now();
         failed += usize::from(act().is_err());
         times.push(begun.elapsed());
-        // What was missed meanwhile is not made up for in a burst: `Latencies` accounts for it.
+        // Missed calls are not made up for; `Latencies` accounts for them.
         due = (due + interval).max(Instant::now());
     }
     (Latencies::of(times, interval), failed)
@@ -290,22 +293,22 @@ mod tests {
         Pairs(windows.iter().map(|pair| pair.map(window)).collect())
     }
 
-    /// The host was ten times slower in the second pair, which says nothing about the attack.
+    /// In the second pair the host was ten times slower, independently of the attack.
     #[test]
-    fn a_slow_minute_of_the_host_does_not_move_the_ratio() {
+    fn keeps_the_ratio_when_the_host_is_slow() {
         let pairs = pairs(&[[2, 3], [20, 30], [2, 3]]);
         assert_eq!(pairs.columns(99), "2.00, 3.00 | 1.50 (1.50-1.50)");
     }
 
     #[test]
-    fn the_worse_kind_of_use_decides() {
-        let met = Met {
+    fn reports_the_worse_kind_of_use() {
+        let results = PairResults {
             kept: pairs(&[[1, 1], [1, 2], [1, 9]]),
             fresh: pairs(&[[1, 1], [1, 3], [1, 4]]),
             failed: 0,
             memory: [0; 2],
             tally: Tally::default(),
         };
-        assert!((met.worst() - 3.0).abs() < 1e-9);
+        assert!((results.worst() - 3.0).abs() < 1e-9);
     }
 }

@@ -1,4 +1,4 @@
-//! Decides what the journal costs beside a plain append of the same bytes, each made durable.
+//! Compares the journal with plain appends of the same bytes, both durable.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,15 +14,15 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 
-/// Records a group: one writer, a few, and 64.
+/// Records per group: one writer, a few, and 64.
 const GROUPS: [usize; 3] = [1, 16, 64];
 const RECORD: [u8; 100] = [b'r'; 100];
-/// What the journal must reach of the floor's rate.
+/// The lowest accepted ratio of the journal's rate to the floor's.
 const LEAST: f64 = 0.6;
-/// How often a sample that need not be durable at once syncs.
+/// The sync interval of samples with deferred durability.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Writes with the journal and plainly, in turns, and compares each pair.
+/// Writes with the journal and with plain appends in turns, and compares each pair.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let rounds = arguments.number("--rounds", 9)?;
     let groups = arguments.number("--groups", 500)?;
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         for round in 0..rounds {
             let folder = scratch.0.join(format!("{records}-{round}"));
             let file = scratch.0.join(format!("{records}-{round}.plain"));
-            // Who goes first is drawn by turns: what a disk does late is paid by the next.
+            // The order alternates, because late work of the disk slows the second one.
             let pair = if round % 2 == 0 {
                 let journal = journal(&folder, records, groups, true)?;
                 (journal, plain(&file, records, groups)?)
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             samples.push(pair);
         }
         let spread = |rate: fn(&(f64, f64)) -> f64| {
-            Spread::of(samples.iter().map(rate)).context("there are no samples")
+            Spread::of(samples.iter().map(rate)).context("no samples")
         };
         let (ours, floor) = (spread(|pair| pair.0)?, spread(|pair| pair.1)?);
         let ratio = spread(|pair| pair.0 / pair.1)?;
@@ -62,39 +62,40 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         written.push(journal(&folder, 64, groups * 20, false)?);
         found.push(read(&folder)?);
     }
-    let rate = |rates| Spread::of(rates).context("there are no samples");
+    let rate = |rates| Spread::of(rates).context("no samples");
     let (written, found) = (rate(written)?.median, rate(found)?.median);
     println!("| 64, a sync every {} ms | {written:.0} | | |", INTERVAL.as_millis());
-    println!("| found again at a start | {found:.0} | | |");
+    println!("| recovered at a start | {found:.0} | | |");
     ensure!(slowest >= LEAST, "the journal has {slowest:.2} of the floor's rate");
     Ok(())
 }
 
-/// Records a second through a journal in a new folder.
+/// Records per second through a journal in a new folder.
 fn journal(folder: &Path, records: usize, groups: u64, durably: bool) -> Result<f64> {
-    let told = |error| anyhow!("{error}");
+    let to_error = |error| anyhow!("{error}");
     let folder = Arc::new(RealFolder::open(folder)?);
-    let opened = FileJournal::open(folder, Options::default(), &mut |_| Ok(())).map_err(told)?;
+    let opened =
+        FileJournal::open(folder, Options::default(), &mut |_| Ok(())).map_err(to_error)?;
     let mut journal = opened.journal;
-    // The first group makes the segment.
-    journal.append(&RECORD).and_then(|_| journal.write(true)).map_err(told)?;
+    // The first group creates the segment.
+    journal.append(&RECORD).and_then(|_| journal.write(true)).map_err(to_error)?;
     let begun = Instant::now();
     let mut synced = begun;
     for _ in 0..groups {
         for _ in 0..records {
-            journal.append(&RECORD).map_err(told)?;
+            journal.append(&RECORD).map_err(to_error)?;
         }
         let is_due = durably || synced.elapsed() >= INTERVAL;
-        journal.write(is_due).map_err(told)?;
+        journal.write(is_due).map_err(to_error)?;
         if is_due {
             synced = Instant::now();
         }
     }
-    journal.sync().map_err(told)?;
+    journal.sync().map_err(to_error)?;
     Ok(rate(records, groups, begun))
 }
 
-/// Records a second at a start.
+/// Records per second at a start.
 fn read(folder: &Path) -> Result<f64> {
     let folder = Arc::new(RealFolder::open(folder)?);
     let begun = Instant::now();
@@ -107,7 +108,7 @@ fn read(folder: &Path) -> Result<f64> {
     Ok(rate(records, 1, begun))
 }
 
-/// Records a second by the least that could do: their bytes at the end of a file, and fdatasync.
+/// Records per second with the minimum of work: an append of their bytes and fdatasync.
 fn plain(path: &Path, records: usize, groups: u64) -> Result<f64> {
     let mut file = File::options().append(true).create_new(true).open(path)?;
     let group = RECORD.repeat(records);
@@ -125,14 +126,14 @@ fn rate(records: usize, groups: u64, begun: Instant) -> f64 {
     records as f64 * groups as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// A folder beside this program, on the disk that is measured.
+/// A scratch folder next to this program, on the measured disk.
 struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Result<Self> {
         let program = std::env::current_exe()?;
-        let beside = program.parent().context("a program lies in a folder")?;
-        let path = beside.join(format!("journal-{}", std::process::id()));
+        let folder = program.parent().context("a program is in a folder")?;
+        let path = folder.join(format!("journal-{}", std::process::id()));
         fs::create_dir(&path).with_context(|| path.display().to_string())?;
         Ok(Self(path))
     }

@@ -1,4 +1,5 @@
-//! Decides whether a server that was killed under load serves again at once, and a store has all that it acknowledged.
+//! Kills servers under load and measures their restart; or kills writers and checks that
+//! acknowledged writes survive.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,19 +11,19 @@ use crate::figures::{Spread, milliseconds};
 use crate::machine;
 use crate::random::Random;
 use crate::servers::{Content, Server, free_port};
-use crate::tools::{Workshop, leave_core_0, pause, require};
+use crate::tools::{Workspace, move_to_core_1, pause, require};
 
-/// Kills servers, or what the option says.
+/// Kills servers, or the writers chosen by the option.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match arguments.names("--through").as_deref() {
         None => servers(arguments),
         Some(["store"]) => writers("store", arguments.number("--times", 1000)?),
         Some(["journal"]) => writers("journal", arguments.number("--times", 1000)?),
-        Some(_) => bail!("--through is store or journal"),
+        Some(_) => bail!("--through must be store or journal"),
     }
 }
 
-/// Has the claim about killed writers made so many times: what must be found after each is the test's to know.
+/// Runs the crash test of the store `times` times; the test itself checks the recovered data.
 fn writers(through: &str, times: u64) -> Result<()> {
     let facts = machine::facts();
     let begun = Instant::now();
@@ -30,10 +31,10 @@ fn writers(through: &str, times: u64) -> Result<()> {
     command.args(["test", "--release", "--quiet", "--package", "bine-store", "--test", through]);
     command.args(["--", "--nocapture", "kills::keeps_acknowledged"]);
     let output = command.env("BINE_KILLS", times.to_string()).stderr(Stdio::inherit()).output()?;
-    let told = String::from_utf8(output.stdout)?;
-    ensure!(output.status.success(), "after a kill something was not as it must be:\n{told}");
-    let found = told.lines().find(|line| line.contains("torn ends") || line.contains("changes of"));
-    let found = found.context("the test has not said what it found")?;
+    let text = String::from_utf8(output.stdout)?;
+    ensure!(output.status.success(), "acknowledged data was lost after a kill:\n{text}");
+    let found = text.lines().find(|line| line.contains("torn ends") || line.contains("changes of"));
+    let found = found.context("the test printed no result")?;
     let seconds = begun.elapsed().as_secs();
     println!(
         "{facts}\n\n| written through | kills | found | seconds |\n|---|---|---|---|\n| {through} | {times} | {found} | {seconds} |"
@@ -41,7 +42,7 @@ fn writers(through: &str, times: u64) -> Result<()> {
     Ok(())
 }
 
-/// Loads, kills and starts again, over and over on one port.
+/// Loads, kills and restarts each server repeatedly on one port.
 fn servers(arguments: &Arguments) -> Result<()> {
     let offered = [Server::Bine, Server::Nginx, Server::Hyper];
     let servers = Server::chosen(arguments, &offered, &offered[..1])?;
@@ -50,13 +51,13 @@ fn servers(arguments: &Arguments) -> Result<()> {
     require("wrk", "wrk")?;
     require("chrt", "util-linux")?;
     let facts = machine::facts();
-    let shop = Workshop::open()?;
+    let workspace = Workspace::open()?;
     for server in &servers {
-        server.build(&shop, Content::Page)?;
+        server.build(&workspace, Content::Page)?;
     }
-    leave_core_0()?;
+    move_to_core_1()?;
     println!(
-        "{facts}\n\n| server | kills | starts that failed | first answer after, ms (least-most) |\n|---|---|---|---|"
+        "{facts}\n\n| server | kills | failed starts | first response after, ms (least-most) |\n|---|---|---|---|"
     );
     let mut failures = 0;
     for server in servers {
@@ -64,13 +65,13 @@ fn servers(arguments: &Arguments) -> Result<()> {
         let mut random = Random(seed);
         let mut again = Vec::new();
         let mut failed = 0;
-        let mut running = server.start(&shop, Content::Page, port)?;
+        let mut running = server.start(&workspace, Content::Page, port)?;
         for time in 1..=times {
             let load = Load::start(port)?;
             pause(Duration::from_millis(100 + random.below(401)));
             running.kill()?;
-            // The load goes on: it is there when the new server comes up.
-            let started = server.start(&shop, Content::Page, port);
+            // The load continues, so that it is there when the new server starts.
+            let started = server.start(&workspace, Content::Page, port);
             drop(load);
             running = match started {
                 Ok(running) => {
@@ -85,7 +86,7 @@ fn servers(arguments: &Arguments) -> Result<()> {
                 Err(error) => {
                     eprintln!("{} kill {time}/{times}: {error:#}", server.name());
                     failed += 1;
-                    server.start(&shop, Content::Page, port)?
+                    server.start(&workspace, Content::Page, port)?
                 }
             };
         }
@@ -98,7 +99,7 @@ fn servers(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// A running wrk, which lets the one who measures go first.
+/// A running wrk with the lowest priority.
 struct Load(Child);
 
 impl Load {
@@ -127,7 +128,7 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        // Killing fails only if it has ended by itself, and then waiting succeeds.
+        // Killing fails only if it has already ended, and then waiting succeeds.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

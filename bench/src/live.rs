@@ -1,4 +1,4 @@
-//! Decides which figures of live pages and of services are taken, and what stands beside each in the same run.
+//! Measures live pages and services, each figure with its comparison in the same run.
 
 mod requests;
 mod viewers;
@@ -10,21 +10,21 @@ use anyhow::{Result, ensure};
 use crate::arguments::Arguments;
 use crate::machine;
 use crate::peer::address;
-use crate::tools::{Workshop, leave_core_0};
+use crate::tools::{Workspace, move_to_core_1};
 
 const PARTS: [&str; 4] = ["viewers", "calls", "pages", "script"];
-/// The programs that are measured.
+/// The measured programs.
 const EXAMPLES: [&str; 3] = ["board", "hello", "wall"];
-/// A page that is asked for until its program is ready.
+/// The target for readiness checks.
 const HELLO: &str = "/hello?name=TLUG";
-/// What is posted to the wall: with its id a row of 100 bytes.
+/// The body of a post to the wall: with its id a row of 100 bytes.
 const LINE: &str = r#"{"words":"What is written here is read by all who look at this wall, and by nobody else in it."}"#;
 
-/// Prints a table for each part that is asked for.
+/// Prints a table for each chosen part.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let parts = arguments.names("--only").unwrap_or_else(|| PARTS.to_vec());
     for part in &parts {
-        ensure!(PARTS.contains(part), "no part `{part}`; see --help");
+        ensure!(PARTS.contains(part), "unknown part `{part}`; see --help");
     }
     let rounds = arguments.number("--rounds", 5)?;
     let seconds = arguments.number("--seconds", 3)?;
@@ -36,32 +36,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         rounds,
     };
     let facts = machine::facts();
-    let shop = Workshop::open()?;
+    let workspace = Workspace::open()?;
     for example in EXAMPLES {
-        shop.cargo_build(&["-p", "bine", "--example", example].map(OsStr::new))?;
+        workspace.cargo_build(&["-p", "bine", "--example", example].map(OsStr::new))?;
     }
     println!("{facts}");
-    let asks_for = |part| parts.contains(&part);
-    if asks_for("script") {
-        requests::script(&shop)?;
+    let has = |part| parts.contains(&part);
+    if has("script") {
+        requests::script(&workspace)?;
     }
-    if asks_for("calls") {
-        requests::calls(&shop, rounds, seconds)?;
+    if has("calls") {
+        requests::calls(&workspace, rounds, seconds)?;
     }
-    if asks_for("pages") {
-        requests::pages(&shop, rounds, seconds)?;
+    if has("pages") {
+        requests::pages(&workspace, rounds, seconds)?;
     }
-    if asks_for("viewers") {
-        leave_core_0()?;
-        viewers::run(&shop, &plan)?;
+    if has("viewers") {
+        move_to_core_1()?;
+        viewers::run(&workspace, &plan)?;
     }
     Ok(())
 }
 
-/// The words that start an example with one loop, and with its tables in a folder, or in `memory`.
-fn command(shop: &Workshop, example: &str, port: u16, data: &str) -> Vec<String> {
-    let program = shop.target.join("release/examples").join(example).display().to_string();
-    // All viewers come at once.
+/// The command of an example with one loop and its tables in a folder, or in `memory`.
+fn command(workspace: &Workspace, example: &str, port: u16, data: &str) -> Vec<String> {
+    let program = workspace.target.join("release/examples").join(example).display().to_string();
+    // All viewers connect at once.
     let listen = format!("{},backlog=4096", address(port));
     let words = ["--listen", &listen, "--loops", "1", "--access-log", "off", "--data", data];
     std::iter::once(program).chain(words.map(str::to_owned)).collect()

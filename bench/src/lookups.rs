@@ -1,4 +1,4 @@
-//! Decides how the time of a look-up in the vocabulary is taken.
+//! Measures look-ups in the vocabulary.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use bine_vocabulary::{element, elements, nearest, property};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 
-/// Look-ups in one sample: enough that reading the clock counts for nothing.
+/// Look-ups per sample, enough to make the clock's overhead negligible.
 const IN_A_SAMPLE: u32 = 200_000;
 
 /// Prints the time of each kind of look-up.
@@ -32,8 +32,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Times one kind of look-up, over all of these words in turn.
-fn print(what: &str, samples: u64, words: &[&str], look_up: impl Fn(&str) -> bool) {
+/// Times one kind of look-up over all of these words in turn.
+fn print(title: &str, samples: u64, words: &[&str], look_up: impl Fn(&str) -> bool) {
     let sample = || {
         let begin = Instant::now();
         for word in words.iter().cycle().take(IN_A_SAMPLE as usize) {
@@ -41,9 +41,9 @@ fn print(what: &str, samples: u64, words: &[&str], look_up: impl Fn(&str) -> boo
         }
         begin.elapsed().as_secs_f64() * 1e9 / f64::from(IN_A_SAMPLE)
     };
-    // The first warms up.
+    // The first sample is a warm-up.
     sample();
     if let Some(spread) = Spread::of((0..samples).map(|_| sample())) {
-        println!("| {what} | {spread} |");
+        println!("| {title} | {spread} |");
     }
 }

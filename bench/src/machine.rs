@@ -1,10 +1,10 @@
-//! Decides what must be known of the machine to judge a figure.
+//! Describes the machine, as context for figures.
 
 use std::fmt;
 use std::fs;
 use std::process::Command;
 
-/// What figures of one machine can be compared by.
+/// The properties of a machine that affect figures.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Machine {
     pub(crate) kernel: String,
@@ -13,7 +13,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// The one this runs on.
+    /// The machine of this process.
     pub(crate) fn this() -> Self {
         let processors = read("/proc/cpuinfo");
         let cores = processors.lines().filter(|line| line.starts_with("processor")).count();
@@ -31,7 +31,7 @@ impl fmt::Display for Machine {
     }
 }
 
-/// As ISO 8601 has it, in UTC.
+/// The time in ISO 8601 format, UTC.
 pub(crate) fn now() -> String {
     first_line("date", &["-u", "+%FT%TZ"])
 }
@@ -49,7 +49,8 @@ pub(crate) fn facts() -> String {
     )
 }
 
-/// Only what costs something or lies open: a system call's price depends on these.
+/// Mitigations with a cost, and unmitigated vulnerabilities: the cost of a system call depends on
+/// them.
 fn mitigations() -> String {
     let folder = fs::read_dir("/sys/devices/system/cpu/vulnerabilities");
     let mut active: Vec<String> = folder
@@ -76,11 +77,11 @@ fn field<'text>(text: &'text str, name: &str) -> Option<&'text str> {
     Some(line.split_once(':')?.1.trim())
 }
 
-/// nginx tells its version on stderr, the others theirs on stdout.
+/// nginx prints its version on stderr, other programs on stdout.
 fn first_line(program: &str, arguments: &[&str]) -> String {
     let Ok(output) = Command::new(program).args(arguments).output() else {
         return format!("no {program}");
     };
-    let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
-    String::from_utf8_lossy(&said).lines().next().unwrap_or_default().trim().to_string()
+    let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    String::from_utf8_lossy(&text).lines().next().unwrap_or_default().trim().to_string()
 }

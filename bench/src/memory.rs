@@ -1,4 +1,4 @@
-//! Decides what is measured of a server that has nothing to do.
+//! Measures an idle server: start time, memory at rest, memory per idle connection.
 
 use std::process::Command;
 
@@ -8,35 +8,36 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 use crate::servers::{Content, Running, Server, free_port};
-use crate::tools::{Workshop, leave_core_0, output};
+use crate::tools::{Workspace, move_to_core_1, output};
 
-/// Starts each server many times for its start, and once more to rest and to hold idle connections.
+/// Starts each server several times to time the start, and once more to measure memory at rest and
+/// with idle connections.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let offered = [Server::Bine, Server::Nginx, Server::Hyper];
     let servers = Server::chosen(arguments, &offered, &offered[..2])?;
     let connections = arguments.number("--connections", 15_000)?;
     let starts = arguments.number("--starts", 20)?;
     let facts = machine::facts();
-    let shop = Workshop::open()?;
-    let park = shop.compile("park", &[])?;
+    let workspace = Workspace::open()?;
+    let park = workspace.compile("park", &[])?;
     for server in &servers {
-        server.build(&shop, Content::Page)?;
+        server.build(&workspace, Content::Page)?;
     }
-    leave_core_0()?;
+    move_to_core_1()?;
     println!("{facts}\n");
     println!(
-        "| server | bytes per idle connection ({connections}) | resident at rest, KiB | of it anonymous, KiB | ready \
+        "| server | bytes per idle connection ({connections}) |  of it anonymous|resident at rest, KiB | anonymous part| of it anonymous, KiB | ready \
          after, ms (least-most of {starts}) |"
     );
     println!("|---|---|---|---|---|");
     for server in servers {
         let mut ready = Vec::new();
         for _ in 0..starts {
-            let running = server.start(&shop, Content::Page, free_port()?)?;
+            let running = server.start(&workspace, Content::Page, free_port()?)?;
             ready.push(running.ready_after.as_secs_f64() * 1e3);
             running.stop()?;
         }
-        let running = server.start(&shop, Content::Page, free_port()?)?;
+        let running = server.start(&workspace, Content::Page, free_port()?)?;
         let rest = running.memory()?;
         let bytes = bytes_per_connection(&park, &running, connections)
             .with_context(|| format!("{} did not keep its connections", server.name()))?;

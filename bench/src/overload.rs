@@ -21,7 +21,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::arguments::Arguments;
 use crate::emulator::{PATIENCE, Run, Stretch, Tally};
 use crate::machine;
-use crate::tools::{Workshop, come_first, leave_core_0};
+use crate::tools::{Workspace, move_to_core_1, take_priority};
 use limiter::CoreLimiter;
 use origin::{Place, Version};
 use plan::{Point, Shape, Variant, Workload, points};
@@ -60,7 +60,7 @@ const MOST_OF_A_CORE: f64 = 0.8;
 
 /// The state shared by all points of this run.
 struct Experiment {
-    shop: Workshop,
+    workspace: Workspace,
     place: Place,
     sites: Sites,
     seconds: u64,
@@ -92,27 +92,27 @@ pub(crate) fn run(arguments: &Arguments, is_mixed: bool) -> Result<()> {
     let loads = arguments.numbers("--loads", &[50, 75, 100, 150, 200, 400])?;
     let parts = arguments.names("--only").unwrap_or_else(|| vec!["static", "dynamic", "surge"]);
     let (workloads, has_surge) = workloads(&parts)?;
-    let shop = Workshop::open()?;
-    let place = Place::of(&shop.root);
-    let sites = Sites::open(&shop, &workloads, arguments)?;
-    let is_of_one = Version::of(&shop.root) == place.version;
+    let workspace = Workspace::open()?;
+    let place = Place::of(&workspace.root);
+    let sites = Sites::open(&workspace, &workloads, arguments)?;
+    let is_of_one = Version::of(&workspace.root) == place.version;
     ensure!(is_of_one, "the sources changed during the build: start again");
     let variants = variants(arguments)?;
     let mut experiment = Experiment {
         seconds: arguments.number("--seconds", 60)?,
         seed: arguments.number("--seed", 1)?,
         reuse: ReusePolicy::new(is_mixed),
-        shop,
+        workspace,
         place,
         sites,
     };
     let folder = arguments
         .word("--into")
-        .map_or_else(|| experiment.shop.target.join("bench/overload"), PathBuf::from);
+        .map_or_else(|| experiment.workspace.target.join("bench/overload"), PathBuf::from);
     let plots = arguments.word("--plots").map_or_else(|| folder.clone(), PathBuf::from);
     let raw = Raw::open(&folder, &experiment.place.version)?;
     let facts = machine::facts();
-    leave_core_0()?;
+    move_to_core_1()?;
     eprintln!("version {}", experiment.place.version);
 
     let mut found = Vec::new();
@@ -267,7 +267,7 @@ impl Experiment {
         ensure!(
             capacity > 0.0,
             "the hybrid answered no request; its log is in {}",
-            self.shop.work.display()
+            self.workspace.work.display()
         );
         let pairs = [("rate", rate), ("capacity", capacity)];
         let pairs = pairs.map(|(name, figure)| (name.to_owned(), figure));
@@ -309,7 +309,7 @@ impl Experiment {
         crowd: Visitors,
     ) -> Result<(Tally, CpuTime)> {
         let is_in_a_hurry = crowd.is_in_a_hurry;
-        let running = self.sites.start(&self.shop, workload, variant)?;
+        let running = self.sites.start(&self.workspace, workload, variant)?;
         let run = Run {
             port: running.port,
             load: crowd.load,
@@ -320,7 +320,7 @@ impl Experiment {
             bounds: bounds(workload),
         };
         // All servers get the same requests.
-        self.sites.begin_again();
+        self.sites.restart();
         let before = running.cpu()?;
         let limiter = CoreLimiter::leaving(self.sites.share(workload))?;
         let sites = &mut self.sites;
@@ -328,7 +328,8 @@ impl Experiment {
         // five hundred threads of a pool would slow the visitors down: the scheduler divides a core
         // by the number of threads that want it.
         let visit = move || -> Result<(Tally, f64)> {
-            come_first().context("visitors need real-time priority on their core: run as root")?;
+            take_priority()
+                .context("visitors need real-time priority on their core: run as root")?;
             let begun = cpu();
             let tally =
                 run.emulate(&mut |number| sites.visitor(workload, number, is_in_a_hurry))?;

@@ -1,20 +1,22 @@
-//! Decides how figures look: lines over one axis, as SVG that can be read on light and on dark paper.
+//! Draws figures: line charts as SVG, readable on light and dark backgrounds.
 
 use std::fmt::Write;
 
-/// The whole picture, and the rectangle the lines lie in, in pixels.
+/// The size of the picture, and the rectangle of the lines, in pixels.
 const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 430.0;
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 610.0;
 const TOP: f64 = 52.0;
 const BOTTOM: f64 = 366.0;
-/// From the rectangle's edge to the outermost values of the axis below, so that marks are whole.
+/// The distance from the rectangle's edge to the outermost values of the x axis, so that marks are
+/// not cut.
 const PAD: f64 = 18.0;
-/// Most labels of an axis that counts by ones, twos and fives.
+/// The maximum number of labels of an axis with steps of one, two and five.
 const MOST_LABELS: usize = 8;
 
-/// Colors that color-blind readers tell apart (Okabe and Ito), each for light and for dark paper.
+/// Colors that color-blind readers can distinguish (Okabe and Ito), each for light and dark
+/// backgrounds.
 const COLORS: [(&str, &str); 5] = [
     ("#a24a00", "#ffa94d"),
     ("#b0307c", "#f08cc8"),
@@ -26,20 +28,20 @@ const COLORS: [(&str, &str); 5] = [
 /// One figure.
 pub(crate) struct Plot<'a> {
     pub(crate) title: &'a str,
-    pub(crate) below: Axis,
-    pub(crate) beside: Axis,
+    pub(crate) x_axis: Axis,
+    pub(crate) y_axis: Axis,
     pub(crate) lines: Vec<Line>,
 }
 
-/// Values that belong together, from left to right.
+/// The values of one line, from left to right.
 pub(crate) struct Line {
     pub(crate) name: String,
-    /// Which color and mark it has, the same in all figures.
+    /// The index of its color and mark, the same in all figures.
     pub(crate) kind: usize,
     pub(crate) values: Vec<(f64, f64)>,
 }
 
-/// What is counted, its unit, and where its labels are.
+/// An axis: its caption with unit, range and labels.
 pub(crate) struct Axis {
     caption: String,
     is_logarithmic: bool,
@@ -49,7 +51,7 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// An axis with a label at each of `values`, which rise.
+    /// An axis with a label at each of `values`, which must increase.
     pub(crate) fn at(caption: &str, values: &[f64], is_logarithmic: bool) -> Self {
         let (least, most) = (values.first(), values.last());
         Self {
@@ -61,7 +63,7 @@ impl Axis {
         }
     }
 
-    /// From nothing to `most`, in even steps.
+    /// From zero to `most`, in even steps.
     pub(crate) fn linear(caption: &str, most: f64) -> Self {
         let most = if most > 0.0 { most } else { 1.0 };
         let step = rounds(most / MOST_LABELS as f64).1;
@@ -72,7 +74,7 @@ impl Axis {
         Self::at(caption, &labels, false)
     }
 
-    /// Around `values`, each step a factor. Values that are not positive have no place on it.
+    /// A logarithmic axis around `values`. Values that are not positive are ignored.
     pub(crate) fn logarithmic(caption: &str, values: impl IntoIterator<Item = f64>) -> Self {
         let positive = values.into_iter().filter(|value| *value > 0.0);
         let (least, most) = positive.fold((f64::INFINITY, 0.0_f64), |(least, most), value| {
@@ -92,20 +94,20 @@ impl Axis {
         Self { least, most, labels, ..Self::at(caption, &[], true) }
     }
 
-    /// Where `value` lies between the ends, from 0 to 1.
+    /// The position of `value` between the ends, from 0 to 1.
     fn share(&self, value: f64) -> f64 {
         let of = |value: f64| if self.is_logarithmic { value.ln() } else { value };
         let length = of(self.most) - of(self.least);
         if length > 0.0 { (of(value) - of(self.least)) / length } else { 0.5 }
     }
 
-    /// Whether `value` can be shown.
+    /// Whether `value` has a position on the axis.
     fn has(&self, value: f64) -> bool {
         value.is_finite() && (!self.is_logarithmic || value > 0.0)
     }
 }
 
-/// The nearest of 1, 2, 5, 10, 20 and so on that are not above and not below `value`.
+/// The nearest numbers of the sequence 1, 2, 5, 10, 20 and so on below and above `value`.
 fn rounds(value: f64) -> (f64, f64) {
     let power = 10_f64.powf(value.log10().floor());
     let all = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0].map(|digit| digit * power);
@@ -116,10 +118,10 @@ fn rounds(value: f64) -> (f64, f64) {
 }
 
 impl Plot<'_> {
-    /// The figure as a file of its own.
+    /// The figure as an SVG file.
     pub(crate) fn svg(&self) -> String {
         let mut out = String::new();
-        self.write(&mut out).expect("a string takes whatever is written");
+        self.write(&mut out).expect("writing to a string cannot fail");
         out
     }
 
@@ -141,13 +143,13 @@ impl Plot<'_> {
     }
 
     fn write_axes(&self, out: &mut String) -> std::fmt::Result {
-        for &label in &self.beside.labels {
+        for &label in &self.y_axis.labels {
             let y = self.y(label);
             writeln!(out, r#"<path class="grid" d="M{LEFT} {y:.1}H{RIGHT}"/>"#)?;
             let (x, y) = (LEFT - 8.0, y + 4.0);
             writeln!(out, r#"<text class="end" x="{x}" y="{y:.1}">{}</text>"#, number(label))?;
         }
-        for &label in &self.below.labels {
+        for &label in &self.x_axis.labels {
             let x = self.x(label);
             let (end, y) = (BOTTOM + 5.0, BOTTOM + 20.0);
             writeln!(out, r#"<path class="axis" d="M{x:.1} {BOTTOM}V{end}"/>"#)?;
@@ -155,22 +157,22 @@ impl Plot<'_> {
         }
         writeln!(out, r#"<path class="axis" d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}"/>"#)?;
         let (x, y) = (f64::midpoint(LEFT, RIGHT), BOTTOM + 46.0);
-        let caption = escaped(&self.below.caption);
+        let caption = escaped(&self.x_axis.caption);
         writeln!(out, r#"<text class="middle" x="{x}" y="{y}">{caption}</text>"#)?;
-        let (y, caption) = (f64::midpoint(TOP, BOTTOM), escaped(&self.beside.caption));
+        let (y, caption) = (f64::midpoint(TOP, BOTTOM), escaped(&self.y_axis.caption));
         writeln!(
             out,
             r#"<text class="middle" transform="translate(18 {y}) rotate(-90)">{caption}</text>"#
         )
     }
 
-    /// The line, its marks, and its name at `place` of the legend.
+    /// The line, its marks, and its name in row `place` of the legend.
     fn write_line(&self, out: &mut String, place: usize, line: &Line) -> std::fmt::Result {
         let kind = line.kind % COLORS.len();
         let points: Vec<(f64, f64)> = line
             .values
             .iter()
-            .filter(|(x, y)| self.below.has(*x) && self.beside.has(*y))
+            .filter(|(x, y)| self.x_axis.has(*x) && self.y_axis.has(*y))
             .map(|(x, y)| (self.x(*x), self.y(*y)))
             .collect();
         writeln!(out, r#"<g class="line{kind}">"#)?;
@@ -190,15 +192,15 @@ impl Plot<'_> {
 
     fn x(&self, value: f64) -> f64 {
         let (left, right) = (LEFT + PAD, RIGHT - PAD);
-        left + (right - left) * self.below.share(value)
+        left + (right - left) * self.x_axis.share(value)
     }
 
     fn y(&self, value: f64) -> f64 {
-        BOTTOM - (BOTTOM - TOP) * self.beside.share(value)
+        BOTTOM - (BOTTOM - TOP) * self.y_axis.share(value)
     }
 }
 
-/// Each line has a shape of its own, for those who see no colors.
+/// Each line has its own shape, for readers who cannot distinguish colors.
 fn mark(kind: usize, x: f64, y: f64) -> String {
     let shape = match kind {
         0 => "m-4.5 -4.5h9v9h-9z",
@@ -230,7 +232,7 @@ fn style() -> String {
     rules + "}\n"
 }
 
-/// A number as a label: thousands apart, no zeros at the end.
+/// A number as a label, with separated thousands and without trailing zeros.
 fn number(value: f64) -> String {
     if value < 1000.0 {
         let text = format!("{value:.4}");
@@ -239,7 +241,7 @@ fn number(value: f64) -> String {
     thousands(value)
 }
 
-/// A whole number with its thousands apart.
+/// A whole number with separated thousands.
 pub(crate) fn thousands(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();
@@ -258,15 +260,12 @@ fn escaped(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::float_cmp,
-    reason = "what is compared is written out, or calculated without a rest"
-)]
+#[expect(clippy::float_cmp, reason = "the values are exact")]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_linear_axis_begins_at_nothing_and_ends_at_or_above_the_most() {
+    fn starts_a_linear_axis_at_zero_and_ends_it_above_the_maximum() {
         let axis = Axis::linear("%", 100.0);
         assert_eq!(axis.labels, [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         let axis = Axis::linear("ms", 7.3);
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_logarithmic_axis_holds_all_values_between_round_ends() {
+    fn puts_all_values_between_round_ends_of_a_logarithmic_axis() {
         let axis = Axis::logarithmic("KB", [131.0, 10_743.5, 0.0]);
         assert_eq!((axis.least, axis.most), (100.0, 20_000.0));
         assert!((axis.share(1414.2) - 0.5).abs() < 1e-3);
@@ -286,15 +285,15 @@ mod tests {
     }
 
     #[test]
-    fn values_of_one_size_lie_in_the_middle() {
-        assert_eq!(Axis::at("peers", &[1000.0], true).share(1000.0), 0.5);
+    fn centers_equal_values() {
+        assert_eq!(Axis::at("clients", &[1000.0], true).share(1000.0), 0.5);
         let axis = Axis::logarithmic("ms", [2.0, 2.0]);
         assert!(axis.share(2.0).is_finite());
         assert_eq!(Axis::logarithmic("ms", []).labels, [1.0, 10.0]);
     }
 
     #[test]
-    fn labels_have_their_thousands_apart_and_no_zeros_at_the_end() {
+    fn formats_labels_with_separated_thousands_and_no_trailing_zeros() {
         assert_eq!(number(0.05), "0.05");
         assert_eq!(number(100.0), "100");
         assert_eq!(number(16_000.0), "16 000");
@@ -302,11 +301,11 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_names_its_axes_its_lines_and_both_papers() {
+    fn draws_axes_lines_and_both_color_schemes() {
         let plot = Plot {
             title: "Pull & push",
-            below: Axis::at("interval, s", &[10.0, 20.0], false),
-            beside: Axis::linear("traffic, KB", 5.0),
+            x_axis: Axis::at("interval, s", &[10.0, 20.0], false),
+            y_axis: Axis::linear("traffic, KB", 5.0),
             lines: vec![Line {
                 name: "pull".into(),
                 kind: 0,

@@ -1,5 +1,5 @@
-//! Decides how the tables and figures of document 004 are measured again: pull beside push, and a thread for each poll
-//! beside a loop.
+//! Measures the tables and figures of Liu and Cui, "PushUp", again: client pull compared with push,
+//! and a thread per poll compared with an event loop.
 
 mod plan;
 mod raw;
@@ -15,22 +15,22 @@ use anyhow::{Context, Error, Result, bail, ensure};
 use crate::arguments::Arguments;
 use crate::followers::{Way, following, prepared};
 use crate::machine;
-use crate::tools::{Workshop, leave_core_0};
-use plan::{Method, Part, Point, Wanted, phases, seconds};
+use crate::tools::{Workspace, move_to_core_1};
+use plan::{Method, Part, Point, Selection, phases, seconds};
 use raw::{Measure, Raw, Record};
 
-/// Measures what is not yet in the folder, and writes tables and figures of all that is.
+/// Measures the points that the folder lacks, and writes tables and figures of all points.
 pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
-    let wanted = wanted(arguments, is_quick)?;
-    let shop = prepared(&Method::ALL.map(|method| (method.name(), way(method))))?;
-    let followers = shop.compile("followers", &[])?;
+    let selection = selection(arguments, is_quick)?;
+    let workspace = prepared(&Method::ALL.map(|method| (method.name(), way(method))))?;
+    let followers = workspace.compile("followers", &[])?;
     let folder =
-        arguments.word("--into").map_or_else(|| shop.target.join("bench/push"), PathBuf::from);
+        arguments.word("--into").map_or_else(|| workspace.target.join("bench/push"), PathBuf::from);
     let mut raw = Raw::open(&folder)?;
     let machine = machine_of(&folder)?;
 
-    let points: Vec<Point> = wanted.batches().into_iter().flatten().collect();
-    let mut batches = wanted.batches();
+    let points: Vec<Point> = selection.batches().into_iter().flatten().collect();
+    let mut batches = selection.batches();
     for batch in &mut batches {
         batch.retain(|point| !raw.has(point));
     }
@@ -38,19 +38,19 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
     let mut left: f64 = batches.iter().map(|batch| seconds(batch)).sum();
     let count = batches.iter().map(Vec::len).sum::<usize>();
     eprintln!(
-        "{} points, {} of them measured before; about {:.0} minutes; kept in {}",
+        "{} points, {} of them already measured; about {:.0} minutes; results are in {}",
         points.len(),
         points.len() - count,
         (left / 60.0).ceil(),
         folder.display()
     );
 
-    leave_core_0()?;
+    move_to_core_1()?;
     let mut failed = 0;
     for batch in &batches {
         let first = &batch[0];
-        eprintln!("{:.0} s left: {} side by side, the first {first}", left, batch.len());
-        for (point, record) in batch.iter().zip(measure(&shop, &followers, batch)?) {
+        eprintln!("{:.0} s left: {} in parallel, starting with {first}", left, batch.len());
+        for (point, record) in batch.iter().zip(measure(&workspace, &followers, batch)?) {
             match record {
                 Ok(record) => raw.add(record)?,
                 Err(error) => {
@@ -65,20 +65,20 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
     let mut records = raw.records;
     records.retain(|record| points.contains(&record.point));
     println!("{}", report::write(&records, &machine, &folder)?);
-    ensure!(failed == 0, "{failed} points were not measured; the same command tries them again");
+    ensure!(failed == 0, "{failed} points were not measured; run the same command to retry");
     let is_faulty = |record: &&Record| {
         let is_whole = report::received(record) >= 100.0 && record.figure(Measure::Repeated) < 1.0;
         record.point.method == Method::Event && !is_whole
     };
     let faults = records.iter().filter(is_faulty).count();
-    ensure!(faults == 0, "in {faults} event-driven points a message was missed or came twice");
+    ensure!(faults == 0, "{faults} event-driven points had missed or repeated messages");
     Ok(())
 }
 
-fn wanted(arguments: &Arguments, is_quick: bool) -> Result<Wanted> {
+fn selection(arguments: &Arguments, is_quick: bool) -> Result<Selection> {
     let parts = list(arguments, "--only")?.unwrap_or_else(|| vec![Part::Tables, Part::Figures]);
     let intervals: Option<Vec<u64>> = list(arguments, "--intervals")?;
-    let mut wanted = Wanted {
+    let mut selection = Selection {
         parts,
         peers: list(arguments, "--peers")?,
         methods: list(arguments, "--methods")?,
@@ -87,12 +87,13 @@ fn wanted(arguments: &Arguments, is_quick: bool) -> Result<Wanted> {
         rounds: arguments.number("--rounds", if is_quick { 1 } else { 3 })?,
         is_quick,
     };
-    for numbers in [wanted.peers.as_mut(), Some(&mut wanted.intervals)].into_iter().flatten() {
-        ensure!(!numbers.contains(&0), "neither peers nor intervals can be 0");
+    for numbers in [selection.peers.as_mut(), Some(&mut selection.intervals)].into_iter().flatten()
+    {
+        ensure!(!numbers.contains(&0), "peers and intervals must be at least 1");
         numbers.sort_unstable();
         numbers.dedup();
     }
-    Ok(wanted)
+    Ok(selection)
 }
 
 fn list<T: FromStr>(arguments: &Arguments, option: &str) -> Result<Option<Vec<T>>>
@@ -105,7 +106,7 @@ where
     words.into_iter().map(parse).collect::<Result<_>>().map(Some)
 }
 
-/// The machine as it was when the first point of the folder was measured.
+/// The description of the machine at the first point of the folder.
 fn machine_of(folder: &Path) -> Result<String> {
     let path = folder.join("machine.txt");
     if !path.exists() {
@@ -123,12 +124,12 @@ const fn way(method: Method) -> Way {
     }
 }
 
-/// Measures points side by side, each on a server of its own.
-fn measure(shop: &Workshop, program: &Path, batch: &[Point]) -> Result<Vec<Result<Record>>> {
+/// Measures points in parallel, each on its own server.
+fn measure(workspace: &Workspace, program: &Path, batch: &[Point]) -> Result<Vec<Result<Record>>> {
     let kernel = kernel_memory()?;
     let mut servers = Vec::new();
     for point in batch {
-        servers.push(way(point.method).start(shop, point.peers)?);
+        servers.push(way(point.method).start(workspace, point.peers)?);
     }
     let mut followings = Vec::new();
     for ((point, running), phase) in batch.iter().zip(&servers).zip(phases(batch)) {
@@ -139,13 +140,13 @@ fn measure(shop: &Workshop, program: &Path, batch: &[Point]) -> Result<Vec<Resul
         if point.part == Part::Tables {
             command.args(["probe=0", "whole=1", &format!("phase={phase}")]);
         }
-        followings.push(begun(&mut command));
+        followings.push(spawn(&mut command));
     }
     let records = followings.into_iter().zip(batch).map(|(following, point)| {
         let done = following?.wait_with_output()?;
-        let said = String::from_utf8_lossy(&done.stderr);
+        let errors = String::from_utf8_lossy(&done.stderr);
         if !done.status.success() {
-            bail!("followers {}: {}", done.status, said.trim());
+            bail!("followers {}: {}", done.status, errors.trim());
         }
         Record::of(point.clone(), &String::from_utf8_lossy(&done.stdout), kernel)
     });
@@ -156,13 +157,13 @@ fn measure(shop: &Workshop, program: &Path, batch: &[Point]) -> Result<Vec<Resul
     Ok(records)
 }
 
-/// Only from the main thread: those who follow end with the thread that began them.
-fn begun(command: &mut Command) -> Result<Child> {
+/// Call only from the main thread: the followers end with the thread that started them.
+fn spawn(command: &mut Command) -> Result<Child> {
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().context("cannot run followers")
 }
 
-/// Bytes that the kernel has in slabs, in threads' stacks and in tables of pages.
+/// Bytes of kernel memory in slabs, thread stacks and page tables.
 fn kernel_memory() -> Result<f64> {
     let text = fs::read_to_string("/proc/meminfo")?;
     let kibibytes = |name: &str| -> Result<f64> {

@@ -1,11 +1,11 @@
-//! Decides what is done by chance, the same for the same seed.
+//! A random number generator with reproducible sequences.
 
 /// Xorshift (Marsaglia 2003). The seed must not be zero.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// The sequence of the `number`th of those that have a sequence of their own (splitmix64, Steele 2014): seeds that
-    /// are near each other give sequences that are not.
+    /// An independent sequence by number (splitmix64, Steele 2014): neighboring seeds give
+    /// unrelated sequences.
     pub(crate) fn of(seed: u64, number: u64) -> Self {
         let mut mixed =
             seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_seed_gives_one_sequence_within_the_bound() {
+    fn repeats_the_sequence_of_a_seed_within_the_bound() {
         let sequence = |seed| {
             let mut random = Random(seed);
             std::array::from_fn::<u64, 100, _>(|_| random.below(401))
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn first_fractions_of_neighbors_are_spread_evenly() {
+    fn spreads_first_fractions_of_neighboring_seeds_evenly() {
         let firsts: Vec<f64> = (0..10_000).map(|each| Random::of(1, each).fraction()).collect();
         assert!(firsts.iter().all(|each| *each > 0.0 && *each < 1.0));
         for tenth in 0..10 {

@@ -1,4 +1,4 @@
-//! Decides whether a server that has had no traffic for a long time still answers, times out and stops.
+//! Checks that a server still answers, times out and stops after a long time without traffic.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,41 +11,41 @@ use crate::arguments::Arguments;
 use crate::machine;
 use crate::peer::{Peer, address};
 use crate::servers::{Content, Running, Server, free_port};
-use crate::tools::{Workshop, leave_core_0, pause};
+use crate::tools::{Workspace, move_to_core_1, pause};
 
 const FILE: Content = Content::File(1024);
 
 /// The schedulers whose threads run event loops.
 const SCHEDULERS: [&str; 3] = ["hybrid", "event", "cohort"];
 
-/// The server's `head-timeout`: when the deadline of half a request passes.
+/// The server's `head-timeout`: the deadline of an incomplete request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much later than its deadline the server may close the connection.
+/// The highest accepted delay of the server's close after the deadline.
 const LATENESS: Duration = Duration::from_secs(5);
-/// How long the CPU time of the server is measured after its use.
+/// The length of the CPU measurement after the server was used.
 const AFTERWARDS: Duration = Duration::from_secs(5);
-/// The CPU time that a server without traffic may use in a minute, and in any period, in seconds. The
-/// kernel reports hundredths.
+/// The CPU time that an idle server may use per minute, and in any period, in seconds. The kernel
+/// reports hundredths.
 const CPU_A_MINUTE: f64 = 0.03;
 const CPU_AT_ALL: f64 = 0.05;
 
-/// Starts a server for each scheduler, leaves all of them without traffic for the same time, then uses one
-/// after the other. Prints a row for each and fails if one of them failed.
+/// Starts one server per scheduler, leaves all of them without traffic for the same time, then uses
+/// each in turn. Prints a row per server and fails if one of them failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let minutes = arguments.number("--minutes", 60)?;
     let names = arguments.names("--only").unwrap_or_else(|| SCHEDULERS.to_vec());
-    let shop = Workshop::open()?;
-    shop.make_file(1024)?;
+    let workspace = Workspace::open()?;
+    workspace.make_file(1024)?;
     let program = match arguments.word("--program") {
         Some(program) => program.to_owned(),
         None => {
-            Server::Bine.build(&shop, FILE)?;
-            shop.target.join("release/bine").display().to_string()
+            Server::Bine.build(&workspace, FILE)?;
+            workspace.target.join("release/bine").display().to_string()
         }
     };
-    leave_core_0()?;
+    move_to_core_1()?;
     println!("{}\n", machine::facts());
-    let files = shop.files().display().to_string();
+    let files = workspace.files().display().to_string();
     let mut resting = Vec::new();
     for name in names {
         let port = free_port()?;
@@ -54,15 +54,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let mut command = vec![program.clone()];
         command.extend(["serve", &files, "--listen", &listen, "--loops", "1"].map(String::from));
         command.extend(["--scheduler", name, "--head-timeout", &head_timeout].map(String::from));
-        let log = shop.work.join(format!("rest-{name}.log"));
+        let log = workspace.work.join(format!("rest-{name}.log"));
         let server = Running::start(&command, port, &FILE.path(), &log)?;
         let used = server.cpu()?;
         resting.push((name, server, used));
     }
-    eprintln!("{} servers rest for {minutes} min", resting.len());
+    eprintln!("{} servers stay idle for {minutes} min", resting.len());
     pause(Duration::from_secs(60 * minutes));
     println!(
-        "| scheduler | CPU of the rest, s | first answer, ms | half a request ended after, s | answers then, ms: \
+        "| scheduler | idle CPU, s | first response, ms | incomplete request closed after, s | later responses, ms: \
          kept, new | CPU of {} s afterwards, s | stopped after, s | verdict |\n|---|---|---|---|---|---|---|---|",
         AFTERWARDS.as_secs()
     );
@@ -74,34 +74,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let cells = used.cells.join(" | ");
         let fault = match used.fault {
             _ if at_rest > CPU_AT_ALL + CPU_A_MINUTE * minutes as f64 => {
-                Some("CPU at rest".to_owned())
+                Some("too much CPU time while idle".to_owned())
             }
             Some(_) if ended.is_some() => {
-                ended.map(|status| format!("it had ended by itself: {status}"))
+                ended.map(|status| format!("the server had ended by itself: {status}"))
             }
             fault => fault.map(|fault| format!("{fault:#}")),
         };
         let verdict = fault.as_deref().unwrap_or("ok");
         println!("| {name} | {at_rest:.2} | {cells} | {verdict} |");
         if fault.is_some() {
-            let log = shop.work.join(format!("rest-{name}.log"));
-            eprintln!("{name} said:\n{}", fs::read_to_string(log)?);
+            let log = workspace.work.join(format!("rest-{name}.log"));
+            eprintln!("log of {name}:\n{}", fs::read_to_string(log)?);
         }
         failed.extend(fault.map(|fault| format!("{name}: {fault}")));
     }
-    ensure!(failed.is_empty(), "after {minutes} min of rest: {}", failed.join("; "));
+    ensure!(failed.is_empty(), "after {minutes} min without traffic: {}", failed.join("; "));
     println!("\nAll servers answered, timed out and stopped after {minutes} min without traffic.");
     Ok(())
 }
 
-/// The figures of one server after its rest, as the cells of its row, and its first fault.
+/// The figures of one server after its idle time, as table cells, and its first failure.
 struct Used {
     cells: [String; 5],
     fault: Option<anyhow::Error>,
 }
 
-/// Runs the sequence that made a timer wheel spin: after a rest, one kept connection and one with half a
-/// request, until the deadline of the second has passed.
+/// Repeats a sequence that once made a timer wheel spin: after an idle time, one kept connection
+/// and one with an incomplete request, until the deadline of the second has passed.
 fn use_and_stop(server: Running) -> Used {
     let mut cells = std::array::from_fn(|_| "-".to_owned());
     let mut fault = check(&server, &mut cells).err();
@@ -122,7 +122,7 @@ fn check(server: &Running, cells: &mut [String; 5]) -> Result<()> {
     let mut kept = Peer::connect(server.port)?;
     kept.get(&path)?;
     cells[0] = crate::figures::milliseconds(begun.elapsed());
-    let half = half_a_request(server.port);
+    let half = incomplete_request(server.port);
     if let Ok(time) = half {
         cells[1] = seconds(time);
     }
@@ -146,8 +146,8 @@ fn check(server: &Running, cells: &mut [String; 5]) -> Result<()> {
     Ok(())
 }
 
-/// Sends half a request; returns after how long the server has closed the connection.
-fn half_a_request(port: u16) -> Result<Duration> {
+/// Sends an incomplete request; returns the time until the server closed the connection.
+fn incomplete_request(port: u16) -> Result<Duration> {
     let mut stream = TcpStream::connect(address(port))?;
     stream.set_read_timeout(Some(HEAD_TIMEOUT + LATENESS))?;
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nX-Half: ")?;
@@ -156,17 +156,17 @@ fn half_a_request(port: u16) -> Result<Duration> {
     loop {
         match stream.read(&mut answer) {
             Ok(0) => break,
-            // A 408, before the end.
+            // A 408 before the close.
             Ok(_) => {}
             Err(error) => {
-                bail!("half a request was still open after {:?}: {error}", begun.elapsed())
+                bail!("an incomplete request was still open after {:?}: {error}", begun.elapsed())
             }
         }
     }
     let time = begun.elapsed();
     ensure!(
         time + Duration::from_secs(1) > HEAD_TIMEOUT,
-        "half a request ended early, after {time:?}"
+        "an incomplete request was closed early, after {time:?}"
     );
     Ok(time)
 }

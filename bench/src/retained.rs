@@ -1,4 +1,4 @@
-//! Decides what is shown of long histories: that reading and expiry cost no more where a thousand times as much is kept.
+//! Shows that reads and expiry cost the same with a thousand times as many retained messages.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use bine_push::{
-    ChannelName, Command, Content, Draft, Expiry, GapPolicy, Hub, Limits, Preparation, Publish,
-    Retention, Settings, Start, Subscription, Until,
+    Content, Draft, Expiry, Holes, Hub, Limits, Name, Order, Publish, Ready, Retention, Settings,
+    Start, Subscription, Until,
 };
 
 use crate::arguments::Arguments;
@@ -15,12 +15,12 @@ use crate::figures::Spread;
 use crate::machine;
 use crate::random::Random;
 
-/// Milliseconds since 1970, anywhen.
+/// A fixed time, in milliseconds since 1970.
 const NOW: u64 = 1_700_000_000_000;
-/// Reads, or things that go, in a sample.
+/// Reads or expirations per sample.
 const SAMPLE: u64 = 200;
 
-/// Prints a column for each number of messages, and of channels.
+/// Prints one column per number of messages and channels.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let words =
         arguments.names("--counts").unwrap_or_else(|| vec!["1000", "10000", "100000", "1000000"]);
@@ -35,34 +35,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let columns: Vec<String> = counts.iter().map(u64::to_string).collect();
     let columns = columns.join(" | ");
     println!(
-        "{}\n\n| ns, medians of {rounds}, of so many retained | {columns} |",
+        "{}\n\n| ns, medians of {rounds}, by number of retained | {columns} |",
         machine::facts()
     );
     println!("|---|{}", "---|".repeat(counts.len()));
     let mut rows: Vec<(&str, Vec<String>)> = Vec::new();
     for count in counts {
-        for (place, (what, spread)) in measure(count, rounds)?.into_iter().enumerate() {
+        for (place, (title, spread)) in measure(count, rounds)?.into_iter().enumerate() {
             if rows.len() <= place {
-                rows.push((what, Vec::new()));
+                rows.push((title, Vec::new()));
             }
             rows[place]
                 .1
                 .push(format!("{:.0} ({:.0}-{:.0})", spread.median, spread.least, spread.most));
         }
     }
-    for (what, cells) in rows {
-        println!("| {what} | {} |", cells.join(" | "));
+    for (title, cells) in rows {
+        println!("| {title} | {} |", cells.join(" | "));
     }
     Ok(())
 }
 
-/// What one thing costs with so many messages or channels there, in nanoseconds.
+/// The cost of each operation with `count` messages or channels, in nanoseconds.
 fn measure(count: u64, rounds: u64) -> Result<Vec<(&'static str, Spread)>> {
     let mut random = Random(count);
     let mut hub = Hub::new(1, limits());
     let retention = Retention { age: count, ..Retention::UNLIMITED };
     create(&mut hub, 1, "news", Settings { retention, ..Settings::default() })?;
-    // A message a millisecond: from now on each that comes makes one too old.
+    // One message per millisecond: from now on each new message expires an old one.
     for record in 2..count + 2 {
         publish(&mut hub, record, NOW + record)?;
     }
@@ -71,28 +71,28 @@ fn measure(count: u64, rounds: u64) -> Result<Vec<(&'static str, Spread)>> {
 
     let mut figures = Vec::new();
     let samples =
-        |what, sample: &mut dyn FnMut() -> Result<f64>| -> Result<(&'static str, Spread)> {
+        |title, sample: &mut dyn FnMut() -> Result<f64>| -> Result<(&'static str, Spread)> {
             let all = (0..rounds).map(|_| sample()).collect::<Result<Vec<_>>>()?;
-            Ok((what, Spread::of(all).context("no rounds")?))
+            Ok((title, Spread::of(all).context("no rounds")?))
         };
-    figures.push(samples("read 10 behind a cursor", &mut || {
+    figures.push(samples("read 10 after a cursor", &mut || {
         let cursors: Vec<Start> = (0..SAMPLE)
             .map(|_| Ok(Start::After(read(&hub, since(&mut random), end)?)))
             .collect::<Result<_>>()?;
         reads(&hub, &cursors, end)
     })?);
-    figures.push(samples("read 10 from a time on", &mut || {
+    figures.push(samples("read 10 from a time", &mut || {
         let times: Vec<Start> = (0..SAMPLE).map(|_| since(&mut random)).collect();
         reads(&hub, &times, end)
     })?);
     let mut record = count + 2;
-    figures.push(samples("publish one, which makes one too old", &mut || {
+    figures.push(samples("publish one, which expires one", &mut || {
         let begin = Instant::now();
         for _ in 0..SAMPLE {
             publish(&mut hub, record, NOW + record)?;
             record += 1;
         }
-        Ok(a_piece(begin))
+        Ok(per_operation(begin))
     })?);
     let mut now = NOW + record - 1;
     figures.push(samples("expire one message by its age", &mut || {
@@ -112,7 +112,7 @@ fn measure(count: u64, rounds: u64) -> Result<Vec<(&'static str, Spread)>> {
     Ok(figures)
 }
 
-/// What the expiry of one channel of so many costs, which is due before all others.
+/// The cost of expiring one of `count` channels, which is due before the rest.
 fn channels(count: u64, rounds: u64) -> Result<(&'static str, Spread)> {
     let mut hub = Hub::new(1, Limits { channels: usize::MAX, ..limits() });
     for record in 1..=count {
@@ -125,14 +125,14 @@ fn channels(count: u64, rounds: u64) -> Result<(&'static str, Spread)> {
         let begin = Instant::now();
         for _ in 0..SAMPLE {
             now += 1;
-            let due = hub.expire(now, usize::MAX).context("nothing was due")?;
+            let due = hub.expire(now, usize::MAX).context("no channel was due")?;
             hub.apply(due, record)?;
             record += 1;
         }
-        samples.push(a_piece(begin));
+        samples.push(per_operation(begin));
     }
-    ensure!(hub.names_after("").next().is_some(), "all channels went");
-    Ok(("expire one channel of so many", Spread::of(samples).context("no rounds")?))
+    ensure!(hub.names_after("").next().is_some(), "all channels expired");
+    Ok(("expire one channel", Spread::of(samples).context("no rounds")?))
 }
 
 fn reads(hub: &Hub, starts: &[Start], now: u64) -> Result<f64> {
@@ -140,23 +140,23 @@ fn reads(hub: &Hub, starts: &[Start], now: u64) -> Result<f64> {
     for start in starts {
         black_box(read(hub, *start, now)?);
     }
-    Ok(a_piece(begin))
+    Ok(per_operation(begin))
 }
 
-/// Reads ten messages; returns where the next begin.
+/// Reads ten messages; returns the next cursor.
 fn read(hub: &Hub, start: Start, now: u64) -> Result<bine_push::Cursor> {
-    let wanted = Subscription {
+    let subscription = Subscription {
         channels: &["news"],
         start,
         end: Until::Open,
-        gaps: GapPolicy::Reject,
+        holes: Holes::Refuse,
         limit: 10,
         bytes: usize::MAX,
     };
-    Ok(hub.read(&wanted, now)?.next)
+    Ok(hub.read(&subscription, now)?.next)
 }
 
-fn a_piece(begin: Instant) -> f64 {
+fn per_operation(begin: Instant) -> f64 {
     begin.elapsed().as_secs_f64() * 1e9 / SAMPLE as f64
 }
 
@@ -165,8 +165,8 @@ fn limits() -> Limits {
 }
 
 fn create(hub: &mut Hub, record: u64, name: &str, settings: Settings) -> Result<()> {
-    let (name, first) = (ChannelName::Given(name.into()), Vec::new());
-    let order = Command::Create { name, settings, fork: None, first, is_closed: false };
+    let (name, first) = (Name::Given(name.into()), Vec::new());
+    let order = Order::Create { name, settings, fork: None, first, is_closed: false };
     give(hub, record, order, NOW)
 }
 
@@ -174,11 +174,11 @@ fn publish(hub: &mut Hub, record: u64, now: u64) -> Result<()> {
     let body = Arc::from([b'x'; 100]);
     let content = Content { content_type: Some("text/plain".into()), body, ..Content::default() };
     let messages = vec![Draft { channels: vec!["news".into()], content }];
-    give(hub, record, Command::Publish(Publish { messages, ..Publish::default() }), now)
+    give(hub, record, Order::Publish(Publish { messages, ..Publish::default() }), now)
 }
 
-fn give(hub: &mut Hub, record: u64, order: Command, now: u64) -> Result<()> {
-    let Preparation::Record(prepared) = hub.prepare(order, now)? else { bail!("done before") };
+fn give(hub: &mut Hub, record: u64, order: Order, now: u64) -> Result<()> {
+    let Ready::Record(prepared) = hub.prepare(order, now)? else { bail!("already done") };
     hub.apply(prepared, record)?;
     Ok(())
 }

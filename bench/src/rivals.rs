@@ -1,4 +1,5 @@
-//! Decides how Bine's store is compared with others: by turns, on the same rows, each sample in a process of its own.
+//! Compares Bine's store with other stores: in turns, on the same rows, each sample in its own
+//! process.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -12,9 +13,9 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
-use crate::tools::{Workshop, output};
+use crate::tools::{Workspace, output};
 
-/// As `bench/rivals` knows them.
+/// The names in `bench/rivals`.
 const STORES: [&str; 10] = [
     "floor-alone",
     FLOOR,
@@ -27,33 +28,34 @@ const STORES: [&str; 10] = [
     "sqlite",
     "sqlite-grouped",
 ];
-/// What the others are compared with: 64 threads as well, and nothing but their bytes.
+/// The baseline: also 64 threads, and only the bytes of the rows.
 const FLOOR: &str = "floor-grouped";
 const BINE: &str = "bine";
 const WORKS: [&str; 7] =
     [SINGLE, "commit-64", "interval-1", "interval-64", "none-1", "none-64", READ];
-/// The work that is judged beside the floor: of 64 rows at once trees, not the disk, are what is measured.
+/// The workload that is compared with the floor: with 64 rows per commit, the figure measures
+/// trees, not the disk.
 const SINGLE: &str = "commit-1";
 const READ: &str = "read";
 
-/// What Bine must reach of the floor's rate where each commit is durable.
+/// The lowest accepted ratio of Bine's rate to the floor's with durable commits.
 const LEAST_SHARE: f64 = 0.6;
-/// What it must write a second where a sync comes later.
+/// The lowest accepted rate of rows per second with deferred syncs.
 const LEAST_RATE: f64 = 200_000.0;
 
-/// What one sample has used, by name.
+/// The figures of one sample, by name.
 type Sample = HashMap<String, f64>;
 
-/// Measures each store once in each work before any is measured twice.
+/// Measures each store in each workload once per round.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let rounds = arguments.number("--rounds", 5)?;
     let seconds = arguments.number("--seconds", 3)?;
     let stores = chosen(arguments, "--only", &STORES)?;
     let works = chosen(arguments, "--works", &WORKS)?;
     let facts = machine::facts();
-    let shop = Workshop::open()?;
-    let program = build(&shop)?;
-    let folder = shop.work.join("rows");
+    let workspace = Workspace::open()?;
+    let program = build(&workspace)?;
+    let folder = workspace.work.join("rows");
     let plan = works.iter().flat_map(|work| stores.iter().map(move |store| (*work, *store)));
     let plan: Vec<_> = plan.filter(|(work, store)| *work != READ || can_read(store)).collect();
     let all = plan.len() * rounds as usize;
@@ -64,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             let done = round * plan.len() + place;
             let sample = sample(&program, work, store, &folder, seconds)
                 .with_context(|| format!("{store} at {work}"))?;
-            tell(work, store, &sample, done + 1, all, begun.elapsed());
+            report_progress(work, store, &sample, done + 1, all, begun.elapsed());
             samples.entry((work, store)).or_default().push(sample);
         }
     }
@@ -76,10 +78,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             of.into_iter().map(|((_, store), samples)| (*store, &samples[..])).collect();
         if *work == READ { read_table(&of)? } else { write_table(work, &of)? }
     }
-    judge(&samples)
+    check_limits(&samples)
 }
 
-/// The names given for an option; all without it.
+/// The names given for an option, or all.
 fn chosen<'a>(
     arguments: &'a Arguments,
     option: &str,
@@ -91,42 +93,51 @@ fn chosen<'a>(
     let known = |name: &str| offered.iter().copied().find(|offered| *offered == name);
     names
         .into_iter()
-        .map(|name| known(name).with_context(|| format!("no `{name}`, only {}", offered.join(","))))
+        .map(|name| {
+            known(name).with_context(|| format!("unknown name `{name}`; use {}", offered.join(",")))
+        })
         .collect()
 }
 
-/// The rivals are a workspace of their own, so that nobody else builds them.
-fn build(shop: &Workshop) -> Result<PathBuf> {
-    let target = shop.target.join("bench/rivals");
+/// The other stores are in a separate workspace, so that no other build compiles them.
+fn build(workspace: &Workspace) -> Result<PathBuf> {
+    let target = workspace.target.join("bench/rivals");
     let words = ["--locked", "--manifest-path", "bench/rivals/Cargo.toml", "--target-dir"];
     let mut words = words.map(OsStr::new).to_vec();
     words.push(target.as_os_str());
-    shop.cargo_build(&words)?;
+    workspace.cargo_build(&words)?;
     Ok(target.join("release/bine-bench-rivals"))
 }
 
-/// A row is read the same way whoever commits, and the floor finds nothing again.
+/// Reads do not depend on the kind of commit, and the floor cannot read.
 fn can_read(store: &str) -> bool {
     !store.contains('-')
 }
 
 fn sample(program: &Path, work: &str, store: &str, folder: &Path, seconds: u64) -> Result<Sample> {
     let seconds = seconds.to_string();
-    let said = output(Command::new(program).args([store, work]).arg(folder).arg(&seconds))?;
+    let text = output(Command::new(program).args([store, work]).arg(folder).arg(&seconds))?;
     fs::remove_dir_all(folder)?;
-    let words: Vec<&str> = said.split_whitespace().collect();
+    let words: Vec<&str> = text.split_whitespace().collect();
     let mut sample = Sample::new();
     for pair in words.chunks(2) {
-        let [name, figure] = pair else { bail!("`{said}` is not in pairs") };
-        sample.insert((*name).to_owned(), figure.parse().with_context(|| said.clone())?);
+        let [name, figure] = pair else { bail!("`{text}` is not in pairs") };
+        sample.insert((*name).to_owned(), figure.parse().with_context(|| text.clone())?);
     }
     Ok(sample)
 }
 
-fn tell(work: &str, store: &str, sample: &Sample, done: usize, all: usize, spent: Duration) {
+fn report_progress(
+    work: &str,
+    store: &str,
+    sample: &Sample,
+    done: usize,
+    all: usize,
+    spent: Duration,
+) {
     let figure = match (rate(sample), sample.get("one")) {
         (Some(rate), _) => format!("{rate:.0} rows/s"),
-        (_, Some(one)) => format!("{:.2} us a row", one * 1e6),
+        (_, Some(one)) => format!("{:.2} us per row", one * 1e6),
         _ => String::new(),
     };
     let left = spent.as_secs_f64() / done as f64 * (all - done) as f64 / 60.0;
@@ -135,7 +146,7 @@ fn tell(work: &str, store: &str, sample: &Sample, done: usize, all: usize, spent
 
 fn write_table(work: &str, stores: &[(&str, &[Sample])]) -> Result<()> {
     println!(
-        "\n| {work} | rows/s | x floor | CPU, us a row | written, B a row | on disk, B a row | resident, MB | rows held |"
+        "\n| {work} | rows/s | x floor | CPU, us per row | written, B per row | on disk, B per row | resident, MB | rows |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     let floor = stores.iter().find(|(store, _)| *store == FLOOR).map(|(_, samples)| *samples);
@@ -175,8 +186,8 @@ fn read_table(stores: &[(&str, &[Sample])]) -> Result<()> {
     Ok(())
 }
 
-/// Fails if Bine is below what it must reach in what was measured.
-fn judge(samples: &HashMap<(&str, &str), Vec<Sample>>) -> Result<()> {
+/// Fails if Bine is below its limits.
+fn check_limits(samples: &HashMap<(&str, &str), Vec<Sample>>) -> Result<()> {
     let measured = (samples.get(&(SINGLE, BINE)), samples.get(&(SINGLE, FLOOR)));
     if let (Some(own), Some(floor)) = measured {
         let share = shares(own, floor)?.median;
@@ -189,19 +200,19 @@ fn judge(samples: &HashMap<(&str, &str), Vec<Sample>>) -> Result<()> {
     Ok(())
 }
 
-/// Of each sample's rate by the floor's of the same round.
+/// The ratio of each rate to the floor's of the same round.
 fn shares(samples: &[Sample], floor: &[Sample]) -> Result<Spread> {
     let pairs = samples.iter().zip(floor);
     Spread::of(pairs.filter_map(|(own, floor)| Some(rate(own)? / rate(floor)?)))
-        .context("there are no samples")
+        .context("no samples")
 }
 
 fn spread(samples: &[Sample], figure: impl Fn(&Sample) -> Option<f64>) -> Result<Spread> {
     let figures: Option<Vec<f64>> = samples.iter().map(figure).collect();
-    Spread::of(figures.context("a sample lacks a figure")?).context("there are no samples")
+    Spread::of(figures.context("a sample lacks a figure")?).context("no samples")
 }
 
-/// Rows a second.
+/// Rows per second.
 fn rate(sample: &Sample) -> Option<f64> {
     Some(sample.get("rows")? / sample.get("seconds")?)
 }

@@ -1,4 +1,4 @@
-//! Decides what is measured of each scheduler: what a request costs in CPU time, context switches and system calls.
+//! Measures the CPU time, context switches and system calls of a request under each scheduler.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,9 +10,9 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 use crate::servers::{Running, free_port};
-use crate::tools::{Workshop, output, require};
+use crate::tools::{Workspace, output, require};
 
-/// A way to ask.
+/// A kind of load.
 struct Load {
     name: &'static str,
     title: &'static str,
@@ -24,15 +24,15 @@ struct Load {
 
 #[derive(Clone, Copy)]
 enum Way {
-    /// So many kept connections, each asking again when it has its answer (wrk).
+    /// Kept connections, each of which repeats the request after its response (wrk).
     Kept(u32),
-    /// So many new connections a second with so many requests each (httperf).
+    /// New connections per second, with a number of requests each (httperf).
     New { rate: u32, calls: u32 },
 }
 
 const HELLO: &str = "/hello?name=TLUG";
 const PLAIN: &str = "/plain?name=TLUG";
-/// As document 000 has it, section 4.3.
+/// The file size in Serrano, "Hop", section 4.3.
 const FILE: usize = 984;
 
 const LOADS: [Load; 5] = [
@@ -49,35 +49,35 @@ const LOADS: [Load; 5] = [
     },
 ];
 const DOCUMENT: &str = "document";
-/// Whom the document found to be beaten by none.
+/// The scheduler that was not slower than any other in the paper.
 const POOL: &str = "pool";
 
 const fn load(name: &'static str, title: &'static str, path: &'static str, way: Way) -> Load {
     Load { name, title, path, workers: "64", way }
 }
 
-/// One scheduler under one load, and its samples, one per round; `None` where one failed.
+/// The samples of one scheduler under one load, one per round; `None` for a failed one.
 struct Cell {
     scheduler: String,
     load: &'static Load,
     samples: Vec<Option<Sample>>,
 }
 
-/// All per request, but the rate.
+/// All figures except the rate are per request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sample {
-    /// Microseconds.
+    /// In microseconds.
     cpu: f64,
     switches: f64,
     forced: f64,
     calls: f64,
-    /// Requests without an answer, to a hundred.
+    /// Requests without a response, in percent.
     missed: f64,
-    /// Requests a second.
+    /// Requests per second.
     rate: f64,
 }
 
-/// Samples each scheduler under each load, all once before any twice.
+/// Samples each scheduler under each load once per round.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for (tool, package) in [
         ("perf", "linux-perf"),
@@ -89,13 +89,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         require(tool, package)?;
     }
     let (rounds, seconds) = (arguments.number("--rounds", 5)?, arguments.number("--seconds", 3)?);
-    let shop = Workshop::open()?;
-    shop.make_file(FILE)?;
-    shop.cargo_build(&["-p", "bine", "--example", "plain"].map(OsStr::new))?;
-    let program = shop.target.join("release/examples/plain").display().to_string();
+    let workspace = Workspace::open()?;
+    workspace.make_file(FILE)?;
+    workspace.cargo_build(&["-p", "bine", "--example", "plain"].map(OsStr::new))?;
+    let program = workspace.target.join("release/examples/plain").display().to_string();
     let help = output(Command::new(&program).args(["--scheduler", "help"]))?;
     let known = listed(&help);
-    ensure!(!known.is_empty(), "`--scheduler help` lists none");
+    ensure!(!known.is_empty(), "`--scheduler help` lists no scheduler");
     let mut cells = Vec::new();
     for load in chosen(arguments.names("--loads"), &LOADS, |load| load.name)? {
         for scheduler in chosen(arguments.names("--only"), &known, |name| name)? {
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     for round in 1..=rounds {
         for cell in &mut cells {
-            let sample = cell.measure(&shop, &program, seconds);
+            let sample = cell.measure(&workspace, &program, seconds);
             let (load, scheduler) = (cell.load.name, &cell.scheduler);
             eprintln!("round {round}/{rounds} {load} {scheduler}: {sample:.2?}");
             cell.samples.push(sample.ok());
@@ -120,14 +120,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The names behind `Schedulers:`, in their order.
+/// The names after `Schedulers:`, in order.
 fn listed(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Schedulers:").skip(1);
     let names = lines.map_while(|line| line.strip_prefix("  ")?.split_whitespace().next());
     names.map(ToOwned::to_owned).collect()
 }
 
-/// Those of `all` that were named, or all.
+/// The named elements of `all`, or all.
 fn chosen<'a, T>(
     names: Option<Vec<&str>>,
     all: &'a [T],
@@ -135,13 +135,17 @@ fn chosen<'a, T>(
 ) -> Result<Vec<&'a T>> {
     let Some(names) = names else { return Ok(all.iter().collect()) };
     let find = |wanted: &&str| all.iter().find(|each| name(each) == *wanted);
-    names.iter().map(|wanted| find(wanted).with_context(|| format!("no `{wanted}`"))).collect()
+    names
+        .iter()
+        .map(|wanted| find(wanted).with_context(|| format!("unknown name `{wanted}`")))
+        .collect()
 }
 
 impl Cell {
-    fn measure(&self, shop: &Workshop, program: &str, seconds: u64) -> Result<Sample> {
+    fn measure(&self, workspace: &Workspace, program: &str, seconds: u64) -> Result<Sample> {
         let port = free_port()?;
-        let (listen, files) = (format!("127.0.0.1:{port}"), shop.files().display().to_string());
+        let (listen, files) =
+            (format!("127.0.0.1:{port}"), workspace.files().display().to_string());
         let words = [
             program,
             "--listen",
@@ -156,23 +160,23 @@ impl Cell {
             self.load.workers,
         ];
         let command = words.map(ToOwned::to_owned);
-        let log = shop.work.join(format!("{}-{}.log", self.load.name, self.scheduler));
+        let log = workspace.work.join(format!("{}-{}.log", self.load.name, self.scheduler));
         let running = Running::start(&command, port, self.load.path, &log)?;
         let process = running.leader();
-        // What is done once, at the first requests, is no part of any.
+        // A warm-up for work that is done once, at the first requests.
         self.load.window(process, port, 1, "task-clock")?;
         let before = forced(process);
         let cpu = self.load.window(process, port, seconds, "task-clock,context-switches")?;
         let forced = forced(process).saturating_sub(before) as f64;
         let calls = self.load.window(process, port, seconds, "raw_syscalls:sys_enter")?;
         running.stop()?;
-        let [time, switches] = cpu.counts[..] else { anyhow::bail!("perf told {cpu:?}") };
+        let [time, switches] = cpu.counts[..] else { anyhow::bail!("perf printed {cpu:?}") };
         Ok(Sample {
-            // perf tells it in milliseconds.
+            // perf prints milliseconds.
             cpu: time * 1e3 / cpu.requests,
             switches: switches / cpu.requests,
             forced: forced / cpu.requests,
-            calls: calls.counts.first().context("perf told nothing")? / calls.requests,
+            calls: calls.counts.first().context("perf printed no figure")? / calls.requests,
             missed: 100.0 * cpu.missed / (cpu.requests + cpu.missed),
             rate: cpu.requests / seconds as f64,
         })
@@ -183,18 +187,18 @@ impl Cell {
     }
 }
 
-/// What one window of load has come to.
+/// The results of one window of load.
 #[derive(Debug)]
 struct Window {
     requests: f64,
-    /// Requests without an answer.
+    /// Requests without a response.
     missed: f64,
-    /// Of the events that were asked for, in their order.
+    /// The counts of the requested events, in order.
     counts: Vec<f64>,
 }
 
 impl Load {
-    /// Has the server asked from core 1 while perf counts what it does.
+    /// Loads the server from core 1 while perf counts its events.
     fn window(&self, process: u32, port: u16, seconds: u64, events: &str) -> Result<Window> {
         let mut command = Command::new("perf");
         command.args(["stat", "-x,", "-e", events, "-p", &process.to_string(), "--"]);
@@ -214,12 +218,12 @@ impl Load {
             }
         }
         let done = command.output().context("cannot run perf")?;
-        let (told, counted) =
-            (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-        ensure!(done.status.success(), "{told}\n{counted}");
+        let text = String::from_utf8_lossy(&done.stdout);
+        let counted = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "{text}\n{counted}");
         let (requests, missed) = match self.way {
-            Way::Kept(_) => answered_to_wrk(&told)?,
-            Way::New { .. } => answered_to_httperf(&told)?,
+            Way::Kept(_) => answered_to_wrk(&text)?,
+            Way::New { .. } => answered_to_httperf(&text)?,
         };
         let counts: Vec<f64> = counts(&counted).collect();
         ensure!(counts.len() == events.split(',').count(), "perf cannot count {events}: {counted}");
@@ -227,39 +231,40 @@ impl Load {
     }
 }
 
-/// Requests answered, and those that were not: a kept connection that gives way to a newcomer may have one on its way.
-fn answered_to_wrk(told: &str) -> Result<(f64, f64)> {
-    let refused = told.lines().find(|line| line.contains("Non-2xx"));
+/// The answered and unanswered requests: a kept connection that the server closes in favor of a new
+/// one may have a request under way.
+fn answered_to_wrk(text: &str) -> Result<(f64, f64)> {
+    let refused = text.lines().find(|line| line.contains("Non-2xx"));
     ensure!(
         refused.is_none(),
-        "not every answer was a 200: {}",
+        "not every response was a 200: {}",
         refused.unwrap_or_default().trim()
     );
-    let line = told.lines().find_map(|line| line.trim().split_once(" requests in "));
-    let answered = line.with_context(|| format!("wrk said {told}"))?.0.parse()?;
+    let line = text.lines().find_map(|line| line.trim().split_once(" requests in "));
+    let answered = line.with_context(|| format!("wrk printed {text}"))?.0.parse()?;
     // `Socket errors: connect 0, read 12, write 0, timeout 0`
-    let errors = told.lines().find_map(|line| line.trim().strip_prefix("Socket errors: "));
+    let errors = text.lines().find_map(|line| line.trim().strip_prefix("Socket errors: "));
     let errors = errors.into_iter().flat_map(|errors| errors.split([' ', ',']));
     Ok((answered, errors.filter_map(|word| word.parse::<u64>().ok()).sum::<u64>() as f64))
 }
 
-fn answered_to_httperf(told: &str) -> Result<(f64, f64)> {
+fn answered_to_httperf(text: &str) -> Result<(f64, f64)> {
     let of = |mark: &str, place: usize| -> Option<f64> {
-        let line = told.lines().find(|line| line.starts_with(mark))?;
+        let line = text.lines().find(|line| line.starts_with(mark))?;
         line.split_whitespace().nth(place)?.trim_start_matches("2xx=").parse().ok()
     };
-    let replies = of("Total: connections", 6).with_context(|| format!("httperf said {told}"))?;
+    let replies = of("Total: connections", 6).with_context(|| format!("httperf printed {text}"))?;
     let good = of("Reply status", 3).unwrap_or(0.0);
-    ensure!(replies - good < 0.5 && good > 0.0, "of {replies} answers {good} were a 200");
+    ensure!(replies - good < 0.5 && good > 0.0, "{good} of {replies} responses were a 200");
     Ok((good, of("Errors: total", 2).unwrap_or(0.0)))
 }
 
-/// The counts in lines like `12.5,msec,task-clock,..`; one that could not be had is no number.
+/// The counts in lines like `12.5,msec,task-clock,..`; an unsupported event has no number.
 fn counts(lines: &str) -> impl Iterator<Item = f64> {
     lines.lines().filter_map(|line| line.split(',').next()?.parse().ok())
 }
 
-/// How often a thread of the process had to make room for another, so far.
+/// The number of involuntary context switches of the process so far.
 fn forced(process: u32) -> u64 {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let of_thread = |status: String| {
@@ -275,7 +280,7 @@ fn forced(process: u32) -> u64 {
 fn table(cells: &[Cell]) -> String {
     let mut lines = vec![
         String::from(
-            "| load | scheduler | CPU (least-most) | switches | of them forced | system calls | unanswered, % | requests/s |",
+            "| load | scheduler | CPU (least-most) | switches | forced switches | system calls | unanswered, % | requests/s |",
         ),
         String::from("|---|---|---|---|---|---|---|---|"),
     ];
@@ -300,7 +305,7 @@ fn table(cells: &[Cell]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Document 000's finding: at its load none is faster than the pool.
+/// The finding of Serrano, "Hop": at its load no scheduler is faster than the pool.
 fn finding(cells: &[Cell]) -> String {
     let all: Vec<&Cell> = cells.iter().filter(|cell| cell.load.name == DOCUMENT).collect();
     let Some(pool) = all.iter().find(|cell| cell.scheduler == POOL) else { return String::new() };
@@ -320,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedulers_are_those_that_help_lists() {
+    fn lists_schedulers_from_the_help_text() {
         let help =
             "  --help  print this\n\nSchedulers:\n  hybrid   loops\n  pool  threads\n\nMore\n";
         assert_eq!(listed(help), ["hybrid", "pool"]);
@@ -328,10 +333,11 @@ mod tests {
     }
 
     #[test]
-    fn what_the_tools_say_is_read() {
-        let check = |told: Result<(f64, f64)>, expected: &str| {
-            let told = told.map_or_else(|_| String::from("refused"), |told| format!("{told:?}"));
-            assert_eq!(told, expected);
+    fn parses_the_output_of_wrk_httperf_and_perf() {
+        let check = |result: Result<(f64, f64)>, expected: &str| {
+            let text =
+                result.map_or_else(|_| String::from("refused"), |counts| format!("{counts:?}"));
+            assert_eq!(text, expected);
         };
         check(
             answered_to_wrk("  2 threads\n  1234 requests in 3.00s, 1MB read\n"),
@@ -340,17 +346,17 @@ mod tests {
         let errors = "  9 requests in 3s\n  Socket errors: connect 1, read 2, write 0, timeout 0\n";
         check(answered_to_wrk(errors), "(9.0, 3.0)");
         check(answered_to_wrk("  9 requests in 3s\n  Non-2xx or 3xx responses: 1\n"), "refused");
-        let told = "Total: connections 3 requests 15 replies 14 test-duration 1 s\n\
+        let text = "Total: connections 3 requests 15 replies 14 test-duration 1 s\n\
             Reply status: 1xx=0 2xx=14 3xx=0 4xx=0 5xx=0\nErrors: total 1 client-timo 0\n";
-        check(answered_to_httperf(told), "(14.0, 1.0)");
-        check(answered_to_httperf(&told.replace("2xx=14", "2xx=13")), "refused");
+        check(answered_to_httperf(text), "(14.0, 1.0)");
+        check(answered_to_httperf(&text.replace("2xx=14", "2xx=13")), "refused");
         let lines = "12.50,msec,task-clock,1,100.00,,\n7,,context-switches,1,100.00,,\n\
             <not supported>,,cycles,0,100.00,,\n";
         assert_eq!(counts(lines).collect::<Vec<_>>(), [12.5, 7.0]);
     }
 
     #[test]
-    fn the_finding_compares_samples_of_the_same_round() {
+    fn compares_samples_of_the_same_round() {
         let cell = |scheduler: &str, cpu: [Option<f64>; 3]| Cell {
             scheduler: scheduler.to_owned(),
             load: &LOADS[4],

@@ -1,4 +1,4 @@
-//! Decides how each server is built, started, found ready, looked at and stopped.
+//! Builds, starts, inspects and stops the measured servers.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -13,9 +13,9 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::arguments::Arguments;
 use crate::peer::{Peer, address};
-use crate::tools::{Workshop, output, pause, require};
+use crate::tools::{Workspace, output, pause, require};
 
-/// Who answers.
+/// A measured server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Server {
     /// A raw epoll loop with canned bytes.
@@ -23,79 +23,79 @@ pub(crate) enum Server {
     /// The example `hello` for the page, `bine serve` for files.
     Bine,
     Nginx,
-    /// nginx, and PHP behind it for the page.
+    /// nginx, with PHP for the page.
     Php,
     Lighttpd,
     Hyper,
-    /// axum for the page, tower-http's files.
+    /// axum for the page, tower-http for files.
     Axum,
 }
 
-/// What is asked for.
+/// The requested content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// The hello page.
     Page,
-    /// The same page as long as the small file; its address is nearly as long.
+    /// The hello page with the length of the small file; its address is nearly as long.
     LongPage,
-    /// A page as long with twenty values in it.
+    /// A page of the same length with twenty values.
     Values,
-    /// A file of so many bytes.
+    /// A file of this many bytes.
     File(usize),
-    /// The same over TLS.
+    /// The same file over TLS.
     SecureFile(usize),
 }
 
-/// How a server is to serve.
+/// The parameters of a server.
 pub(crate) struct Setting<'run> {
     pub(crate) content: Content,
     pub(crate) port: u16,
-    /// Threads, or processes where a process has but one.
+    /// Threads, or processes for servers with one thread per process.
     pub(crate) loops: u32,
-    /// The bytes that the limit sends in place of its own page.
+    /// The bytes that the limit sends instead of its own page.
     pub(crate) canned: Option<&'run Path>,
 }
 
-/// A server that has answered. Killed with all its processes when dropped.
+/// A server that has answered a request. Killed with all its processes when dropped.
 pub(crate) struct Running {
     leader: Child,
-    /// Where it listens.
+    /// The port of its listener.
     pub(crate) port: u16,
-    /// From exec to the end of the first answer.
+    /// The time from exec to the end of the first response.
     pub(crate) ready_after: Duration,
 }
 
 /// Resident memory of a server's processes, in KiB.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Memory {
-    /// With the program's own text and libraries.
+    /// Includes the program's text and libraries.
     pub(crate) resident: u64,
-    /// Without what is backed by a file.
+    /// Excludes file-backed pages.
     pub(crate) anonymous: u64,
 }
 
-/// As long as the file that document 002 was measured with.
+/// The length of the file in Fremlin, "Dynamic pages in less than a millisecond".
 const LONG_PAGE: usize = 984;
-/// nginx's cheapest answer.
+/// The cheapest response of nginx.
 const HELLO_CANNED: &str =
     r#"default_type "text/html; charset=utf-8"; return 200 "<h1>Hello TLUG</h1>";"#;
 const HELLO_PHP: &str = "fastcgi_pass unix:@WORK@/php.sock; fastcgi_keep_conn on; \
     fastcgi_param SCRIPT_FILENAME @WORK@/hello.php; fastcgi_param QUERY_STRING $query_string; \
     fastcgi_param REQUEST_METHOD $request_method;";
-/// The program of Debian's package.
+/// The program of the Debian package.
 const PHP: &str = "php-fpm8.2";
-/// As many as keep one core busy when each waits for nothing.
+/// Enough workers to keep one core busy without waits.
 const PHP_WORKERS: u32 = 4;
-/// What the limit holds in memory and sends in one call.
+/// The largest response that the limit stores in memory and sends in one call.
 const LARGEST_CANNED: usize = 32 * 1024;
 
-/// A server that has not answered by then never will.
+/// The time limit for the first response.
 const START_LIMIT: Duration = Duration::from_secs(10);
-/// A server that is told to stop may take this long.
+/// The time limit for a stop.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 impl Server {
-    /// The servers named by `--only`, which must be among `offered`; `default` without it.
+    /// The servers named by `--only`, which must be among `offered`, or `default`.
     pub(crate) fn chosen(
         arguments: &Arguments,
         offered: &[Self],
@@ -105,7 +105,9 @@ impl Server {
         let named = |name| offered.iter().copied().find(|server| server.name() == name);
         names
             .into_iter()
-            .map(|name| named(name).with_context(|| format!("`{name}` is not measured here")))
+            .map(|name| {
+                named(name).with_context(|| format!("`{name}` is not a server of this benchmark"))
+            })
             .collect()
     }
 
@@ -126,7 +128,7 @@ impl Server {
             return matches!(self, Self::Bine | Self::Nginx);
         }
         match self {
-            // What it sends stands in its memory: no yardstick for what comes from a disk.
+            // It sends from memory, so it is no comparison for content from a disk.
             Self::Limit => content.len() <= LARGEST_CANNED,
             Self::Bine => true,
             _ if content == Content::Values => false,
@@ -142,25 +144,26 @@ impl Server {
         !matches!(self, Self::Hyper | Self::Axum)
     }
 
-    /// Builds what is ours, so that nothing stale is measured; asks for what is not.
-    pub(crate) fn build(self, shop: &Workshop, content: Content) -> Result<()> {
+    /// Builds our programs, so that the current sources are measured; checks that the rest is
+    /// installed.
+    pub(crate) fn build(self, workspace: &Workspace, content: Content) -> Result<()> {
         require("taskset", "util-linux")?;
         require("setpriv", "util-linux")?;
         let words = |words: &[&'static str]| -> Vec<&OsStr> {
             words.iter().map(|&word| OsStr::new(word)).collect()
         };
         match (self, content) {
-            (Self::Limit, _) => shop.compile("limit", &["-pthread"]).map(drop),
+            (Self::Limit, _) => workspace.compile("limit", &["-pthread"]).map(drop),
             (Self::Bine, Content::Page | Content::LongPage) => {
-                shop.cargo_build(&words(&["-p", "bine", "--example", "hello"]))
+                workspace.cargo_build(&words(&["-p", "bine", "--example", "hello"]))
             }
             (Self::Bine, Content::Values) => {
-                shop.cargo_build(&words(&["-p", "bine", "--example", "values"]))
+                workspace.cargo_build(&words(&["-p", "bine", "--example", "values"]))
             }
-            (Self::Bine, Content::File(_)) => shop.cargo_build(&words(&["-p", "bine-cli"])),
+            (Self::Bine, Content::File(_)) => workspace.cargo_build(&words(&["-p", "bine-cli"])),
             (Self::Bine, Content::SecureFile(_)) => {
-                shop.make_certificate()?;
-                shop.cargo_build(&words(&["-p", "bine-cli"]))
+                workspace.make_certificate()?;
+                workspace.cargo_build(&words(&["-p", "bine-cli"]))
             }
             (Self::Nginx, _) => require("nginx", "nginx"),
             (Self::Php, _) => {
@@ -170,20 +173,24 @@ impl Server {
             (Self::Lighttpd, _) => require("lighttpd", "lighttpd"),
             (Self::Hyper | Self::Axum, _) => {
                 let manifest = format!("bench/peers/{}/Cargo.toml", self.name());
-                let folder = shop.target.join("bench").join(self.name());
+                let folder = workspace.target.join("bench").join(self.name());
                 let mut all = words(&["--locked", "--manifest-path"]);
                 all.extend([OsStr::new(&manifest), OsStr::new("--target-dir"), folder.as_os_str()]);
-                shop.cargo_build(&all)
+                workspace.cargo_build(&all)
             }
         }
     }
 
-    /// The words of the command that serves as `setting` says.
-    pub(crate) fn command(self, shop: &Workshop, setting: &Setting<'_>) -> Result<Vec<String>> {
-        let built = |name: &str| shop.target.join(name).display().to_string();
+    /// The command of a server with this setting.
+    pub(crate) fn command(
+        self,
+        workspace: &Workspace,
+        setting: &Setting<'_>,
+    ) -> Result<Vec<String>> {
+        let built = |name: &str| workspace.target.join(name).display().to_string();
         let (port, loops) = (setting.port.to_string(), setting.loops.to_string());
         let listen = address(setting.port).to_string();
-        let files = shop.files().display().to_string();
+        let files = workspace.files().display().to_string();
         let command = |program: String, words: &[&str]| -> Vec<String> {
             std::iter::once(program).chain(words.iter().map(ToString::to_string)).collect()
         };
@@ -204,7 +211,7 @@ impl Server {
                 command(built("release/bine"), &["serve", &files, "--listen", &listen])
             }
             (Self::Bine, Content::SecureFile(_)) => {
-                let pem = shop.certificate().display().to_string();
+                let pem = workspace.certificate().display().to_string();
                 let tls = ["--tls", "on", "--certificate", &pem, "--certificate-key", &pem];
                 let mut words = command(
                     built("release/bine"),
@@ -215,20 +222,23 @@ impl Server {
             }
             (Self::Nginx, content) => {
                 let tls = matches!(content, Content::SecureFile(_));
-                nginx(shop, &port, &loops, HELLO_CANNED, tls)?
+                nginx(workspace, &port, &loops, HELLO_CANNED, tls)?
             }
             (Self::Php, _) => {
                 let workers = (setting.loops * PHP_WORKERS).to_string();
-                let pool = filled(shop, "php-fpm.conf", &[("@WORKERS@", &workers)])?;
-                fs::copy(shop.root.join("bench/peers/hello.php"), shop.work.join("hello.php"))?;
-                // Both in one group, so that both are counted and both are stopped.
+                let pool = filled(workspace, "php-fpm.conf", &[("@WORKERS@", &workers)])?;
+                fs::copy(
+                    workspace.root.join("bench/peers/hello.php"),
+                    workspace.work.join("hello.php"),
+                )?;
+                // Both in one process group, so that both are counted and stopped.
                 let script = r#""$0" --allow-to-run-as-root --nodaemonize --fpm-config "$1" & shift; exec "$@""#;
                 let mut words = command(String::from("sh"), &["-c", script, PHP, &pool]);
-                words.extend(nginx(shop, &port, &loops, HELLO_PHP, false)?);
+                words.extend(nginx(workspace, &port, &loops, HELLO_PHP, false)?);
                 words
             }
             (Self::Lighttpd, _) => {
-                let configuration = filled(shop, "lighttpd.conf", &[("@PORT@", &port)])?;
+                let configuration = filled(workspace, "lighttpd.conf", &[("@PORT@", &port)])?;
                 command(String::from("lighttpd"), &["-D", "-f", &configuration])
             }
             (Self::Hyper, _) => command(built("bench/hyper/release/bine-bench-hyper"), &[&listen]),
@@ -238,13 +248,19 @@ impl Server {
         })
     }
 
-    /// Starts it with one loop on core 0 and waits for its first answer.
+    /// Starts the server with one loop on core 0 and waits for its first response.
     ///
-    /// Only from the main thread: the kernel stops the server when the thread that started it ends.
-    pub(crate) fn start(self, shop: &Workshop, content: Content, port: u16) -> Result<Running> {
+    /// Call only from the main thread: the kernel stops the server when the thread that started it
+    /// ends.
+    pub(crate) fn start(
+        self,
+        workspace: &Workspace,
+        content: Content,
+        port: u16,
+    ) -> Result<Running> {
         let setting = Setting { content, port, loops: 1, canned: None };
-        let command = self.command(shop, &setting)?;
-        let log = shop.work.join(format!("{}.log", self.name()));
+        let command = self.command(workspace, &setting)?;
+        let log = workspace.work.join(format!("{}.log", self.name()));
         Running::start(&command, port, &content.path(), &log)
             .with_context(|| format!("{} did not start", self.name()))
     }
@@ -262,7 +278,7 @@ impl Content {
         }
     }
 
-    /// Bytes of its body.
+    /// The length of the body in bytes.
     pub(crate) fn len(self) -> usize {
         match self {
             Self::Page => "<h1>Hello TLUG</h1>".len(),
@@ -277,7 +293,7 @@ impl Content {
 }
 
 impl Running {
-    /// Runs `command` on core 0 until `path` is answered on `port`; what it says goes to `log`.
+    /// Runs `command` on core 0 until `path` is answered on `port`; its output goes to `log`.
     pub(crate) fn start(command: &[String], port: u16, path: &str, log: &Path) -> Result<Self> {
         let log_file = File::create(log)?;
         let begun = Instant::now();
@@ -296,15 +312,15 @@ impl Running {
             let Err(error) = answer else { return Ok(running) };
             let ended = running.leader.try_wait()?;
             if ended.is_some() || running.ready_after > START_LIMIT {
-                let said = fs::read_to_string(log).unwrap_or_default();
-                bail!("{error:#}; it said: {}", said.trim());
+                let text = fs::read_to_string(log).unwrap_or_default();
+                bail!("{error:#}; its log: {}", text.trim());
             }
-            // Fine enough for a start of a millisecond, and leaves the core to others.
+            // Short enough for a start of one millisecond, and leaves the core to other threads.
             pause(Duration::from_micros(100));
         }
     }
 
-    /// Asks it to stop and waits until it has.
+    /// Sends SIGTERM and waits for the end.
     pub(crate) fn stop(mut self) -> Result<()> {
         self.signal("TERM")?;
         let begun = Instant::now();
@@ -315,7 +331,7 @@ impl Running {
         Ok(())
     }
 
-    /// Ends it by SIGKILL, with all its processes.
+    /// Ends it with SIGKILL, with all its processes.
     pub(crate) fn kill(&mut self) -> Result<()> {
         if self.leader.try_wait()?.is_none() {
             self.signal("KILL")?;
@@ -324,25 +340,25 @@ impl Running {
         Ok(())
     }
 
-    /// How the process that was started has ended, if it has.
+    /// The exit status of the started process, if it has ended.
     pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.leader.try_wait()?)
     }
 
-    /// The process that was started.
+    /// The id of the started process.
     pub(crate) fn leader(&self) -> u32 {
         self.leader.id()
     }
 
-    /// The processes of its group: a master's workers are in it.
+    /// The processes of its group, including workers of a master process.
     pub(crate) fn processes(&self) -> Result<Vec<u32>> {
         let group = self.leader.id();
         let mut members = Vec::new();
         for entry in fs::read_dir("/proc")? {
             let Ok(process) = entry?.file_name().to_string_lossy().parse() else { continue };
-            // It may have ended since the folder was listed.
+            // The process may have ended since the folder was listed.
             let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-            // After the name, which may hold anything: state, parent, group.
+            // After the name, which may contain any bytes: state, parent, group.
             let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
             if rest.split(' ').nth(2).and_then(|field| field.parse().ok()) == Some(group) {
                 members.push(process);
@@ -351,7 +367,7 @@ impl Running {
         Ok(members)
     }
 
-    /// What its processes hold now.
+    /// The current memory of its processes.
     pub(crate) fn memory(&self) -> Result<Memory> {
         let mut memory = Memory::default();
         for process in self.processes()? {
@@ -366,21 +382,21 @@ impl Running {
         Ok(memory)
     }
 
-    /// Seconds of CPU that its processes have used since they began, in steps of a hundredth.
+    /// The CPU seconds of its processes so far, in steps of a hundredth.
     pub(crate) fn cpu(&self) -> Result<f64> {
         let mut ticks = 0;
         for process in self.processes()? {
             let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
             let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-            // In user and in kernel mode, the 14th and 15th of all fields.
+            // User and kernel mode: the 14th and 15th of all fields.
             let fields = rest.split(' ').skip(11).take(2);
             ticks += fields.filter_map(|field| field.parse::<u64>().ok()).sum::<u64>();
         }
-        // The kernel tells everybody of hundredths, however finely it counts.
+        // The kernel always reports hundredths here, whatever its own resolution.
         Ok(ticks as f64 / 100.0)
     }
 
-    /// How many sockets its processes have open, those they listen on among them.
+    /// The number of open sockets of its processes, including listeners.
     pub(crate) fn sockets(&self) -> Result<usize> {
         let mut count = 0;
         for process in self.processes()? {
@@ -402,13 +418,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // On the way out of an error there is no one left to tell; the kernel's own signal follows.
+        // An error is already on its way to the caller; the parent-death signal is the fallback.
         let _ = self.kill();
     }
 }
 
-/// A port that nothing listens on, each call another one. Below the ports that the kernel gives to
-/// connections: one of those could take the port of a server that is just starting again.
+/// An unused port, different for each call. Below the range for outgoing connections, because one
+/// of those could take the port of a restarting server.
 pub(crate) fn free_port() -> Result<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(18100);
     loop {
@@ -420,9 +436,15 @@ pub(crate) fn free_port() -> Result<u16> {
     }
 }
 
-/// The words of a command that runs nginx.
-fn nginx(shop: &Workshop, port: &str, loops: &str, hello: &str, tls: bool) -> Result<Vec<String>> {
-    let pem = shop.certificate().display().to_string();
+/// The command of nginx.
+fn nginx(
+    workspace: &Workspace,
+    port: &str,
+    loops: &str,
+    hello: &str,
+    tls: bool,
+) -> Result<Vec<String>> {
+    let pem = workspace.certificate().display().to_string();
     let (ssl, certificate) = if tls {
         (" ssl", format!("ssl_certificate {pem}; ssl_certificate_key {pem};"))
     } else {
@@ -435,26 +457,31 @@ fn nginx(shop: &Workshop, port: &str, loops: &str, hello: &str, tls: bool) -> Re
         ("@SSL@", ssl),
         ("@CERTIFICATE@", &certificate),
     ];
-    let configuration = filled(shop, "nginx.conf", &values)?;
-    let work = shop.work.display().to_string();
+    let configuration = filled(workspace, "nginx.conf", &values)?;
+    let work = workspace.work.display().to_string();
     let mut words =
         ["nginx", "-e", "stderr", "-p", &work, "-c", &configuration].map(String::from).to_vec();
-    // A worker that gives up root might not reach the files.
+    // A worker that drops root privileges might not be able to read the files.
     if fs::metadata("/proc/self")?.uid() == 0 {
         words.extend(["-g", "user root;"].map(String::from));
     }
     Ok(words)
 }
 
-/// A peer's configuration with our folders and these `values` in it; says where it lies.
-pub(crate) fn filled(shop: &Workshop, template: &str, values: &[(&str, &str)]) -> Result<String> {
-    let mut text = fs::read_to_string(shop.root.join("bench/peers").join(template))?;
-    let (files, work) = (shop.files().display().to_string(), shop.work.display().to_string());
+/// Fills a server's configuration with our folders and these `values`; returns its path.
+pub(crate) fn filled(
+    workspace: &Workspace,
+    template: &str,
+    values: &[(&str, &str)],
+) -> Result<String> {
+    let mut text = fs::read_to_string(workspace.root.join("bench/peers").join(template))?;
+    let (files, work) =
+        (workspace.files().display().to_string(), workspace.work.display().to_string());
     for (mark, value) in values.iter().chain(&[("@FILES@", &*files), ("@WORK@", &*work)]) {
         text = text.replace(mark, value);
     }
     let port = values.iter().find(|(mark, _)| *mark == "@PORT@").map_or("", |(_, port)| port);
-    let file = shop.work.join(format!("{port}-{template}"));
+    let file = workspace.work.join(format!("{port}-{template}"));
     fs::write(&file, text)?;
     Ok(file.display().to_string())
 }

@@ -1,5 +1,4 @@
-//! Decides whether a server is after hours of mixed use what it was after minutes: its memory, its
-//! descriptors, its threads.
+//! Checks that a server keeps its memory, descriptors and threads over hours of mixed use.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -20,39 +19,39 @@ use crate::peer::{Peer, address, request};
 use crate::plot::{Axis, Line, Plot};
 use crate::random::Random;
 use crate::servers::free_port;
-use crate::tools::{Workshop, output, pause, require};
+use crate::tools::{Workspace, output, pause, require};
 
 pub(crate) const OPTIONS: [&str; 7] =
     ["--minutes", "--rate", "--rests", "--work", "--warm-up", "--program", "--into"];
 
-/// Those who use the server at one time.
+/// The number of simultaneous users.
 const USERS: u64 = 8;
-/// How often memory is sampled for the plot.
+/// The sampling interval of memory for the plot.
 const SAMPLED_EVERY: Duration = Duration::from_secs(1);
-/// The most CPU time that a server may use in a rest, in percent of the rest, and in any rest, in seconds.
+/// The limit of CPU time while idle, in percent of the idle time, plus a constant in seconds.
 const CPU_AT_REST: f64 = 0.5;
 const CPU_AT_ALL: f64 = 0.1;
-/// What was begun before a rest may end in so much of it.
+/// The part of the idle time in which earlier work may finish.
 const SETTLE: Duration = Duration::from_secs(2);
-/// During the warm-up, users send requests this many times as fast. The heap grows to what the
-/// busiest moment needed, by steps that become rarer: with 300 requests per second in mind, memory
-/// was constant after about 2.5 million requests, which are more than two hours of load. The
-/// warm-up sends as many in ten minutes.
+/// The speed of users during the warm-up, as a factor. The heap grows to the need of the busiest
+/// moment, in steps that become rarer: at 300 requests per second, memory was constant after about
+/// 2.5 million requests, more than two hours of load. The warm-up sends as many in ten minutes.
 const WARM_UP_SPEED: u64 = 16;
-/// The most that a look may be away from the first one that counts, in percent.
+/// The highest deviation from the first counted sample, in percent.
 const BOUND: f64 = 5.0;
-/// A server that is silent for this long has failed a request.
+/// A request fails after this long without a response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// After so many rounds the configuration is read again.
+/// The number of rounds between reloads of the configuration.
 const RELOADED_EVERY: u64 = 5;
-/// Marks of the plot.
+/// The number of points in the plot.
 const MARKS: usize = 240;
 
-/// The lengths of a run, which is divided into rounds. In each all users work, leave, the server is looked at, and rests.
+/// The lengths of a run, which is divided into rounds. In each round all users work and leave, then
+/// the server is inspected and idle.
 struct Plan {
-    /// All rounds, those of the warm-up included.
+    /// All rounds, including the warm-up.
     rounds: u64,
-    /// Rounds in which the server allocates what it needs. They have no rests.
+    /// Rounds in which the server allocates what it needs. They have no idle time.
     warm_up: u64,
     work: Duration,
     rest: Duration,
@@ -65,32 +64,32 @@ impl Plan {
         let warm_up = arguments.number("--warm-up", 10)?;
         let rest = arguments.word("--rests").map_or(Ok(0), str::parse)?;
         let measured = minutes * 60 / (work + rest);
-        ensure!(measured > 0, "--minutes are fewer than one round of {} seconds", work + rest);
+        ensure!(measured > 0, "--minutes must cover at least one round of {} seconds", work + rest);
         let [work, rest] = [work, rest].map(Duration::from_secs);
         Ok(Self { rounds: warm_up + measured, warm_up, work, rest })
     }
 }
 
-/// The demo under the use of many, with everything that the use of many brings along.
+/// Runs the demo under mixed use and prints a table.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let plan = Plan::read(arguments)?;
     let rate = arguments.number("--rate", 400)?;
     require("setpriv", "util-linux")?;
-    let shop = Workshop::open()?;
+    let workspace = Workspace::open()?;
     let program = match arguments.word("--program") {
         Some(program) => PathBuf::from(program),
         None => {
-            shop.cargo_build(&["-p".as_ref(), "bine-cli".as_ref()])?;
-            shop.target.join("release/bine")
+            workspace.cargo_build(&["-p".as_ref(), "bine-cli".as_ref()])?;
+            workspace.target.join("release/bine")
         }
     };
     for size in [984, 64 * 1024, 10 << 20] {
-        shop.make_file(size)?;
+        workspace.make_file(size)?;
     }
-    let mut server = Served::start(&shop, &program, free_port()?)?;
+    let mut server = Demo::start(&workspace, &program, free_port()?)?;
     println!("{}\n", machine::facts());
     println!(
-        "| minute | requests | failed | resident, KiB | descriptors | threads | CPU of the rest, s |"
+        "| minute | requests | failed | resident, KiB | descriptors | threads | idle CPU, s |"
     );
     println!("|---|---|---|---|---|---|---|");
     let pace = 1_000_000 * USERS / rate;
@@ -98,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         port: server.port,
         work: plan.work,
         pace: AtomicU64::new(pace / WARM_UP_SPEED),
-        // The users, and whoever looks.
+        // The users and this thread.
         barrier: Barrier::new(USERS as usize + 1),
         over: AtomicBool::new(false),
         done: AtomicU64::new(0),
@@ -115,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for round in 1..=plan.rounds {
         shared.barrier.wait();
         let rest = if round < plan.warm_up { Duration::ZERO } else { plan.rest };
-        let look = server.look_and_rest(round, rest);
+        let look = server.inspect_and_idle(round, rest);
         let last = round == plan.rounds || look.is_err();
         shared.over.store(last, Ordering::Relaxed);
         shared.barrier.wait();
@@ -142,10 +141,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(folder) = arguments.word("--into") {
         write(Path::new(folder), &samples).with_context(|| folder.to_owned())?;
     }
-    judge(&looks, shared.failed.load(Ordering::Relaxed), plan.rest)
+    check_limits(&looks, shared.failed.load(Ordering::Relaxed), plan.rest)
 }
 
-/// Samples the server's resident memory on a thread of its own.
+/// Samples the server's resident memory on a separate thread.
 struct Sampler {
     begun: Instant,
     thread: JoinHandle<Vec<(f64, f64)>>,
@@ -166,13 +165,13 @@ impl Sampler {
         Self { begun, thread }
     }
 
-    /// Minutes and MiB.
+    /// The samples in minutes and MiB.
     fn end(self) -> Result<Vec<(f64, f64)>> {
         self.thread.join().ok().context("the sampler panicked")
     }
 }
 
-/// Writes all samples as `soak.tsv`, and a plot of some hundred of them.
+/// Writes all samples to `soak.tsv`, and a plot of some hundred of them.
 fn write(folder: &Path, samples: &[(f64, f64)]) -> Result<()> {
     fs::create_dir_all(folder)?;
     let mut table = String::from("minute\tresident_mib\n");
@@ -180,7 +179,7 @@ fn write(folder: &Path, samples: &[(f64, f64)]) -> Result<()> {
         writeln!(table, "{minute:.3}\t{resident:.2}")?;
     }
     fs::write(folder.join("soak.tsv"), table)?;
-    // The most of each piece: a short peak must be seen.
+    // The maximum of each piece, so that short peaks are visible.
     let pieces = samples.chunks(samples.len().div_ceil(MARKS).max(1));
     let most = |piece: &[(f64, f64)]| {
         piece.iter().copied().max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or_default()
@@ -190,14 +189,15 @@ fn write(folder: &Path, samples: &[(f64, f64)]) -> Result<()> {
     let minutes = samples.last().map_or(1.0, |(minute, _)| *minute);
     let plot = Plot {
         title: "Memory of a server under mixed load, with rests",
-        below: Axis::linear("time, minutes", minutes),
-        beside: Axis::linear("resident memory, MiB", largest),
+        x_axis: Axis::linear("time, minutes", minutes),
+        y_axis: Axis::linear("resident memory, MiB", largest),
         lines: vec![Line { name: "resident".into(), kind: 2, values }],
     };
     Ok(fs::write(folder.join("soak.svg"), plot.svg())?)
 }
 
-/// The growth of memory by which a straight line through all looks rises from the first to the last, in percent.
+/// The growth of memory according to a straight line through all samples, from the first to the
+/// last, in percent.
 fn drift(looks: &[Look]) -> f64 {
     let count = looks.len() as f64;
     let middle = (count - 1.0) / 2.0;
@@ -208,18 +208,18 @@ fn drift(looks: &[Look]) -> f64 {
     if squares > 0.0 { products / squares * (count - 1.0) / mean * 100.0 } else { 0.0 }
 }
 
-/// What a server has at one moment when nobody uses it.
+/// The resources of a server without users, at one moment.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     resident: u64,
     descriptors: usize,
     threads: u64,
-    /// Seconds of CPU time in the rest that followed.
+    /// CPU seconds of the idle time after it.
     rest_cpu: f64,
 }
 
-fn judge(looks: &[Look], failed: u64, rest: Duration) -> Result<()> {
-    let first = looks.first().context("nobody looked")?;
+fn check_limits(looks: &[Look], failed: u64, rest: Duration) -> Result<()> {
+    let first = looks.first().context("no samples")?;
     let bound = CPU_AT_ALL + rest.as_secs_f64() * CPU_AT_REST / 100.0;
     let (mut least, mut most) = (first.resident, first.resident);
     for look in looks {
@@ -229,12 +229,16 @@ fn judge(looks: &[Look], failed: u64, rest: Duration) -> Result<()> {
             first.descriptors,
             look.descriptors
         );
-        ensure!(look.rest_cpu <= bound, "{:.2} s of CPU in a rest of {rest:?}", look.rest_cpu);
+        ensure!(
+            look.rest_cpu <= bound,
+            "{:.2} s of CPU in an idle time of {rest:?}",
+            look.rest_cpu
+        );
         (least, most) = (least.min(look.resident), most.max(look.resident));
     }
     let percent = |resident: u64| (resident as f64 / first.resident as f64 - 1.0) * 100.0;
     println!(
-        "\nresident {:+.1} % to {:+.1} % of the first look after warming up; drift {:+.1} % over {} looks",
+        "\nresident {:+.1} % to {:+.1} % of the first sample after the warm-up; drift {:+.1} % over {} samples",
         percent(least),
         percent(most),
         drift(looks),
@@ -245,48 +249,49 @@ fn judge(looks: &[Look], failed: u64, rest: Duration) -> Result<()> {
     Ok(())
 }
 
-/// The server. Asked to stop when dropped.
-struct Served {
+/// The server. Killed when dropped.
+struct Demo {
     child: Child,
     port: u16,
-    /// What it serves.
+    /// The folder of served files.
     files: PathBuf,
 }
 
-impl Served {
-    fn start(shop: &Workshop, program: &Path, port: u16) -> Result<Self> {
+impl Demo {
+    fn start(workspace: &Workspace, program: &Path, port: u16) -> Result<Self> {
         let listen = address(port).to_string();
-        let files = shop.files().display().to_string();
-        let access = shop.work.join("access.log").display().to_string();
-        let said = File::create(shop.work.join("soak.log"))?;
+        let files = workspace.files().display().to_string();
+        let access = workspace.work.join("access.log").display().to_string();
+        let log = File::create(workspace.work.join("soak.log"))?;
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "TERM"])
             .arg(program)
             .args(["--listen", &listen, "--root", &files, "--access-log", &access])
             .args(["--write-timeout", "5s"])
             .stdin(Stdio::null())
-            .stdout(said.try_clone()?)
-            .stderr(said)
+            .stdout(log.try_clone()?)
+            .stderr(log)
             .spawn()?;
-        let own = Self { child, port, files: shop.files() };
+        let own = Self { child, port, files: workspace.files() };
         let begun = Instant::now();
         while let Err(error) =
             Peer::connect(port).and_then(|mut peer| peer.get("/984.html").map(drop))
         {
-            ensure!(begun.elapsed() < PATIENCE, "it did not start: {error:#}");
+            ensure!(begun.elapsed() < PATIENCE, "the server did not start: {error:#}");
             pause(Duration::from_millis(20));
         }
         Ok(own)
     }
 
-    /// Waits until those who left are noticed: as many descriptors twice in a row.
-    fn look(&mut self) -> Result<Look> {
+    /// Waits until all closed connections are noticed: the same number of descriptors twice in a
+    /// row.
+    fn inspect(&mut self) -> Result<Look> {
         ensure!(self.child.try_wait()?.is_none(), "the server has ended");
         let process = self.child.id();
         let count = || -> Result<usize> {
             let mut count = 0;
             for entry in fs::read_dir(format!("/proc/{process}/fd"))? {
-                // Served files are kept open while they are asked for, and come and go by that.
+                // Descriptors of served files are cached; their number depends on the requests.
                 let target = fs::read_link(entry?.path()).unwrap_or_default();
                 count += usize::from(!target.starts_with(&self.files));
             }
@@ -294,7 +299,7 @@ impl Served {
         };
         let mut descriptors = count()?;
         loop {
-            // Whoever stopped reading is given up after the write timeout of five seconds.
+            // A client that stopped reading is dropped after the write timeout of five seconds.
             pause(Duration::from_secs(6));
             let now = count()?;
             if now == descriptors {
@@ -306,9 +311,9 @@ impl Served {
         Ok(Look { resident, descriptors, threads, rest_cpu: 0.0 })
     }
 
-    /// Looks at the server when all users have left, reloads it after some rounds, and lets it rest.
-    fn look_and_rest(&mut self, round: u64, rest: Duration) -> Result<Look> {
-        let look = self.look()?;
+    /// Inspects the server after all users have left, reloads it in some rounds, and lets it idle.
+    fn inspect_and_idle(&mut self, round: u64, rest: Duration) -> Result<Look> {
+        let look = self.inspect()?;
         if round.is_multiple_of(RELOADED_EVERY) {
             self.reload()?;
         }
@@ -318,11 +323,11 @@ impl Served {
         Ok(Look { rest_cpu: self.cpu()? - before, ..look })
     }
 
-    /// Seconds of CPU time since it began, in steps of a hundredth.
+    /// CPU seconds since the start, in steps of a hundredth.
     fn cpu(&self) -> Result<f64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let (_, rest) = stat.rsplit_once(") ").context("a process without a name")?;
-        // In user and in kernel mode, the 14th and 15th of all fields.
+        // User and kernel mode: the 14th and 15th of all fields.
         let fields = rest.split(' ').skip(11).take(2);
         Ok(fields.filter_map(|field| field.parse::<u64>().ok()).sum::<u64>() as f64 / 100.0)
     }
@@ -334,15 +339,15 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for Demo {
     fn drop(&mut self) {
-        // On the way out there is nobody left to tell.
+        // No caller is left that could handle an error.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A number that the kernel tells of a process.
+/// A number in the kernel's status of a process.
 fn status(process: u32, name: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -352,9 +357,9 @@ fn status(process: u32, name: &str) -> Result<u64> {
 
 struct Shared {
     port: u16,
-    /// How long users work in each round.
+    /// The time of work in each round.
     work: Duration,
-    /// From one step of a user to the next, in microseconds.
+    /// The interval of a user's steps, in microseconds.
     pace: AtomicU64,
     barrier: Barrier,
     over: AtomicBool,
@@ -386,12 +391,12 @@ impl User {
             }
             self.peer = None;
             self.shared.barrier.wait();
-            // Somebody looks.
+            // Waits for the inspection.
             self.shared.barrier.wait();
         }
     }
 
-    /// One thing that users do, mostly what most of them do.
+    /// One step of a user; common requests are more likely.
     fn step(&mut self) -> Result<()> {
         match self.random.below(1000) {
             0..500 => self.kept("/hello?name=soak"),
@@ -407,17 +412,17 @@ impl User {
             ),
             900..930 => self.once("GET /nothing HTTP/1.1\r\nHost: a\r\n", 404),
             930..950 => self.once("GET / HTTP/1.1\r\nHost : a\r\n", 400),
-            // A poll that waits, left.
+            // A poll that is abandoned.
             950..955 => self.abandon(request("/channels?c=board").as_bytes()),
             955..970 => self.abandon(b"GET /hello HTTP/1.1\r\nHos"),
             970..985 => self.abandon(b""),
-            // A long file of which nothing is read.
+            // A long file whose body is never read.
             985..990 => self.abandon(request("/10485760.html").as_bytes()),
             _ => self.kept_pipeline(),
         }
     }
 
-    /// A request on the connection that is kept; now and then on a new one.
+    /// A request on the kept connection, or sometimes on a new one.
     fn kept(&mut self, path: &str) -> Result<()> {
         if self.random.below(50) == 0 {
             self.peer = None;
@@ -438,7 +443,7 @@ impl User {
         Ok(stream)
     }
 
-    /// A request on a connection of its own, whose answer must have `status`.
+    /// A request on a separate connection, whose response must have `status`.
     fn once(&self, head: &str, status: u16) -> Result<()> {
         self.ask(&format!("{head}Connection: close\r\n\r\n"), status)
     }
@@ -450,7 +455,7 @@ impl User {
         stream.read_to_end(&mut answer)?;
         if !answer.starts_with(format!("HTTP/1.1 {status} ").as_bytes()) {
             let line = answer.split(|&byte| byte == b'\r').next().unwrap_or_default();
-            bail!("`{}` in place of {status}", String::from_utf8_lossy(line));
+            bail!("expected {status}, got `{}`", String::from_utf8_lossy(line));
         }
         Ok(())
     }
@@ -462,12 +467,12 @@ impl User {
         self.ask(&format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"), 303)
     }
 
-    /// Says something, perhaps, and leaves without a word.
-    fn abandon(&self, said: &[u8]) -> Result<()> {
-        Ok(self.connect()?.write_all(said)?)
+    /// Sends some bytes, or none, and closes the connection.
+    fn abandon(&self, bytes: &[u8]) -> Result<()> {
+        Ok(self.connect()?.write_all(bytes)?)
     }
 
-    /// Sixteen requests at once, the last one of the connection.
+    /// Sixteen pipelined requests, the last of which closes the connection.
     fn kept_pipeline(&self) -> Result<()> {
         let mut bytes = request("/hello?name=a").repeat(15);
         bytes += "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -491,10 +496,12 @@ mod tests {
     }
 
     #[test]
-    fn rejects_cpu_time_in_a_rest() {
+    fn rejects_cpu_time_while_idle() {
         let busy = Look { resident: 1000, descriptors: 9, threads: 3, rest_cpu: 60.0 };
         let rest = Duration::from_mins(2);
-        assert!(judge(&[Look { rest_cpu: 0.0, ..busy }], 0, rest).is_ok());
-        assert!(judge(&[busy], 0, rest).unwrap_err().to_string().contains("in a rest"));
+        assert!(check_limits(&[Look { rest_cpu: 0.0, ..busy }], 0, rest).is_ok());
+        assert!(
+            check_limits(&[busy], 0, rest).unwrap_err().to_string().contains("in an idle time")
+        );
     }
 }

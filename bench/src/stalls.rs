@@ -1,4 +1,4 @@
-//! Decides whether an answer of some size waits for an acknowledgment that was put off.
+//! Checks that no response waits for a delayed acknowledgment, whatever its size.
 
 use std::time::{Duration, Instant};
 
@@ -9,34 +9,34 @@ use crate::figures::milliseconds;
 use crate::machine;
 use crate::peer::Peer;
 use crate::servers::{Content, Server, free_port};
-use crate::tools::{Workshop, leave_core_0};
+use crate::tools::{Workspace, move_to_core_1};
 
-/// Linux puts an acknowledgment off by 40 ms; a small second segment held back by Nagle waits for
-/// it. Five less, for the timer's grain.
+/// Linux delays acknowledgments by 40 ms; a small second segment held back by Nagle's algorithm
+/// waits for it. Five less, for the timer's resolution.
 const STALL: Duration = Duration::from_millis(35);
 
 const LARGEST: usize = 128 * 1024;
 
-/// Asks for every size many times over one kept connection each.
+/// Requests every size repeatedly, over one kept connection per size.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let offered = [Server::Bine, Server::Nginx];
     let servers = Server::chosen(arguments, &offered, &offered[..1])?;
     let requests = arguments.number("--requests", 200)?;
     let facts = machine::facts();
-    let shop = Workshop::open()?;
+    let workspace = Workspace::open()?;
     for size in sizes() {
-        shop.make_file(size)?;
+        workspace.make_file(size)?;
     }
     for server in &servers {
-        server.build(&shop, Content::File(1))?;
+        server.build(&workspace, Content::File(1))?;
     }
-    leave_core_0()?;
+    move_to_core_1()?;
     println!(
         "{facts}\n\n| server | body, bytes | longest, ms | of {requests} at 35 ms or more |\n|---|---|---|---|"
     );
     let mut stalled = 0;
     for server in servers {
-        let running = server.start(&shop, Content::File(1), free_port()?)?;
+        let running = server.start(&workspace, Content::File(1), free_port()?)?;
         for size in sizes() {
             let (longest, stalls) = ask(running.port, size, requests)?;
             println!("| {} | {size} | {} | {stalls} |", server.name(), milliseconds(longest));
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Powers of two, which meet every buffer's edge, and their neighbors.
+/// Powers of two, which cover the edges of all buffers, and their neighbors.
 fn sizes() -> Vec<usize> {
     let powers = (0..=LARGEST.ilog2()).map(|power| 1_usize << power);
     let mut sizes: Vec<usize> = powers
@@ -60,7 +60,7 @@ fn sizes() -> Vec<usize> {
     sizes
 }
 
-/// The longest of `requests` answers, and how many stalled.
+/// The longest time of `requests` responses, and the number of stalls.
 fn ask(port: u16, size: usize, requests: u64) -> Result<(Duration, u64)> {
     let path = Content::File(size).path();
     let mut peer = Peer::connect(port)?;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_go_from_one_byte_to_128_kib_without_repeating() {
+    fn lists_distinct_sizes_from_one_byte_to_128_kib() {
         let sizes = sizes();
         assert_eq!((sizes[0], sizes.last().copied()), (1, Some(LARGEST)));
         assert!(sizes.windows(2).all(|pair| pair[0] < pair[1]));

@@ -1,8 +1,8 @@
-//! Decides what is asked for of a site of files: the workload SURGE (Barford and Crovella 1998), written before it is
-//! used.
+//! The workload SURGE for a site of files (Barford and Crovella 1998), generated before its use.
 //!
-//! Parameters are those of the published generator; where it has tails without an end, the cut is ours: files of
-//! 10 MB, 60 s between two pages, 30 s between two files of a page, 100 files of a page.
+//! The parameters are those of the published generator. Its unbounded distributions are cut off: at
+//! files of 10 MB, 60 s between two pages, 30 s between two files of a page, and 100 files per
+//! page.
 
 mod catalog;
 pub(crate) mod models;
@@ -15,53 +15,54 @@ use anyhow::Result;
 
 use crate::arguments::Arguments;
 use crate::random::Random;
-use crate::tools::Workshop;
+use crate::tools::Workspace;
 use catalog::Entry;
 use models::{Model, whole};
 
-/// Between two pages, in seconds. The idle timeout of a server that closes nothing by itself must be longer.
+/// The time between two pages, in seconds. The idle timeout of a server must be longer if it is not
+/// to close connections.
 const INACTIVE: Model = Model::Pareto { least: 1.0, alpha: 1.5, most: LONGEST_OFF };
-/// Between two files of a page, in seconds.
+/// The time between two files of a page, in seconds.
 const ACTIVE: Model = Model::Weibull { scale: 1.46, shape: 0.382, most: 30.0 };
-/// Files that a page embeds.
+/// The number of embedded files of a page.
 const EMBEDDED: Model = Model::Pareto { least: 1.0, alpha: 2.43, most: 100.0 };
 /// The longest time between two pages, in seconds.
 pub(crate) const LONGEST_OFF: f64 = 60.0;
-/// How many pages go on after a page, so that a session has about six requests.
+/// The probability of a further page, chosen so that a session has about six requests.
 const GOES_ON: f64 = 0.6;
-/// Pages whose embedded files are all asked for at once, behind each other.
+/// The share of pages whose embedded files are all requested at once, pipelined.
 const PIPELINED: f64 = 0.5;
 
 const FILES: u64 = 2000;
 const REFERENCES: u64 = 110_000;
-/// Sessions that a mean is taken of.
+/// The number of sessions in a mean.
 const MANY: u32 = 10_000;
 
-/// All that is asked for, in order.
+/// The generator of all requests, in order.
 pub(crate) struct Surge {
     entries: Vec<Entry>,
     references: Vec<u32>,
     seed: u64,
-    /// Where in the references the next session begins.
+    /// The position of the next session in the references.
     next: usize,
     sessions: u64,
 }
 
-/// A page with what it embeds.
+/// A page with its embedded files.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Visit {
-    /// Seconds from the end of the page before.
+    /// Seconds from the end of the previous page.
     pub(crate) off: f64,
     pub(crate) page: String,
     pub(crate) embedded: VecDeque<Embedded>,
-    /// Whether the embedded files are asked for behind each other, without a wait for an answer.
+    /// Whether the embedded files are requested without waiting for responses.
     pub(crate) is_pipelined: bool,
 }
 
-/// A file that a page embeds.
+/// An embedded file of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Embedded {
-    /// Seconds from the end of the file before, where they are not pipelined.
+    /// Seconds from the end of the previous file, unless pipelined.
     pub(crate) off: f64,
     pub(crate) path: String,
 }
@@ -75,33 +76,33 @@ impl Surge {
         Self { entries, references, seed, next: 0, sessions: 0 }
     }
 
-    /// The usual one.
+    /// The workload with default sizes.
     pub(crate) fn usual(seed: u64) -> Self {
         Self::new(seed, FILES, REFERENCES)
     }
 
-    /// The sessions come again as they came from the first on.
-    pub(crate) fn begin_again(&mut self) {
+    /// Restarts the sequence of sessions.
+    pub(crate) fn restart(&mut self) {
         (self.next, self.sessions) = (0, 0);
     }
 
-    /// Requests of a session in the mean, of the first many.
+    /// The mean number of requests per session, over the first sessions.
     pub(crate) fn requests_of_a_session(&mut self) -> f64 {
-        self.begin_again();
+        self.restart();
         let all: usize =
             (0..MANY).flat_map(|_| self.session(0.0)).map(|visit| 1 + visit.embedded.len()).sum();
-        self.begin_again();
+        self.restart();
         all as f64 / f64::from(MANY)
     }
 
-    /// Writes the files below `parent`, and says into which folder.
+    /// Writes the files below `parent`, and returns their folder.
     pub(crate) fn write(&self, parent: &Path) -> Result<PathBuf> {
         let folder = parent.join(format!("surge-{}-{}", self.seed, self.entries.len()));
         catalog::write(&self.entries, &folder)?;
         Ok(folder)
     }
 
-    /// The pages of the next session; `pace` is what all times between requests are multiplied by.
+    /// The pages of the next session; `pace` is a factor for all times between requests.
     pub(crate) fn session(&mut self, pace: f64) -> VecDeque<Visit> {
         self.sessions += 1;
         let mut random = Random::of(self.seed, self.sessions);
@@ -131,26 +132,27 @@ impl Surge {
     }
 }
 
-/// Writes the files, and prints what is asked for beside what the models say.
+/// Writes the files, and prints the distribution of requests next to that of the models.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let shop = Workshop::open()?;
+    let workspace = Workspace::open()?;
     let seed = arguments.number("--seed", 1)?;
     let mut surge = Surge::new(
         seed,
         arguments.number("--files", FILES)?,
         arguments.number("--references", REFERENCES)?,
     );
-    let parent = arguments.word("--into").map_or_else(|| shop.target.join("bench"), PathBuf::from);
+    let parent =
+        arguments.word("--into").map_or_else(|| workspace.target.join("bench"), PathBuf::from);
     let folder = surge.write(&parent)?;
     let bytes: u64 = surge.entries.iter().map(|entry| entry.size).sum();
     println!(
-        "{} files of {:.0} MB in {}, asked for {} times\n",
+        "{} files of {:.0} MB in {}, requested {} times\n",
         surge.entries.len(),
         bytes as f64 / 1e6,
         folder.display(),
         surge.references.len()
     );
-    println!("| requests not larger than | share, % | of the model, % |\n|---|---|---|");
+    println!("| requests not larger than | share, % | model, % |\n|---|---|---|");
     for size in [2000.0, 5000.0, 10_000.0, 50_000.0, 100_000.0, 1e6] {
         let up_to = surge.entries.iter().filter(|entry| entry.size as f64 <= size);
         let share = up_to.map(|entry| entry.references).sum::<u64>() as f64;
@@ -158,7 +160,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let share = 100.0 * share / surge.references.len() as f64;
         println!("| {size:.0} | {share:.1} | {:.1} |", 100.0 * model);
     }
-    println!("\nrequests of a session: {:.2} in the mean", surge.requests_of_a_session());
+    println!("\nrequests of a session: {:.2} on average", surge.requests_of_a_session());
     Ok(())
 }
 
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_has_about_six_requests_and_some_are_pipelined() {
+    fn generates_about_six_requests_per_session_and_pipelines_some() {
         let sessions = sessions();
         let pages = || sessions.iter().flatten();
         let requests: usize = pages().map(|visit| 1 + visit.embedded.len()).sum();
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn times_between_pages_have_a_heavy_tail_with_an_end() {
+    fn cuts_off_the_heavy_tail_of_times_between_pages() {
         let sessions = sessions();
         let mut offs: Vec<f64> = sessions
             .iter()
@@ -192,7 +194,7 @@ mod tests {
             .map(|visit| visit.off)
             .collect();
         offs.sort_by(f64::total_cmp);
-        // The median of a Pareto is its least times the alpha-th root of two.
+        // The median of a Pareto distribution is its minimum times the alpha-th root of two.
         let median = offs[offs.len() / 2];
         assert!((median - 2_f64.powf(1.0 / 1.5)).abs() < 0.1, "{median}");
         assert!(offs[offs.len() - 1] <= LONGEST_OFF);
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_pace_changes_the_times_and_nothing_else() {
+    fn scales_only_the_times_by_the_pace() {
         let (mut one, mut other) = (Surge::new(3, 50, 500), Surge::new(3, 50, 500));
         for _ in 0..20 {
             let (calm, quick) = (one.session(1.0), other.session(0.5));

@@ -1,5 +1,4 @@
-//! Decides how the tables of the store are measured in memory: what a look, a commit and a start cost, and how much a
-//! row takes.
+//! Measures the store's tables in memory: reads, commits, starts, and bytes per row.
 
 use std::fs;
 use std::hint::black_box;
@@ -19,19 +18,20 @@ use crate::machine;
 use crate::random::Random;
 use crate::tools::output;
 
-/// Of a row's data: its id, a number of 8, a name of 16 and a text of 60.
+/// The bytes of a row's data: its id of 16, a number of 8, a name of 16 and a text of 60.
 const DATA: u64 = 100;
-/// A set that stays in the processor's cache.
+/// The number of rows in a set that fits in the processor's cache.
 const HOT: usize = 1000;
-/// What one page looks at: so often is a snapshot used for single rows.
+/// The number of single rows read per snapshot, as by one page.
 const LOOKS: usize = 100;
-/// Looks, walks and commits in one sample.
+/// Reads, range scans and commits per sample.
 const IN_A_SAMPLE: usize = 20_000;
-/// What the owner of the project allows.
+/// The budgets of the project.
 const BUDGETS: &str = "Budgets: row in a hot set 150 ns, at random 1000 ns, `newest(50)` 5000 ns, commit 10000 ns, notes \
     x 1.20, start 2 s, memory x 2.5.";
 
-/// A row of [`DATA`] bytes. The first of the indexes is by number, the second by name; the values of both are random.
+/// A row of [`DATA`] bytes. The first index is by number, the second by name; both have random
+/// values.
 struct Row<const INDEXES: usize> {
     id: Id<Self>,
     number: i64,
@@ -39,7 +39,7 @@ struct Row<const INDEXES: usize> {
     text: String,
 }
 
-/// Measures in this process what is measured in nanoseconds, and starts and memory in processes of their own.
+/// Measures times in this process, and starts and memory in child processes.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let rows = arguments.number("--rows", 1_000_000)?;
     if let Some([folder, indexes]) = arguments.names("--start").as_deref() {
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// What it takes to find rows, among a few and among all.
+/// The cost of finding rows, among a few and among all.
 fn looks(all: usize, rounds: u64) -> Result<()> {
     let (store, ids) = filled(HOT)?;
     of_rows(&store, &ids, "a row of 1000", rounds)?;
@@ -108,7 +108,7 @@ fn of_rows(store: &Store, ids: &[Id<Row<1>>], what: &str, rounds: u64) -> Result
         noted.push(timed(IN_A_SAMPLE, || look(&first, &|| store.read())));
         plain.push(timed(IN_A_SAMPLE, || look(&second, &|| store.read().without_tracking())));
     }
-    // The first warms up.
+    // The first sample is a warm-up.
     let (noted, plain) = (&noted[1..], &plain[1..]);
     print(what, noted)?;
     print(&format!("{what}, nothing noted"), plain)?;
@@ -136,7 +136,7 @@ fn walks(store: &Store, rounds: u64) -> Result<()> {
     print("50 of an index, from a random one", &samples(rounds, snapshots, &mut range))
 }
 
-/// Commits of one row each, in a store that has many before.
+/// Commits of one row each, in a store with existing rows.
 fn commits<const INDEXES: usize>(folder: &Path, count: usize, rounds: u64) -> Result<()> {
     let store = opened::<INDEXES>(folder)?;
     let mut ids = fill::<INDEXES>(&store, count)?;
@@ -177,7 +177,7 @@ fn commits<const INDEXES: usize>(folder: &Path, count: usize, rounds: u64) -> Re
     Ok(fs::remove_dir_all(folder)?)
 }
 
-/// Nanoseconds of CPU of a commit of one row without indexes, in a store of memory alone.
+/// CPU nanoseconds of a commit of one row without indexes, in a store in memory.
 pub(crate) fn insertions(rounds: u64) -> Result<Vec<f64>> {
     let store = in_memory::<0>()?;
     fill::<0>(&store, IN_A_SAMPLE)?;
@@ -191,12 +191,12 @@ pub(crate) fn insertions(rounds: u64) -> Result<Vec<f64>> {
         ensure!(failed == 0, "{failed} commits failed");
         Ok(time.cpu)
     };
-    // The first warms up.
+    // The first sample is a warm-up.
     sample()?;
     (0..rounds).map(|_| sample()).collect()
 }
 
-/// Starts with so many rows, in processes of their own, and commits of as many in one more.
+/// Times starts with `count` rows in child processes, and single commits in one more.
 fn starts<const INDEXES: usize>(folder: &Path, count: usize, rounds: u64) -> Result<()> {
     let store = opened::<INDEXES>(folder)?;
     fill::<INDEXES>(&store, count)?;
@@ -204,17 +204,16 @@ fn starts<const INDEXES: usize>(folder: &Path, count: usize, rounds: u64) -> Res
     let program = std::env::current_exe()?;
     let ask = |folder: &str| -> Result<[f64; 4]> {
         let mut command = Command::new(&program);
-        let told = output(command.args(["tables", "--start", &format!("{folder},{INDEXES}")]))?;
-        let figures: Result<Vec<f64>, _> = told.split_whitespace().map(str::parse).collect();
-        figures?.try_into().map_err(|_| anyhow!("a start printed `{told}`"))
+        let text = output(command.args(["tables", "--start", &format!("{folder},{INDEXES}")]))?;
+        let figures: Result<Vec<f64>, _> = text.split_whitespace().map(str::parse).collect();
+        figures?.try_into().map_err(|_| anyhow!("a start printed `{text}`"))
     };
     let mut found = Vec::new();
     for _ in 0..rounds {
-        found.push(ask(folder.to_str().context("the folder's name is no text")?)?);
+        found.push(ask(folder.to_str().context("the folder's name is not UTF-8")?)?);
     }
-    let of = |place: usize| {
-        Spread::of(found.iter().map(|start| start[place])).context("there are no samples")
-    };
+    let of =
+        |place: usize| Spread::of(found.iter().map(|start| start[place])).context("no samples");
     let rows = found[0][3];
     let committed = ask(&format!("{rows:.0}"))?;
     let times = |bytes: f64| bytes / rows / DATA as f64;
@@ -228,8 +227,8 @@ fn starts<const INDEXES: usize>(folder: &Path, count: usize, rounds: u64) -> Res
     Ok(())
 }
 
-/// In a process of its own: opens the store in a folder, or makes one in memory of so many single commits. Prints
-/// seconds, seconds of CPU, the growth of memory in bytes, rows.
+/// Runs in a child process: opens the store in a folder, or creates one in memory by single
+/// commits. Prints seconds, CPU seconds, the growth of memory in bytes, rows.
 fn start(folder: &Path, indexes: &str) -> Result<()> {
     fn of<const INDEXES: usize>(folder: &Path) -> Result<()> {
         let before = resident()?;
@@ -250,7 +249,7 @@ fn start(folder: &Path, indexes: &str) -> Result<()> {
     }
 }
 
-/// A store in memory into which rows came one by one.
+/// A store in memory, filled by single commits.
 fn committed<const INDEXES: usize>(count: usize) -> Result<Store> {
     let store = in_memory::<INDEXES>()?;
     let mut random = Random(3);
@@ -272,13 +271,13 @@ fn in_memory<const INDEXES: usize>() -> Result<Store> {
     Store::in_memory(options).map_err(|error| anyhow!("{error}"))
 }
 
-/// The store in a folder, which leaves it to the system when commits are durable.
+/// A store in a folder that leaves syncs to the system.
 fn opened<const INDEXES: usize>(folder: &Path) -> Result<Store> {
     let options = Options::new().table::<Row<INDEXES>>().sync(Sync::None);
     Store::open(folder, options, &mut |_, _| {}).map_err(|error| anyhow!("{error}"))
 }
 
-/// Inserts rows, a thousand by a commit.
+/// Inserts rows, a thousand per commit.
 fn fill<const INDEXES: usize>(store: &Store, count: usize) -> Result<Vec<Id<Row<INDEXES>>>> {
     let mut random = Random(3);
     let mut ids = Vec::with_capacity(count);
@@ -301,14 +300,14 @@ fn number(random: &mut Random) -> i64 {
     random.below(1 << 40).cast_signed()
 }
 
-/// Nanoseconds of one of what was done in a sample.
+/// Nanoseconds per operation of a sample.
 struct Time {
     cpu: f64,
     wall: f64,
 }
 
 fn samples(rounds: u64, count: usize, mut act: impl FnMut()) -> Vec<Time> {
-    // The first warms up.
+    // The first sample is a warm-up.
     act();
     (0..rounds).map(|_| timed(count, &mut act)).collect()
 }
@@ -321,35 +320,33 @@ fn timed(count: usize, act: impl FnOnce()) -> Time {
 }
 
 fn print(what: &str, samples: &[Time]) -> Result<()> {
-    let of = |time: fn(&Time) -> f64| {
-        Spread::of(samples.iter().map(time)).context("there are no samples")
-    };
+    let of = |time: fn(&Time) -> f64| Spread::of(samples.iter().map(time)).context("no samples");
     println!("| {what} | {} | {:.0} |", of(|time| time.cpu)?, of(|time| time.wall)?.median);
     Ok(())
 }
 
-/// Of this thread, in nanoseconds.
+/// The CPU time of this thread, in nanoseconds.
 fn cpu() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// Bytes of this process that are in memory and no file's.
+/// The anonymous resident bytes of this process.
 fn resident() -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let number = line.and_then(|line| line.split_whitespace().next());
-    Ok(number.context("the kernel does not tell of memory")?.parse::<u64>()? << 10)
+    Ok(number.context("no RssAnon in /proc/self/status")?.parse::<u64>()? << 10)
 }
 
-/// A folder beside this program.
+/// A scratch folder next to this program.
 struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Result<Self> {
         let program = std::env::current_exe()?;
-        let beside = program.parent().context("a program lies in a folder")?;
-        let path = beside.join(format!("tables-{}", std::process::id()));
+        let folder = program.parent().context("a program is in a folder")?;
+        let path = folder.join(format!("tables-{}", std::process::id()));
         fs::create_dir(&path).with_context(|| path.display().to_string())?;
         Ok(Self(path))
     }
@@ -386,7 +383,7 @@ impl<const INDEXES: usize> Table for Row<INDEXES> {
         to.extend([self.number.value(), self.name.value(), self.text.value()]);
     }
 
-    // As `#[derive(Table)]` writes it.
+    // As generated by `#[derive(Table)]`.
     fn from_values(id: RowId, values: &[Value<'_>]) -> Option<Self> {
         if values.len() != 3 {
             return None;

@@ -1,4 +1,4 @@
-//! Decides how the template benchmarks are run, and what the tables say of them.
+//! Runs the template benchmarks and prints their tables.
 
 use std::fs;
 use std::path::Path;
@@ -8,23 +8,23 @@ use anyhow::{Context, Result, ensure};
 
 use crate::arguments::Arguments;
 use crate::machine;
-use crate::tools::Workshop;
+use crate::tools::Workspace;
 
-/// Runs criterion in its own workspace and prints its medians beside the first engine's.
+/// Runs criterion in its own workspace and prints its medians relative to the first engine.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let seconds = arguments.number("--seconds", 3)?.to_string();
     let facts = machine::facts();
-    let shop = Workshop::open()?;
-    let target = shop.target.join("bench/templates");
-    // What an earlier run has left would stand in this one's tables.
+    let workspace = Workspace::open()?;
+    let target = workspace.target.join("bench/templates");
+    // Results of an earlier run would be part of the tables.
     let _ = fs::remove_dir_all(target.join("criterion"));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(shop.root.join("bench/templates")).args(["bench", "--locked"]);
+    command.current_dir(workspace.root.join("bench/templates")).args(["bench", "--locked"]);
     command.args(["--bench", "templates", "--bench", "escape"]);
     command.arg("--target-dir").arg(&target).args(["--", "--noplot", "--quiet"]);
     command.args(["--measurement-time", &seconds, "--warm-up-time", "1"]);
-    // The tables are what goes to stdout.
+    // Only the tables go to stdout.
     command.stdout(std::io::stderr()).env("CRITERION_HOME", target.join("criterion"));
     ensure!(command.status()?.success(), "the benchmarks failed");
     println!("{facts}\n");
@@ -40,7 +40,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     table("escaping", &target, &texts, "v_htmlescape")?;
     println!();
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(shop.root.join("bench/templates")).args(["bench", "--locked", "--quiet"]);
+    command
+        .current_dir(workspace.root.join("bench/templates"))
+        .args(["bench", "--locked", "--quiet"]);
     command.args(["--bench", "turns", "--target-dir"]).arg(&target);
     ensure!(command.status()?.success(), "the race failed");
     Ok(())
@@ -85,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_read() {
+    fn parses_the_median() {
         let json = r#"{"mean":{"point_estimate":1.0},"median":{"confidence_interval":{"lower_bound":2.0},"point_estimate":3.5,"standard_error":0.1}}"#;
         assert_eq!(median(json), Some(3.5));
         assert_eq!(median("{}"), None);

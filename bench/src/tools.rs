@@ -1,4 +1,4 @@
-//! Decides where things are built and kept, and what must be installed.
+//! The folders of a run, its tools, and helpers for processes and threads.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The folders of one run. What it keeps while running goes with it; what it builds stays.
-pub(crate) struct Workshop {
+/// The folders of one run. Working files are deleted at the end; build output stays.
+pub(crate) struct Workspace {
     /// The repository.
     pub(crate) root: PathBuf,
-    /// Cargo's target folder.
+    /// The target folder of cargo.
     pub(crate) target: PathBuf,
-    /// Logs, configurations and served files of this run alone.
+    /// Logs, configurations and served files of this run.
     pub(crate) work: PathBuf,
 }
 
-impl Workshop {
-    /// Makes the folders and lets this process and its children open all the files they may.
+impl Workspace {
+    /// Creates the folders and raises the limit of open files for this process and its children.
     pub(crate) fn open() -> Result<Self> {
         let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = bench.parent().context("bench/ has no parent")?.to_path_buf();
@@ -32,17 +32,17 @@ impl Workshop {
         Ok(Self { root, target, work })
     }
 
-    /// The folder that servers serve.
+    /// The folder of served files.
     pub(crate) fn files(&self) -> PathBuf {
         self.work.join("files")
     }
 
-    /// A certificate and its key.
+    /// The file with a certificate and its key.
     pub(crate) fn certificate(&self) -> PathBuf {
         self.work.join("certificate.pem")
     }
 
-    /// Makes a certificate of the kind that most sites have (ECDSA on P-256), signed by itself.
+    /// Creates a self-signed certificate of the most common kind (ECDSA on P-256).
     pub(crate) fn make_certificate(&self) -> Result<()> {
         require("openssl", "openssl")?;
         let (key, own) = (self.work.join("key.pem"), self.work.join("own.pem"));
@@ -54,12 +54,12 @@ impl Workshop {
         Ok(fs::write(self.certificate(), pem)?)
     }
 
-    /// Makes the file `SIZE.html` with that many bytes.
+    /// Creates the file `SIZE.html` with that many bytes.
     pub(crate) fn make_file(&self, size: usize) -> Result<()> {
         Ok(fs::write(self.files().join(format!("{size}.html")), vec![b'x'; size])?)
     }
 
-    /// Compiles a C program of this folder and returns where it is.
+    /// Compiles a C program of this folder and returns its path.
     pub(crate) fn compile(&self, name: &str, options: &[&str]) -> Result<PathBuf> {
         require("cc", "gcc")?;
         let program = self.target.join("bench").join(name);
@@ -68,19 +68,19 @@ impl Workshop {
         Ok(program)
     }
 
-    /// Runs cargo's release build, whose messages show.
+    /// Runs a release build with cargo; its messages are shown.
     pub(crate) fn cargo_build(&self, words: &[&OsStr]) -> Result<()> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.current_dir(&self.root).args(["build", "--release"]).args(words);
-        ensure!(command.status()?.success(), "failed: {}", shown(&command));
+        ensure!(command.status()?.success(), "failed: {}", command_line(&command));
         Ok(())
     }
 }
 
-impl Drop for Workshop {
+impl Drop for Workspace {
     fn drop(&mut self) {
-        // What remains lies under target/, where `cargo clean` finds it.
+        // A folder that cannot be removed is under target/, where `cargo clean` removes it.
         let _ = fs::remove_dir_all(&self.work);
     }
 }
@@ -93,44 +93,44 @@ pub(crate) fn require(tool: &str, package: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command to its end and returns what it printed; its errors become ours.
+/// Runs a command to its end and returns its stdout; its stderr becomes the error.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let done = command
         .stdin(Stdio::null())
         .output()
-        .with_context(|| format!("cannot run {}", shown(command)))?;
+        .with_context(|| format!("cannot run {}", command_line(command)))?;
     if !done.status.success() {
-        let said = String::from_utf8_lossy(&done.stderr);
-        bail!("failed: {}\n{}", shown(command), said.trim());
+        let errors = String::from_utf8_lossy(&done.stderr);
+        bail!("failed: {}\n{}", command_line(command), errors.trim());
     }
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
-/// Moves this process, and the threads and children it will have, to core 1; servers have core 0.
-pub(crate) fn leave_core_0() -> Result<()> {
+/// Moves this process, and its future threads and children, to core 1; servers have core 0.
+pub(crate) fn move_to_core_1() -> Result<()> {
     require("taskset", "util-linux")?;
     let process = std::process::id().to_string();
     output(Command::new("taskset").args(["--cpu-list", "--pid", "1", &process]))
-        .context("a measurement needs two cores")?;
+        .context("benchmarks need two cores")?;
     Ok(())
 }
 
-/// Moves the current thread alone to core 0.
-pub(crate) fn take_core_0() -> Result<()> {
+/// Moves the current thread to core 0.
+pub(crate) fn move_to_core_0() -> Result<()> {
     let thread = current_thread()?;
     output(Command::new("taskset").args(["--cpu-list", "--pid", "0"]).arg(thread))?;
     Ok(())
 }
 
-/// Lets the current thread run before all others of its core, so that what it measures is not the
-/// wait for its own turn. The kernel grants this to root.
-pub(crate) fn come_first() -> Result<()> {
+/// Gives the current thread real-time priority on its core, so that its measurements do not include
+/// waits for the processor. The kernel grants this to root.
+pub(crate) fn take_priority() -> Result<()> {
     schedule(["--fifo", "--pid", "1"])
 }
 
-/// Lets the current thread run only when no other wants its core, so that a load generator takes
-/// nothing from the one who measures beside it.
-pub(crate) fn give_way() -> Result<()> {
+/// Gives the current thread the lowest priority, so that a load generator takes no time from the
+/// measuring thread on its core.
+pub(crate) fn yield_priority() -> Result<()> {
     schedule(["--idle", "--pid", "0"])
 }
 
@@ -144,7 +144,7 @@ fn current_thread() -> Result<OsString> {
     Ok(thread.file_name().context("a thread without id")?.to_owned())
 }
 
-/// Waits: a measurement has its own pace.
+/// Sleeps: a benchmark controls its own pace.
 pub(crate) fn pause(time: Duration) {
     #[expect(
         clippy::disallowed_methods,
@@ -153,7 +153,7 @@ pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// The standard library cannot raise its own limit; prlimit can do it for us.
+/// The standard library cannot raise the limit of this process; prlimit can.
 fn raise_open_files() -> Result<()> {
     require("prlimit", "util-linux")?;
     let limits = fs::read_to_string("/proc/self/limits")?;
@@ -165,7 +165,7 @@ fn raise_open_files() -> Result<()> {
     Ok(())
 }
 
-fn shown(command: &Command) -> String {
+fn command_line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
 }

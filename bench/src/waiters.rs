@@ -1,4 +1,4 @@
-//! Decides what is measured of the channels' two machines alone: no socket, no thread, no disk.
+//! Measures the data structures of channels alone, without sockets, threads or disk.
 
 use std::fs;
 use std::hint::black_box;
@@ -7,34 +7,35 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use bine_push::{
-    AfterDelivery, ChannelName, Command, Content, Draft, GapPolicy, Hub, Limits, MessageBatch,
-    Preparation, Publish, Rest, Retention, Settings, SnapshotReader, Start, Subscription, Until,
-    View, WaitKind, WaitOptions, WaitPoint, WaiterLimits, Waiters,
+    Content, Crowd, Draft, Holes, Hub, Kind, Limits, Name, Order, Page, Parking, Publish, Ready,
+    Rest, Restoring, Retention, Settings, Start, Subscription, Then, Until, View, Wait, Waiters,
 };
 
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 
-/// Milliseconds since 1970, anywhen.
+/// A fixed time, in milliseconds since 1970.
 const NOW: u64 = 1_700_000_000_000;
 
-/// Prints what waiting, delivering, publishing and reading cost.
+/// Prints the cost of waiting, delivering, publishing and reading.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let waiters = arguments.number("--waiters", 100_000)? as usize;
     let messages = arguments.number("--messages", 1_000_000)?;
     let rounds = arguments.number("--rounds", 21)?;
-    println!("{}\n\n| what | figure |\n|---|---|", machine::facts());
+    println!("{}\n\n| operation | figure |\n|---|---|", machine::facts());
     wait(waiters, rounds)?;
     keep(messages, rounds)
 }
 
-/// What waiting costs in memory, and a delivery in time.
+/// The memory of waiters, and the time of a delivery.
 fn wait(count: usize, rounds: u64) -> Result<()> {
     let mut hub = hub()?;
-    let Rest::Wait(parking) = read(&hub, Start::Now, 1)?.rest else { bail!("nothing to wait for") };
+    let Rest::Wait(parking) = read(&hub, Start::Now, 1)?.rest else {
+        bail!("the channel is closed")
+    };
     let before = resident()?;
-    let mut waiters = park(&hub, count, &parking, WaitKind::Poll)?;
+    let mut waiters = park(&hub, count, &parking, Kind::Poll)?;
     let bytes = (resident()? - before) as f64 / count as f64;
     println!("| resident bytes of a parked poll ({count}) | {bytes:.0} |");
 
@@ -43,34 +44,34 @@ fn wait(count: usize, rounds: u64) -> Result<()> {
     let mut streams = Vec::new();
     for _ in 0..rounds {
         polls.push(deliver(&mut hub, &mut waiters, &mut record, count)?);
-        waiters = park(&hub, count, &parking_now(&hub)?, WaitKind::Stream)?;
+        waiters = park(&hub, count, &parking_now(&hub)?, Kind::Stream)?;
         streams.push(deliver(&mut hub, &mut waiters, &mut record, count)?);
-        waiters = park(&hub, count, &parking_now(&hub)?, WaitKind::Poll)?;
+        waiters = park(&hub, count, &parking_now(&hub)?, Kind::Poll)?;
     }
-    print("ns a delivery to a poll, which leaves", polls)?;
-    print("ns a delivery to a stream", streams)
+    print("ns per delivery to a poll, which then ends", polls)?;
+    print("ns per delivery to a stream", streams)
 }
 
-/// Publishes once and tells all, in slices of 256; nanoseconds for each.
+/// Publishes once and delivers to all waiters, in slices of 256; returns nanoseconds per waiter.
 fn deliver(hub: &mut Hub, waiters: &mut Waiters, record: &mut u64, count: usize) -> Result<f64> {
     publish(hub, *record)?;
     *record += 1;
-    let mut told = 0;
+    let mut delivered = 0;
     let begin = Instant::now();
     waiters.receive(hub.ring());
     while waiters.advance(256, |delivery| {
         black_box(delivery);
-        told += 1;
-        AfterDelivery::Keep
+        delivered += 1;
+        Then::Stay
     }) {}
     let time = begin.elapsed().as_secs_f64() * 1e9;
-    if told != count {
-        bail!("{told} of {count} were told");
+    if delivered != count {
+        bail!("delivered to {delivered} of {count}");
     }
     Ok(time / count as f64)
 }
 
-/// What a million retained messages cost to publish, to find, to write and to read again.
+/// The cost of publishing, finding, writing and restoring `count` retained messages.
 fn keep(count: u64, rounds: u64) -> Result<()> {
     let mut hub = hub()?;
     let before = resident()?;
@@ -79,7 +80,7 @@ fn keep(count: u64, rounds: u64) -> Result<()> {
         publish(&mut hub, record + 2)?;
     }
     let time = begin.elapsed().as_secs_f64() * 1e9 / count as f64;
-    println!("| ns a publication, {count} retained | {time:.0} |");
+    println!("| ns per publication, {count} retained | {time:.0} |");
     let bytes = (resident()? - before) as f64 / count as f64;
     println!("| resident bytes of a retained message of 100 bytes | {bytes:.0} |");
 
@@ -109,7 +110,7 @@ fn keep(count: u64, rounds: u64) -> Result<()> {
         bytes >> 20
     );
     let begin = Instant::now();
-    let mut restoring = SnapshotReader::new(limits());
+    let mut restoring = Restoring::new(limits());
     for chunk in &chunks {
         restoring.receive(chunk)?;
     }
@@ -130,64 +131,62 @@ fn limits() -> Limits {
 /// A hub with one channel.
 fn hub() -> Result<Hub> {
     let mut hub = Hub::new(1, limits());
-    let name = ChannelName::Given("news".into());
+    let name = Name::Given("news".into());
     let settings = Settings { retention: Retention::UNLIMITED, ..Settings::default() };
     let first = Vec::new();
-    give(&mut hub, 1, Command::Create { name, settings, fork: None, first, is_closed: false })?;
+    give(&mut hub, 1, Order::Create { name, settings, fork: None, first, is_closed: false })?;
     Ok(hub)
 }
 
-/// A message a millisecond, of 100 bytes.
+/// Publishes one message of 100 bytes per millisecond.
 fn publish(hub: &mut Hub, record: u64) -> Result<()> {
     let body = Arc::from([b'x'; 100]);
     let content = Content { content_type: Some("text/plain".into()), body, ..Content::default() };
     let messages = vec![Draft { channels: vec!["news".into()], content }];
-    give(hub, record, Command::Publish(Publish { messages, ..Publish::default() }))
+    give(hub, record, Order::Publish(Publish { messages, ..Publish::default() }))
 }
 
-fn give(hub: &mut Hub, record: u64, order: Command) -> Result<()> {
-    let Preparation::Record(prepared) = hub.prepare(order, NOW + record)? else {
-        bail!("done before")
-    };
+fn give(hub: &mut Hub, record: u64, order: Order) -> Result<()> {
+    let Ready::Record(prepared) = hub.prepare(order, NOW + record)? else { bail!("already done") };
     hub.apply(prepared, record)?;
     Ok(())
 }
 
-fn read(hub: &Hub, start: Start, limit: usize) -> Result<MessageBatch> {
-    let wanted = Subscription {
+fn read(hub: &Hub, start: Start, limit: usize) -> Result<Page> {
+    let subscription = Subscription {
         channels: &["news"],
         start,
         end: Until::Open,
-        gaps: GapPolicy::Reject,
+        holes: Holes::Refuse,
         limit,
         bytes: usize::MAX,
     };
-    Ok(hub.read(&wanted, NOW)?)
+    Ok(hub.read(&subscription, NOW)?)
 }
 
-fn parking_now(hub: &Hub) -> Result<WaitPoint> {
+fn parking_now(hub: &Hub) -> Result<Parking> {
     match read(hub, Start::Now, 1)?.rest {
         Rest::Wait(parking) => Ok(parking),
-        _ => bail!("nothing to wait for"),
+        _ => bail!("the channel is closed"),
     }
 }
 
-/// So many waiters, in ten channels each.
-fn crowd(waiters: usize) -> WaiterLimits {
-    WaiterLimits { waiters, subscriptions: 10 * waiters }
+/// Room for waiters in ten channels each.
+fn crowd(waiters: usize) -> Crowd {
+    Crowd { waiters, places: 10 * waiters }
 }
 
-fn park(hub: &Hub, count: usize, parking: &WaitPoint, kind: WaitKind) -> Result<Waiters> {
+fn park(hub: &Hub, count: usize, parking: &Parking, kind: Kind) -> Result<Waiters> {
     let mut waiters = Waiters::new(1, crowd(count), hub.ring().position(), NOW);
     for token in 0..count as u64 {
         let until = NOW + 25_000 + token * 30_000 / count as u64;
-        let wait = WaitOptions { view: View::Json, kind, deadline: until };
-        waiters.park(token, parking, wait).ok().context("no place")?;
+        let wait = Wait { view: View::Json, kind, until };
+        waiters.park(token, parking, wait).ok().context("no space for a waiter")?;
     }
     Ok(waiters)
 }
 
-/// Bytes of this process in memory.
+/// The resident bytes of this process.
 fn resident() -> Result<u64> {
     let words = fs::read_to_string("/proc/self/statm")?;
     let pages = words.split_whitespace().nth(1).context("statm has no second word")?;

@@ -1,4 +1,4 @@
-//! Request bodies that never end: 256 connections of four addresses, 16 MiB each.
+//! Unfinished request bodies: 256 connections from four addresses, 16 MiB each.
 
 use std::fs;
 use std::net::IpAddr;
@@ -6,28 +6,29 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::Judged;
+use super::Assessment;
 use super::crowd::{Crowd, Habit};
 use super::network::{attackers, client, posting};
 use super::scenes::{SMALL, Stage, address, attack, create_channel, get, kept, newcomer};
 use super::trial::{Windows, run};
 
 const CONNECTIONS: usize = 256;
-/// The share of memory that request bodies may take (`budget-bodies`).
+/// The share of memory for request bodies (`budget-bodies`).
 const SHARE: f64 = 0.125;
 const BODY: usize = 16 << 20;
-/// Bytes of all bodies in a second: 4 GiB in twenty. It is memory that is attacked, not the processor.
+/// Bytes per second of all bodies: 4 GiB in twenty seconds. The attack is on memory, not on the
+/// processor.
 const PACE: u64 = 200 << 20;
 const OPTIONS: [&str; 6] =
     ["--data", "memory", "--channels-publish", "*", "--channels-manage", "*"];
 
-/// With the server's own bound: an eighth of memory.
-pub(super) fn usual(stage: &Stage) -> Result<Judged> {
+/// With the server's default limit: an eighth of memory.
+pub(super) fn usual(stage: &Stage) -> Result<Assessment> {
     measure(stage, &[], stage.bound(memory()? * SHARE))
 }
 
 /// With `--most-memory 1g`, which the server must not exceed.
-pub(super) fn of_one_gigabyte(stage: &Stage) -> Result<Judged> {
+pub(super) fn of_one_gigabyte(stage: &Stage) -> Result<Assessment> {
     measure(stage, &["--most-memory", "1g"], stage.bound(1024.0))
 }
 
@@ -39,11 +40,11 @@ fn memory() -> Result<f64> {
     Ok(word.parse::<f64>()? / 1024.0)
 }
 
-fn measure(stage: &Stage, options: &[&str], bound: f64) -> Result<Judged> {
+fn measure(stage: &Stage, options: &[&str], bound: f64) -> Result<Assessment> {
     let server = stage.serve(&[&OPTIONS, options].concat())?;
     let to = address(&server);
     create_channel(client(3), to, "news")?;
-    // A small request with a body: it is the newcomers that a server short of memory refuses first.
+    // A small request with a body: a server short of memory refuses new clients first.
     let small = posting("/channels", r#"{"channels":"news","data":"It climbs."}"#);
     let clients = vec![kept(client(1), to, get(&SMALL.path())), newcomer(client(2), to, small)];
     let opening = format!(
@@ -61,5 +62,5 @@ fn measure(stage: &Stage, options: &[&str], bound: f64) -> Result<Judged> {
     };
     let windows = Windows { attacked: stage.windows.attacked * 2, ..stage.windows };
     let trial = run(&server, windows, clients, attack(crowd))?;
-    Ok(Judged::of(trial, bound, server))
+    Ok(Assessment::of(trial, bound, server))
 }

@@ -1,4 +1,5 @@
-//! The memory of channels: messages in many channels at once, and channels made with a long first body.
+//! The memory of channels: messages to many channels at once, and channels created with a long
+//! first body.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -8,52 +9,52 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::Judged;
+use super::Assessment;
 use super::network::{ask, attackers, client, posting, reach};
 use super::scenes::{Stage, address, create_channel, kept, newcomer, outcome};
 use super::trial::{Attack, Client, Outcome, Windows, run};
 use crate::servers::Running;
 use crate::tools::pause;
 
-/// A quarter of the memory is for channels.
+/// Channels get a quarter of the memory.
 const OPTIONS: [&str; 6] =
     ["--channels-publish", "*", "--channels-manage", "*", "--most-memory", "4g"];
 const BOUND: f64 = 1024.0;
-/// The most channels that one message may name.
+/// The limit of channels per message.
 const CHANNELS: usize = 64;
 /// A batch: sixteen messages of nearly 1 MiB, nearly 16 MiB.
 const MESSAGES: usize = 16;
 const MESSAGE: usize = (1 << 20) - 1024;
-/// The most messages that fill what two batches leave.
+/// The limit of messages that fill the space left by two batches.
 const FILLERS: usize = 100;
-/// The channels made with a first body, and its length.
+/// The number of channels created with a first body, and its length.
 const MADE: usize = 100;
 const BODY: usize = 16 << 20;
-/// The server counts messages of an address by the second.
+/// The server counts messages of an address per second.
 const SECOND: Duration = Duration::from_millis(1100);
-/// How much of the disk may be used for each byte that may be in memory: what is current, and as much of what
-/// is not yet cleaned up.
+/// The allowed bytes on disk per byte in memory: current data, and as much data that awaits
+/// cleanup.
 const ON_DISK: f64 = 2.0;
 
-/// One batch of 16 MiB to 64 channels, twice.
-pub(super) fn of_many_names(stage: &Stage) -> Result<Judged> {
+/// Two batches of 16 MiB to 64 channels.
+pub(super) fn of_many_names(stage: &Stage) -> Result<Assessment> {
     measure(stage, stage.windows, |to| Box::new(move |stop| batches(to, stop)))
 }
 
-/// 100 channels, each made by a `PUT` with 16 MiB in it.
-pub(super) fn of_first_bodies(stage: &Stage) -> Result<Judged> {
-    // A disk takes its time for 1.6 GB.
+/// 100 channels, each created by a `PUT` with 16 MiB.
+pub(super) fn of_first_bodies(stage: &Stage) -> Result<Assessment> {
+    // A disk needs time to write 1.6 GB.
     let windows = Windows { attacked: stage.windows.attacked * 2, ..stage.windows };
     measure(stage, windows, |to| Box::new(move |stop| first_bodies(to, stop)))
 }
 
-/// Normal clients publish before the attack, during it, and after a restart.
+/// Normal clients publish before and during the attack, and after a restart.
 fn measure(
     stage: &Stage,
     windows: Windows,
     attack: impl FnOnce(SocketAddr) -> Attack<'static>,
-) -> Result<Judged> {
-    let data = stage.shop.work.join("channels-data");
+) -> Result<Assessment> {
+    let data = stage.workspace.work.join("channels-data");
     let folder = data.display().to_string();
     let options = [&OPTIONS[..], &["--data", &folder]].concat();
     let server = stage.serve(&options)?;
@@ -64,27 +65,32 @@ fn measure(
     let trial = run(&server, windows, clients, attack(to))?;
     let on_disk = size(&data)? as f64 / f64::from(1 << 20);
     let bound = stage.bound(BOUND);
-    let mut judged = Judged::of(trial, bound, server);
-    judged.notes.push(format!("{on_disk:.0} MiB on disk"));
+    let mut assessment = Assessment::of(trial, bound, server);
+    assessment.notes.push(format!("{on_disk:.0} MiB on disk"));
     if on_disk > bound * ON_DISK {
-        judged.faults.push(format!("{on_disk:.0} MiB on disk"));
+        assessment.faults.push(format!("{on_disk:.0} MiB on disk"));
     }
-    if let Err(error) = restarted(stage, &options, &small, &mut judged) {
-        judged.faults.push(format!("after a restart: {error:#}"));
+    if let Err(error) = restarted(stage, &options, &small, &mut assessment) {
+        assessment.faults.push(format!("after a restart: {error:#}"));
     }
     fs::remove_dir_all(&data)?;
-    Ok(judged)
+    Ok(assessment)
 }
 
-/// Starts the server again and publishes once more.
-fn restarted(stage: &Stage, options: &[&str], small: &[u8], judged: &mut Judged) -> Result<()> {
+/// Starts the server again and publishes a message.
+fn restarted(
+    stage: &Stage,
+    options: &[&str],
+    small: &[u8],
+    assessment: &mut Assessment,
+) -> Result<()> {
     let server: Running = stage.serve(options)?;
     let memory = server.memory()?.resident as f64 / 1024.0;
-    judged.notes.push(format!("{memory:.0} MiB after a restart"));
+    assessment.notes.push(format!("{memory:.0} MiB after a restart"));
     let mut publisher: Client<'_> = kept(client(1), address(&server), small.to_vec());
     let outcome = (publisher.request)()?;
     if let Outcome::Refused(status) = outcome {
-        judged.faults.push(format!("after a restart: a small message is answered {status}"));
+        assessment.faults.push(format!("after a restart: a small message is answered {status}"));
     }
     server.stop()
 }
@@ -92,7 +98,7 @@ fn restarted(stage: &Stage, options: &[&str], small: &[u8], judged: &mut Judged)
 fn batches(to: SocketAddr, stop: &AtomicBool) -> Result<String> {
     let mut from = attackers();
     let first = from.next().context("an attacker")?;
-    let names: Vec<String> = (0..CHANNELS).map(|number| format!("room{number}")).collect();
+    let names: Vec<String> = (0..CHANNELS).map(|number| format!("channel{number}")).collect();
     for name in &names {
         create(first, to, name)?;
     }
@@ -105,7 +111,7 @@ fn batches(to: SocketAddr, stop: &AtomicBool) -> Result<String> {
     for from in from.by_ref().take(2) {
         statuses.push(sent(from, to, &request)?);
     }
-    // Whatever is left is taken by single messages that grow shorter.
+    // Single messages of decreasing length fill the space that is left.
     let mut fillers = 0;
     let from: Vec<Ipv4Addr> = from.collect();
     let lengths = (0..=20).rev().map(|power| (1_usize << power).min(MESSAGE));
@@ -127,12 +133,12 @@ fn batches(to: SocketAddr, stop: &AtomicBool) -> Result<String> {
     ))
 }
 
-/// Publishes; returns the status, and what the server says of it.
+/// Publishes; returns the status and the server's message.
 fn sent(from: Ipv4Addr, to: SocketAddr, request: &[u8]) -> Result<String> {
     let mut stream = reach(IpAddr::V4(from), to)?;
-    // The server may answer before it has read the body, and close.
+    // The server may respond and close before it has read the body.
     Ok(match ask(&mut stream, request) {
-        Ok(answer) => told(&answer.body, answer.status),
+        Ok(answer) => description(&answer.body, answer.status),
         Err(error) => format!("{error:#}"),
     })
 }
@@ -164,7 +170,7 @@ fn first_bodies(to: SocketAddr, stop: &AtomicBool) -> Result<String> {
         match ask(&mut stream, &request) {
             Ok(answer) if matches!(outcome(answer.status), Ok(Outcome::Served)) => made += 1,
             Ok(answer) => {
-                refused.push(told(&answer.body, answer.status));
+                refused.push(description(&answer.body, answer.status));
                 if answer.status == 429 {
                     pause(SECOND);
                 }
@@ -174,7 +180,7 @@ fn first_bodies(to: SocketAddr, stop: &AtomicBool) -> Result<String> {
     }
     let first = refused.first().map_or(String::new(), |first| format!(", first {first}"));
     let text = format!(
-        "{made} channels made with {} MiB each, {} refused{first}",
+        "{made} channels created with {} MiB each, {} refused{first}",
         BODY >> 20,
         refused.len()
     );
@@ -184,14 +190,14 @@ fn first_bodies(to: SocketAddr, stop: &AtomicBool) -> Result<String> {
     Ok(text)
 }
 
-/// A status, and what the server says of it.
-fn told(body: &[u8], status: u16) -> String {
+/// A status with the server's message.
+fn description(body: &[u8], status: u16) -> String {
     let text =
         String::from_utf8_lossy(&body[..body.len().min(100)]).trim().replace(['\n', '|'], " ");
     if status < 300 { status.to_string() } else { format!("{status} {text}") }
 }
 
-/// The bytes that a folder takes on the disk.
+/// The disk space of a folder, in bytes.
 fn size(folder: &Path) -> Result<u64> {
     use std::os::unix::fs::MetadataExt;
     let mut bytes = 0;

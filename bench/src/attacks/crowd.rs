@@ -1,4 +1,4 @@
-//! Many connections of attackers on one thread, none of which it ever waits for.
+//! Many attacking connections on one thread, all of them non-blocking.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
@@ -12,68 +12,68 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::network::begin;
 use crate::tools::pause;
 
-/// The longest wait for news of any connection.
+/// The longest wait for events of any connection.
 const TURN: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-/// The bytes of answers that one connection reads in one turn.
+/// The limit of bytes that a connection reads per turn.
 const READ_AT_ONCE: usize = 16 << 10;
-/// How long a connection whose request was refused waits before it sends the next.
+/// The delay of a refused connection before its next request.
 const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 
-/// What each connection does once it is there.
+/// The behavior of a connection after its opening.
 #[derive(Clone)]
 pub(super) enum Habit {
-    /// Sends one more byte whenever so much time has passed, and never reads.
+    /// Sends one more byte per interval, and never reads.
     Drip(Duration),
-    /// Sends its opening again as soon as it was answered.
+    /// Sends its opening again after each response.
     Loop,
-    /// Does nothing more, and never reads.
+    /// Sends no more bytes, and never reads.
     Rest,
 }
 
 /// A crowd of connections.
 pub(super) struct Crowd {
-    /// The connections are spread over these evenly.
+    /// The source addresses, with an equal number of connections each.
     pub(super) from: Vec<IpAddr>,
     pub(super) to: SocketAddr,
     pub(super) connections: usize,
-    /// New connections in a second, those that take the place of closed ones included.
+    /// New connections per second, including replacements of closed ones.
     pub(super) rate: u32,
-    /// The bytes that all of them send in a second, at most.
+    /// The limit of bytes per second sent by all connections.
     pub(super) pace: u64,
-    /// The first bytes of each connection, and the number of bytes that follow them.
+    /// The first bytes of each connection, and the number of filler bytes after them.
     pub(super) opening: Vec<u8>,
     pub(super) filler: usize,
     pub(super) habit: Habit,
 }
 
-/// What a crowd did.
+/// The counts of a crowd.
 #[derive(Default)]
 pub(super) struct Tally {
     connected: u64,
-    /// Connections that the server closed or did not take.
+    /// Connections that the server closed or refused.
     closed: u64,
     bytes: u64,
     answered: u64,
     refused: u64,
-    /// The most connections at one time.
+    /// The highest number of simultaneous connections.
     most: usize,
 }
 
 struct Member {
     stream: TcpStream,
-    /// Bytes of the opening and the filler that were sent.
+    /// Bytes of the opening and the filler sent so far.
     sent: usize,
-    /// When it sends again.
+    /// The time of the next write.
     due: Instant,
 }
 
-/// Sent as a filler.
+/// The bytes of the filler.
 static FILLER: [u8; 64 << 10] = [b'x'; 64 << 10];
-/// A pace that is none: for crowds that send little.
+/// No limit, for crowds that send little.
 pub(super) const UNPACED: u64 = u64::MAX;
 
 impl Crowd {
-    /// Keeps up the crowd until `stop`.
+    /// Maintains the crowd until `stop`.
     pub(super) fn run(&self, stop: &AtomicBool) -> Result<Tally> {
         let mut members: Vec<Option<Member>> = Vec::new();
         members.resize_with(self.connections, || None);
@@ -100,7 +100,7 @@ impl Crowd {
         Ok(tally)
     }
 
-    /// Connects those who are missing, as far as the rate allows.
+    /// Connects missing members within the rate.
     fn fill(&self, members: &mut [Option<Member>], tally: &mut Tally, allowed: u64) {
         for (index, place) in members.iter_mut().enumerate() {
             if tally.connected >= allowed {
@@ -118,7 +118,7 @@ impl Crowd {
         }
     }
 
-    /// The connections that can do something, and what.
+    /// The connections with events.
     fn ready(&self, members: &[Option<Member>], may_send: bool) -> Result<Vec<(usize, PollFlags)>> {
         let now = Instant::now();
         let present = members.iter().enumerate();
@@ -140,7 +140,7 @@ impl Crowd {
         Ok(indexes.into_iter().zip(flags).filter(|(_, flags)| !flags.is_empty()).collect())
     }
 
-    /// Lets one connection go on. Fails when it is closed.
+    /// Continues one connection. Fails when it is closed.
     fn turn(
         &self,
         member: &mut Member,
@@ -185,7 +185,7 @@ impl Crowd {
         if member.sent >= all {
             member.due = match self.habit {
                 Habit::Drip(interval) => Instant::now() + interval,
-                // A loop goes on when its answer is there.
+                // A loop continues when its response arrives.
                 Habit::Loop | Habit::Rest => Instant::now() + Duration::from_hours(1),
             };
         }
@@ -196,7 +196,7 @@ impl Crowd {
 impl Tally {
     pub(super) fn text(&self) -> String {
         let mut text = format!(
-            "{} connections made, at most {} at one time, {} closed by the server, {} MiB sent",
+            "{} connections opened, at most {} at one time, {} closed by the server, {} MiB sent",
             self.connected,
             self.most,
             self.closed,

@@ -1,4 +1,4 @@
-//! TLS handshakes that stall after their first message, 650 a second from five addresses.
+//! TLS handshakes that stall after their first message, 650 per second from five addresses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
 
-use super::Judged;
+use super::Assessment;
 use super::crowd::{Crowd, Habit, UNPACED};
 use super::network::{SERVER, ask, attackers, client, reach};
 use super::scenes::{LITTLE, SMALL, Stage, attack, get, outcome};
 use super::trial::{Client, run};
 use crate::servers::free_port;
 
-/// New handshakes in a second, and the addresses they come from.
+/// New handshakes per second, and the number of source addresses.
 const RATE: u32 = 650;
 const ADDRESSES: usize = 5;
-/// More than are ever there at that rate.
+/// More than the simultaneous connections at that rate.
 const MOST: usize = 6000;
-/// How often a newcomer comes: 42 within an attacked window of ten seconds.
+/// The interval of new normal clients: 42 within an attacked window of ten seconds.
 const INTERVAL: Duration = Duration::from_millis(238);
 
-/// Newcomers by TLS while handshakes of others stall.
-pub(super) fn of_five_addresses(stage: &Stage) -> Result<Judged> {
-    stage.shop.make_certificate()?;
-    let pem = stage.shop.certificate().display().to_string();
+/// New TLS connections of normal clients during stalled handshakes.
+pub(super) fn of_five_addresses(stage: &Stage) -> Result<Assessment> {
+    stage.workspace.make_certificate()?;
+    let pem = stage.workspace.certificate().display().to_string();
     let port = free_port()?;
     let (plain, secure) =
         (format!("127.0.0.1:{port}"), format!("{SERVER}:{port},tls=on,backlog=4096"));
@@ -65,13 +65,13 @@ pub(super) fn of_five_addresses(stage: &Stage) -> Result<Judged> {
     let all = attacked.served + attacked.refused + attacked.failed;
     let served = format!("{} of {all} newcomers served", attacked.served);
     let log = std::fs::read_to_string(stage.log(port)).unwrap_or_default();
-    let mut judged = Judged::of(trial, stage.bound(LITTLE), server);
-    judged.notes.push(served);
-    judged.notes.push(format!("{} lines in the log", log.lines().count()));
-    Ok(judged)
+    let mut assessment = Assessment::of(trial, stage.bound(LITTLE), server);
+    assessment.notes.push(served);
+    assessment.notes.push(format!("{} lines in the log", log.lines().count()));
+    Ok(assessment)
 }
 
-/// A client that takes any certificate: the attackers' victim is the server, not the client.
+/// A client that accepts any certificate: the attack is on the server, not on the client.
 fn configuration() -> Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
@@ -80,7 +80,7 @@ fn configuration() -> Result<ClientConfig> {
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         .with_no_client_auth();
-    // Each newcomer is new.
+    // No resumption: each connection is a new client.
     config.resumption = rustls::client::Resumption::disabled();
     Ok(config)
 }

@@ -1,4 +1,5 @@
-//! Live pages: one page that computes for 10 ms is asked for in a loop while the patches of another are timed.
+//! Live pages: attackers request a page that computes for 10 ms in a loop, and patches of a
+//! different page are timed.
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::Judged;
+use super::Assessment;
 use super::crowd::{Crowd, Habit, UNPACED};
 use super::network::{ask, attackers, client, posting, reach, read};
 use super::scenes::{LITTLE, Stage, address, attack, get, newcomer, outcome};
@@ -15,32 +16,33 @@ use super::trial::{Client, Outcome, run};
 use crate::servers::{Running, free_port};
 use crate::tools::pause;
 
-/// How often a line is written, whose patch is waited for.
+/// The interval of writes, each followed by a wait for its patch.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// The page that is followed, and where a line is written that changes it.
+/// The subscribed page, and the address of writes that change it.
 const PAGE: &str = "/wall/200";
 const WRITE: &str = "/wall/write";
 const LINE: &str = r#"{"words":"What is written here is read by all who look at this wall."}"#;
-/// The attackers' page computes for 10 ms; they show another region than it has, so that it is rendered.
+/// The attackers' page computes for 10 ms; the hash of their region is wrong, so that the server
+/// renders it.
 const COSTLY: &str = "/_bine/live?page=%2Fcompute%2F10&have=0.0000000000000001";
 
-/// The connections that poll once and leave.
+/// The number of connections that poll once and close.
 const LEAVERS: usize = 400;
-/// After they have left, the server may use this much CPU time for them: for what was under way, for 400
+/// The CPU time that the server may use after they have closed: for running work, for closing 400
 /// connections, and for normal clients.
 const CPU_AFTERWARDS: f64 = 0.5;
 
-/// 256 connections of one address.
-pub(super) fn of_256(stage: &Stage) -> Result<Judged> {
+/// 256 connections from one address.
+pub(super) fn of_256(stage: &Stage) -> Result<Assessment> {
     polls(stage, 256)
 }
 
-/// 1 500 connections of one address, which is given a share of connections that large.
-pub(super) fn of_1500(stage: &Stage) -> Result<Judged> {
+/// 1 500 connections from one address, with a limit that allows them.
+pub(super) fn of_1500(stage: &Stage) -> Result<Assessment> {
     polls(stage, 1500)
 }
 
-fn polls(stage: &Stage, connections: usize) -> Result<Judged> {
+fn polls(stage: &Stage, connections: usize) -> Result<Assessment> {
     let server = start(stage)?;
     let to = address(&server);
     let crowd = Crowd {
@@ -54,11 +56,11 @@ fn polls(stage: &Stage, connections: usize) -> Result<Judged> {
         habit: Habit::Loop,
     };
     let trial = run(&server, stage.windows, clients(to), attack(crowd))?;
-    Ok(Judged::of(trial, stage.bound(LITTLE), server))
+    Ok(Assessment::of(trial, stage.bound(LITTLE), server))
 }
 
-/// 400 connections ask for the costly page and close at once. Renders for them must be cancelled.
-pub(super) fn of_leavers(stage: &Stage) -> Result<Judged> {
+/// 400 connections request the costly page and close at once. Their renders must be cancelled.
+pub(super) fn of_leavers(stage: &Stage) -> Result<Assessment> {
     let server = start(stage)?;
     let to = address(&server);
     let from = IpAddr::V4(attacker()?);
@@ -76,17 +78,18 @@ pub(super) fn of_leavers(stage: &Stage) -> Result<Judged> {
     let all = stage.windows.calm + stage.windows.attacked;
     let calm = trial.cpu(Duration::ZERO, stage.windows.calm) / stage.windows.calm.as_secs_f64();
     let attacked = trial.cpu(stage.windows.calm, all);
-    let for_them = attacked - calm * stage.windows.attacked.as_secs_f64();
-    let mut judged = Judged::of(trial, stage.bound(LITTLE), server);
-    let text = format!("{for_them:.2} s of CPU for those who left");
-    if for_them > CPU_AFTERWARDS {
-        judged.faults.push(text.clone());
+    let extra = attacked - calm * stage.windows.attacked.as_secs_f64();
+    let mut assessment = Assessment::of(trial, stage.bound(LITTLE), server);
+    let text = format!("{extra:.2} s of CPU for closed connections");
+    if extra > CPU_AFTERWARDS {
+        assessment.faults.push(text.clone());
     }
-    judged.notes.push(text);
-    Ok(judged)
+    assessment.notes.push(text);
+    Ok(assessment)
 }
 
-/// The example `wall`, on all cores: a page that computes has to leave room for others somewhere.
+/// Starts the example `wall` on all cores: a page that computes must leave CPU time for other
+/// requests.
 fn start(stage: &Stage) -> Result<Running> {
     let port = free_port()?;
     let listen = format!("0.0.0.0:{port},backlog=4096");
@@ -117,7 +120,7 @@ fn clients<'run>(to: SocketAddr) -> Vec<Client<'run>> {
     vec![viewer, newcomer(client(2), to, get("/made"))]
 }
 
-/// Follows the page on one connection and writes lines on another.
+/// Subscribes to the page on one connection and writes lines on a second one.
 struct Viewer {
     stream: TcpStream,
     writer: TcpStream,
@@ -142,7 +145,7 @@ impl Viewer {
         Ok(viewer)
     }
 
-    /// Writes a line and waits for the patch that shows it.
+    /// Writes a line and waits for the patch with it.
     fn write(&mut self) -> Result<Outcome> {
         let answer = ask(&mut self.writer, &posting(WRITE, LINE))?;
         let outcome = outcome(answer.status)?;
@@ -152,7 +155,7 @@ impl Viewer {
         Ok(outcome)
     }
 
-    /// Reads all that has come once `mark` is in it.
+    /// Reads until `mark` has arrived.
     fn read_until(&mut self, mark: &str) -> Result<()> {
         let mut bytes = Vec::new();
         let mut chunk = [0; 16384];
@@ -171,7 +174,7 @@ impl Viewer {
     }
 }
 
-/// The regions of a page with their hashes, as its script sends them.
+/// The regions of a page with their hashes, in the format of the script.
 fn have(page: &str) -> String {
     let ends = page.split("<!--/live ").skip(1).filter_map(|rest| rest.split_once("-->"));
     ends.map(|(end, _)| end.replace(' ', ".")).collect::<Vec<_>>().join(",")

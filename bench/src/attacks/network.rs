@@ -1,4 +1,4 @@
-//! A network of its own for a run: many client addresses that no server takes for its own machine.
+//! A network namespace for a run: many client addresses that differ from the server's.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -15,15 +15,15 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_
 
 use crate::tools::{output, require};
 
-/// Where servers listen.
+/// The addresses of servers.
 pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 pub(super) const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1);
-/// The addresses of one kind: attackers have so many of IPv4 and of one IPv6 /64.
+/// The number of attackers' addresses of IPv4, and of one IPv6 /64.
 const ADDRESSES: u8 = 8;
-/// A server that is silent for this long has failed a request.
+/// A request without a response for this long has failed.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The command by which this program runs itself in a network namespace of its own.
+/// The command that runs in the new network namespace.
 pub(crate) const INSIDE: &str = "attacks-inside";
 
 /// Runs this program again in a new network namespace, which ends with it. Returns only on failure.
@@ -32,7 +32,7 @@ pub(super) fn enter(words: &[String]) -> Result<()> {
     require("ip", "iproute2")?;
     let own = std::env::current_exe()?;
     let mut command = Command::new("unshare");
-    // Without root, as the root of a user namespace.
+    // Without root, becomes root of a user namespace.
     if !rustix::process::geteuid().is_root() {
         command.args(["--user", "--map-root-user"]);
     }
@@ -41,11 +41,11 @@ pub(super) fn enter(words: &[String]) -> Result<()> {
         .context("a network namespace is needed: run as root, or allow user namespaces")
 }
 
-/// Gives the loopback device of this namespace all the addresses of a run.
+/// Adds all addresses of a run to the loopback device of this namespace.
 pub(super) fn prepare() -> Result<()> {
     let links = output(Command::new("ip").args(["-oneline", "link"]))?;
     let is_own = !links.lines().any(|line| line.contains(" eth") || line.contains(" en"));
-    ensure!(is_own, "this is not a network namespace of its own");
+    ensure!(is_own, "this is not a separate network namespace");
     let mut batch = String::from("link set lo up\n");
     let fours = [SERVER, client(1), client(2), client(3)].into_iter().chain(attackers());
     for address in fours {
@@ -71,22 +71,22 @@ pub(super) fn attackers() -> impl Iterator<Item = Ipv4Addr> {
     (1..=ADDRESSES).map(|number| Ipv4Addr::new(10, 77, 1, number))
 }
 
-/// Attackers' addresses in one IPv6 /64.
+/// The attackers' addresses in one IPv6 /64.
 pub(super) fn block() -> impl Iterator<Item = Ipv6Addr> {
     (1..=u16::from(ADDRESSES)).map(|number| Ipv6Addr::new(0xfd78, 0, 0, 1, 0, 0, 0, number))
 }
 
-/// A socket bound to `from`, with a port that the kernel chooses.
+/// A socket bound to `from`, with a port chosen by the kernel.
 fn bound(from: IpAddr, flags: SocketFlags) -> rustix::io::Result<OwnedFd> {
     let family = if from.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, flags | SocketFlags::CLOEXEC, None)?;
-    // Else `bind` looks for a port that no other socket of this address has.
+    // Otherwise `bind` requires a port that no other socket of this address uses.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     bind(&socket, &SocketAddr::new(from, 0))?;
     Ok(socket)
 }
 
-/// Begins a connection that never waits.
+/// Opens a non-blocking connection.
 pub(super) fn begin(from: IpAddr, to: SocketAddr) -> rustix::io::Result<TcpStream> {
     let socket = bound(from, SocketFlags::NONBLOCK)?;
     match connect(&socket, &to) {
@@ -95,7 +95,7 @@ pub(super) fn begin(from: IpAddr, to: SocketAddr) -> rustix::io::Result<TcpStrea
     }
 }
 
-/// A connection that waits, but not for longer than a normal client does.
+/// Opens a blocking connection with the timeouts of a normal client.
 pub(super) fn reach(from: IpAddr, to: SocketAddr) -> Result<TcpStream> {
     let socket = bound(from, SocketFlags::empty())?;
     for timeout in [sockopt::Timeout::Send, sockopt::Timeout::Recv] {
@@ -106,21 +106,24 @@ pub(super) fn reach(from: IpAddr, to: SocketAddr) -> Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// The answer to one request.
+/// The response to one request.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
 }
 
-/// Reads what there is; a read that took too long says so.
+/// Reads available bytes; a timeout is an error with the limit.
 pub(super) fn read(stream: &mut impl Read, chunk: &mut [u8]) -> Result<usize> {
     match stream.read(chunk) {
-        Err(error) if error.kind() == ErrorKind::WouldBlock => bail!("nothing within {PATIENCE:?}"),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            bail!("no bytes within {PATIENCE:?}")
+        }
         other => other.context("no answer"),
     }
 }
 
-/// Sends `request` and reads the whole answer, which must say its length unless it has no body.
+/// Sends `request` and reads the whole response, which needs a Content-Length unless it has no
+/// body.
 pub(super) fn ask(stream: &mut (impl Read + Write), request: &[u8]) -> Result<Answer> {
     stream.write_all(request).context("not sent")?;
     let mut bytes = Vec::new();
@@ -150,7 +153,7 @@ fn whole(bytes: &[u8]) -> Result<Option<Answer>> {
     Ok((body.len() >= length).then(|| Answer { status, body: body[..length].to_vec() }))
 }
 
-/// The bytes of a request with a body of JSON.
+/// A request with a JSON body.
 pub(super) fn posting(path: &str, json: &str) -> Vec<u8> {
     let length = json.len();
     format!(
@@ -165,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_an_answer_once_its_body_is_complete() {
+    fn returns_a_response_once_its_body_is_complete() {
         let head = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbus";
         assert!(whole(head).unwrap().is_none());
         let answer = whole(&[head.as_slice(), b"y"].concat()).unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! The pieces that attacks share: programs under attack, requests of normal clients, crowds as attacks.
+//! Shared parts of attacks: programs under attack, requests of normal clients, crowds as attacks.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -10,56 +10,57 @@ use super::crowd::Crowd;
 use super::network::{SERVER, ask, reach};
 use super::trial::{Attack, Client, Outcome, Windows};
 use crate::servers::{Content, Running, free_port};
-use crate::tools::Workshop;
+use crate::tools::Workspace;
 
-/// The small file that normal clients ask for.
+/// The small file that normal clients request.
 pub(super) const SMALL: Content = Content::File(1024);
-/// The memory in MiB that a server may take where neither bodies nor channels fill it.
+/// The memory limit in MiB for attacks that fill neither bodies nor channels.
 pub(super) const LITTLE: f64 = 256.0;
-/// How often a normal client makes a request.
+/// The interval of a normal client's requests.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// What all attacks of one run share.
+/// The parameters shared by all attacks of a run.
 pub(super) struct Stage {
-    pub(super) shop: Workshop,
+    pub(super) workspace: Workspace,
     pub(super) windows: Windows,
-    /// The bound of the server's memory in MiB, where an attack is to have another than its own.
+    /// A memory limit in MiB that replaces the attack's own.
     pub(super) bound: Option<f64>,
-    /// A `bine` and a `wall` that are built already.
+    /// A folder with existing builds of `bine` and `wall`.
     pub(super) programs: Option<PathBuf>,
 }
 
 impl Stage {
-    /// The bound for an attack whose own is `usual`, in MiB.
+    /// The memory limit of an attack whose own is `usual`, in MiB.
     pub(super) fn bound(&self, usual: f64) -> f64 {
         self.bound.unwrap_or(usual)
     }
 
-    /// A built program: `bine`, or an example.
+    /// The path of a program: `bine`, or an example.
     pub(super) fn program(&self, name: &str) -> String {
-        let built = self.shop.target.join("release");
+        let built = self.workspace.target.join("release");
         let usual = if name == "bine" { built } else { built.join("examples") };
         self.programs.as_ref().unwrap_or(&usual).join(name).display().to_string()
     }
 
-    /// Starts `bine serve` with `options` besides the files and the addresses.
+    /// Starts `bine serve` with `options` in addition to the files and the addresses.
     pub(super) fn serve(&self, options: &[&str]) -> Result<Running> {
         let port = free_port()?;
         let listen = format!("0.0.0.0:{port},backlog=4096");
         self.serve_at(port, &[&["--listen", &listen], options].concat())
     }
 
-    /// The same, where `options` name the addresses. One of them is `port` of loopback, without TLS.
+    /// Like [`serve`](Self::serve), where `options` contain the addresses. One of them is `port` on
+    /// loopback, without TLS.
     pub(super) fn serve_at(&self, port: u16, options: &[&str]) -> Result<Running> {
-        let files = self.shop.files().display().to_string();
+        let files = self.workspace.files().display().to_string();
         let mut command = vec![self.program("bine"), String::from("serve"), files];
         command.extend(options.iter().map(ToString::to_string));
         Running::start(&command, port, &SMALL.path(), &self.log(port))
     }
 
-    /// The file with what the server at `port` says.
+    /// The log file of the server at `port`.
     pub(super) fn log(&self, port: u16) -> PathBuf {
-        self.shop.work.join(format!("attack-{port}.log"))
+        self.workspace.work.join(format!("attack-{port}.log"))
     }
 }
 
@@ -67,12 +68,12 @@ pub(super) fn address(server: &Running) -> SocketAddr {
     SocketAddr::from((SERVER, server.port))
 }
 
-/// The bytes that ask for `path`.
+/// The request for `path`.
 pub(super) fn get(path: &str) -> Vec<u8> {
     crate::peer::request(path).into_bytes()
 }
 
-/// A client that makes all its requests on one connection, and connects again after a failure.
+/// A client with one connection for all requests, which reconnects after a failure.
 pub(super) fn kept<'run>(from: Ipv4Addr, to: SocketAddr, request: Vec<u8>) -> Client<'run> {
     let mut connection: Option<TcpStream> = None;
     let request = move || {
@@ -84,7 +85,7 @@ pub(super) fn kept<'run>(from: Ipv4Addr, to: SocketAddr, request: Vec<u8>) -> Cl
     Client { name: "kept", interval: INTERVAL, request: Box::new(request) }
 }
 
-/// A client that makes each request on a new connection.
+/// A client that opens a new connection for each request.
 pub(super) fn newcomer<'run>(from: Ipv4Addr, to: SocketAddr, request: Vec<u8>) -> Client<'run> {
     let request = move || {
         let mut stream = reach(IpAddr::V4(from), to)?;
@@ -93,7 +94,7 @@ pub(super) fn newcomer<'run>(from: Ipv4Addr, to: SocketAddr, request: Vec<u8>) -
     Client { name: "newcomer", interval: INTERVAL, request: Box::new(request) }
 }
 
-/// Makes a channel that keeps the last hundred messages.
+/// Creates a channel that retains the last hundred messages.
 pub(super) fn create_channel(from: Ipv4Addr, to: SocketAddr, name: &str) -> Result<()> {
     let mut stream = reach(IpAddr::V4(from), to)?;
     let request = format!(
@@ -101,7 +102,7 @@ pub(super) fn create_channel(from: Ipv4Addr, to: SocketAddr, name: &str) -> Resu
          Stream-Retention: messages=100\r\nContent-Length: 0\r\n\r\n"
     );
     let status = ask(&mut stream, request.as_bytes())?.status;
-    ensure!(status == 201, "the channel `{name}` was not made: {status}");
+    ensure!(status == 201, "the channel `{name}` was not created: {status}");
     Ok(())
 }
 
@@ -113,7 +114,7 @@ pub(super) fn outcome(status: u16) -> Result<Outcome> {
     }
 }
 
-/// A crowd as an attack.
+/// Runs a crowd as an attack.
 pub(super) fn attack<'run>(crowd: Crowd) -> Attack<'run> {
     Box::new(move |stop| Ok(crowd.run(stop)?.text()))
 }

@@ -1,4 +1,5 @@
-//! One run of an attack: the windows, what normal clients measure in them, and what the server uses.
+//! One trial of an attack: its windows, the requests of normal clients, and the server's resource
+//! usage.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,33 +10,33 @@ use anyhow::{Result, anyhow};
 
 use crate::figures::Latencies;
 use crate::servers::Running;
-use crate::tools::{come_first, pause};
+use crate::tools::{pause, take_priority};
 
-/// How often the server's memory and CPU time are sampled.
+/// The sampling interval of the server's memory and CPU time.
 const SAMPLED_EVERY: Duration = Duration::from_millis(200);
-/// A p99 below this is no fault, whatever the calm one is: with two cores for server, attackers and clients, a
-/// client waits this long for its turn now and then.
+/// A p99 below this is never a failure: with two cores for server, attackers and clients, a client
+/// sometimes waits this long for its turn.
 pub(super) const FLOOR: Duration = Duration::from_millis(10);
-/// The p99 of a normal client may be at most this multiple of the calm one.
+/// The highest p99 of a normal client, as a multiple of the calm one.
 pub(super) const TOLERANCE: u32 = 2;
-/// Memory may exceed its bound by at most this factor.
+/// The factor by which memory may exceed its limit.
 pub(super) const EXCESS: f64 = 1.1;
 
-/// How the server answered one request of a normal client.
+/// The server's response to one request of a normal client.
 pub(super) enum Outcome {
     Served,
-    /// With a status that asks the client to come again: 429, 503, 507, or 413.
+    /// A status that asks the client to retry: 429, 503, 507, or 413.
     Refused(u16),
 }
 
-/// A normal client: makes a request every `interval`.
+/// A normal client: sends a request every `interval`.
 pub(super) struct Client<'run> {
     pub(super) name: &'static str,
     pub(super) interval: Duration,
     pub(super) request: Box<dyn FnMut() -> Result<Outcome> + Send + 'run>,
 }
 
-/// What does harm. Ends soon after its argument is set, and returns what it did.
+/// An attack. Ends soon after its argument is set, and returns a description.
 pub(super) type Attack<'run> = Box<dyn FnOnce(&AtomicBool) -> Result<String> + Send + 'run>;
 
 /// The lengths of the windows.
@@ -47,7 +48,7 @@ pub(super) struct Windows {
 
 /// One request of a normal client.
 struct Request {
-    /// When it was sent, since the trial began.
+    /// The time since the trial began.
     at: Duration,
     took: Duration,
     end: End,
@@ -64,25 +65,25 @@ pub(super) struct Record {
     pub(super) name: &'static str,
     interval: Duration,
     requests: Vec<Request>,
-    /// What the first request that was not served was told.
-    pub(super) told: Option<String>,
+    /// The reason of the first failed or refused request.
+    pub(super) first_failure: Option<String>,
 }
 
-/// What the server used at one moment.
+/// The server's resource usage at one moment.
 pub(super) struct Usage {
     pub(super) at: Duration,
-    /// KiB.
+    /// In KiB.
     pub(super) resident: u64,
-    /// Seconds.
+    /// In seconds.
     pub(super) cpu: f64,
 }
 
-/// Everything that was measured in one trial.
+/// The results of one trial.
 pub(super) struct Trial {
     pub(super) windows: Windows,
     pub(super) records: Vec<Record>,
     pub(super) usage: Vec<Usage>,
-    /// What the attack did.
+    /// A description of the attack.
     pub(super) done: String,
 }
 
@@ -94,7 +95,7 @@ pub(super) struct Window {
     pub(super) failed: usize,
 }
 
-/// Runs clients for a calm window and an attacked one.
+/// Runs the clients for a calm and an attacked window.
 pub(super) fn run(
     server: &Running,
     windows: Windows,
@@ -112,7 +113,7 @@ pub(super) fn run(
             .collect();
         let sampler = scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                // A server that has ended is noticed by the clients.
+                // The clients notice if the server has ended.
                 if let (Ok(memory), Ok(cpu)) = (server.memory(), server.cpu()) {
                     let sample = Usage { at: begun.elapsed(), resident: memory.resident, cpu };
                     usage.lock().expect("only pushed to").push(sample);
@@ -138,25 +139,27 @@ pub(super) fn run(
 
 impl Client<'_> {
     fn measure(mut self, begun: Instant, over: &AtomicBool) -> Record {
-        // Granted to root; without it the client competes with the attackers for its core.
-        let _ = come_first();
+        // Granted to root; without it, the client competes with the attackers for its core.
+        let _ = take_priority();
         let Self { name, interval, .. } = self;
-        let mut record = Record { name, interval, requests: Vec::new(), told: None };
+        let mut record = Record { name, interval, requests: Vec::new(), first_failure: None };
         let mut due = Instant::now();
         while !over.load(Ordering::Relaxed) {
             pause(due.saturating_duration_since(Instant::now()));
             let at = begun.elapsed();
-            let (end, told) = match (self.request)() {
+            let (end, failure) = match (self.request)() {
                 Ok(Outcome::Served) => (End::Served, None),
                 Ok(Outcome::Refused(status)) => (End::Refused, Some(format!("answered {status}"))),
                 Err(error) => (End::Failed, Some(format!("{error:#}"))),
             };
             let took = begun.elapsed().saturating_sub(at);
-            if let Some(told) = told {
-                record.told.get_or_insert(format!("at {:.1} s: {told}", at.as_secs_f64()));
+            if let Some(failure) = failure {
+                record
+                    .first_failure
+                    .get_or_insert(format!("at {:.1} s: {failure}", at.as_secs_f64()));
             }
             record.requests.push(Request { at, took, end });
-            // Requests that were due meanwhile are not made up for; `Latencies` accounts for them.
+            // Requests that were due meanwhile are not repeated; `Latencies` accounts for them.
             due = (due + interval).max(Instant::now());
         }
         record
@@ -198,7 +201,7 @@ impl Trial {
         record.between(self.windows.calm, self.windows.calm + self.windows.attacked)
     }
 
-    /// The most memory that the server had, in MiB, and how much it had when the attack began.
+    /// The memory at the beginning of the attack and the highest memory, in MiB.
     pub(super) fn memory(&self) -> [f64; 2] {
         let calm = self.usage.iter().take_while(|usage| usage.at < self.windows.calm);
         let before = calm.last().map_or(0, |usage| usage.resident);
@@ -206,7 +209,7 @@ impl Trial {
         [before, most].map(|kibibytes| kibibytes as f64 / 1024.0)
     }
 
-    /// The seconds of CPU time that the server used between two moments.
+    /// The server's CPU time between two moments, in seconds.
     pub(super) fn cpu(&self, begin: Duration, end: Duration) -> f64 {
         let mut inside = self.usage.iter().filter(|usage| usage.at >= begin && usage.at < end);
         let first = inside.next();
@@ -214,13 +217,13 @@ impl Trial {
         first.zip(last).map_or(0.0, |(first, last)| last.cpu - first.cpu)
     }
 
-    /// The ways in which the attack harmed normal clients.
+    /// The harm to normal clients.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for record in &self.records {
             let (calm, attacked) = (self.calm(record), self.attacked(record));
             let name = record.name;
-            let told = record.told.as_deref().unwrap_or_default();
+            let first = record.first_failure.as_deref().unwrap_or_default();
             let bound = (calm.percentile(99) * TOLERANCE).max(FLOOR);
             let p99 = attacked.percentile(99);
             if p99 > bound {
@@ -229,10 +232,10 @@ impl Trial {
             let lost = attacked.refused + attacked.failed;
             if lost > 0 {
                 let all = attacked.served + lost;
-                faults.push(format!("{name}: {lost} of {all} requests not served, first {told}"));
+                faults.push(format!("{name}: {lost} of {all} requests not served, first {first}"));
             }
             if calm.served == 0 {
-                faults.push(format!("{name}: not served without the attack either, {told}"));
+                faults.push(format!("{name}: not served without the attack either, {first}"));
             }
         }
         faults
@@ -249,7 +252,7 @@ mod tests {
             .iter()
             .map(|&(at, took)| Request { at: millis(at), took: millis(took), end: End::Served })
             .collect();
-        Record { name: "a client", interval: Duration::from_secs(9), requests, told: None }
+        Record { name: "a client", interval: Duration::from_secs(9), requests, first_failure: None }
     }
 
     fn trial(times: &[(u64, u64)]) -> Trial {
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_belongs_to_the_window_in_which_it_was_sent() {
+    fn counts_a_request_in_the_window_of_its_start() {
         let trial = trial(&[(0, 5), (999, 700), (1000, 8), (2500, 9)]);
         assert_eq!(trial.calm(&trial.records[0]).served, 2);
         assert_eq!(trial.attacked(&trial.records[0]).percentile(99), Duration::from_millis(8));

@@ -282,7 +282,7 @@ impl Session {
             }
         }
         if answer.closes {
-            tally.on_closed(now, Close::Told);
+            tally.on_closed(now, Close::RunOutput);
             self.out.clear();
             self.link = Link::None(now);
             self.ask_again();

@@ -14,7 +14,7 @@ pub(crate) enum Close {
     /// The client had unanswered requests.
     Asked,
     /// The server had announced it in its last response.
-    Told,
+    RunOutput,
 }
 
 /// The length of a [`Slot`].

@@ -1,4 +1,4 @@
-//! Decides how each kind of misbehavior behaves, and keeps it within bounds.
+//! The kinds of misbehavior, and their limits.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -9,17 +9,17 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::peer::{address, request};
-use crate::tools::{give_way, pause};
+use crate::tools::{pause, yield_priority};
 
-/// One kind of misbehavior, done by one thread.
+/// One kind of misbehavior, run by one thread.
 pub(super) enum Attack {
-    /// Many connections that begin with some bytes and send some more now and then.
+    /// Many connections that send some bytes at first and a few more from time to time.
     Crowd { opening: Vec<u8>, more: Vec<u8> },
-    /// Malformed requests, a few at a time, as fast as they are refused.
+    /// Malformed requests, a few at a time, as fast as the server rejects them.
     Flood,
 }
 
-/// What an attack did, and what the server did to it.
+/// The counts of an attack: actions, and connections ended by the server.
 #[derive(Default)]
 pub(super) struct Tally {
     pub(super) acts: u64,
@@ -27,11 +27,11 @@ pub(super) struct Tally {
 }
 
 const CROWD: usize = 1000;
-/// One connection of the crowd sends each time this has passed, so each sends every 5 s.
+/// One connection of the crowd sends per interval, so each connection sends every 5 s.
 const CROWD_INTERVAL: Duration = Duration::from_millis(5);
 
 const FLOOD_AT_ONCE: usize = 8;
-/// A server that has not closed by then is left alone.
+/// A connection that the server has not closed by then is dropped.
 const FLOOD_PATIENCE: Duration = Duration::from_millis(10);
 
 /// Heads that never end.
@@ -40,22 +40,22 @@ pub(super) fn drip(path: &str) -> Attack {
     Attack::Crowd { opening: opening.into_bytes(), more: b"a".to_vec() }
 }
 
-/// Pipelined requests for more than is ever taken away.
+/// Pipelined requests whose responses are never read.
 pub(super) fn hoard(path: &str) -> Attack {
     let requests = request(path).repeat(16).into_bytes();
     Attack::Crowd { opening: requests.clone(), more: requests }
 }
 
 impl Attack {
-    /// Misbehaves until `stop`, and tells `begun` when all of it is in place.
+    /// Runs until `stop`; notifies `begun` when all connections are open.
     pub(super) fn run(&self, port: u16, stop: &AtomicBool, begun: &Sender<()>) -> Result<Tally> {
-        give_way()?;
+        yield_priority()?;
         let mut tally = Tally::default();
         match self {
             Self::Crowd { opening, more } => {
                 let mut crowd = Vec::new();
                 for _ in 0..CROWD {
-                    crowd.push(join(port, opening).context("the crowd did not get in")?);
+                    crowd.push(join(port, opening).context("the crowd could not connect")?);
                 }
                 begun.send(())?;
                 for index in (0..CROWD).cycle() {
@@ -66,7 +66,8 @@ impl Attack {
                     tally.acts += 1;
                     if !send_more(&mut crowd[index], more) {
                         tally.ended += 1;
-                        // A server may refuse it; the old connection then fails again next time.
+                        // A server may refuse it; the old connection then fails again in the next
+                        // round.
                         if let Ok(stream) = join(port, opening) {
                             crowd[index] = stream;
                         }
@@ -90,7 +91,7 @@ impl Attack {
     }
 }
 
-/// A connection that never waits, not even for room.
+/// Opens a connection with non-blocking reads and writes.
 fn join(port: u16, opening: &[u8]) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect(address(port))?;
     stream.set_nonblocking(true)?;
@@ -98,13 +99,14 @@ fn join(port: u16, opening: &[u8]) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Whether the connection still stands. A full socket is no reason to leave.
+/// Whether the connection is still open. A full socket buffer does not count as closed.
 fn send_more(stream: &mut TcpStream, more: &[u8]) -> bool {
     let gone = matches!(stream.peek(&mut [0]), Ok(0));
     !gone && stream.write(more).map_or_else(|error| error.kind() == ErrorKind::WouldBlock, |_| true)
 }
 
-/// Sends each sample on its own connection, then reads all to their end; how many were ended.
+/// Sends each sample on its own connection, then reads all to their end; returns the number of
+/// ended connections.
 fn volley<'samples>(port: u16, samples: impl Iterator<Item = &'samples Vec<u8>>) -> u64 {
     let mut streams = Vec::new();
     for sample in samples {
@@ -116,7 +118,7 @@ fn volley<'samples>(port: u16, samples: impl Iterator<Item = &'samples Vec<u8>>)
         });
         match sent {
             Ok(stream) => streams.push(stream),
-            // Out of ports, or cut off while sending: no reason to spin.
+            // Out of ports, or closed while sending: wait instead of spinning.
             Err(_) => pause(Duration::from_millis(1)),
         }
     }

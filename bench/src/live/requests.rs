@@ -1,4 +1,5 @@
-//! Decides how calls of services and live pages are measured: beside the smallest page, and beside the same without it.
+//! Measures calls of services and live pages, compared with the smallest page and with the same
+//! page that is not live.
 
 use std::fs;
 use std::process::Command;
@@ -12,20 +13,20 @@ use crate::figures::Spread;
 use crate::peer::{Peer, address};
 use crate::servers::{Running, free_port};
 use crate::tables::insertions;
-use crate::tools::{Workshop, output, pause};
+use crate::tools::{Workspace, output, pause};
 
-/// What is asked for.
+/// A measured request.
 struct Request {
     title: &'static str,
     example: &'static str,
     path: &'static str,
-    /// What is posted; without, it is a GET.
+    /// The body of a POST; without it, the request is a GET.
     json: Option<&'static str>,
-    /// With this in its tables, which lie in a folder then.
+    /// The content of the tables, which are in a folder then.
     filled: Option<Filling>,
 }
 
-/// What is posted before, as often as a page shows it.
+/// A post that fills the tables, repeated as often as a page shows it.
 #[derive(Clone, Copy)]
 struct Filling {
     path: &'static str,
@@ -41,9 +42,9 @@ const LINES: Filling = Filling { path: "/wall/write", json: LINE };
 const HELLO_PAGE: Request = page("hello", "hello", HELLO, None);
 const FORUM: Request =
     page("a forum of the board, 50 messages", "board", "/Garden", Some(MESSAGES));
-/// For a sample of times.
+/// Requests per sample of times.
 const ASKED: usize = 3000;
-/// From an answer to the next request: whoever asks at once finds a server that is awake.
+/// The time between a response and the next request: without it, the server would still be awake.
 const PAUSE: Duration = Duration::from_micros(500);
 
 const fn page(
@@ -59,53 +60,53 @@ const fn call(title: &'static str, path: &'static str) -> Request {
     Request { title, example: "wall", path, json: Some(LINE), filled: None }
 }
 
-/// What a call of a service costs beside a page, and what the work of it costs alone.
-pub(super) fn calls(shop: &Workshop, rounds: u64, seconds: u64) -> Result<()> {
+/// The cost of a service call compared with a page, and the cost of its work alone.
+pub(super) fn calls(workspace: &Workspace, rounds: u64, seconds: u64) -> Result<()> {
     let requests = [
         HELLO_PAGE,
         call("a service that changes nothing", "/wall/hear"),
         call("a service that inserts a row", "/wall/write"),
     ];
-    costs(shop, &requests, rounds, seconds)?;
+    costs(workspace, &requests, rounds, seconds)?;
     let alone = Spread::of(insertions(rounds)?).context("no samples")?;
     println!("\nThe insertion alone: {alone} ns of CPU.");
     Ok(())
 }
 
-/// What live pages cost, and how soon they begin to come.
-pub(super) fn pages(shop: &Workshop, rounds: u64, seconds: u64) -> Result<()> {
+/// The cost of live pages, and the time to their first byte.
+pub(super) fn pages(workspace: &Workspace, rounds: u64, seconds: u64) -> Result<()> {
     let requests = [
         HELLO_PAGE,
         page("a list of 50, not live", "wall", "/lines", Some(LINES)),
-        page("the same, live", "wall", "/live-lines", Some(LINES)),
+        page("the same list, live", "wall", "/live-lines", Some(LINES)),
         FORUM,
     ];
-    costs(shop, &requests, rounds, seconds)?;
-    first_bytes(shop, &[HELLO_PAGE, FORUM], rounds)
+    costs(workspace, &requests, rounds, seconds)?;
+    first_bytes(workspace, &[HELLO_PAGE, FORUM], rounds)
 }
 
-/// How long the script is that live pages carry.
-pub(super) fn script(shop: &Workshop) -> Result<()> {
-    let running = FORUM.start(shop)?;
+/// The size of the script of live pages.
+pub(super) fn script(workspace: &Workspace) -> Result<()> {
+    let running = FORUM.start(workspace)?;
     let mut peer = Peer::connect(running.port)?;
     let page = String::from_utf8_lossy(peer.get("/")?).into_owned();
     let path = script_of(&page).context("the page has no script")?;
     let answer = peer.get(path)?;
     let head = answer.windows(4).position(|four| four == b"\r\n\r\n").context("no head")? + 4;
-    let (file, script) = (shop.work.join("script.js"), &answer[head..]);
+    let (file, script) = (workspace.work.join("script.js"), &answer[head..]);
     fs::write(&file, script)?;
-    let packed = Command::new("gzip").args(["-9", "-n", "-c"]).arg(&file).output()?.stdout;
+    let compressed = Command::new("gzip").args(["-9", "-n", "-c"]).arg(&file).output()?.stdout;
     running.stop()?;
     println!(
-        "\n| the script of a live page | bytes |\n|---|---|\n| as it is sent without compression | {} |\n| `gzip -9` | \
+        "\n| the script of a live page | bytes |\n|---|---|\n| sent without compression | {} |\n| `gzip -9` | \
          {} |",
         script.len(),
-        packed.len()
+        compressed.len()
     );
     Ok(())
 }
 
-/// Where a page has its script from.
+/// The address of a page's script.
 fn script_of(page: &str) -> Option<&str> {
     let (_, rest) = page.split_once("src=\"/_bine/live-")?;
     let (name, _) = rest.split_once('"')?;
@@ -113,22 +114,22 @@ fn script_of(page: &str) -> Option<&str> {
     Some(&page[begin..begin + "/_bine/live-".len() + name.len()])
 }
 
-/// CPU per request of each, all of them once before any twice.
-fn costs(shop: &Workshop, requests: &[Request], rounds: u64, seconds: u64) -> Result<()> {
+/// Measures the CPU time per request of each, once per round.
+fn costs(workspace: &Workspace, requests: &[Request], rounds: u64, seconds: u64) -> Result<()> {
     let mut samples: Vec<Vec<Sample>> = requests.iter().map(|_| Vec::new()).collect();
     for request in requests {
-        request.fill(shop)?;
+        request.fill(workspace)?;
     }
     for round in 1..=rounds {
         for (request, samples) in requests.iter().zip(&mut samples) {
-            let sample = request.cost(shop, seconds)?;
+            let sample = request.cost(workspace, seconds)?;
             eprintln!("round {round}/{rounds} {}: {sample:.2?}", request.title);
             samples.push(sample);
         }
     }
     println!(
-        "\nMedians of {rounds} rounds of {seconds} s, in microseconds of CPU per request.\n\n| what | user | system | \
-         total (least-most) | x the first | over the first | over the one before |\n|---|---|---|---|---|---|---|"
+        "\nMedians of {rounds} rounds of {seconds} s, in microseconds of CPU per request.\n\n| request | user | system | \
+         total (least-most) | x the first | over the first | over the previous one |\n|---|---|---|---|---|---|---|"
     );
     let before = [0].into_iter().chain(0..);
     for ((request, own), before) in requests.iter().zip(&samples).zip(before) {
@@ -138,10 +139,11 @@ fn costs(shop: &Workshop, requests: &[Request], rounds: u64, seconds: u64) -> Re
     Ok(())
 }
 
-/// What is told of some samples, beside those of the same rounds of the first request and of the one before.
+/// The figures of some samples, compared with those of the first and the previous request in the
+/// same rounds.
 fn row(own: &[Sample], first: &[Sample], before: &[Sample]) -> Result<String> {
     let all = |figure: fn(&Sample) -> f64| Spread::of(own.iter().map(figure)).context("no samples");
-    let beside = |other: &[Sample], compare: fn(f64, f64) -> f64| {
+    let compared = |other: &[Sample], compare: fn(f64, f64) -> f64| {
         let pairs = own.iter().zip(other).map(|(own, other)| compare(own.total, other.total));
         Spread::of(pairs).context("no samples")
     };
@@ -150,15 +152,15 @@ fn row(own: &[Sample], first: &[Sample], before: &[Sample]) -> Result<String> {
         all(|sample| sample.user)?.median,
         all(|sample| sample.system)?.median,
         all(|sample| sample.total)?,
-        beside(first, |own, first| own / first)?.median,
-        beside(first, |own, first| own - first)?.median,
-        beside(before, |own, before| own - before)?.median,
+        compared(first, |own, first| own / first)?.median,
+        compared(first, |own, first| own - first)?.median,
+        compared(before, |own, before| own - before)?.median,
     ))
 }
 
-/// How long the first byte of each takes, by turns.
-fn first_bytes(shop: &Workshop, requests: &[Request], rounds: u64) -> Result<()> {
-    let running = requests.iter().map(|own| own.start(shop)).collect::<Result<Vec<_>>>()?;
+/// Measures the time to the first byte of each request, in turns.
+fn first_bytes(workspace: &Workspace, requests: &[Request], rounds: u64) -> Result<()> {
+    let running = requests.iter().map(|own| own.start(workspace)).collect::<Result<Vec<_>>>()?;
     let peers = running.iter().map(|own| Peer::connect(own.port)).collect::<Result<Vec<_>>>()?;
     let mut peers = peers;
     let mut percentiles: Vec<[Vec<f64>; 2]> = requests.iter().map(|_| Default::default()).collect();
@@ -178,7 +180,7 @@ fn first_bytes(shop: &Workshop, requests: &[Request], rounds: u64) -> Result<()>
         }
     }
     println!(
-        "\nTime to the first byte in milliseconds, {ASKED} requests a round.\n\n| what | p50 | p99 |\n|---|---|---|"
+        "\nTime to the first byte in milliseconds, {ASKED} requests per round.\n\n| request | p50 | p99 |\n|---|---|---|"
     );
     for (request, [half, most]) in requests.iter().zip(percentiles) {
         let [half, most] = [half, most].map(|all| Spread::of(all).context("no samples"));
@@ -188,33 +190,33 @@ fn first_bytes(shop: &Workshop, requests: &[Request], rounds: u64) -> Result<()>
 }
 
 impl Request {
-    /// The words of the command that serves it.
-    fn command(&self, shop: &Workshop, port: u16) -> Vec<String> {
-        let folder = self.filled.map_or_else(|| "memory".to_owned(), |_| self.data(shop));
-        command(shop, self.example, port, &folder)
+    /// The command of the example.
+    fn command(&self, workspace: &Workspace, port: u16) -> Vec<String> {
+        let folder = self.filled.map_or_else(|| "memory".to_owned(), |_| self.data(workspace));
+        command(workspace, self.example, port, &folder)
     }
 
-    fn data(&self, shop: &Workshop) -> String {
-        shop.work.join(self.example).display().to_string()
+    fn data(&self, workspace: &Workspace) -> String {
+        workspace.work.join(self.example).display().to_string()
     }
 
-    /// Starts what serves it, with its tables filled.
-    fn start(&self, shop: &Workshop) -> Result<Running> {
-        self.fill(shop)?;
+    /// Starts the example with filled tables.
+    fn start(&self, workspace: &Workspace) -> Result<Running> {
+        self.fill(workspace)?;
         let port = free_port()?;
-        let log = shop.work.join(format!("{}-{port}.log", self.example));
-        Running::start(&self.command(shop, port), port, self.path, &log)
+        let log = workspace.work.join(format!("{}-{port}.log", self.example));
+        Running::start(&self.command(workspace, port), port, self.path, &log)
     }
 
-    /// Fills its tables, if nobody has.
-    fn fill(&self, shop: &Workshop) -> Result<()> {
+    /// Fills the tables, unless they are filled already.
+    fn fill(&self, workspace: &Workspace) -> Result<()> {
         let Some(Filling { path, json }) = self.filled else { return Ok(()) };
-        if fs::exists(self.data(shop))? {
+        if fs::exists(self.data(workspace))? {
             return Ok(());
         }
         let port = free_port()?;
-        let log = shop.work.join(format!("{}-{port}.log", self.example));
-        let running = Running::start(&self.command(shop, port), port, self.path, &log)?;
+        let log = workspace.work.join(format!("{}-{port}.log", self.example));
+        let running = Running::start(&self.command(workspace, port), port, self.path, &log)?;
         let mut peer = Peer::connect(port)?;
         for _ in 0..SHOWN {
             peer.post(path, json)?;
@@ -222,13 +224,13 @@ impl Request {
         running.stop()
     }
 
-    fn cost(&self, shop: &Workshop, seconds: u64) -> Result<Sample> {
+    fn cost(&self, workspace: &Workspace, seconds: u64) -> Result<Sample> {
         let port = free_port()?;
-        let mut command = Command::new(shop.root.join("bench/cost.sh"));
+        let mut command = Command::new(workspace.root.join("bench/cost.sh"));
         command.args([self.example, &format!("http://{}{}", address(port), self.path)]);
         command.args(["64", &seconds.to_string()]);
         command.args(self.json.iter().flat_map(|json| ["-d", json]));
-        let line = output(command.arg("--").args(self.command(shop, port)))?;
+        let line = output(command.arg("--").args(self.command(workspace, port)))?;
         Sample::parse(&line).with_context(|| format!("cost.sh printed `{}`", line.trim()))
     }
 }
@@ -238,14 +240,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_of_a_page_is_found() {
+    fn finds_the_script_of_a_page() {
         let page = r#"<head><script type="module" src="/_bine/live-00ff.js"></script></head>"#;
         assert_eq!(script_of(page), Some("/_bine/live-00ff.js"));
         assert_eq!(script_of("<head></head>"), None);
     }
 
     #[test]
-    fn a_request_stands_beside_the_first_and_the_one_before_in_the_same_rounds() {
+    fn compares_with_the_first_and_previous_request_of_the_same_rounds() {
         let samples = |totals: [f64; 2]| {
             totals.map(|total| Sample { user: 1.0, system: total - 1.0, total, rate: 7.0 })
         };

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::tools::{come_first, pause, take_core_0};
+use crate::tools::{move_to_core_0, pause, take_priority};
 
 const PERIOD: Duration = Duration::from_millis(2);
 /// The smallest share of each period for the server, in percent. With less, the kernel would
@@ -41,7 +41,7 @@ impl CoreLimiter {
         let (sender, ready) = std::sync::mpsc::channel();
         let flag = Arc::clone(&is_running);
         let thread = std::thread::Builder::new().name("limiter".to_owned()).spawn(move || {
-            let is_ready = take_core_0().and_then(|()| come_first());
+            let is_ready = move_to_core_0().and_then(|()| take_priority());
             let works = is_ready.is_ok();
             if sender.send(is_ready).is_ok() && works {
                 burn(percent, &flag);

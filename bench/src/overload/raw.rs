@@ -70,7 +70,7 @@ impl Record {
                 ("wrong", tally.wrong as f64),
                 ("closed-idle", tally.closed[Close::Idle as usize] as f64),
                 ("closed-asked", tally.closed[Close::Asked as usize] as f64),
-                ("closed-told", tally.closed[Close::Told as usize] as f64),
+                ("closed-told", tally.closed[Close::RunOutput as usize] as f64),
                 ("cpu-server", used.server),
                 ("cpu-emulator", used.emulator),
                 ("all-replies", replies as f64),

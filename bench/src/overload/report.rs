@@ -307,14 +307,14 @@ impl Report<'_> {
                 .collect()
         };
         let most = |values: Vec<f64>| values.into_iter().fold(0.0, f64::max);
-        let below = Axis::linear("new sessions/s", most(all(&lines, |(x, _)| *x)));
+        let x_axis = Axis::linear("new sessions/s", most(all(&lines, |(x, _)| *x)));
         let values = all(&lines, |(_, y)| *y);
-        let beside = if is_logarithmic {
+        let y_axis = if is_logarithmic {
             Axis::logarithmic(caption, values)
         } else {
             Axis::linear(caption, most(values))
         };
-        Plot { title, below, beside, lines }
+        Plot { title, x_axis, y_axis, lines }
     }
 }
 
@@ -361,8 +361,8 @@ fn surge(text: &mut String, records: &[&Record]) -> Result<(&'static str, Plot<'
         lines.iter().flat_map(|line| line.values.iter().map(|(_, worst)| *worst)).collect();
     let plot = Plot {
         title: "A surge from 60 to 90 s, dynamic content",
-        below: Axis::linear("time, s", (calm + over + after) as f64),
-        beside: Axis::logarithmic("p99 of pages, ms", values),
+        x_axis: Axis::linear("time, s", (calm + over + after) as f64),
+        y_axis: Axis::logarithmic("p99 of pages, ms", values),
         lines,
     };
     Ok(("surge.svg", plot))

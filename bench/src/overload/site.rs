@@ -14,7 +14,7 @@ use crate::rubis::{Mix, PageSeen, Step, Walk};
 use crate::servers::{Running, free_port};
 use crate::surge::models::exponential;
 use crate::surge::{Embedded, LONGEST_OFF, Surge};
-use crate::tools::Workshop;
+use crate::tools::Workspace;
 
 /// The numbers of threads and workers in section 6 of Carrera et al.
 const POOL: &str = "500";
@@ -47,19 +47,19 @@ pub(super) struct Sites {
 impl Sites {
     /// Builds the servers and writes their files.
     pub(super) fn open(
-        shop: &Workshop,
+        workspace: &Workspace,
         workloads: &[Workload],
         arguments: &Arguments,
     ) -> Result<Self> {
-        shop.cargo_build(&["-p", "bine-cli"].map(OsStr::new))?;
+        workspace.cargo_build(&["-p", "bine-cli"].map(OsStr::new))?;
         if workloads.contains(&Workload::Dynamic) {
-            shop.cargo_build(&["-p", "bine", "--example", "auction"].map(OsStr::new))?;
+            workspace.cargo_build(&["-p", "bine", "--example", "auction"].map(OsStr::new))?;
         }
         let scale = arguments.number("--scale", 10)?;
         ensure!(scale <= 100, "--scale {scale}: a percentage of RUBiS, at most 100");
         let seed = arguments.number("--seed", 1)?;
         let surge = Surge::usual(seed);
-        let files = surge.write(&shop.target.join("bench"))?;
+        let files = surge.write(&workspace.target.join("bench"))?;
         let pace = arguments.number("--pace", 25)? as f64 / 100.0;
         ensure!(
             pace * LONGEST_OFF < IDLE as f64,
@@ -81,12 +81,12 @@ impl Sites {
     /// Starts a server on core 0.
     pub(super) fn start(
         &self,
-        shop: &Workshop,
+        workspace: &Workspace,
         workload: Workload,
         variant: Variant,
     ) -> Result<Running> {
         let port = free_port()?;
-        let built = |name: &str| shop.target.join("release").join(name).display().to_string();
+        let built = |name: &str| workspace.target.join("release").join(name).display().to_string();
         let (mut words, ready) = match workload {
             Workload::Static => {
                 let files = self.files.display().to_string();
@@ -109,14 +109,14 @@ impl Sites {
         words.extend(["--loops", "1", "--access-log", "off"].map(str::to_owned));
         let admission = if variant == Variant::Admission { "on" } else { "off" };
         words.extend(["--admission", admission].map(str::to_owned));
-        let log = shop.work.join(format!("overload-{port}.log"));
+        let log = workspace.work.join(format!("overload-{port}.log"));
         Running::start(&words, port, ready, &log)
             .with_context(|| format!("{} did not start", variant.title()))
     }
 
     /// Restarts the sequence of visitors, so that the same ones arrive.
-    pub(super) fn begin_again(&mut self) {
-        self.surge.begin_again();
+    pub(super) fn restart(&mut self) {
+        self.surge.restart();
     }
 
     /// The visitor with this number, in order. If `is_in_a_hurry`, without think times.

@@ -1,18 +1,18 @@
-//! Decides what is measured, with what beside it, and how long that takes.
+//! The plan: all points, their batches and durations.
 
 use std::fmt;
 use std::str::FromStr;
 
 use anyhow::{Context, Error, Result, ensure};
 
-/// How news reaches a peer, as document 004 section 4 compares it.
+/// The delivery methods compared in section 4 of Liu and Cui.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Method {
-    /// The peer asks at a pace of its own, and is answered at once.
+    /// The client polls at its own pace and gets a response at once.
     Pull,
-    /// A poll waits on a thread of its own.
+    /// A poll waits in a thread of its own.
     Thread,
-    /// A poll waits on a loop.
+    /// A poll waits in an event loop.
     Event,
     /// The same on nginx with Nchan.
     Nchan,
@@ -24,7 +24,7 @@ impl Method {
     pub(crate) const ALL: [Self; 5] =
         [Self::Pull, Self::Thread, Self::Event, Self::Nchan, Self::Floor];
 
-    /// As flags and raw data have it.
+    /// The name in options and raw data.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Pull => "pull",
@@ -35,7 +35,7 @@ impl Method {
         }
     }
 
-    /// As readers have it.
+    /// The name in reports.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Pull => "client pull",
@@ -54,17 +54,17 @@ impl FromStr for Method {
         let mut all = Self::ALL.into_iter();
         all.find(|method| method.name() == name).with_context(|| {
             let names = Self::ALL.map(Self::name).join(", ");
-            format!("`{name}` is no way to follow; there are {names}")
+            format!("`{name}` is not a method; use {names}")
         })
     }
 }
 
-/// The two halves of document 004 section 4.
+/// The two halves of section 4 of Liu and Cui.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Tables 1 and 2, figures 7 and 8: traffic and trips by the time between publications.
+    /// Tables 1 and 2, figures 7 and 8: traffic and delivery times by publication interval.
     Tables,
-    /// Figures 9 to 11: memory, trips and received share by the number of peers.
+    /// Figures 9 to 11: memory, delivery times and received share by number of peers.
     Figures,
 }
 
@@ -83,38 +83,38 @@ impl FromStr for Part {
     fn from_str(name: &str) -> Result<Self> {
         let mut all = [Self::Tables, Self::Figures].into_iter();
         all.find(|part| part.name() == name)
-            .with_context(|| format!("`{name}` is no part; there are tables, figures"))
+            .with_context(|| format!("`{name}` is not a part; use tables or figures"))
     }
 }
 
-/// One thing to measure. Two that are equal are measured once.
+/// One measurement. Equal points are measured once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Point {
     pub(crate) part: Part,
     pub(crate) method: Method,
     pub(crate) peers: u64,
-    /// Milliseconds from a publication to the next.
+    /// Milliseconds between publications.
     pub(crate) interval: u64,
     pub(crate) messages: u64,
-    /// Milliseconds from a pull to the next of the same peer.
+    /// Milliseconds between the pulls of a peer.
     pub(crate) pull: u64,
-    /// Seconds that a poll waits at most.
+    /// The longest wait of a poll, in seconds.
     pub(crate) wait: u64,
     pub(crate) round: u64,
 }
 
 impl Point {
-    /// How many words its text has, separated by commas.
+    /// The number of words in its text, separated by commas.
     pub(crate) const WORDS: usize = 8;
-    /// What they are.
+    /// The names of the words.
     pub(crate) const HEADER: &'static str =
         "part,method,peers,interval_ms,messages,pull_ms,wait_s,round";
 
-    /// About how long it takes: starts, settles, publishes.
+    /// The estimated duration: start, settle, publish.
     fn seconds(&self) -> f64 {
         let settled = match self.part {
             Part::Tables => 3.0 + self.pull as f64 / 1e3,
-            // The other page is asked 500 times first; then all come and have their time.
+            // 500 requests for an unrelated page come first; then all peers connect and settle.
             Part::Figures => 4.5 + self.peers as f64 / 8e3,
         };
         settled + (self.interval * self.messages) as f64 / 1e3
@@ -134,7 +134,7 @@ impl FromStr for Point {
 
     fn from_str(line: &str) -> Result<Self> {
         let words: Vec<&str> = line.split(',').collect();
-        ensure!(words.len() == Self::WORDS, "`{line}` has not {} words", Self::WORDS);
+        ensure!(words.len() == Self::WORDS, "`{line}` needs {} words", Self::WORDS);
         let number = |at: usize| -> Result<u64> {
             words[at].parse().with_context(|| format!("`{}` in `{line}`", words[at]))
         };
@@ -151,35 +151,35 @@ impl FromStr for Point {
     }
 }
 
-/// What a run is asked for.
-pub(crate) struct Wanted {
+/// The options of a run.
+pub(crate) struct Selection {
     pub(crate) parts: Vec<Part>,
-    /// Instead of the usual ones.
+    /// Replaces the default numbers of peers.
     pub(crate) peers: Option<Vec<u64>>,
-    /// Instead of all.
+    /// Replaces all methods.
     pub(crate) methods: Option<Vec<Method>>,
     /// Seconds between publications, of the tables.
     pub(crate) intervals: Vec<u64>,
-    /// Seconds that a point of the tables publishes for.
+    /// The time of publications per point of the tables, in seconds.
     pub(crate) seconds: u64,
-    /// Of the figures.
+    /// The number of rounds of the figures.
     pub(crate) rounds: u64,
-    /// Ten times the pace, and fewer points: proves that everything works, and no more.
+    /// Ten times the pace, and fewer points: a trial only.
     pub(crate) is_quick: bool,
 }
 
-/// A thread per poll needs two descriptors for each, and a process has 20 000.
+/// A thread per poll needs two descriptors per poll, and a process has 20 000.
 const MOST_THREADS: u64 = 8000;
-/// Messages of a point of the figures.
+/// Messages per point of the figures.
 const MESSAGES: u64 = 10;
 
-impl Wanted {
-    /// Points in the order in which they are measured; those of one batch go side by side.
+impl Selection {
+    /// Points in the order of measurement; those of one batch run in parallel.
     pub(crate) fn batches(&self) -> Vec<Vec<Point>> {
         let mut batches = Vec::new();
         if self.parts.contains(&Part::Tables) {
-            // Pulls keep both cores busy a little, and a thousand threads that wake keep everybody else from their turn.
-            // So each is alone.
+            // Each is alone, because pulls use both cores a little, and a thousand waking threads
+            // delay the rest.
             for method in [Method::Pull, Method::Thread, Method::Event] {
                 batches.push(self.tables(method));
             }
@@ -229,7 +229,8 @@ impl Wanted {
                     part: Part::Figures,
                     method,
                     peers,
-                    // All have their answers and have come back before the next message.
+                    // Long enough that all peers have their responses and poll again before the
+                    // next message.
                     interval: (peers / 8).max(500),
                     messages: if self.is_quick { 3 } else { MESSAGES },
                     pull: 1000,
@@ -246,14 +247,15 @@ impl Wanted {
     }
 }
 
-/// About how long a batch takes, in seconds.
+/// The estimated duration of a batch, in seconds.
 pub(crate) fn seconds(batch: &[Point]) -> f64 {
-    // The starts are one after the other.
+    // Servers start in sequence.
     0.3 * batch.len() as f64 + batch.iter().map(Point::seconds).fold(0.0, f64::max)
 }
 
-/// When each of a batch first publishes, in microseconds, so that no two do it at one time: the
-/// intervals are multiples of the shortest, and the beginnings are spread over that.
+/// The time of the first publication of each point, in microseconds. No two points of a batch
+/// publish at the same time: the intervals are multiples of the shortest, and the start times are
+/// spread over it.
 pub(crate) fn phases(batch: &[Point]) -> Vec<u64> {
     let shortest = batch.iter().map(|point| point.interval).min().unwrap_or_default();
     (0..batch.len() as u64).map(|at| shortest * 1000 * at / batch.len() as u64).collect()
@@ -263,8 +265,8 @@ pub(crate) fn phases(batch: &[Point]) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    fn all() -> Wanted {
-        Wanted {
+    fn all() -> Selection {
+        Selection {
             parts: vec![Part::Tables, Part::Figures],
             peers: None,
             methods: None,
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_run_has_the_points_of_document_004_and_ends_within_35_minutes() {
+    fn plans_the_points_of_the_paper_within_35_minutes() {
         let batches = all().batches();
         let points: Vec<&Point> = batches.iter().flatten().collect();
         let of = |part, method| {
@@ -294,9 +296,9 @@ mod tests {
     }
 
     #[test]
-    fn a_quick_run_has_every_method_and_ends_within_five_minutes() {
-        let wanted = Wanted { is_quick: true, rounds: 1, seconds: 100, ..all() };
-        let batches = wanted.batches();
+    fn plans_every_method_of_a_quick_run_within_five_minutes() {
+        let selection = Selection { is_quick: true, rounds: 1, seconds: 100, ..all() };
+        let batches = selection.batches();
         for method in Method::ALL {
             assert!(batches.iter().flatten().any(|point| point.method == method));
         }
@@ -305,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_is_read_as_it_was_written() {
+    fn round_trips_a_point() {
         for point in all().batches().into_iter().flatten() {
             assert_eq!(point.to_string().parse::<Point>().unwrap(), point);
         }
@@ -314,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_of_a_batch_publish_at_one_time() {
+    fn spreads_publications_of_a_batch() {
         for batch in all().batches() {
             let phases = phases(&batch);
             let shortest = batch.iter().map(|point| point.interval).min().unwrap() * 1000;
@@ -325,14 +327,14 @@ mod tests {
     }
 
     #[test]
-    fn one_method_or_number_of_peers_is_asked_for_by_name() {
-        let wanted = Wanted {
+    fn restricts_points_to_chosen_methods_and_peers() {
+        let selection = Selection {
             peers: Some(vec![700]),
             methods: Some(vec![Method::Event]),
             rounds: 1,
             ..all()
         };
-        let points: Vec<Point> = wanted.batches().into_iter().flatten().collect();
+        let points: Vec<Point> = selection.batches().into_iter().flatten().collect();
         assert_eq!(points.len(), 5 + 1);
         assert!(points.iter().all(|point| point.peers == 700 && point.method == Method::Event));
     }

@@ -1,4 +1,4 @@
-//! Decides how what was measured is kept: a line for each point, so that a run that was stopped goes on where it was.
+//! Stores results: one line per point, so that a stopped run can resume.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -8,41 +8,42 @@ use anyhow::{Context, Result, ensure};
 
 use crate::push::plan::Point;
 
-/// What is kept of each point, in the words of `followers.c`.
+/// The stored figures of a point, with the names of `followers.c`.
 #[derive(Clone, Copy)]
 pub(crate) enum Measure {
-    /// Messages that ought to be received, by all peers together.
+    /// Messages due for all peers together.
     Due,
     Received,
     Repeated,
-    /// Trips, from before the publication to behind the receipt, in microseconds.
+    /// Delivery times from before the publication until after the receipt, in microseconds.
     Mean,
     P50,
     P99,
     P999,
-    /// Bytes both ways without the heads of segments.
+    /// Bytes in both directions without TCP and IP headers.
     Traffic,
-    /// TCP segments both ways.
+    /// TCP segments in both directions.
     Segments,
-    /// Microseconds of the server's CPU.
+    /// CPU time of the server, in microseconds.
     Cpu,
-    /// Bytes of user memory of the server: before the peers, and with all of them waiting.
+    /// User memory of the server in bytes: before the peers, and with all of them waiting.
     Before,
     Parked,
-    /// Bytes the kernel of the machine took from before the server's start on.
+    /// Kernel memory taken since before the server's start, in bytes.
     Kernel,
-    /// p99 of another page in microseconds, before the first message and meanwhile.
+    /// p99 of an unrelated page in microseconds, before the first message and during the
+    /// publications.
     Calm,
     Busy,
 }
 
-/// The columns behind those of the point, in the order of [`Measure`].
+/// The columns after those of the point, in the order of [`Measure`].
 const COLUMNS: [&str; 15] = [
     "due", "received", "repeated", "mean", "p50", "p99", "p999", "traffic", "segments", "cpu",
     "before", "parked", "kernel", "calm", "busy",
 ];
 
-/// A point and what was measured.
+/// A point and its results.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     pub(crate) point: Point,
@@ -50,7 +51,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Of the words `NAME=VALUE` that `followers` prints. `kernel` is what the kernel had before.
+    /// Parses the words `NAME=VALUE` that `followers` prints. `kernel` is the kernel memory before
+    /// the start.
     pub(crate) fn of(point: Point, words: &str, kernel: f64) -> Result<Self> {
         let mut figures = [0.0; COLUMNS.len()];
         for (figure, column) in figures.iter_mut().zip(COLUMNS) {
@@ -75,7 +77,7 @@ impl Record {
 
     fn parse(line: &str) -> Result<Self> {
         let words: Vec<&str> = line.split(',').collect();
-        ensure!(words.len() == Point::WORDS + COLUMNS.len(), "`{line}` is cut");
+        ensure!(words.len() == Point::WORDS + COLUMNS.len(), "`{line}` is incomplete");
         let (point, rest) = words.split_at(Point::WORDS);
         let mut figures = [0.0; COLUMNS.len()];
         for (figure, word) in figures.iter_mut().zip(rest) {
@@ -85,15 +87,15 @@ impl Record {
     }
 }
 
-/// The file of a run, and what is in it.
+/// The file of a run, and its records.
 pub(crate) struct Raw {
     file: File,
     pub(crate) records: Vec<Record>,
 }
 
 impl Raw {
-    /// Reads what an earlier run has left in `folder`. Its last line may be cut: that point is
-    /// measured again.
+    /// Reads the results of earlier runs in `folder`. An incomplete last line is dropped, and its
+    /// point measured again.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder)?;
         let path = folder.join("points.csv");
@@ -102,7 +104,7 @@ impl Raw {
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
         ensure!(
             whole.is_empty() || whole.starts_with(&header),
-            "{} has other columns: give another folder (--into), or remove it",
+            "{} has different columns: choose a different folder (--into), or remove it",
             path.display()
         );
         let lines = whole.lines().skip(1);
@@ -126,21 +128,18 @@ impl Raw {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::float_cmp,
-    reason = "what is compared is written out, or calculated without a rest"
-)]
+#[expect(clippy::float_cmp, reason = "the values are exact")]
 mod tests {
     use super::*;
 
-    const TOLD: &str = "due=100 received=99 missed=1 repeated=0 mean=5 p50=4 p99=8 p999=9 traffic=3000 segments=30 \
+    const OUTPUT: &str = "due=100 received=99 missed=1 repeated=0 mean=5 p50=4 p99=8 p999=9 traffic=3000 segments=30 \
                         took=1 cpu=7 before=10 parked=20 kernel=500 waiting=1 full=30 calm=1 busy=2 stormed=0";
 
     fn point(round: u64) -> Point {
         format!("figures,event,500,500,10,1000,50,{round}").parse().unwrap()
     }
 
-    /// A folder of its own for each test.
+    /// A separate folder for each test.
     fn folder(name: &str) -> std::path::PathBuf {
         let folder = std::env::temp_dir().join(format!("bine-push-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
@@ -148,35 +147,35 @@ mod tests {
     }
 
     #[test]
-    fn what_followers_told_is_kept_by_name() {
-        let record = Record::of(point(1), TOLD, 400.0).unwrap();
+    fn stores_figures_by_name() {
+        let record = Record::of(point(1), OUTPUT, 400.0).unwrap();
         assert_eq!(record.figure(Measure::Received), 99.0);
-        assert_eq!(record.figure(Measure::Kernel), 100.0, "less what was there before");
+        assert_eq!(record.figure(Measure::Kernel), 100.0, "less the memory before");
         assert_eq!(record.figure(Measure::Busy), 2.0);
         assert!(Record::of(point(1), "due=1", 0.0).is_err());
     }
 
     #[test]
-    fn a_run_that_was_stopped_goes_on_behind_its_last_whole_line() {
+    fn resumes_after_the_last_complete_line() {
         let folder = folder("stopped");
         let mut raw = Raw::open(&folder).unwrap();
-        raw.add(Record::of(point(1), TOLD, 0.0).unwrap()).unwrap();
-        raw.add(Record::of(point(2), TOLD, 0.0).unwrap()).unwrap();
+        raw.add(Record::of(point(1), OUTPUT, 0.0).unwrap()).unwrap();
+        raw.add(Record::of(point(2), OUTPUT, 0.0).unwrap()).unwrap();
         let path = folder.join("points.csv");
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, &text[..text.len() - 3]).unwrap();
 
         let mut raw = Raw::open(&folder).unwrap();
         assert!(raw.has(&point(1)));
-        assert!(!raw.has(&point(2)), "its line was cut");
-        raw.add(Record::of(point(2), TOLD, 0.0).unwrap()).unwrap();
+        assert!(!raw.has(&point(2)), "its line was incomplete");
+        raw.add(Record::of(point(2), OUTPUT, 0.0).unwrap()).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
         assert_eq!(Raw::open(&folder).unwrap().records, raw.records);
         fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
-    fn a_file_with_other_columns_is_refused() {
+    fn rejects_a_file_with_different_columns() {
         let folder = folder("columns");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("points.csv"), "part,method\nfigures,event\n").unwrap();

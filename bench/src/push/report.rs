@@ -1,4 +1,4 @@
-//! Decides how what was measured is shown: tables 1 and 2 and figures 7 to 11, as document 004 has them.
+//! Writes the report: tables 1 and 2 and figures 7 to 11 of Liu and Cui.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,14 +12,14 @@ use crate::plot::{Axis, Line, Plot, thousands};
 use crate::push::plan::{Method, Part};
 use crate::push::raw::{Measure, Record};
 
-/// Bytes that come with each segment: the heads of IP and TCP, with its time stamps.
+/// Bytes of headers per segment: IP and TCP with time stamps.
 const HEADS: f64 = 52.0;
 const MIB: f64 = 1_048_576.0;
 
-/// What is told of some records.
+/// A figure of a record.
 type Figure = fn(&Record) -> f64;
 
-/// Writes `tables.md` and `figures.md` and what they show into `folder`; returns their text.
+/// Writes `tables.md`, `figures.md` and their plots into `folder`; returns their text.
 pub(crate) fn write(records: &[Record], machine: &str, folder: &Path) -> Result<String> {
     let mut all = String::new();
     for (part, name) in [(Part::Tables, "tables.md"), (Part::Figures, "figures.md")] {
@@ -61,7 +61,7 @@ impl<'r> Report<'r> {
 
     fn tables(&self) -> Result<(String, Vec<(&'static str, Plot<'static>)>)> {
         let mut text = String::from(
-            "Table 1: network traffic for a publication, KB both ways: heads and bodies of HTTP (with 52 bytes for each \
+            "Table 1: network traffic per publication, KB in both directions: heads and bodies of HTTP (with 52 bytes per \
              segment of TCP, counted by the kernel)\n\n",
         );
         self.grid(&mut text, |records| {
@@ -76,7 +76,8 @@ impl<'r> Report<'r> {
                 [Measure::Mean, Measure::P50, Measure::P99, Measure::P999].map(of);
             format!("{mean} ({p50}, {p99}, {p999})")
         })?;
-        text += "\nReceived, %; user memory of the server for each peer, bytes, less what it had before the first\n\n";
+        text +=
+            "\nReceived, %; user memory of the server per peer, bytes, less that without peers\n\n";
         self.grid(&mut text, |records| {
             let share = median(records, received).unwrap_or_default();
             let bytes = median(records, bytes_for_each).unwrap_or_default();
@@ -91,8 +92,8 @@ impl<'r> Report<'r> {
             )?;
             Ok(Plot {
                 title,
-                below: Axis::at("time between publications, s", &intervals, false),
-                beside: Axis::logarithmic(caption, values(&lines)),
+                x_axis: Axis::at("time between publications, s", &intervals, false),
+                y_axis: Axis::logarithmic(caption, values(&lines)),
                 lines,
             })
         };
@@ -111,10 +112,10 @@ impl<'r> Report<'r> {
         Ok((text, plots))
     }
 
-    /// A table with a row for each method and number of peers, and a column for each interval.
+    /// A table with a row per method and number of peers, and a column per interval.
     fn grid(&self, text: &mut String, cell: impl Fn(&[&Record]) -> String) -> Result<()> {
         let seconds = self.intervals.iter().map(|each| format!(" {} s |", *each as f64 / 1e3));
-        writeln!(text, "| peers | by |{}", seconds.collect::<String>())?;
+        writeln!(text, "| peers | method |{}", seconds.collect::<String>())?;
         writeln!(text, "|---|---|{}", "---|".repeat(self.intervals.len()))?;
         for &peers in &self.peers {
             for &method in &self.methods {
@@ -134,12 +135,12 @@ impl<'r> Report<'r> {
 
     fn figures(&self) -> Result<(String, Vec<(&'static str, Plot<'static>)>)> {
         let mut text = String::from(
-            "A message of 200 bytes to all peers, every half a second and for many peers less often; medians of all rounds; \
-             times in milliseconds. `x floor` is the median of each round's own ratio of p99 to that of `fan.c`. \
-             User memory is that of the server alone. The kernel's is of both ends of all connections, and what it \
-             keeps for the server's threads.\n\n\
-             | peers | on | received, % | mean | p50 | p99 | p99.9 | p99 x floor | server CPU, us a delivery | user \
-             memory, MiB | of it for each that waits, B | kernel memory, MiB | p99 of another page, calm, busy |\n\
+            "A message of 200 bytes to all peers, every half a second and less often for many peers; medians of all rounds; \
+             times in milliseconds. `x floor` is the median of the ratios of p99 to that of `fan.c` in the same round. \
+             User memory is that of the server only. Kernel memory includes both ends of all connections and \
+             the server's threads.\n\n\
+             | peers | method | received, % | mean | p50 | p99 | p99.9 | p99 x floor | server CPU, us per delivery | user \
+             memory, MiB | user memory per waiting peer, B | kernel memory, MiB | p99 of an unrelated page, calm, busy |\n\
              |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
         );
         for &peers in &self.peers {
@@ -151,11 +152,11 @@ impl<'r> Report<'r> {
             }
         }
         let peers: Vec<f64> = self.peers.iter().map(|peers| *peers as f64).collect();
-        let plot = |title, beside: Option<Axis>, caption: &str, figure: Figure| -> Result<_> {
+        let plot = |title, y_axis: Option<Axis>, caption: &str, figure: Figure| -> Result<_> {
             let lines = self.lines(|record| Some(record.point.peers as f64), figure)?;
-            let below = Axis::at("peers that wait", &peers, true);
-            let beside = beside.unwrap_or_else(|| Axis::logarithmic(caption, values(&lines)));
-            Ok(Plot { title, below, beside, lines })
+            let x_axis = Axis::at("waiting peers", &peers, true);
+            let y_axis = y_axis.unwrap_or_else(|| Axis::logarithmic(caption, values(&lines)));
+            Ok(Plot { title, x_axis, y_axis, lines })
         };
         let share = Axis::linear("received, %", 100.0);
         let plots = vec![
@@ -216,12 +217,12 @@ impl<'r> Report<'r> {
         Ok(())
     }
 
-    fn at(&self, method: Method, is_meant: impl Fn(&Record) -> bool) -> Vec<&'r Record> {
-        let meant = |record: &&&Record| record.point.method == method && is_meant(record);
-        self.records.iter().filter(meant).copied().collect()
+    fn at(&self, method: Method, matches: impl Fn(&Record) -> bool) -> Vec<&'r Record> {
+        let selected = |record: &&&Record| record.point.method == method && matches(record);
+        self.records.iter().filter(selected).copied().collect()
     }
 
-    /// A line for each method: the medians of `figure` where `place` says they are.
+    /// A line per method: the medians of `figure` at the positions given by `place`.
     fn lines(&self, place: impl Fn(&Record) -> Option<f64>, figure: Figure) -> Result<Vec<Line>> {
         let mut lines = Vec::new();
         for &method in &self.methods {
@@ -240,7 +241,7 @@ impl<'r> Report<'r> {
     }
 }
 
-/// Of all messages that were due.
+/// The percentage of due messages that were received.
 pub(crate) fn received(record: &Record) -> f64 {
     100.0 * record.figure(Measure::Received) / record.figure(Measure::Due)
 }
@@ -278,7 +279,7 @@ fn median(records: &[&Record], figure: Figure) -> Option<f64> {
     Some(Spread::of(records.iter().map(|record| figure(record)))?.median)
 }
 
-/// Zero of no records.
+/// Zero without records.
 fn median_of(records: &[&Record], measure: Measure) -> f64 {
     let all = records.iter().map(|record| record.figure(measure));
     Spread::of(all).map_or(0.0, |spread| spread.median)
@@ -288,7 +289,7 @@ fn values(lines: &[Line]) -> impl Iterator<Item = f64> {
     lines.iter().flat_map(|line| line.values.iter().map(|(_, y)| *y))
 }
 
-/// Three digits that count, no more.
+/// Three significant digits.
 fn short(value: f64) -> String {
     match value.abs() {
         large if large >= 999.5 => thousands(value),
@@ -298,16 +299,13 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Never rounded up to a whole hundred: one message missed shows.
+/// Never rounded up to 100, so that one missed message is visible.
 fn percent(value: f64) -> String {
     if value >= 100.0 { String::from("100") } else { format!("{:.3}", (value * 1e3).floor() / 1e3) }
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::float_cmp,
-    reason = "what is compared is written out, or calculated without a rest"
-)]
+#[expect(clippy::float_cmp, reason = "the values are exact")]
 mod tests {
     use super::*;
 
@@ -320,14 +318,14 @@ mod tests {
     }
 
     #[test]
-    fn traffic_is_told_for_one_publication() {
+    fn reports_traffic_per_publication() {
         let record = record("tables,pull,1000,10000,10,1000,50,1", 10_000, 8000);
         assert_eq!(kilobytes(&record), 30.0);
         assert_eq!(kilobytes_with_heads(&record), 30.0 + 5.2);
     }
 
     #[test]
-    fn p99_is_compared_with_the_floor_of_the_same_round() {
+    fn compares_p99_with_the_floor_of_the_same_round() {
         let records = [
             record("figures,event,500,500,10,1000,50,1", 10_000, 8000),
             record("figures,event,500,500,10,1000,50,2", 10_000, 30_000),
@@ -346,26 +344,26 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_a_row_for_each_way_and_a_column_for_each_interval() {
+    fn writes_a_row_per_method_and_a_column_per_interval() {
         let records = [
             record("tables,pull,10,10000,10,1000,50,1", 9999, 8000),
             record("tables,event,10,20000,10,1000,50,1", 10_000, 8000),
         ];
         let (text, _) = Report::of(records.iter()).tables().unwrap();
-        assert!(text.contains("| peers | by | 10 s | 20 s |"), "{text}");
+        assert!(text.contains("| peers | method | 10 s | 20 s |"), "{text}");
         assert!(text.contains("| 10 | client pull | 5.00 (4.00, 8.00, 9.00) | - |"), "{text}");
         assert!(text.contains("| 10 | client pull | 99.990; 50 000 | - |"), "{text}");
     }
 
     #[test]
-    fn one_message_missed_of_a_million_is_not_a_whole_hundred() {
+    fn does_not_round_a_missed_message_away() {
         assert_eq!(percent(100.0 * 999_999.0 / 1e6), "99.999");
         assert_eq!(percent(99.999_99), "99.999");
         assert_eq!(percent(100.0), "100");
     }
 
     #[test]
-    fn figures_have_three_digits_that_count() {
+    fn prints_three_significant_digits() {
         assert_eq!(
             [0.123, 9.999, 12.34, 123.4, 12_345.6].map(short),
             ["0.12", "10.0", "12.3", "123", "12 346"]

@@ -1,16 +1,18 @@
-//! Decides what one visitor of the auction site does, page after page: the sessions of the benchmark `RUBiS`.
+//! The sessions of visitors of the auction site, as in the benchmark `RUBiS`.
 //!
-//! A [`Walk`] is one session. It is given what the last page showed ([`PageSeen`]) and answers with the next request, or
-//! that the visitor has left. It opens no socket and knows no time: think time, images and errors are for whoever sends.
+//! A [`Walk`] is one session. It gets the content of the last page ([`PageSeen`]) and returns the
+//! next request, or the end of the session. It opens no socket and reads no clock: the caller
+//! handles think times, images and errors.
 //!
-//! The published table of transitions has two traps, which these tables of ours do not have. Its corner says that a row
-//! is where one comes from, but its loader reads columns so. And some of its columns add up to 1.21, of which the draw
-//! never sees what lies beyond 1: the last row, the end of the session, is so nearly never drawn where it seems likely.
-//! Here each line adds up to 1 (a test says so), and has only what was ever drawn there.
+//! The published transition table of `RUBiS` has two errors, which these tables avoid. Its corner
+//! cell declares rows as origins, but its loader reads columns as origins. And some of its columns
+//! add up to 1.21; the draw ignores everything beyond 1, so that the last row, the end of the
+//! session, is almost never drawn although it seems likely. Here each line adds up to 1, which a
+//! test checks, and has only transitions that the original could draw.
 //!
-//! What comes of it, as others have found by simulation: bidding sessions have 51 pages in the mean, half of them fewer
-//! than 37, one in twenty more than 145; 9 % of the pages write. Browsing sessions have 452, 15 % of them the most there
-//! can be.
+//! The resulting sessions agree with simulations of the original: bidding sessions have 51 pages on
+//! average, half of them fewer than 37, one in twenty more than 145; 9 % of the pages write.
+//! Browsing sessions have 452 pages on average; 15 % of them reach the limit.
 
 mod page;
 mod state;
@@ -21,14 +23,14 @@ pub(crate) use page::PageSeen;
 pub(crate) use state::State;
 pub(crate) use walk::{Request, Step, Walk};
 
-/// What visitors come for.
+/// The kinds of visitors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mix {
-    /// They look, bid, buy, sell and comment.
+    /// Visitors who look, bid, buy, sell and comment.
     Bidding,
-    /// They only look.
+    /// Visitors who only look.
     Browsing,
 }
 
-/// So many pages a session has at most.
+/// The limit of pages per session.
 pub(crate) const MOST_PAGES: usize = 1000;

@@ -1,32 +1,33 @@
-//! Decides what a visitor sees on a page: what can be clicked, filled in and fetched, without a tree of its elements.
+//! Extracts links, form fields and images from a page, without parsing its elements.
 
-/// What the auction's page showed. Every page is one pass over its bytes; what is no page shows nothing.
+/// The links and fields of a page, found in one pass over its bytes. A response that is not a page
+/// has none.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct PageSeen {
-    /// The addresses of its images, each as often as it stands there.
+    /// The addresses of its images, with repetitions.
     pub(crate) images: Vec<String>,
-    /// Ids of the items that it leads to.
+    /// Ids of the linked items.
     pub(crate) items: Vec<String>,
-    /// Those of them that can be bought at once.
+    /// Ids of items with a link to buy at once.
     pub(crate) buyable: Vec<String>,
     /// Ids of users.
     pub(crate) users: Vec<String>,
-    /// Categories, by the names that addresses have for them: those that it leads to, or lets one choose.
+    /// Categories by their names in addresses, linked or offered as choices.
     pub(crate) categories: Vec<String>,
     /// Regions, likewise.
     pub(crate) regions: Vec<String>,
-    /// Where the search in one category of one region is.
+    /// Addresses of searches in one category of one region.
     pub(crate) local_searches: Vec<String>,
-    /// Where the search goes on.
+    /// The address of the next page of a search.
     pub(crate) next: Option<String>,
-    /// What the form of somebody who has logged in brings along.
+    /// The token in forms for logged-in users.
     pub(crate) pass: Option<String>,
-    /// The smallest number that the form takes: a bid's.
+    /// The smallest number that the form accepts: a bid.
     pub(crate) least: Option<u64>,
 }
 
 impl PageSeen {
-    /// Looks at the attributes of the page, which stand in double quotes.
+    /// Reads the attributes of the page, which must use double quotes.
     pub(crate) fn read(page: &[u8]) -> Self {
         let mut seen = Self::default();
         let (mut rest, mut field) = (page, "");
@@ -45,7 +46,7 @@ impl PageSeen {
                     seen.next = Some(value.to_owned());
                     field = "";
                 }
-                // Whoever came from there goes on.
+                // The visitor has seen the previous page already.
                 b"href" if field == "prev" => field = "",
                 b"href" => seen.follow(value),
                 b"min" if field == "amount" => seen.least = value.parse().ok(),
@@ -75,7 +76,7 @@ impl PageSeen {
     }
 }
 
-/// One item has several links, which stand together.
+/// An item has several links in a row; they count once.
 fn add(to: &mut Vec<String>, id: &str) {
     if to.last().is_none_or(|last| last != id) {
         to.push(id.to_owned());
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_clicked_filled_in_and_fetched_is_seen() {
+    fn finds_links_fields_and_images() {
         let page = br#"<img src="/logo.png" alt="a"><a href="/items/0a">1</a> <a href="/items/0a/bids">2</a>
             <a href="/items/0b/buy"><img src="/buy.png" alt=""></a> <a href="/users/0c">u</a><a href="/">h</a>
             <a href="/categories/coins">c</a><a href="/regions/oslo">r</a><a href="/regions/oslo/coins?page=1">l</a>
@@ -96,7 +97,7 @@ mod tests {
             <input type="hidden" name="pass" value="p.q"><input type="number" name="amount" min="12" required>
             <button name="category" value="stamps">S</button>"#;
         let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
-        let wanted = PageSeen {
+        let expected = PageSeen {
             images: texts(&["/logo.png", "/buy.png"]),
             items: texts(&["0a"]),
             buyable: texts(&["0b"]),
@@ -108,11 +109,11 @@ mod tests {
             pass: Some("p.q".to_owned()),
             least: Some(12),
         };
-        assert_eq!(PageSeen::read(page), wanted);
+        assert_eq!(PageSeen::read(page), expected);
     }
 
     #[test]
-    fn what_is_cut_or_no_text_is_left_out() {
+    fn skips_truncated_and_invalid_values() {
         let seen =
             PageSeen::read(b"<a href=\"/items/\xff\"><a href=\"/items/1\"><a href=\"/items/2");
         assert_eq!(seen.items, ["1"]);

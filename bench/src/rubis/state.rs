@@ -1,4 +1,4 @@
-//! Decides which pages the auction site has, and which of them write.
+//! The pages of the auction site, and which of them write.
 
 /// One of the 27 pages of `RUBiS`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -75,7 +75,7 @@ impl State {
         )
     }
 
-    /// Whether it is asked for by a form: to log in, or to write.
+    /// Whether a form requests it: to log in, or to write.
     pub(crate) const fn sends_form(self) -> bool {
         let logs_in = matches!(
             self,
@@ -89,7 +89,7 @@ impl State {
         logs_in || self.writes()
     }
 
-    /// How many images the page embeds at most: the logo, and a button for each of the items that it lists.
+    /// The highest number of images on the page: the logo, and a button per listed item.
     pub(crate) const fn most_images(self) -> usize {
         match self {
             Self::SearchInCategory | Self::SearchInRegion => 1 + 20,

@@ -1,38 +1,38 @@
-//! Decides where visitors go from each page, and how likely: in parts of ten thousand.
+//! The transition probabilities of visitors, in parts of ten thousand.
 
 use super::{Mix, State};
 
-/// What a visitor does with a page.
+/// The next action of a visitor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum Move {
     To(State),
-    /// To the page before, as by the browser's button.
+    /// To the previous page, as with the browser's Back button.
     Back,
-    /// Away: the session is complete.
+    /// The end of the session.
     End,
 }
 
+use Move::{Back, End, To};
 use State::{
     AboutMe, AboutMeAuth, BidAuth, BidHistory, Browse, BrowseCategories, BrowseRegions, BuyNow,
     BuyNowAuth, CategoriesInRegion, CommentAuth, Home, PutBid, PutComment, RegisterForm,
     RegisterItem, RegisterUser, SearchInCategory, SearchInRegion, SelectCategory, Sell, SellForm,
     StoreBid, StoreBuyNow, StoreComment, UserInfo, ViewItem,
 };
-use Way::{Back, End, To};
 
-/// All ways add up to this.
+/// The sum of all moves of a page.
 pub(super) const WHOLE: u64 = 10_000;
 
-/// Where one goes from a page. What is left of 10 000 stays: the same page is asked for again.
-pub(super) const fn ways(mix: Mix, from: State) -> &'static [(u64, Way)] {
+/// The moves from a page.
+pub(super) const fn moves(mix: Mix, from: State) -> &'static [(u64, Move)] {
     match mix {
         Mix::Bidding => bidding(from),
         Mix::Browsing => browsing(from),
     }
 }
 
-/// After something was written.
-const DONE: &[(u64, Way)] = &[
+/// Moves after a write.
+const DONE: &[(u64, Move)] = &[
     (5800, To(Browse)),
     (2000, End),
     (1500, To(AboutMeAuth)),
@@ -41,7 +41,7 @@ const DONE: &[(u64, Way)] = &[
     (100, To(RegisterForm)),
 ];
 
-/// The click that leads on, or rarely one into the menu that every page has.
+/// The expected click, or rarely one in the menu of every page.
 macro_rules! on {
     ($next:expr) => {
         &[
@@ -55,10 +55,10 @@ macro_rules! on {
     };
 }
 
-/// What bidders do. (Long because it is a table.)
-const fn bidding(from: State) -> &'static [(u64, Way)] {
+/// The moves of bidders. (Long because it is a table.)
+const fn bidding(from: State) -> &'static [(u64, Move)] {
     match from {
-        // Three in a hundred ask for the first page again.
+        // Three percent request the home page again.
         Home => &[
             (7000, To(Browse)),
             (1500, To(AboutMeAuth)),
@@ -143,7 +143,7 @@ const fn bidding(from: State) -> &'static [(u64, Way)] {
         SelectCategory => on!(SellForm),
         SellForm => on!(RegisterItem),
         AboutMeAuth => on!(AboutMe),
-        // Some leave, some log in again: of five in a hundred sessions this is the end.
+        // Some leave, some log in again: five percent of the sessions end here.
         AboutMe => &[
             (1, To(Home)),
             (100, To(RegisterForm)),
@@ -158,8 +158,8 @@ const fn bidding(from: State) -> &'static [(u64, Way)] {
     }
 }
 
-/// What those do who only look; how seldom they end makes the mean of their sessions what it is.
-const fn browsing(from: State) -> &'static [(u64, Way)] {
+/// The moves of browsing visitors; the rare ends determine their mean length.
+const fn browsing(from: State) -> &'static [(u64, Move)] {
     match from {
         Browse => &[(7000, To(BrowseCategories)), (2900, To(BrowseRegions)), (100, End)],
         BrowseCategories => &[(9900, To(SearchInCategory)), (100, End)],
@@ -169,7 +169,7 @@ const fn browsing(from: State) -> &'static [(u64, Way)] {
         SearchInRegion => &[(5500, To(ViewItem)), (4500, To(SearchInRegion))],
         ViewItem => &[(1500, To(UserInfo)), (1000, To(BidHistory)), (7500, Back)],
         UserInfo | BidHistory => &[(1900, To(UserInfo)), (7975, Back), (125, End)],
-        // Whoever only looks comes to none of the others.
+        // Browsing visitors never reach the remaining pages.
         _ => &[(WHOLE, To(Browse))],
     }
 }
@@ -179,10 +179,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_line_adds_up_to_one() {
+    fn sums_every_line_to_one() {
         for mix in [Mix::Bidding, Mix::Browsing] {
             for from in State::ALL {
-                let sum: u64 = ways(mix, from).iter().map(|(parts, _)| parts).sum();
+                let sum: u64 = moves(mix, from).iter().map(|(parts, _)| parts).sum();
                 assert_eq!(sum, WHOLE, "{mix:?} {from:?}");
             }
         }

@@ -1,29 +1,30 @@
-//! Decides the next request of one session, from the page before and from chance.
+//! Chooses the next request of a session, from the previous page and at random.
 
 use super::super::random::Random;
-use super::table::{WHOLE, Way, ways};
+use super::table::{Move, WHOLE, moves};
 use super::{MOST_PAGES, Mix, PageSeen, State};
 
 /// One visitor's session. The same seed and the same pages give the same requests.
 pub(crate) struct Walk {
-    /// What is on a page decides how often this is asked, so it does not decide where one goes.
+    /// Random choices on a page. Their number depends on the page, so they must not affect the
+    /// moves.
     random: Random,
-    /// From which state to which: whoever always finds what they look for has a session as long as its seed says.
+    /// Random moves: the length of a session in which all links exist depends on its seed only.
     steps: Random,
     mix: Mix,
     seed: u64,
-    /// Users who were there before: `user0`, `user1` ..
+    /// The number of existing users: `user0`, `user1` ..
     users: u64,
     person: Person,
     registered: u64,
     pages: usize,
     current: Request,
-    /// The pages to go back to, the last one last. Forgotten where no way leads back.
+    /// The pages to go back to, the most recent last. Cleared on pages without a way back.
     history: Vec<Request>,
-    eye: Eye,
+    memory: Memory,
 }
 
-/// One page to be asked for.
+/// A request for a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
     /// `GET` or `POST`.
@@ -42,29 +43,29 @@ pub(crate) enum Step {
     End,
 }
 
-/// By whom the forms are filled in.
+/// The user in the forms.
 struct Person {
     name: String,
     password: String,
 }
 
-/// On what the visitor's eye fell last, one of each kind.
+/// The most recently seen object of each kind.
 #[derive(Default)]
-struct Eye {
+struct Memory {
     item: Option<String>,
     buyable: Option<String>,
     user: Option<String>,
     category: Option<String>,
     region: Option<String>,
     local_search: Option<String>,
-    /// These are of the last page alone.
+    /// From the last page only.
     next: Option<String>,
     pass: Option<String>,
     least: Option<u64>,
 }
 
 impl Walk {
-    /// A session that has not begun. Two of different seeds register different users.
+    /// A session that has not begun. Different seeds register different users.
     pub(crate) fn new(seed: u64, mix: Mix) -> Self {
         let home = Request { method: "GET", path: "/".to_owned(), body: None, state: State::Home };
         let walk = Self {
@@ -78,12 +79,12 @@ impl Walk {
             pages: 0,
             current: home,
             history: Vec::new(),
-            eye: Eye::default(),
+            memory: Memory::default(),
         };
         walk.with_users(10_000)
     }
 
-    /// On a site with so many users, at least one; those of the scale 0.01 if it is not said.
+    /// Sets the number of users of the site, at least one; the default is that of the scale 0.01.
     pub(crate) fn with_users(mut self, users: u64) -> Self {
         self.users = users;
         let number = self.random.below(users);
@@ -92,10 +93,10 @@ impl Walk {
         self
     }
 
-    /// What the visitor does next, having seen this page; the first time it is not looked at.
+    /// Returns the next step after `seen`, which is ignored in the first call.
     ///
-    /// A page that shows nothing, because it tells of an error, is as any other: most visitors go on with what they saw
-    /// before, and go back where they know nothing to go on with.
+    /// A page without links, such as an error page, gets no special treatment: most visitors
+    /// continue with earlier links, and go back if they have none.
     pub(crate) fn next(&mut self, seen: &PageSeen) -> Step {
         if self.pages == MOST_PAGES {
             return Step::End;
@@ -104,14 +105,14 @@ impl Walk {
         if self.pages == 1 {
             return Step::Page(self.current.clone());
         }
-        self.eye.fall_on(seen, &mut self.random);
+        self.memory.update(seen, &mut self.random);
         match self.draw() {
-            Way::End => {
+            Move::End => {
                 self.pages = MOST_PAGES;
                 return Step::End;
             }
-            Way::Back => self.go_back(),
-            Way::To(state) => match self.request(state) {
+            Move::Back => self.go_back(),
+            Move::To(state) => match self.request(state) {
                 Some(request) => self.go(request),
                 None => self.go_back(),
             },
@@ -119,19 +120,19 @@ impl Walk {
         Step::Page(self.current.clone())
     }
 
-    fn draw(&mut self) -> Way {
+    fn draw(&mut self) -> Move {
         let mut drawn = self.steps.below(WHOLE);
-        for &(parts, way) in ways(self.mix, self.current.state) {
+        for &(parts, step) in moves(self.mix, self.current.state) {
             if drawn < parts {
-                return way;
+                return step;
             }
             drawn -= parts;
         }
-        unreachable!("each line adds up to the whole, which a test says")
+        unreachable!("each line adds up to the whole, which a test checks")
     }
 
     fn go(&mut self, request: Request) {
-        if !ways(self.mix, request.state).iter().any(|(_, way)| *way == Way::Back) {
+        if !moves(self.mix, request.state).iter().any(|(_, step)| *step == Move::Back) {
             self.history.clear();
         }
         self.history.push(std::mem::replace(&mut self.current, request));
@@ -143,31 +144,33 @@ impl Walk {
         }
     }
 
-    /// How to ask for a page. `None`: the visitor has not seen what it is about.
+    /// The request for a page. `None` if the visitor has not seen the object that it needs.
     fn request(&mut self, state: State) -> Option<Request> {
         let path = match state {
             State::Home => "/".to_owned(),
             State::RegisterForm | State::RegisterUser => "/register".to_owned(),
             State::Browse => "/browse".to_owned(),
             State::BrowseCategories => "/categories".to_owned(),
-            State::SearchInCategory => self.search("/categories/", self.eye.category.as_ref())?,
-            State::BrowseRegions => "/regions".to_owned(),
-            State::CategoriesInRegion => format!("/regions/{}", self.eye.region.as_ref()?),
-            State::SearchInRegion => self.search("", self.eye.local_search.as_ref())?,
-            State::ViewItem => format!("/items/{}", self.eye.item.as_ref()?),
-            State::UserInfo => format!("/users/{}", self.eye.user.as_ref()?),
-            State::BidHistory | State::StoreBid => {
-                format!("/items/{}/bids", self.eye.item.as_ref()?)
+            State::SearchInCategory => {
+                self.search("/categories/", self.memory.category.as_ref())?
             }
-            State::BuyNowAuth => format!("/items/{}/buy", self.eye.buyable.as_ref()?),
+            State::BrowseRegions => "/regions".to_owned(),
+            State::CategoriesInRegion => format!("/regions/{}", self.memory.region.as_ref()?),
+            State::SearchInRegion => self.search("", self.memory.local_search.as_ref())?,
+            State::ViewItem => format!("/items/{}", self.memory.item.as_ref()?),
+            State::UserInfo => format!("/users/{}", self.memory.user.as_ref()?),
+            State::BidHistory | State::StoreBid => {
+                format!("/items/{}/bids", self.memory.item.as_ref()?)
+            }
+            State::BuyNowAuth => format!("/items/{}/buy", self.memory.buyable.as_ref()?),
             State::BuyNow => format!("{}/buy", self.item_of_last()?),
             State::StoreBuyNow => format!("{}/purchases", self.item_of_last()?),
-            State::BidAuth | State::PutBid => format!("/items/{}/bid", self.eye.item.as_ref()?),
+            State::BidAuth | State::PutBid => format!("/items/{}/bid", self.memory.item.as_ref()?),
             State::CommentAuth => {
-                let (user, item) = (self.eye.user.as_ref()?, self.eye.item.as_ref()?);
+                let (user, item) = (self.memory.user.as_ref()?, self.memory.item.as_ref()?);
                 format!("/users/{user}/comment?item={item}")
             }
-            // The form is sent to where it stood.
+            // The form posts to the address of its page.
             State::PutComment => self.current.path.clone(),
             State::StoreComment => self.current.path.replace("/comment?", "/comments?"),
             State::Sell | State::SelectCategory => "/sell".to_owned(),
@@ -180,41 +183,44 @@ impl Walk {
         Some(Request { method, path, body, state })
     }
 
-    /// What is filled in. `None`: nobody has logged in, or there is nothing to choose.
+    /// The content of a form. `None` if the visitor is not logged in, or there is no choice.
     fn form(&mut self, state: State) -> Option<String> {
-        let pass = self.eye.pass.as_ref();
+        let pass = self.memory.pass.as_ref();
         Some(match state {
             State::RegisterUser => self.registration()?,
             State::StoreBuyNow => format!("pass={}&quantity=1", pass?),
             State::StoreBid => {
-                let (pass, least) = (pass?, self.eye.least?);
+                let (pass, least) = (pass?, self.memory.least?);
                 format!("pass={pass}&amount={}", least + self.random.below(10))
             }
             State::StoreComment => {
                 let rating = ["-5", "-3", "0", "3", "5"][self.below(5)];
                 let words = self.words(1_900);
-                format!("pass={}&rating={rating}&words={words}", self.eye.pass.as_ref()?)
+                format!("pass={}&rating={rating}&words={words}", self.memory.pass.as_ref()?)
             }
-            State::SellForm => format!("pass={}&category={}", pass?, self.eye.category.as_ref()?),
+            State::SellForm => {
+                format!("pass={}&category={}", pass?, self.memory.category.as_ref()?)
+            }
             State::RegisterItem => self.offer()?,
             _ => format!("name={}&password={}", self.person.name, self.person.password),
         })
     }
 
-    /// From a search one goes on where it goes on, and else to its beginning.
-    fn search(&self, before: &str, what: Option<&String>) -> Option<String> {
-        let goes_on = matches!(self.current.state, State::SearchInCategory | State::SearchInRegion);
-        let next = self.eye.next.clone().filter(|_| goes_on);
-        next.or_else(|| Some(format!("{before}{}", what?)))
+    /// The next page of a search, or else its first page.
+    fn search(&self, before: &str, target: Option<&String>) -> Option<String> {
+        let is_search =
+            matches!(self.current.state, State::SearchInCategory | State::SearchInRegion);
+        let next = self.memory.next.clone().filter(|_| is_search);
+        next.or_else(|| Some(format!("{before}{}", target?)))
     }
 
-    /// The item that the last page was about: what can be bought is not always what was looked at.
+    /// The item of the last page, because the item to buy may differ from the last item seen.
     fn item_of_last(&self) -> Option<&str> {
         self.current.path.strip_suffix("/buy")
     }
 
     fn registration(&mut self) -> Option<String> {
-        let region = self.eye.region.as_ref()?;
+        let region = self.memory.region.as_ref()?;
         self.registered += 1;
         let name = format!("visitor-{:x}-{}", self.seed, self.registered);
         let form =
@@ -229,13 +235,13 @@ impl Walk {
         let days = 1 + self.random.below(7);
         let reserve =
             if self.random.below(10) < 4 { (price + 10).to_string() } else { String::new() };
-        // Of what is sold at once there is a stock, so that nobody comes too late.
+        // Items for immediate purchase have a stock, so that every buyer gets one.
         let (at_once, quantity) = match self.random.below(10) {
             0 => ((price * 2).to_string(), 10_000),
             1 | 2 => (String::new(), 2 + self.random.below(9)),
             _ => (String::new(), 1),
         };
-        let (pass, category) = (self.eye.pass.as_ref()?, self.eye.category.as_ref()?);
+        let (pass, category) = (self.memory.pass.as_ref()?, self.memory.category.as_ref()?);
         Some(format!(
             "pass={pass}&category={category}&name=A+thing+of+{}&description={description}&price={price}\
              &reserve={reserve}&buy_now={at_once}&quantity={quantity}&days={days}",
@@ -243,7 +249,7 @@ impl Walk {
         ))
     }
 
-    /// At least one word, and not much more than so many bytes.
+    /// At least one word, and not much more than `most` bytes.
     fn words(&mut self, most: u64) -> String {
         let length = self.random.below(most);
         let mut words = String::from("So");
@@ -257,32 +263,33 @@ impl Walk {
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        // What is below a `usize` fits into one.
+        // A number below a `usize` fits into one.
         self.random.below(bound as u64) as usize
     }
 }
 
-impl Eye {
-    fn fall_on(&mut self, seen: &PageSeen, random: &mut Random) {
-        let mut fall = |kept: &mut Option<String>, shown: &[String]| {
+impl Memory {
+    fn update(&mut self, seen: &PageSeen, random: &mut Random) {
+        let mut choose = |kept: &mut Option<String>, shown: &[String]| {
             if !shown.is_empty() {
                 let at = random.below(shown.len() as u64) as usize;
                 *kept = Some(shown[at].clone());
             }
         };
-        fall(&mut self.item, &seen.items);
-        fall(&mut self.buyable, &seen.buyable);
-        fall(&mut self.user, &seen.users);
-        fall(&mut self.category, &seen.categories);
-        fall(&mut self.region, &seen.regions);
-        fall(&mut self.local_search, &seen.local_searches);
+        choose(&mut self.item, &seen.items);
+        choose(&mut self.buyable, &seen.buyable);
+        choose(&mut self.user, &seen.users);
+        choose(&mut self.category, &seen.categories);
+        choose(&mut self.region, &seen.regions);
+        choose(&mut self.local_search, &seen.local_searches);
         self.next.clone_from(&seen.next);
         self.pass.clone_from(&seen.pass);
         self.least = seen.least;
     }
 }
 
-/// A seed for the sequence, never zero, and far from that of the next number (splitmix64, Steele 2014).
+/// A seed for the sequence: never zero, and unrelated to that of the next number (splitmix64,
+/// Steele 2014).
 fn scattered(seed: u64) -> u64 {
     let mut bits = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -296,7 +303,7 @@ mod tests {
 
     use super::*;
 
-    /// On which there is all that a visitor may look for.
+    /// A page with every kind of link.
     fn everything() -> PageSeen {
         let one = || vec!["1".to_owned()];
         PageSeen {
@@ -314,7 +321,7 @@ mod tests {
     }
 
     struct Seen {
-        /// Pages of each session, the shortest first.
+        /// Pages per session, sorted.
         lengths: Vec<usize>,
         states: BTreeMap<State, usize>,
         lasts: BTreeMap<State, usize>,
@@ -344,19 +351,19 @@ mod tests {
             self.lengths.iter().sum::<usize>() as f64 / self.lengths.len() as f64
         }
 
-        /// The length of the session below which lie so many of a hundred.
+        /// The length of the session at this percentile.
         fn percentile(&self, percent: usize) -> usize {
             self.lengths[self.lengths.len() * percent / 100]
         }
 
-        /// Percent of all pages.
-        fn share(&self, is_meant: impl Fn(State) -> bool) -> f64 {
-            let meant = self.states.iter().filter(|(state, _)| is_meant(**state));
-            let count = meant.map(|(_, count)| count).sum::<usize>();
+        /// The percentage of pages in these states.
+        fn share(&self, matches: impl Fn(State) -> bool) -> f64 {
+            let selected = self.states.iter().filter(|(state, _)| matches(**state));
+            let count = selected.map(|(_, count)| count).sum::<usize>();
             100.0 * count as f64 / self.states.values().sum::<usize>() as f64
         }
 
-        /// Percent of all sessions that end with such a page.
+        /// The percentage of sessions that end with this page.
         fn ends(&self, state: State) -> f64 {
             let count = self.lasts.get(&state).copied().unwrap_or_default();
             100.0 * count as f64 / self.lengths.len() as f64
@@ -364,12 +371,12 @@ mod tests {
     }
 
     #[track_caller]
-    fn near(what: f64, wanted: f64, by: f64) {
-        assert!((what - wanted).abs() <= by, "{what:.1} is not {wanted} +- {by}");
+    fn near(value: f64, expected: f64, by: f64) {
+        assert!((value - expected).abs() <= by, "{value:.1} is not {expected} +- {by}");
     }
 
     #[test]
-    fn bidders_see_as_many_pages_as_those_of_rubis_and_end_where_they_do() {
+    fn gives_bidders_the_lengths_and_ends_of_rubis() {
         let seen = walk(Mix::Bidding, 20_000);
         near(seen.mean(), 51.0, 1.5);
         near(seen.percentile(50) as f64, 36.0, 2.0);
@@ -387,18 +394,18 @@ mod tests {
     }
 
     #[test]
-    fn bidders_divide_their_pages_as_those_of_rubis() {
+    fn gives_bidders_the_page_mix_of_rubis() {
         use State::{BidAuth, PutBid, SearchInCategory, SearchInRegion, StoreBid, ViewItem};
         let seen = walk(Mix::Bidding, 20_000);
         near(seen.share(State::writes), 9.0, 0.5);
         near(seen.share(|state| matches!(state, SearchInCategory | SearchInRegion)), 24.0, 1.0);
         near(seen.share(|state| state == ViewItem), 16.0, 1.0);
         near(seen.share(|state| matches!(state, BidAuth | PutBid | StoreBid)), 18.0, 1.0);
-        assert_eq!(seen.states.len(), State::ALL.len(), "each page is asked for");
+        assert_eq!(seen.states.len(), State::ALL.len(), "every page is requested");
     }
 
     #[test]
-    fn browsers_only_look_and_some_never_end() {
+    fn limits_browsing_sessions_that_never_write() {
         let seen = walk(Mix::Browsing, 5_000);
         near(seen.mean(), 452.0, 15.0);
         assert_eq!(seen.lengths.last(), Some(&MOST_PAGES));
@@ -408,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn one_seed_is_one_session() {
+    fn repeats_the_session_of_a_seed() {
         let requests = |seed| {
             let (mut walk, page) = (Walk::new(seed, Mix::Bidding).with_users(40), everything());
             std::array::from_fn::<_, 30, _>(|_| walk.next(&page))
@@ -418,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_sees_nothing_goes_back_or_on_by_the_menu() {
+    fn goes_back_or_uses_the_menu_without_links() {
         let mut walk = Walk::new(1, Mix::Browsing);
         let mut asked = 0;
         while let Step::Page(request) = walk.next(&PageSeen::default()) {
@@ -432,23 +439,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_bid_is_more_than_the_least_and_by_whoever_has_logged_in() {
+    fn bids_at_least_the_minimum_after_login_only() {
         let mut walk = Walk::new(1, Mix::Bidding);
-        walk.eye.fall_on(&everything(), &mut Random(1));
+        walk.memory.update(&everything(), &mut Random(1));
         let bid = walk.request(State::StoreBid).unwrap();
         assert_eq!((bid.method, bid.path.as_str()), ("POST", "/items/1/bids"));
         let amount =
             bid.body.unwrap().strip_prefix("pass=p&amount=").unwrap().parse::<u64>().unwrap();
         assert!((7..17).contains(&amount));
-        walk.eye.pass = None;
+        walk.memory.pass = None;
         assert_eq!(walk.request(State::StoreBid), None);
     }
 
     #[test]
-    fn a_search_goes_on_where_it_goes_on() {
+    fn continues_a_search_on_its_next_page() {
         let mut walk = Walk::new(1, Mix::Bidding);
         let page = PageSeen { next: Some("/categories/1?page=2".to_owned()), ..everything() };
-        walk.eye.fall_on(&page, &mut Random(1));
+        walk.memory.update(&page, &mut Random(1));
         assert_eq!(walk.request(State::SearchInCategory).unwrap().path, "/categories/1");
         walk.current.state = State::SearchInCategory;
         assert_eq!(walk.request(State::SearchInCategory).unwrap().path, "/categories/1?page=2");

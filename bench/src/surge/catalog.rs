@@ -1,4 +1,4 @@
-//! Decides which files there are and how often each is asked for: sizes matched to popularity.
+//! The catalog of files: sizes matched with popularity.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -9,32 +9,33 @@ use anyhow::{Result, ensure};
 use super::models::{Model, whole};
 use crate::random::Random;
 
-/// A file, by its number in the catalog.
+/// A file; its number is its index in the catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Bytes.
+    /// In bytes.
     pub(crate) size: u64,
-    /// How often it comes in the sequence.
+    /// The number of its references in the sequence.
     pub(crate) references: u64,
 }
 
-/// No file is larger: the tail has no mean to speak of without a cut.
+/// The largest file: without a limit, the heavy tail has no usable mean.
 pub(crate) const LARGEST: f64 = 10_000_000.0;
-/// Files of the body are this share of all; the others are of the tail.
+/// The share of files in the body of the distribution; the rest are in the tail.
 const BODY: f64 = 0.93;
 const SIZES: Model = Model::Lognormal { mu: 9.357, sigma: 1.318 };
 const TAIL: Model = Model::Pareto { least: 133_000.0, alpha: 1.1, most: LARGEST };
-/// What the sizes of requests, not of files, are to follow.
+/// The intended distribution of request sizes, as opposed to file sizes.
 pub(crate) const REQUESTED: Model = Model::Pareto { least: 1000.0, alpha: 1.0, most: LARGEST };
-/// All files together, in bytes.
+/// The limit of all files together, in bytes.
 const MOST_BYTES: u64 = 500_000_000;
 
-/// `count` files that are asked for about `references` times in all.
+/// Creates `count` files with about `references` requests in total.
 ///
-/// Popularity is Zipf's: the file of rank r has 1/r of the references of the first. Which file has which rank is
-/// decided from the smallest file on: where the requests so far fall short of what [`REQUESTED`] gives to sizes up to
-/// this one, by half the references of the most popular rank that is left, the file has this rank, else the least
-/// popular one. So the error is nowhere much more than half the references of a rank.
+/// Popularity follows Zipf's law: the file of rank r has 1/r of the references of the first. Ranks
+/// are assigned from the smallest file on. If the requests so far are short of the share that
+/// [`REQUESTED`] gives to sizes up to this one, by at least half the references of the most popular
+/// remaining rank, the file gets this rank, otherwise the least popular one. So the error rarely
+/// exceeds half the references of a rank.
 pub(crate) fn catalog(count: usize, references: u64, random: &mut Random) -> Vec<Entry> {
     let mut sizes: Vec<f64> = (0..count)
         .map(|_| if random.fraction() < BODY { SIZES } else { TAIL }.sample(random).min(LARGEST))
@@ -56,13 +57,13 @@ pub(crate) fn catalog(count: usize, references: u64, random: &mut Random) -> Vec
     entries
 }
 
-/// Writes the files into `folder`, once: the next run finds them there.
+/// Writes the files into `folder`, unless an earlier run has done so.
 pub(crate) fn write(entries: &[Entry], folder: &Path) -> Result<()> {
     let total: u64 = entries.iter().map(|entry| entry.size).sum();
-    ensure!(total <= MOST_BYTES, "{total} bytes of files are too many: take fewer files");
+    ensure!(total <= MOST_BYTES, "{total} bytes of files exceed the limit: use fewer files");
     let done = folder.join("whole");
-    let told = format!("{} files, {total} bytes\n", entries.len());
-    if fs::read_to_string(&done).is_ok_and(|text| text == told) {
+    let summary = format!("{} files, {total} bytes\n", entries.len());
+    if fs::read_to_string(&done).is_ok_and(|text| text == summary) {
         return Ok(());
     }
     fs::create_dir_all(folder)?;
@@ -75,10 +76,10 @@ pub(crate) fn write(entries: &[Entry], folder: &Path) -> Result<()> {
     for (number, entry) in entries.iter().enumerate() {
         fs::write(folder.join(format!("{number}.html")), &text[..entry.size as usize])?;
     }
-    Ok(fs::write(done, told)?)
+    Ok(fs::write(done, summary)?)
 }
 
-/// How often each rank is asked for, so that it sums up to about `references` and none is left out.
+/// The references of each rank, in total about `references`, and at least one each.
 fn zipf(count: usize, references: u64) -> impl Iterator<Item = u64> {
     let harmonic: f64 = (1..=count).map(|rank| 1.0 / rank as f64).sum();
     let first = references as f64 / harmonic;
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn most_files_are_of_the_body_and_the_tail_is_heavy() {
+    fn puts_most_files_in_the_body_and_most_bytes_in_the_tail() {
         let entries = entries();
         let median = entries[1000].size;
         assert!((9_000..15_000).contains(&median), "{median}");
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn popularity_falls_as_one_over_rank() {
+    fn distributes_popularity_by_zipf() {
         let mut references: Vec<u64> = entries().iter().map(|entry| entry.references).collect();
         references.sort_unstable_by(|one, other| other.cmp(one));
         for rank in [2_u64, 5, 10, 50, 200] {
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn requested_sizes_follow_their_own_model_not_that_of_the_files() {
+    fn matches_request_sizes_with_their_own_model() {
         let entries = entries();
         let all: u64 = entries.iter().map(|entry| entry.references).sum();
         let mut below = 0;
@@ -130,9 +131,9 @@ mod tests {
             below += entry.references;
             let expected = REQUESTED.share_up_to(entry.size as f64).unwrap_or(1.0);
             let share = below as f64 / all as f64;
-            let is_told = entry.size > 2000;
+            let is_significant = entry.size > 2000;
             assert!(
-                !is_told || (share - expected).abs() < 0.1,
+                !is_significant || (share - expected).abs() < 0.1,
                 "{share} {expected} {}",
                 entry.size
             );
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn one_seed_makes_one_catalog() {
+    fn repeats_the_catalog_of_a_seed() {
         assert_eq!(entries(), entries());
     }
 }

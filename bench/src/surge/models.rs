@@ -1,22 +1,22 @@
-//! Decides how long, how large and how many: the distributions that the models of SURGE are made of.
+//! The probability distributions of SURGE.
 
 use std::f64::consts::TAU;
 
 use crate::random::Random;
 
-/// A distribution. The tails of Pareto and Weibull have no end, so each says where it is cut.
+/// A distribution. Pareto and Weibull distributions are unbounded, so each has a cut-off.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Model {
-    /// Its logarithm is normal.
+    /// A distribution whose logarithm is normal.
     Lognormal { mu: f64, sigma: f64 },
-    /// From `least` on; what lies above `most` becomes `most`.
+    /// Starts at `least`; values above `most` become `most`.
     Pareto { least: f64, alpha: f64, most: f64 },
-    /// What lies above `most` becomes `most`.
+    /// Values above `most` become `most`.
     Weibull { scale: f64, shape: f64, most: f64 },
 }
 
 impl Model {
-    /// A value by chance.
+    /// A random value.
     pub(crate) fn sample(self, random: &mut Random) -> f64 {
         match self {
             Self::Lognormal { mu, sigma } => (mu + sigma * normal(random)).exp(),
@@ -29,7 +29,7 @@ impl Model {
         }
     }
 
-    /// The share of values that are not above `value`, where this can be said in closed form.
+    /// The share of values up to `value`, where a closed form exists.
     pub(crate) fn share_up_to(self, value: f64) -> Option<f64> {
         match self {
             Self::Lognormal { .. } => None,
@@ -44,21 +44,21 @@ impl Model {
     }
 }
 
-/// Exponential, as think times and the times between two who come are.
+/// An exponential value, for think times and times between arrivals.
 pub(crate) fn exponential(mean: f64, random: &mut Random) -> f64 {
     -random.fraction().ln() * mean
 }
 
-/// The whole part of a number that is not negative.
+/// The integer part of a number that is not negative.
 #[expect(
     clippy::cast_sign_loss,
-    reason = "what is counted here has no sign, and a cast of less than nothing is 0"
+    reason = "counts are not negative, and a cast of a negative number gives 0"
 )]
 pub(crate) fn whole(value: f64) -> u64 {
     value as u64
 }
 
-/// Mean 0, deviation 1 (Box and Muller 1958).
+/// A normal value with mean 0 and deviation 1 (Box and Muller 1958).
 fn normal(random: &mut Random) -> f64 {
     let radius = (-2.0 * random.fraction().ln()).sqrt();
     radius * (TAU * random.fraction()).cos()
@@ -75,7 +75,7 @@ mod tests {
         all
     }
 
-    /// The samples agree with the closed form everywhere (Kolmogorov and Smirnov, far beyond 99.9 %).
+    /// Compares samples with the closed form (Kolmogorov and Smirnov, far beyond 99.9 %).
     fn check(model: Model) {
         let all = sorted(model);
         for (rank, value) in all.iter().enumerate().filter(|(rank, _)| rank % 100 == 0) {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_lognormal_lie_below_its_median_and_two_thirds_within_one_sigma() {
+    fn samples_a_lognormal_with_its_median_and_sigma() {
         let all = sorted(Model::Lognormal { mu: 9.357, sigma: 1.318 });
         assert!((all[10_000].ln() - 9.357).abs() < 0.05, "{}", all[10_000].ln());
         let within = all.iter().filter(|each| (each.ln() - 9.357).abs() < 1.318).count();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn pareto_and_weibull_follow_their_closed_forms_up_to_the_cut() {
+    fn samples_pareto_and_weibull_as_their_closed_forms() {
         check(Model::Pareto { least: 1000.0, alpha: 1.0, most: 1e7 });
         check(Model::Pareto { least: 1.0, alpha: 1.5, most: 60.0 });
         check(Model::Weibull { scale: 1.46, shape: 0.382, most: 30.0 });
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exponential_has_its_mean() {
+    fn samples_an_exponential_with_its_mean() {
         let mut random = Random(3);
         let sum: f64 = (0..20_000).map(|_| exponential(7.0, &mut random)).sum();
         assert!((sum / 20_000.0 - 7.0).abs() < 0.2, "{sum}");

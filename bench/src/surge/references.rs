@@ -1,28 +1,31 @@
-//! Decides in which order files are asked for, so that what was asked for lately is asked for again soon.
+//! The order of requests, with temporal locality: recently requested files are soon requested
+//! again.
 
 use super::catalog::Entry;
 use super::models::{Model, whole};
 use crate::random::Random;
 
-/// How many other files are asked for between two requests of one.
+/// The number of different files between two requests of one file.
 const DISTANCE: Model = Model::Lognormal { mu: 1.5, sigma: 0.80 };
-/// Files above and below the depth drawn that may take its place.
+/// Positions above and below the drawn depth that are also candidates.
 const WINDOW: usize = 1;
-/// References that a file may have before they are due.
+/// The number of references that a file may be ahead of its share.
 const AHEAD: f64 = 12.0;
 
 /// All references of all entries in order; each is the number of an entry.
 ///
-/// A distance is drawn, and from the stack of files, the latest on top, that one near this depth is taken that has had
-/// the least of its due share; a file may be some references ahead of it. Where all are further ahead, the file is taken
-/// that is most behind: distances are mostly short, so without this most files would wait until the popular ones had
-/// been asked for as often as they ever are.
+/// A distance is drawn. Of the files near this depth in the stack of recent files, the one with the
+/// least of its due share is taken; a file may be some references ahead of its share. If all
+/// candidates are further ahead, the file that is furthest below its share is taken. Without this
+/// rule most files would wait until the popular ones had all their requests, because distances are
+/// mostly short.
 pub(crate) fn references(entries: &[Entry], random: &mut Random) -> Vec<u32> {
     let total: u64 = entries.iter().map(|entry| entry.references).sum();
     let mut given = vec![0_u64; entries.len()];
     let mut stack: Vec<usize> = Vec::with_capacity(entries.len());
     let mut order = Vec::with_capacity(total as usize);
-    // How much less a file has had than its share of `so_far` references; what has had all has none to come.
+    // A file's deficit relative to its share of `so_far` references; a file with all its references
+    // has none due.
     let behind = |file: usize, given: u64, so_far: u64| -> f64 {
         let due = entries[file].references;
         if given >= due {
@@ -62,7 +65,7 @@ mod tests {
     use super::*;
     use crate::surge::catalog::catalog;
 
-    /// Of each reference but a file's first: how many other files came since its last.
+    /// For each reference except a file's first: the number of different files since the last one.
     fn distances(order: &[u32]) -> Vec<usize> {
         let mut stack: Vec<u32> = Vec::new();
         let mut all = Vec::new();
@@ -78,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_comes_as_often_as_it_should_and_all_along() {
+    fn requests_every_file_at_its_rate_throughout() {
         let entries = catalog(200, 8000, &mut Random(5));
         let order = references(&entries, &mut Random(6));
         let mut counts: HashMap<u32, u64> = HashMap::new();
@@ -96,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_asked_for_again_sooner_than_by_chance() {
+    fn repeats_files_sooner_than_a_random_order() {
         let entries = catalog(200, 8000, &mut Random(5));
         let order = references(&entries, &mut Random(6));
         let mut shuffled = order.clone();
