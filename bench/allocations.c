@@ -1,10 +1,10 @@
-/* Counts the heap allocations of a program that is started with this library preloaded; the program stays as it is.
+/* Counts the heap allocations of an unmodified program that is started with this library preloaded.
  *
  *   cc -O2 -shared -fPIC -o allocations.so allocations.c
  *   truncate -s 16 FILE; env LD_PRELOAD=./allocations.so ALLOCATIONS=FILE PROGRAM..
  *
- * FILE then always holds two native 64-bit numbers: calls, and bytes asked for. For glibc, and for programs that link
- * it dynamically and take its allocator, as Rust programs do unless they choose another.
+ * FILE always has two native 64-bit numbers: calls, and requested bytes. Works with glibc, and with programs that link
+ * it dynamically and use its allocator, as Rust programs do by default.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t), *__libc_memalign(size_t, size_t);
 
-static _Atomic uint64_t unseen[2]; /* until the file is mapped, and in programs that were given none */
+static _Atomic uint64_t unseen[2]; /* used until the file is mapped, and without ALLOCATIONS */
 static _Atomic uint64_t *counts = unseen;
 
 __attribute__((constructor)) static void begin(void) {

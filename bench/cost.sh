@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# Server CPU per request: runs a server on core 0, drives it from core 1, and divides the CPU time of all the server's
-# processes by the requests answered. CPU per request holds still where requests per second do not.
+# Server CPU per request: runs a server on core 0, loads it from core 1, and divides the CPU time of
+# all the server's processes by the number of answered requests. CPU per request is stable where
+# requests per second are not.
 #
 #   cost.sh NAME URL CONNECTIONS SECONDS [-p DEPTH | -c CALLS | -d JSON | -n] [-b] -- SERVER COMMAND...
 #
 #   -p DEPTH   send DEPTH requests at once on each connection
 #   -c CALLS   close each connection after CALLS requests (httperf); CONNECTIONS is then new ones per second
-#   -d JSON    post that, as a page's script does (wrk)
-#   -n         close each connection after one request, and open another in its place (wrk)
+#   -d JSON    post JSON, as a page's script does (wrk)
+#   -n         close each connection after one request, and open a new one (wrk)
 #   -b         give server and load both cores, and the load two threads
 #
-# Prints one line: NAME rps=.. p99=.. user=.. sys=.. total=.. us/request. Fails if any answer was not a 200.
+# Prints one line: NAME rps=.. p99=.. user=.. sys=.. total=.. us/request. Fails if any response was
+# not a 200.
 set -u
 usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2; exit 2; }
 fail() { echo "cost.sh: $name: $*" >&2; exit 1; }
@@ -49,10 +51,10 @@ trap stop EXIT
 trap 'exit 130' INT TERM
 post=() fields=()
 [[ $json ]] && fields=(-H "Content-Type: application/json" -H "Accept: application/json" -H "Sec-Fetch-Site: same-origin") post=(-d "$json")
-if curl -sk -o /dev/null "$url"; then fail "something answers at $url already"; fi
+if curl -sk -o /dev/null "$url"; then fail "a server is already running at $url"; fi
 setsid taskset -c "$server_cores" "$@" >"$work/log" 2>&1 & pid=$!
 ready=; for _ in $(seq 100); do curl -sfk -o /dev/null "${fields[@]}" "${post[@]}" "$url" && ready=1 && break; sleep 0.05; done
-[[ $ready ]] || fail "no answer in 5 s: $(tail -n 3 "$work/log")"
+[[ $ready ]] || fail "no response in 5 s: $(tail -n 3 "$work/log")"
 
 printf 'init = function() local r = {} for i = 1, %d do r[i] = wrk.format("GET", "%s") end all = table.concat(r) end\nrequest = function() return all end\n' \
   "$depth" "$path" >"$work/pipeline.lua"
@@ -68,7 +70,8 @@ load() {
     taskset -c "$load_cores" wrk -t"$threads" -c"$connections" -d"$1" --latency "$url" "${script[@]}"
   fi 2>&1
 }
-# Ticks are 10 ms: too coarse for the sum, so that comes from the scheduler in nanoseconds; ticks only split it.
+# Ticks of 10 ms are too coarse for the sum, which is from the scheduler in nanoseconds; ticks only
+# split it.
 used() {
   for p in $(ps -o pid= -s "$pid"); do
     sed 's/.*) //' "/proc/$p/stat" | awk '{print $12, $13, 0}'
@@ -86,7 +89,7 @@ awk -v name="$name" -v before="$before" -v after="$after" '
   /^Request rate/            { rps = $3; p99 = "-" }
   /^Reply status/            { split($4, two, "="); ok = two[2]; if (ok != n) bad = bad " [" $0 "]" }
   /^Errors: total/ && $3 > 0 { bad = bad " [" $0 "]" }
-  END { if (!n || bad) { print "cost.sh: " name ": not every request got its 200:" bad >"/dev/stderr"; exit 1 }
+  END { if (!n || bad) { print "cost.sh: " name ": not every response was a 200:" bad >"/dev/stderr"; exit 1 }
         split(before, b); split(after, a); u = a[1] - b[1]; s = a[2] - b[2]
         total = (a[3] - b[3]) / 1e3 / n; user = u + s ? total * u / (u + s) : 0
         printf "%-24s rps=%-10s p99=%-9s user=%.3f sys=%.3f total=%.3f us/request\n", name, rps, p99, user, total - user, total }' "$work/out"

@@ -1,13 +1,14 @@
-/* The floor of a fan-out: an epoll loop that keeps who asks for anything but /hello, and sends what is posted to all of
- * them in a plain loop, with a head as long as Bine's. Who was told asks again, or gets a chunk if he wanted events.
+/* The floor of a fan-out: an epoll loop that keeps every connection with a GET except for /hello, and sends each posted
+ * message to all of them in a plain loop, with a head as long as Bine's. A poll must then be repeated; an event stream
+ * gets a chunk per message.
  *
  *   cc -O2 -o fan fan.c
  *   ./fan PORT [FILE]
  *
- * With FILE each of them is sent what stands in it, whatever was posted, and nothing else.
+ * With FILE, each of them is sent the content of FILE for each post, and no other bytes.
  *
- * Serves 127.0.0.1 only, and understands no more than followers.c says. A message must fit the socket's send buffer. A
- * follower who is between two polls when something is posted gets it with his next poll, if it is the last one.
+ * Serves 127.0.0.1 only, and understands only the requests of followers.c. A message must fit the socket's send buffer.
+ * A follower between two polls gets a message with its next poll, if it is the last message.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -32,7 +33,7 @@ static int canned_length;
 
 static void die(const char *what) { perror(what); exit(1); }
 
-static void tell(int fd) {
+static void notify(int fd) {
     if (canned_length) {
         waiting[fd].seen = published;
         if (send(fd, canned, canned_length, MSG_NOSIGNAL) != canned_length) die("send");
@@ -69,7 +70,7 @@ static int serve(int fd) {
         waiting[fd].seen = after ? strtoul(after + 16, NULL, 10) : published;
         waiting[fd].kind = strstr(in, "event-stream") ? 'e' : 'p';
         if (waiting[fd].kind == 'e') send(fd, begun, sizeof begun - 1, MSG_NOSIGNAL);
-        if (waiting[fd].seen < published) tell(fd);
+        if (waiting[fd].seen < published) notify(fd);
         return 1;
     }
     char *body = strstr(in, "\r\n\r\n");
@@ -77,7 +78,7 @@ static int serve(int fd) {
     snprintf(log_of[published % LOG], ROOM, "[{\"cursor\":\"00000000_0000000000000000\",\"time\":0000000000000,%s]", body + 5);
     lengths[published % LOG] = strlen(log_of[published % LOG]);
     published++;
-    for (int i = 0; i < MOST; i++) if (waiting[i].kind) tell(i);
+    for (int i = 0; i < MOST; i++) if (waiting[i].kind) notify(i);
     return send(fd, done, sizeof done - 1, MSG_NOSIGNAL) > 0;
 }
 

@@ -1,26 +1,26 @@
-/* Follows one channel on N connections while another process publishes, and tells the four measures of document 004:
- * traffic, publish trip time, received share, memory of the server's processes PID,.. It checks that every follower
- * gets every message once and in order.
+/* Subscribes to one channel on N connections while a second process publishes, and prints the four measures of Liu and
+ * Cui ("PushUp"): traffic, publish trip time, received share, memory of the server's processes PID,.. Checks that every
+ * follower gets every message once and in order.
  *
  *   cc -O2 -o followers followers.c
  *   ./followers KIND PORT N MESSAGES INTERVAL_US PID[,PID..] [NAME=VALUE]..
  *
- * KIND: poll, events or pull of Bine; nchan-poll, nchan-events; poll and events are also for fan.c. "pull" asks at a pace
- * of its own without waiting. "storm" polls, and in the middle all followers leave; when 50 more are published,
- * all come back at once with their old cursors, and the publisher goes on.
+ * KIND: poll, events or pull of Bine; nchan-poll, nchan-events; poll and events also work with fan.c. "pull" requests at
+ * its own pace without waiting. "storm" polls; in the middle all followers disconnect, 50 more messages are published,
+ * all followers reconnect at once with their old cursors, and the publisher continues.
  *
- *   pull=US    from a pull to the next; the followers' are spread evenly over it (100000)
- *   wait=S     that a poll may wait (50)
- *   phase=US   before the first message, for those who run side by side (0)
- *   probe=US   from a request for the page /hello to the next; 0: none is made (4000)
- *   whole=1    counts until the last message is an interval old, so that traffic is that of whole intervals (0)
+ *   pull=US    interval of a follower's pulls; the followers are spread evenly over it (100000)
+ *   wait=S     longest wait of a poll (50)
+ *   phase=US   delay of the first message, for followers that run in parallel (0)
+ *   probe=US   interval of requests for the page /hello; 0: no requests (4000)
+ *   whole=1    counts until the last message is one interval old, so that traffic covers whole intervals (0)
  *
- * Prints words of the form NAME=VALUE. Times are microseconds, on one clock for all processes of the machine; memory
- * and traffic are bytes, traffic without the heads of the segments, which are counted beside it. The page /hello is
- * asked for before the first message (calm) and meanwhile (busy), by a process that root lets run before the others.
- * "before", "parked" and "full" are user memory of the server: before anybody follows, when all wait, at the end.
- * "kernel" is what the kernel of the whole machine has in slabs, in threads' stacks and in tables of pages when all
- * wait: of both ends of each connection.
+ * Prints words of the form NAME=VALUE. Times are in microseconds, on one clock for all processes of the machine; memory
+ * and traffic are in bytes. Traffic excludes TCP/IP headers; "segments" counts the segments. The page /hello is
+ * requested before the first message (calm) and during the messages (busy), by a process with real-time priority (needs
+ * root). "before", "parked" and "full" are user memory of the server: without followers, with all followers waiting, at
+ * the end. "kernel" is the kernel memory of the whole machine in slabs, thread stacks and page tables while all
+ * followers wait, for both ends of each connection.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -46,16 +46,16 @@ enum { MOST = 19900, ROOM = 64 << 10, STAMP = 34, AWAY = 50, PATIENCE = 20000000
 
 struct follower {
     int fd;
-    uint32_t got;             /* messages so far: the number of the next one */
-    uint32_t len;             /* bytes of an answer that is not whole */
-    char cursor[64], tag[64]; /* where it is; Nchan wants two words */
-    int64_t due, again;       /* of the next pull, 0: an answer is awaited; and of the one after it */
+    uint32_t got;             /* messages so far, which is the number of the next one */
+    uint32_t len;             /* bytes of an incomplete response */
+    char cursor[64], tag[64]; /* its position; Nchan needs two words */
+    int64_t due, again;       /* times of the next pull, or 0 while a response is awaited, and of the one after it */
 };
 
-/* What the processes tell each other. */
+/* Memory shared by the processes. */
 struct shared {
-    volatile int failed;       /* one of them */
-    volatile int stage;        /* 0: calm; 1: publish; 2: pause; 3: go on; 4: over */
+    volatile int failed;       /* set if a process has failed */
+    volatile int stage;        /* 0: calm; 1: publish; 2: pause; 3: continue; 4: end */
     volatile uint32_t published;
     uint32_t probes[2];
     uint32_t calm[1 << 16], busy[1 << 16];
@@ -70,16 +70,16 @@ static uint32_t messages, half, *trips, trip_count, missed, repeated;
 static uint64_t traffic;
 static long pull = 100000, waits = 50, phase = 0, probes = 4000, whole = 0;
 
-static _Noreturn void fail(const char *said) {
-    fprintf(stderr, "%s\n", said);
-    if (shared) shared->failed = 1; /* whoever waits for this process waits no longer */
+static _Noreturn void fail(const char *message) {
+    fprintf(stderr, "%s\n", message);
+    if (shared) shared->failed = 1; /* ends the waits of the remaining processes */
     exit(1);
 }
 
 static _Noreturn void die(const char *what) {
-    char said[256];
-    snprintf(said, sizeof said, "%s: %s", what, strerror(errno));
-    fail(said);
+    char message[256];
+    snprintf(message, sizeof message, "%s: %s", what, strerror(errno));
+    fail(message);
 }
 
 static int64_t now(void) {
@@ -92,7 +92,7 @@ static int connected(void) {
     static unsigned made;
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
-    /* From several addresses: the kernel's search for a free port grows slow when half of them are taken. */
+    /* From several addresses: the kernel's search for a free port is slow once half of the ports are taken. */
     struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + made++ / 4000 % 100)};
     setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
     if (fd < 0 || bind(fd, (struct sockaddr *)&from, sizeof from) || connect(fd, (struct sockaddr *)&to, sizeof to)) die("connect");
@@ -132,19 +132,19 @@ static void copy_field(const char *head, const char *name, char *to) {
     if (at) sscanf(at + strlen(name), " %63[^\r\n]", to);
 }
 
-/* Takes the stamps out of some bytes, and tells behind which of them there is none. */
+/* Parses the time stamps in some bytes. Returns the end of the last one. */
 static size_t take(struct follower *it, const char *bytes, size_t len, int64_t at) {
     const char *p = bytes, *end = bytes + len;
     for (char *found; (found = memmem(p, end - p, "@=", 2)) && end - found >= STAMP;) {
-        int64_t told = strtoll(found + 2, NULL, 10);
+        int64_t sent = strtoll(found + 2, NULL, 10);
         uint32_t number = strtoul(found + 22, NULL, 10);
         if (number < it->got) {
             repeated++;
         } else {
             missed += number - it->got;
             it->got = number + 1;
-            /* One who was away has not waited for it. */
-            if (trip_count < (uint64_t)n * messages) trips[trip_count++] = at - told;
+            /* Messages published during the disconnect count as trips too, up to the size of the array. */
+            if (trip_count < (uint64_t)n * messages) trips[trip_count++] = at - sent;
         }
         p = found + STAMP;
     }
@@ -189,13 +189,13 @@ static int receive(struct follower *it) {
     return 1;
 }
 
-/* A blocking exchange; the answer's bytes are left in `room`. */
+/* A blocking exchange; the response is stored in `room`. */
 static void exchange(int fd, const char *request, int len, char *room, size_t size) {
     if (send(fd, request, len, MSG_NOSIGNAL) != len) die("send");
     size_t got = 0;
     for (;;) {
         ssize_t r = recv(fd, room + got, size - 1 - got, 0);
-        if (r <= 0) die("no answer");
+        if (r <= 0) die("no response");
         room[got += r] = 0;
         char *body = strstr(room, "\r\n\r\n"), length[64] = "0";
         if (!body) continue;
@@ -218,9 +218,9 @@ static _Noreturn void publish(uint32_t many, long interval) {
     int64_t next = now();
     for (uint32_t i = 0; i < many; i++) {
         if (shared->stage == 2 && i == half + AWAY) while (shared->stage == 2) usleep(100);
-        if (shared->stage == 2) next = now(); /* nobody is there: no pace */
+        if (shared->stage == 2) next = now(); /* no follower is connected: no pace */
         until(next - 1000);
-        /* A server need not keep a connection that says nothing for so long. */
+        /* A server may close a connection that is idle for this long. */
         if (interval >= 1000000 && i) { close(fd); fd = connected(); }
         until(next);
         next += interval * (shared->stage != 2);
@@ -240,7 +240,7 @@ static _Noreturn void probe(void) {
     static const char request[] = "GET /hello?name=TLUG HTTP/1.1\r\nHost: localhost\r\n\r\n";
     char answer[4096];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* Or its wait for a turn beside the followers would be told as the server's. Root may. */
+    /* Otherwise waits for this process's turn would count as the server's time. Needs root. */
     sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
     int fd = connected();
     for (int64_t next = now(); shared->stage < 4; next += probes) {
@@ -264,14 +264,14 @@ static uint32_t part(uint32_t *sorted, uint32_t count, double share) {
     return count ? sorted[rank < count ? rank : count - 1] : 0;
 }
 
-/* Serves whoever has news; if there is none, after so many milliseconds at most. */
+/* Handles events; without events, waits for `rest` milliseconds at most. */
 static void turn(int rest) {
     static struct epoll_event got[512];
     if (shared->failed) exit(1);
     int r = epoll_wait(ep, got, 512, is_pull ? 1 : rest);
     for (int i = 0; i < r; i++) {
         struct follower *it = &followers[got[i].data.u32];
-        if (!receive(it)) fail("a follower was let go");
+        if (!receive(it)) fail("a follower was disconnected");
     }
     if (is_pull) {
         int64_t at = now();
@@ -288,7 +288,7 @@ static void turn_until(int64_t time) {
     for (int64_t rest; (rest = time - now()) > 0;) turn(rest < 20000 ? rest / 1000 : 20);
 }
 
-/* Segments that were sent and received so far. */
+/* Segments sent and received so far. */
 static uint64_t segments(void) {
     uint64_t sum = 0;
     for (int i = 0; i < n; i++) {
@@ -319,7 +319,7 @@ static void set(const char *word) {
         size_t len = strlen(all[i].name);
         if (!strncmp(word, all[i].name, len) && word[len] == '=') { *all[i].value = atol(word + len + 1); return; }
     }
-    fprintf(stderr, "followers: no setting %s\n", word);
+    fprintf(stderr, "followers: unknown setting %s\n", word);
     exit(2);
 }
 
@@ -362,7 +362,7 @@ int main(int argc, char **argv) {
         join(&followers[i]);
         if (i % 256 == 255) turn(1);
     }
-    /* By then each has pulled once. */
+    /* By then each follower has pulled once. */
     turn_until(now() + 1500000 + (is_pull ? pull : 0));
     long parked = of_all(argv[6], 1), kernel = kernel_memory();
     turn_until(now() + phase);
@@ -389,7 +389,7 @@ int main(int argc, char **argv) {
     if (whole) turn_until(begun + interval * messages);
     cpu = of_all(argv[6], 0) - cpu;
     long full = of_all(argv[6], 1);
-    /* Those of a storm belong to other connections. */
+    /* In a storm the connections change, so segments are not comparable. */
     uint64_t sent = strcmp(kind, "storm") ? segments() - before_segments : 0;
     shared->stage = 4;
     int status = 0;

@@ -1,6 +1,6 @@
-/* Decides nothing, measures one thing: whether a constant piece of a page should be copied behind what comes before
- * it and leave by send, or stay where it is and leave by writev. Both go to a reader on the other core, over loopback;
- * what is told is the processor time of this thread for one reply, by turns, as a table.
+/* Measures whether a constant piece of a page should be copied after the preceding bytes and sent with send, or sent
+ * from its own place with writev. Both go to a reader on the other core, over loopback. Prints a table of the CPU time
+ * of this thread per reply, in turns.
  *
  * usage: gather [ROUNDS] */
 #define _GNU_SOURCE
@@ -76,7 +76,7 @@ int main(int count, char **words) {
     memset(piece, 'x', LARGEST);
     memset(head, 'h', HEAD);
     memset(buffer, 0, LARGEST + HEAD);
-    printf("| piece, KiB | copied, us | by writev, us | x copied |\n|---|---|---|---|\n");
+    printf("| piece, KiB | copied, us | writev, us | x copied |\n|---|---|---|---|\n");
     for (size_t size = 1024; size <= LARGEST; size *= 4) {
         int replies = size > 100000 ? 100 : 500;
         for (int round = 0; round < rounds; round++) {

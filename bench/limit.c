@@ -1,11 +1,11 @@
-/* The physical limit: an epoll loop per thread that parses nothing and answers every request head with the same
- * canned bytes. Nothing that speaks HTTP honestly can cost less CPU per request on the same kernel.
+/* The physical limit: an epoll loop per thread that parses no request and answers every request head with the same
+ * canned bytes. No correct HTTP server can use less CPU per request on the same kernel.
  *
  *   cc -O2 -pthread -o limit limit.c
- *   ./limit PORT THREADS [FILE [cork]]     FILE: the exact bytes of one answer (default: a tiny hello page)
- *                                          cork: TCP_CORK around each send, to see what it costs
+ *   ./limit PORT THREADS [FILE [cork]]     FILE: the exact bytes of one response (default: a tiny hello page)
+ *                                          cork: TCP_CORK around each send, to measure its cost
  *
- * Serves 127.0.0.1 only. An answer must fit the socket's send buffer together with those pipelined beside it.
+ * Serves 127.0.0.1 only. Pipelined responses must fit the socket's send buffer together.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -30,7 +30,7 @@ static int port, cork;
 
 static void die(const char *what) { perror(what); exit(1); }
 
-/* Answers what has come in; returns 0 when the connection is over. */
+/* Answers the received requests; returns 0 when the connection is closed. */
 static int serve(int fd, char *in, size_t room, char *out) {
     for (;;) {
         ssize_t got = recv(fd, in, room, 0);

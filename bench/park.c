@@ -1,6 +1,6 @@
-/* Opens N connections to 127.0.0.1:PORT, sends one GET on each, keeps them open, and prints how much anonymous and
- * shared memory the processes PID,.. gained per connection. With "answered" each reply is read first (idle
- * keep-alive); with "parked" it is not waited for (a long poll that stays open).
+/* Opens N connections to 127.0.0.1:PORT, sends one GET on each, keeps them open, and prints the growth of anonymous and
+ * shared memory of the processes PID,.. per connection. With "answered" each response is read first (idle
+ * keep-alive); with "parked" the program does not wait for it (an open long poll).
  *
  *   cc -O2 -o park park.c
  *   ./park PORT N PID[,PID..] PATH answered|parked
@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
         if (send(fd, request, len, MSG_NOSIGNAL) != len) { perror("send"); return 1; }
         if (answered && (recv(fd, reply, sizeof reply, 0) < 12 || memcmp(reply + 9, "200", 3))) { fprintf(stderr, "connection %d: no 200\n", i); return 1; }
     }
-    usleep(1500000); /* what a server frees when idle shall be freed */
+    usleep(1500000); /* time for the server to free memory while idle */
     for (int i = 0; i < n; i++) {
         ssize_t r = recv(fds[i], reply, sizeof reply, MSG_PEEK | MSG_DONTWAIT);
         if (r >= 0) { fprintf(stderr, "connection %d %s\n", i, r ? "was answered" : "was closed"); return 1; }

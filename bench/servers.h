@@ -1,5 +1,5 @@
-/* What the processes PID,.. of a server have used: their user memory in bytes, or microseconds of CPU of all their
- * threads. Included behind a `die` of the program's own. */
+/* The resource usage of a server's processes PID,..: user memory in bytes, or CPU microseconds of all threads. Include it
+ * after the program's own `die`. */
 static long of_all(const char *pids, int is_memory) {
     char list[1024], path[300], line[256];
     long sum = 0, v;

@@ -1,17 +1,17 @@
-/* Follows one live page on N connections, posts, and tells when each viewer has the patch that comes of it.
+/* Subscribes to one live page on N connections, posts, and prints when each viewer has the resulting patch.
  *
  *   cc -O2 -o viewers viewers.c
  *   ./viewers PORT N POSTS INTERVAL_US LENGTH PID[,PID..] JOIN POST JSON
  *
- * JOIN is the target that is followed by server-sent events, POST the one that JSON is posted to. The head of a stream
- * comes first, then one patch of LENGTH bytes for each post. The next post is sent when all have the last one's patch,
- * and INTERVAL_US after it at the earliest.
+ * JOIN is the target of the server-sent events, POST the target of posts with JSON. A stream starts with its head, then
+ * has one patch of LENGTH bytes per post. The next post is sent when all viewers have the last patch, and at least
+ * INTERVAL_US after it.
  *
- * Prints words of the form NAME=VALUE. Times are microseconds from before the post is sent: "wire" until the kernel has
- * the patch for a viewer, "hand" until this process has read it, which is after those that it read before; "first" and
- * "last" are "wire" of the first and the last viewer of each post. "cpu" is that of all the server's threads while it was posted, "before" and
- * "waiting" its user memory in bytes without viewers and for each of them. What came besides patches is counted by
- * "others": bytes that keep a stream open.
+ * Prints words of the form NAME=VALUE. Times are in microseconds from before the post is sent: "wire" until the kernel
+ * has the patch for a viewer, "hand" until this process has read it, which includes earlier reads; "first" and "last" are
+ * "wire" of the first and the last viewer of each post. "cpu" is the CPU time of all server threads during the posts,
+ * "before" and "waiting" the server's user memory in bytes without viewers and per viewer. "others" counts bytes apart
+ * from patches, which keep a stream open.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -32,18 +32,18 @@
 
 enum { MOST = 19900, FIRST = 3, PATIENCE = 20000000 };
 
-/* Where a stream is: in its head, or in a patch of which it has so many bytes. */
+/* The state of a stream: in its head, or in a patch with `got` bytes so far. */
 static struct { int fd, in_body; uint32_t got; } viewers[MOST + 1];
 static char room[1 << 16];
 static int port, n, ep;
 static uint32_t length, answered, *wires, *hands, *firsts, *lasts, heads, patches, trips, others;
-static int64_t posted, first, last; /* times of the post that is under way; 0: it does not count */
+static int64_t posted, first, last; /* times of the current post; 0: it does not count */
 
-static _Noreturn void fail(const char *said) { fprintf(stderr, "%s\n", said); exit(1); }
+static _Noreturn void fail(const char *message) { fprintf(stderr, "%s\n", message); exit(1); }
 
 static _Noreturn void die(const char *what) { perror(what); exit(1); }
 
-/* The clock of the kernel's stamps. */
+/* The clock of the kernel's time stamps. */
 static int64_t now(void) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
@@ -53,7 +53,7 @@ static int64_t now(void) {
 static int connected(uint32_t number) {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
-    /* From several addresses: the kernel's search for a free port grows slow when half of them are taken. */
+    /* From several addresses: the kernel's search for a free port is slow once half of the ports are taken. */
     struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + number / 4000)};
     setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
     if (fd < 0 || bind(fd, (struct sockaddr *)&from, sizeof from) || connect(fd, (struct sockaddr *)&to, sizeof to)) die("connect");
@@ -66,7 +66,7 @@ static int connected(uint32_t number) {
 
 #include "servers.h"
 
-/* Reads what there is; says how much, and when the kernel had it. */
+/* Reads available bytes; returns their number and the kernel's time stamp. */
 static ssize_t take(int fd, int64_t *at) {
     union { struct cmsghdr align; char bytes[256]; } control;
     struct iovec into = {room, sizeof room - 1};
@@ -88,7 +88,7 @@ static void receive(uint32_t number) {
     int64_t at = 0;
     ssize_t got = take(viewers[number].fd, &at);
     if (!got) return;
-    if (number == (uint32_t)n) { /* The answer to a post. */
+    if (number == (uint32_t)n) { /* The response to a post. */
         if (strncmp(room, "HTTP/1.1 2", 10)) fail(room);
         answered = 1;
         return;
@@ -96,13 +96,13 @@ static void receive(uint32_t number) {
     char *begin = room;
     if (!viewers[number].in_body) {
         if (strncmp(room, "HTTP/1.1 200", 12)) fail(room);
-        if (!(begin = strstr(room, "\r\n\r\n"))) fail("half a head");
+        if (!(begin = strstr(room, "\r\n\r\n"))) fail("incomplete head");
         begin += 4;
         heads++;
         viewers[number].in_body = 1;
     }
     uint32_t more = room + got - begin, *so_far = &viewers[number].got;
-    if ((*so_far += more) > length) fail("more than a patch");
+    if ((*so_far += more) > length) fail("more bytes than a patch");
     if (*so_far == length) {
         *so_far = 0;
         patches++;
@@ -118,8 +118,8 @@ static void receive(uint32_t number) {
     }
 }
 
-/* Serves whoever has news; if there is none, after so many milliseconds at most. While patches come it never rests: what
- * it costs to wake this process would be the server's, which a peer at the other end of a wire does not ask of it. */
+/* Handles events; without events, waits for `rest` milliseconds at most. While patches arrive it never sleeps: the cost
+ * of waking this process would count as the server's, which does not happen with a remote client. */
 static void turn(int rest) {
     static struct epoll_event got[512];
     int r = epoll_wait(ep, got, 512, rest);
@@ -137,8 +137,8 @@ static void join(uint32_t number, const char *target) {
     if (send(viewers[number].fd, request, len, MSG_NOSIGNAL) != len) die("send");
 }
 
-static void await(uint32_t *count, uint32_t wanted, const char *what) {
-    for (int64_t until = now() + PATIENCE; *count < wanted;) {
+static void await(uint32_t *count, uint32_t expected, const char *what) {
+    for (int64_t until = now() + PATIENCE; *count < expected;) {
         turn(0);
         if (now() > until) fail(what);
     }
@@ -176,14 +176,14 @@ int main(int argc, char **argv) {
     long before = of_all(pids, 1);
     for (int i = 0; i < n; i++) {
         join(i, target);
-        /* All others look at what the first one looks at. */
-        if (!i) await(&heads, 1, "nobody is let in");
+        /* The remaining viewers share the render of the first one. */
+        if (!i) await(&heads, 1, "the first viewer was refused");
         if (i % 256 == 255) turn(1);
     }
-    await(&heads, n, "some are not let in");
+    await(&heads, n, "some viewers were refused");
     turn_until(now() + 1500000);
     long waiting = of_all(pids, 1);
-    if (patches) fail("a page was not as it was shown");
+    if (patches) fail("a page changed before the first post");
     viewers[n].fd = connected(n);
     long cpu = 0;
     for (int i = -FIRST; i < posts; i++) {
@@ -194,7 +194,7 @@ int main(int argc, char **argv) {
         first = last = 0;
         posted = i < 0 ? 0 : begun;
         if (send(viewers[n].fd, request, len, MSG_NOSIGNAL) != len) die("send");
-        await(&patches, n, "a patch has not come");
+        await(&patches, n, "a patch is missing");
         await(&answered, 1, "a post was not answered");
         if (i >= 0) {
             firsts[i] = first - begun;
@@ -203,7 +203,7 @@ int main(int argc, char **argv) {
         turn_until(begun + interval);
     }
     cpu = of_all(pids, 0) - cpu;
-    if (patches > (uint32_t)n) fail("a patch came twice");
+    if (patches > (uint32_t)n) fail("a patch was repeated");
     printf("posts=%d before_them=%d patches=%u cpu=%ld before=%ld waiting=%ld others=%u ", posts, FIRST, trips, cpu, before,
            (waiting - before) / n, others);
     print("wire", wires, trips);

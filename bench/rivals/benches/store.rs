@@ -1,6 +1,7 @@
-//! Decides what criterion measures of Bine's store in memory: a look, a walk and a commit.
+//! Measures reads, range scans and commits of Bine's store in memory with criterion.
 //!
-//! The same work as `bine-bench tables`, whose rounds show how far samples lie apart on a machine that is shared.
+//! The workload is that of `bine-bench tables`, whose rounds show the spread of samples on a shared
+//! machine.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -9,12 +10,12 @@ use bine_macros::Table;
 use bine_store::{Id, Options, Store, Sync};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 
-/// What the derive macro names as the front door's.
+/// The module that the derive macro expects in the crate `bine`.
 mod front {
     pub(crate) use bine_store as store;
 }
 
-/// 100 bytes of data: its id of 16 and these.
+/// 100 bytes of data: its id of 16 and these fields.
 #[derive(Clone, Table)]
 #[table(crate = crate::front)]
 struct Row {
@@ -24,7 +25,7 @@ struct Row {
     text: String,
 }
 
-/// The same with an index.
+/// The same row with an index.
 #[derive(Clone, Table)]
 #[table(crate = crate::front)]
 struct Indexed {
@@ -35,10 +36,10 @@ struct Indexed {
     text: String,
 }
 
-/// A set that stays in the processor's cache, and one that does not.
+/// The number of rows in a set that fits in the processor's cache, and in one that does not.
 const HOT: usize = 1_000;
 const ALL: usize = 1_000_000;
-/// What one page looks at with one snapshot.
+/// The number of rows that a page reads with one snapshot.
 const LOOKS: usize = 100;
 
 fn looks(criterion: &mut Criterion) {
@@ -76,7 +77,7 @@ fn commits(criterion: &mut Criterion) {
             transaction.insert(row(&mut random)).expect("it is new");
             transaction.insert(indexed(&mut random)).expect("it is new");
         }
-        store.commit(transaction).and_then(|pending| pending.wait()).expect("the disk is well");
+        store.commit(transaction).and_then(|pending| pending.wait()).expect("the disk works");
     }
     criterion.bench_function("commit, no index", |bencher| {
         let row = || row(&mut random);
@@ -110,7 +111,7 @@ fn indexed(random: &mut Random) -> Indexed {
     Indexed { id: Id::new(), number: random.number(), name: random.text(16), text: random.text(60) }
 }
 
-/// Numbers that follow from the first (xorshift64*).
+/// A random number generator (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -134,7 +135,7 @@ impl Random {
     }
 }
 
-/// A folder of this run.
+/// A folder for this run.
 struct Scratch(PathBuf);
 
 impl Scratch {

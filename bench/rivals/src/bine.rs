@@ -1,4 +1,4 @@
-//! Decides how Bine's store does the work.
+//! The workload on Bine's store.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use bine_store::{Id, Options, RowId, Store, Sync, Table as _};
 use crate::work::{Durability, Reader, Rival, Row, Writer};
 use crate::writers::INTERVAL;
 
-/// What the derive macro names as the front door's.
+/// The module that the derive macro expects in the crate `bine`.
 mod front {
     pub(crate) use bine_store as store;
 }
@@ -23,7 +23,7 @@ struct Message {
     body: Vec<u8>,
 }
 
-/// Commits of many threads share a sync by themselves.
+/// Commits of many threads share a sync without further code.
 pub(crate) struct Bine(Store);
 
 impl Bine {
@@ -49,7 +49,7 @@ impl Rival for Bine {
     }
 
     fn sync(&self) -> Result<()> {
-        // It keeps the interval by itself, and makes all durable when it is closed.
+        // The store syncs by itself at the interval, and when it is closed.
         Ok(())
     }
 

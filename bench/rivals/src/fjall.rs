@@ -1,4 +1,4 @@
-//! Decides how fjall does the work: two keyspaces, of rows and of keys, written by one batch.
+//! The workload on fjall: two keyspaces, for rows and keys, written by one batch.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use crate::work::{Durability, Reader, Rival, Row, Writer};
 
-/// With fjall's own settings.
+/// fjall with its default settings.
 pub(crate) struct Fjall {
     database: Database,
     /// By id.

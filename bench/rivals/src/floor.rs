@@ -1,4 +1,4 @@
-//! Decides what the least is that makes rows durable: their bytes at the end of a file, and fdatasync.
+//! The floor: the minimum of work for durable rows, an append of their bytes and fdatasync.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::work::{Durability, Reader, Rival, Row, Writer};
 
-/// A file that is written to and never read.
+/// A file that is written and never read.
 pub(crate) struct Floor {
     file: File,
     durability: Durability,
@@ -27,7 +27,7 @@ impl Rival for Floor {
     }
 
     fn reader(&self) -> Result<Box<dyn Reader + '_>> {
-        bail!("the floor finds nothing again")
+        bail!("the floor cannot read")
     }
 
     fn sync(&self) -> Result<()> {

@@ -1,5 +1,5 @@
-//! Decides how a store that syncs for each commit gets its best form: one thread commits together what many threads ask
-//! for meanwhile.
+//! Group commit for stores that sync at each commit: one thread commits the rows of all waiting
+//! threads together, which is their best form.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
@@ -12,13 +12,13 @@ use crate::work::{Reader, Rival, Row, Writer};
 /// A store and the thread that writes to it.
 pub(crate) struct Grouped {
     rival: Arc<dyn Rival>,
-    /// `None` only while it is dropped.
-    inbox: Option<Sender<Asked>>,
+    /// `None` only during the drop.
+    inbox: Option<Sender<CommitRequest>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Rows that are to be committed, and who waits for it.
-struct Asked {
+/// Rows to commit, and the channel of the waiting thread.
+struct CommitRequest {
     rows: Vec<Row>,
     answer: SyncSender<Result<(), String>>,
 }
@@ -33,8 +33,9 @@ impl Grouped {
     }
 }
 
-/// Commits until nobody can ask any more. Who has asked waits, so the group is never longer than they are many.
-fn write(rival: &dyn Rival, asked: &Receiver<Asked>) {
+/// Commits until all senders are gone. A sender waits for its response, so a group is never larger
+/// than the number of threads.
+fn write(rival: &dyn Rival, asked: &Receiver<CommitRequest>) {
     let mut writer = rival.writer();
     while let Ok(first) = asked.recv() {
         let mut rows = Vec::new();
@@ -48,7 +49,7 @@ fn write(rival: &dyn Rival, asked: &Receiver<Asked>) {
             Err(error) => Err(format!("{error:#}")),
         };
         for answer in answers {
-            // Nobody who asked is gone before it is answered.
+            // Every sender waits for its response, so this cannot fail.
             let _ = answer.send(outcome.clone());
         }
     }
@@ -56,7 +57,7 @@ fn write(rival: &dyn Rival, asked: &Receiver<Asked>) {
 
 impl Rival for Grouped {
     fn writer(&self) -> Result<Box<dyn Writer + '_>> {
-        let inbox = self.inbox.clone().ok_or_else(|| anyhow!("it is being dropped"))?;
+        let inbox = self.inbox.clone().ok_or_else(|| anyhow!("the store is being dropped"))?;
         let (answer, answered) = mpsc::sync_channel(1);
         Ok(Box::new(Own { inbox, answer, answered }))
     }
@@ -78,21 +79,21 @@ impl Drop for Grouped {
     fn drop(&mut self) {
         self.inbox = None;
         if let Some(thread) = self.thread.take() {
-            // What it met was told to those who asked.
+            // The senders have received its errors.
             let _ = thread.join();
         }
     }
 }
 
 struct Own {
-    inbox: Sender<Asked>,
+    inbox: Sender<CommitRequest>,
     answer: SyncSender<Result<(), String>>,
     answered: Receiver<Result<(), String>>,
 }
 
 impl Writer for Own {
     fn commit(&mut self, rows: Vec<Row>) -> Result<()> {
-        self.inbox.send(Asked { rows, answer: self.answer.clone() })?;
+        self.inbox.send(CommitRequest { rows, answer: self.answer.clone() })?;
         self.answered.recv()?.map_err(|error| anyhow!(error))
     }
 }

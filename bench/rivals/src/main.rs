@@ -1,6 +1,6 @@
-//! Decides which store does which work once, in a process of its own, and prints what it has used.
+//! Runs one workload on one store in its own process, and prints the resources that it used.
 //!
-//! `bine-bench rivals` runs it by turns and makes the tables.
+//! `bine-bench rivals` runs it in turns and prints the tables.
 
 #![forbid(unsafe_code)]
 
@@ -32,7 +32,7 @@ fn main() -> Result<()> {
     std::fs::create_dir_all(folder)?;
     match Work::named(work)? {
         Work::Write(durability, rows) => {
-            // The floor's own floor: nothing is handed from thread to thread.
+            // The lowest floor: no thread passes rows to a second one.
             let (name, threads, rows) = match name.strip_suffix("-alone") {
                 Some(name) => (name, 1, rows * WRITERS),
                 None => (&name[..], WRITERS, rows),
@@ -43,12 +43,12 @@ fn main() -> Result<()> {
             drop(rival);
             let found = open(name, folder, durability)?.count()?;
             let all = counted.all;
-            ensure!(found == all, "{all} rows were acknowledged, {found} are found again");
+            ensure!(found == all, "{all} rows were acknowledged, {found} were found");
             println!("{}", counted.line);
         }
         Work::Read => {
             readers::fill(&*open(name, folder, Durability::None)?)?;
-            // As a program finds it that has just started.
+            // Reopened, as after the start of a program.
             let rival = open(name, folder, Durability::None)?;
             println!("{}", readers::run(&*rival, seconds)?);
         }
@@ -56,7 +56,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A store as it is, or behind one thread that writes for all.
+/// A store, or a store with one thread that writes for all.
 fn open(name: &str, folder: &Path, durability: Durability) -> Result<Box<dyn Rival>> {
     match name.strip_suffix("-grouped") {
         Some(name) => Ok(Box::new(Grouped::new(work::open(name, folder, durability)?))),

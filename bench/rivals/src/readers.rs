@@ -1,4 +1,4 @@
-//! Decides what is read, and how long one thread is given to do it.
+//! The reads, and the time that one thread spends on them.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use anyhow::{Context, Result, ensure};
 use crate::usage;
 use crate::work::{Reader, Rival, Rows};
 
-/// In the table.
+/// The number of rows in the table.
 const ROWS: usize = 100_000;
-/// Rows of a commit while it is filled.
+/// Rows per commit while the table is filled.
 const PIECE: usize = 1000;
-/// As many as a page lists.
+/// The number of rows that a page lists.
 const LISTED: usize = 50;
 /// Reads between two looks at the clock.
 const TURN: u32 = 200;
@@ -29,26 +29,27 @@ pub(crate) fn fill(rival: &dyn Rival) -> Result<()> {
     rival.sync()
 }
 
-/// Seconds of CPU of one read of each kind.
+/// Measures the CPU seconds per read of each kind.
 pub(crate) fn run(rival: &dyn Rival, seconds: u64) -> Result<String> {
     let mut reader = rival.reader()?;
     let ids: Vec<u128> = reader.newest(ROWS)?.iter().map(|row| row.id).collect();
-    ensure!(ids.len() == ROWS, "{} rows of {ROWS} are found", ids.len());
+    ensure!(ids.len() == ROWS, "{} of {ROWS} rows were found", ids.len());
     let time = Duration::from_secs(seconds);
     let mut made = Rows(7);
     let one = each(&mut *reader, time, |reader| {
         let id = ids[(made.draw() % ROWS as u64) as usize];
-        let row = reader.row(id)?.context("a row is not found")?;
-        ensure!(black_box(row).body.len() == 76, "a row is not as it was");
+        let row = reader.row(id)?.context("a row was not found")?;
+        ensure!(black_box(row).body.len() == 76, "a row has changed");
         Ok(())
     })?;
     let newest = each(&mut *reader, time, |reader| {
         let rows = reader.newest(LISTED)?;
-        ensure!(black_box(rows).len() == LISTED, "newest rows are not found");
+        ensure!(black_box(rows).len() == LISTED, "the newest rows were not found");
         Ok(())
     })?;
     let range = each(&mut *reader, time, |reader| {
-        // Half of all numbers, so that it ends within them, with a sign and without.
+        // A number below half of the maximum, so that rows follow it in signed and in unsigned
+        // order.
         let rows = reader.range(made.draw() >> 1, LISTED)?;
         black_box(rows);
         Ok(())

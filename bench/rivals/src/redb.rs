@@ -1,4 +1,4 @@
-//! Decides how redb does the work: two tables, of rows and of keys, written by one transaction.
+//! The workload on redb: two tables, for rows and keys, written by one transaction.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::work::{Durability, Reader, Rival, Row, Writer};
 const ROWS: TableDefinition<'_, u128, (u64, &[u8])> = TableDefinition::new("rows");
 const KEYS: TableDefinition<'_, (u64, u128), ()> = TableDefinition::new("keys");
 
-/// What is not durable at once is, by redb's own rule, not even written before a later commit that is.
+/// redb does not even write commits without durability before a later durable commit.
 pub(crate) struct Redb {
     database: Database,
     durability: redb::Durability,
@@ -24,7 +24,7 @@ impl Redb {
             Durability::Interval | Durability::None => redb::Durability::None,
         };
         let own = Self { database, durability };
-        // Whoever reads first finds the tables.
+        // Creates the tables for the first reader.
         own.write(Vec::new(), redb::Durability::Immediate)?;
         Ok(own)
     }

@@ -1,4 +1,4 @@
-//! Decides how `SQLite` does the work: one table clustered by its id, one index, and a write-ahead log.
+//! The workload on `SQLite`: one table clustered by its id, one index, and a write-ahead log.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -17,10 +17,10 @@ const ONE: &str = "SELECT id, key, body FROM message WHERE id = ?1";
 const NEWEST: &str = "SELECT id, key, body FROM message ORDER BY id DESC LIMIT ?1";
 const RANGE: &str = "SELECT id, key, body FROM message WHERE key >= ?1 ORDER BY key LIMIT ?2";
 
-/// A connection waits so long for the one that writes.
+/// The time that a connection waits for a writer.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// One connection a thread.
+/// One connection per thread.
 pub(crate) struct Sqlite {
     path: PathBuf,
     /// FULL syncs the log at each commit; NORMAL only when it is copied into the table; OFF never.
@@ -64,14 +64,14 @@ impl Rival for Sqlite {
     }
 
     fn sync(&self) -> Result<()> {
-        let own = self.own.lock().ok().context("somebody panicked")?;
-        // Whoever copies the log syncs it first. It has no other call for that.
+        let own = self.own.lock().ok().context("a thread panicked")?;
+        // A checkpoint syncs the log first. `SQLite` has no other call for a sync.
         own.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
         Ok(())
     }
 
     fn count(&self) -> Result<u64> {
-        let own = self.own.lock().ok().context("somebody panicked")?;
+        let own = self.own.lock().ok().context("a thread panicked")?;
         let count: i64 = own.query_row("SELECT count(*) FROM message", [], |row| row.get(0))?;
         Ok(count.cast_unsigned())
     }
@@ -81,7 +81,7 @@ struct Own(Connection);
 
 impl Writer for Own {
     fn commit(&mut self, rows: Vec<Row>) -> Result<()> {
-        // One that began by reading might find that another has written meanwhile.
+        // A deferred transaction could fail because of a write after its first read.
         let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
         {
             let insert = "INSERT INTO message (id, key, body) VALUES (?1, ?2, ?3)";
@@ -118,7 +118,7 @@ fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     Ok(Row { id: u128::from_be_bytes(row.get(0)?), key: key.cast_unsigned(), body: row.get(2)? })
 }
 
-/// Its numbers have a sign; any order will do, the keys are drawn by chance.
+/// `SQLite` integers are signed; any order works, because the keys are random.
 fn number(key: u64) -> i64 {
     key.cast_signed()
 }

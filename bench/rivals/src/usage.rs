@@ -1,4 +1,4 @@
-//! Decides what this process has used, as the system counts it.
+//! The resource usage of this process, as reported by the kernel.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,28 +8,28 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Seconds of CPU of all threads until now.
+/// The CPU seconds of all threads so far.
 pub(crate) fn cpu() -> f64 {
     let time = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime));
     time.unwrap_or_default().as_secs_f64()
 }
 
-/// Bytes that were given to the disk until now.
+/// The bytes written to the disk so far.
 pub(crate) fn written() -> Result<u64> {
     field("/proc/self/io", "write_bytes:")
 }
 
-/// Bytes in memory now.
+/// The resident bytes.
 pub(crate) fn resident() -> Result<u64> {
     Ok(field("/proc/self/status", "VmRSS:")? * 1024)
 }
 
-/// Bytes that a folder takes on the disk, with all below it.
+/// The disk space of a folder with all its contents, in bytes.
 pub(crate) fn on_disk(folder: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        // It may have been removed since the folder was listed.
+        // The file may have been removed since the folder was listed.
         let Ok(about) = entry.metadata() else { continue };
         bytes += if about.is_dir() { on_disk(&entry.path())? } else { about.blocks() * 512 };
     }

@@ -1,62 +1,62 @@
-//! Decides what every store has to do: rows of 100 bytes in one table, with one index.
+//! The workload of every store: rows of 100 bytes in one table with one index.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// 16 bytes of id, 8 of an indexed key drawn by chance, and 76 of whatever it is.
+/// 16 bytes of id, 8 of a random indexed key, and 76 of content.
 pub(crate) struct Row {
-    /// Rises from row to row, as a table's own ids do.
+    /// Increases from row to row, like the ids of a table.
     pub(crate) id: u128,
     pub(crate) key: u64,
     pub(crate) body: Vec<u8>,
 }
 
-/// When a commit is acknowledged.
+/// The time of a commit's acknowledgment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// When it outlives the machine.
+    /// After the sync.
     Commit,
-    /// When it is written; it outlives the machine within [`INTERVAL`](crate::writers::INTERVAL).
+    /// After the write; a sync follows within [`INTERVAL`](crate::writers::INTERVAL).
     Interval,
-    /// When it is written.
+    /// After the write.
     None,
 }
 
-/// What is measured.
+/// The measured operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Commits of so many rows each.
+    /// Commits with a number of rows each.
     Write(Durability, usize),
     Read,
 }
 
-/// One of the stores that are compared, open.
+/// An open store.
 pub(crate) trait Rival: Send + Sync {
-    /// What one thread writes with.
+    /// The writer of one thread.
     fn writer(&self) -> Result<Box<dyn Writer + '_>>;
 
-    /// What one thread reads with.
+    /// The reader of one thread.
     fn reader(&self) -> Result<Box<dyn Reader + '_>>;
 
-    /// Makes durable what was acknowledged earlier.
+    /// Makes earlier acknowledged rows durable.
     fn sync(&self) -> Result<()>;
 
-    /// How many rows there are.
+    /// The number of rows.
     fn count(&self) -> Result<u64>;
 }
 
 pub(crate) trait Writer: Send {
-    /// Adds these rows, all or none, and returns when they are acknowledged.
+    /// Adds these rows atomically, and returns when they are acknowledged.
     fn commit(&mut self, rows: Vec<Row>) -> Result<()>;
 }
 
-/// Each call sees the newest state, as a page does that is asked for.
+/// Each call sees the newest state, as a page request does.
 pub(crate) trait Reader {
     fn row(&mut self, id: u128) -> Result<Option<Row>>;
 
-    /// The youngest rows, the youngest first.
+    /// The newest rows, newest first.
     fn newest(&mut self, count: usize) -> Result<Vec<Row>>;
 
     /// The first rows of the index from this key on.
@@ -71,35 +71,36 @@ pub(crate) fn open(name: &str, folder: &Path, durability: Durability) -> Result<
         "redb" => Box::new(crate::redb::Redb::open(folder, durability)?),
         "fjall" => Box::new(crate::fjall::Fjall::open(folder, durability)?),
         "sqlite" => Box::new(crate::sqlite::Sqlite::open(folder, durability)?),
-        other => bail!("no store `{other}`"),
+        other => bail!("unknown store `{other}`"),
     })
 }
 
 impl Work {
-    /// `commit-64`, `interval-1`, `none-1`, `read` and the like.
+    /// Parses names such as `commit-64`, `interval-1`, `none-1` and `read`.
     pub(crate) fn named(name: &str) -> Result<Self> {
         if name == "read" {
             return Ok(Self::Read);
         }
         let (durability, rows) =
-            name.split_once('-').with_context(|| format!("no work `{name}`"))?;
+            name.split_once('-').with_context(|| format!("unknown work `{name}`"))?;
         let durability = match durability {
             "commit" => Durability::Commit,
             "interval" => Durability::Interval,
             "none" => Durability::None,
-            other => bail!("no durability `{other}`"),
+            other => bail!("unknown durability `{other}`"),
         };
         let rows = rows.parse().with_context(|| format!("rows of `{name}`"))?;
-        ensure!(rows > 0, "a commit has rows");
+        ensure!(rows > 0, "a commit needs at least one row");
         Ok(Self::Write(durability, rows))
     }
 }
 
-/// Makes rows by chance, the same for the same seed. Xorshift (Marsaglia 2003); the seed must not be zero.
+/// Generates random rows, the same for the same seed. Xorshift (Marsaglia 2003); the seed must not
+/// be zero.
 pub(crate) struct Rows(pub(crate) u64);
 
 impl Rows {
-    /// A number drawn by chance.
+    /// A random number.
     pub(crate) fn draw(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,4 +1,4 @@
-//! Decides how many threads commit at once, and what is counted meanwhile.
+//! Runs the committing threads, and counts rows and resource usage.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,32 +11,32 @@ use anyhow::{Result, anyhow};
 use crate::usage;
 use crate::work::{Durability, Rival, Rows};
 
-/// The threads that commit, each the next when the last is acknowledged.
+/// The committing threads; each commits again when its last commit is acknowledged.
 pub(crate) const WRITERS: usize = 64;
-/// What is not durable at once is within this time.
+/// The sync interval of deferred durability.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Not counted: files are made and buffers filled.
+/// Not counted, because files are created and buffers filled.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// How it is written.
+/// The parameters of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) durability: Durability,
     pub(crate) threads: usize,
-    /// In a commit.
+    /// Rows per commit.
     pub(crate) rows: usize,
 }
 
-/// What was counted.
+/// The counts of a run.
 pub(crate) struct Counted {
-    /// All that were acknowledged, those of the warm-up and of the end too.
+    /// All acknowledged rows, including those of the warm-up and the end.
     pub(crate) all: u64,
     /// A line of names and figures.
     pub(crate) line: String,
 }
 
-/// Writes for so many seconds, and leaves all of it durable.
+/// Writes for this number of seconds, and leaves all rows durable.
 pub(crate) fn run(rival: &dyn Rival, folder: &Path, load: Load, seconds: u64) -> Result<Counted> {
     let acknowledged = AtomicU64::new(0);
     let is_over = AtomicBool::new(false);
@@ -91,7 +91,7 @@ fn count(acknowledged: &AtomicU64, folder: &Path, time: Duration) -> Result<Stri
     ))
 }
 
-/// Waits: a measurement has its own pace.
+/// Sleeps: a benchmark controls its own pace.
 fn pause(time: Duration) {
     #[expect(
         clippy::disallowed_methods,

@@ -1,12 +1,12 @@
-//! Decides by which texts the escapers are compared: none, few and many specials, short and long, each appended
-//! to a buffer that has room.
+//! Compares escapers on texts with zero, few and many special characters, short and long, each
+//! appended to a buffer with enough capacity.
 
 use std::hint::black_box;
 
 use bine_bench_templates::{bine, sailfish};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-/// `length` bytes of prose in which every `distance`th byte is special; none at 0.
+/// `length` bytes of prose in which every `distance`th byte is special; at 0, no byte is.
 fn text(length: usize, distance: usize) -> String {
     let prose = b"Hops are climbing plants, and a bine is the stem on which they climb. ";
     let specials = b"<>&\"'";

@@ -1,5 +1,6 @@
-//! Decides how the engines' buffers are handled: `fresh` is what each engine's users get, a new string for each
-//! page, as long as the engine thinks it will be; `reused` appends to one that was cleared and has room.
+//! Compares engines with two kinds of buffers. `fresh` is the case of an engine's users: a new
+//! string per page, with the engine's estimate of its length. `reused` appends to a cleared buffer
+//! with enough capacity.
 
 use std::hint::black_box;
 
@@ -9,7 +10,7 @@ use bine_bench_templates::{
 };
 use criterion::{Criterion, criterion_group, criterion_main};
 
-/// Times a page by every engine under the group's name.
+/// Times a page with every engine, as one group.
 macro_rules! time {
     ($group:literal, $criterion:expr, $page:ident, $page_to:ident, $data:expr) => {
         let mut group = $criterion.benchmark_group(concat!($group, "/fresh"));

@@ -1,6 +1,6 @@
-//! Decides how engines are compared on a machine that others use too: by turns, thousands of short samples of each,
-//! of which the quickest quarter is read. What disturbs one sample then disturbs no median, and a slower hour all
-//! engines alike.
+//! Compares engines on a shared machine: in turns, with thousands of short samples each, of which
+//! it reports the first quartile. A disturbance of single samples does not affect the quartile, and
+//! a slow hour affects all engines equally.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -18,7 +18,7 @@ struct Engine<'d> {
     samples: Vec<f64>,
 }
 
-/// An engine that makes a string of its own.
+/// An engine that returns a new string.
 fn fresh<'d>(name: &'static str, write: impl Fn() -> String + 'd) -> Engine<'d> {
     let write = move || {
         black_box(write());
@@ -26,7 +26,7 @@ fn fresh<'d>(name: &'static str, write: impl Fn() -> String + 'd) -> Engine<'d> 
     Engine { name, write: Box::new(write), samples: Vec::new() }
 }
 
-/// An engine that appends to a buffer of its own kind, which was cleared and has room.
+/// An engine that appends to its own kind of buffer, cleared and with enough capacity.
 fn reused<'d, B: 'd>(
     name: &'static str,
     mut out: B,
@@ -40,7 +40,7 @@ fn reused<'d, B: 'd>(
     Engine { name, write: Box::new(write), samples: Vec::new() }
 }
 
-/// Prints what a page costs each engine, and how often it is what it costs the first.
+/// Prints the time of a page for each engine, and its ratio to the first engine.
 fn race(page: &str, times: u32, mut engines: Vec<Engine<'_>>) {
     for _ in 0..TURNS {
         for engine in &mut engines {
@@ -67,7 +67,7 @@ fn main() {
     let (rows, league) = (rows(), league());
     let (rows, league) = (black_box(&*rows), black_box(&league));
     println!(
-        "| page, by turns | engine | least, ns | first quarter, ns | x sailfish |\n|---|---|---|---|---|"
+        "| page, in turns | engine | least, ns | first quarter, ns | x sailfish |\n|---|---|---|---|---|"
     );
     macro_rules! race {
         ($page:ident, $page_to:ident, $data:ident, $times:literal) => {

@@ -23,17 +23,17 @@ struct Teams<'a> {
 }
 
 pub fn table(rows: &Rows) -> String {
-    Table { rows }.render().expect("nothing here fails")
+    Table { rows }.render().expect("the template cannot fail")
 }
 
 pub fn teams(league: &League) -> String {
-    Teams { league }.render().expect("nothing here fails")
+    Teams { league }.render().expect("the template cannot fail")
 }
 
 pub fn table_to(rows: &Rows, out: &mut String) {
-    Table { rows }.render_into(out).expect("nothing here fails");
+    Table { rows }.render_into(out).expect("the template cannot fail");
 }
 
 pub fn teams_to(league: &League, out: &mut String) {
-    Teams { league }.render_into(out).expect("nothing here fails");
+    Teams { league }.render_into(out).expect("the template cannot fail");
 }

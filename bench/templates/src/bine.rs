@@ -26,7 +26,7 @@ pub fn teams(league: &League, out: &mut Vec<u8>) {
     page.write(&mut Writer::new(out));
 }
 
-/// Text alone, as it stands in a hole.
+/// One text, as in a hole of a page.
 pub fn text(text: &str, out: &mut Vec<u8>) {
     html!({ text }).write(&mut Writer::new(out));
 }

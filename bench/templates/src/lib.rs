@@ -1,7 +1,7 @@
-//! Decides what the engines are asked to write: the two pages of the public benchmark, in each engine's own words.
+//! The pages of the public template benchmark, in the syntax of each engine.
 //!
-//! One file per engine, each with `table` and `teams`, which append to whatever the engine appends to. Where it
-//! cannot append they make a string.
+//! There is one file per engine, each with `table` and `teams`, which append to the engine's kind
+//! of buffer, or return a string where the engine cannot append.
 
 #![forbid(unsafe_code)]
 
@@ -13,15 +13,15 @@ pub mod maud;
 pub mod sailfish;
 pub mod write;
 
-/// What stands in the big table.
+/// The content of the big table.
 pub type Rows = [Vec<usize>];
 
-/// A hundred rows of the numbers from 0 to 99.
+/// A hundred rows with the numbers from 0 to 99.
 pub fn rows() -> Vec<Vec<usize>> {
     vec![(0..100).collect(); 100]
 }
 
-/// A league in some year.
+/// A league in one year.
 pub struct League {
     pub year: u16,
     pub teams: Vec<Team>,
@@ -33,19 +33,19 @@ pub struct Team {
     pub score: u8,
 }
 
-/// The league that everybody measures with.
+/// The league of the public benchmark.
 pub fn league() -> League {
     let team = |(name, score): (&str, u8)| Team { name: name.to_owned(), score };
     let teams = [("Jiangsu", 43), ("Beijing", 27), ("Guangzhou", 22), ("Shandong", 12)];
     League { year: 2015, teams: teams.map(team).into() }
 }
 
-/// The class of the team at this place, which is empty behind the first.
+/// The class of the team at this place, which is empty except for the first.
 pub fn class(place: usize) -> &'static str {
     if place == 0 { "champion" } else { "" }
 }
 
-/// Strips what engines may differ in without a difference in meaning: how a void element ends.
+/// Removes differences without a meaning: the end of a void element.
 fn normal(page: &str) -> String {
     page.replace(" />", ">")
 }
@@ -78,7 +78,7 @@ pub fn compare() {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn every_engine_writes_the_same_pages() {
+    fn writes_the_same_pages_with_every_engine() {
         super::compare();
     }
 }

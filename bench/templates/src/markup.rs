@@ -30,9 +30,9 @@ pub fn teams(league: &League) -> String {
 }
 
 pub fn table_to(rows: &Rows, out: &mut String) {
-    markup::Render::render(&Table { rows }, out).expect("a string takes anything");
+    markup::Render::render(&Table { rows }, out).expect("writing to a string cannot fail");
 }
 
 pub fn teams_to(league: &League, out: &mut String) {
-    markup::Render::render(&Teams { league }, out).expect("a string takes anything");
+    markup::Render::render(&Teams { league }, out).expect("writing to a string cannot fail");
 }

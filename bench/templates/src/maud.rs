@@ -1,4 +1,4 @@
-//! The pages in maud, which makes a string of its own for each.
+//! The pages in maud, which returns a new string for each.
 
 use maud::html;
 

@@ -1,4 +1,5 @@
-//! The pages in sailfish: `render_once` reserves what the last page took, `render_once_to` appends.
+//! The pages in sailfish: `render_once` reserves the size of the last page, `render_once_to`
+//! appends.
 
 use sailfish::TemplateOnce;
 use sailfish::runtime::Buffer;
@@ -22,22 +23,22 @@ struct Teams<'a> {
 }
 
 pub fn table(rows: &Rows) -> String {
-    Table { rows }.render_once().expect("nothing here fails")
+    Table { rows }.render_once().expect("the template cannot fail")
 }
 
 pub fn teams(league: &League) -> String {
-    Teams { league }.render_once().expect("nothing here fails")
+    Teams { league }.render_once().expect("the template cannot fail")
 }
 
 pub fn table_to(rows: &Rows, out: &mut Buffer) {
-    Table { rows }.render_once_to(out).expect("nothing here fails");
+    Table { rows }.render_once_to(out).expect("the template cannot fail");
 }
 
 pub fn teams_to(league: &League, out: &mut Buffer) {
-    Teams { league }.render_once_to(out).expect("nothing here fails");
+    Teams { league }.render_once_to(out).expect("the template cannot fail");
 }
 
-/// Text alone, escaped.
+/// One text, escaped.
 pub fn text(text: &str, out: &mut Buffer) {
-    sailfish::runtime::Render::render_escaped(text, out).expect("nothing here fails");
+    sailfish::runtime::Render::render_escaped(text, out).expect("the template cannot fail");
 }

@@ -1,4 +1,4 @@
-//! The pages by `write!`, which escapes nothing: the price of Rust's own formatting.
+//! The pages with `write!`, which escapes no text: the cost of Rust's own formatting.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ pub fn table(rows: &Rows, out: &mut String) {
     for row in rows {
         out.push_str("<tr>");
         for value in row {
-            write!(out, "<td>{value}</td>").expect("a string takes anything");
+            write!(out, "<td>{value}</td>").expect("writing to a string cannot fail");
         }
         out.push_str("</tr>");
     }
@@ -19,11 +19,11 @@ pub fn table(rows: &Rows, out: &mut String) {
 pub fn teams(league: &League, out: &mut String) {
     let year = league.year;
     write!(out, "<html><head><title>{year}</title></head><body><h1>CSL {year}</h1><ul>")
-        .expect("a string takes anything");
+        .expect("writing to a string cannot fail");
     for (place, Team { name, score }) in league.teams.iter().enumerate() {
         let class = class(place);
         write!(out, "<li class=\"{class}\"><b>{name}</b>: {score}</li>")
-            .expect("a string takes anything");
+            .expect("writing to a string cannot fail");
     }
     out.push_str("</ul></body></html>");
 }

@@ -1,4 +1,4 @@
-//! The hello page and a folder of files as an axum user would write them: one thread, no Nagle delay.
+//! The hello page and a folder of files as an axum user would write them: one thread, TCP_NODELAY.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tower_http::services::ServeDir;
 
 #[derive(Deserialize)]
-struct Asked {
+struct Parameters {
     name: String,
 }
 
@@ -25,13 +25,13 @@ fn main() -> io::Result<()> {
     runtime.block_on(async {
         let app = Router::new().route("/hello", get(hello)).fallback_service(ServeDir::new(folder));
         let listener = TcpListener::bind(address).await?.tap_io(|stream| {
-            // A connection without the option works all the same.
+            // A connection without the option also works.
             let _ = stream.set_nodelay(true);
         });
         axum::serve(listener, app).await
     })
 }
 
-async fn hello(asked: Query<Asked>) -> Html<String> {
-    Html(format!("<h1>Hello {}</h1>", html_escape::encode_text(&asked.name)))
+async fn hello(parameters: Query<Parameters>) -> Html<String> {
+    Html(format!("<h1>Hello {}</h1>", html_escape::encode_text(&parameters.name)))
 }

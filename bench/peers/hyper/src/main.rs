@@ -1,4 +1,5 @@
-//! The hello page as a careful hyper user would write it: name decoded and escaped, one thread, no Nagle delay.
+//! The hello page as a careful hyper user would write it: name decoded and escaped, one thread,
+//! TCP_NODELAY.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -30,7 +31,7 @@ async fn accept(address: String) -> io::Result<()> {
             continue;
         }
         tokio::task::spawn_local(async move {
-            // A connection that breaks concerns its peer alone.
+            // An error ends this connection only.
             let _ = http1::Builder::new()
                 .pipeline_flush(true)
                 .serve_connection(TokioIo::new(stream), service_fn(answer))
@@ -57,7 +58,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     Ok(response)
 }
 
-/// The value of `name` in a query, decoded; borrowed when nothing in it is encoded.
+/// The value of `name` in a query, decoded; borrowed if no character is encoded.
 fn parameter<'query>(query: &'query str, name: &str) -> Option<Cow<'query, str>> {
     let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
     if !value.contains(['%', '+']) {
