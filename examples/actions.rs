@@ -1,6 +1,7 @@
-//! What a button does stands where the button does: a list in which each tab chooses what it looks at.
+//! A list in which each tab has its own selection: each button has its action next to it in the
+//! page.
 //!
-//! `cargo run --release --example actions`, and look at it in two tabs.
+//! Run `cargo run --release --example actions`, and open it in two tabs.
 
 use bine::prelude::*;
 
@@ -55,7 +56,7 @@ mod tests {
     use bine::test::Site;
 
     #[test]
-    fn what_one_puts_on_a_shelf_another_takes() {
+    fn shows_an_action_in_all_tabs() {
         let site = Site::new(super::app());
         let (mut ann, mut bo) = (site.visit("/"), site.visit("/"));
         ann.submit("#put", [("name", "Flour")]);

@@ -1,4 +1,4 @@
-//! A message board that lives: `cargo run --release --example board`, and look at it in two windows.
+//! A live message board: run `cargo run --release --example board`, and open it in two windows.
 
 use bine::prelude::*;
 

@@ -1,8 +1,10 @@
-//! A channel that everybody may follow and publish in, and a page that shows it as it grows.
+//! A channel that any client may subscribe and publish to, and a page that shows its messages as
+//! they arrive.
 //!
-//! `cargo run --release --example channels`, then open <http://127.0.0.1:8080/> in two windows, or publish by
-//! `curl --data '{"channels":"news","data":"Hello"}' http://127.0.0.1:8080/channels`. Each channel is a resource of its own
-//! too, and others can be made:
+//! Run `cargo run --release --example channels`, then open <http://127.0.0.1:8080/> in two windows,
+//! or publish with `curl --data '{"channels":"news","data":"Hello"}'
+//! http://127.0.0.1:8080/channels`. Each channel is also a resource, and clients can create further
+//! ones:
 //!
 //! ```sh
 //! curl -X PUT -H 'Content-Type: text/plain' http://127.0.0.1:8080/channels/weather

@@ -1,7 +1,8 @@
-//! The devices of a house, which serve and are called: a thermostat, shutters, and a player whose music many hear at once.
+//! The devices of a house, which serve pages and are called by a second program: a thermostat,
+//! shutters, and a player whose music is streamed to many listeners.
 //!
-//! `cargo run --release --example devices -- --listen 127.0.0.1:8081`, and beside it the [home](home.rs) of those who live
-//! there. There are no devices: their time is played here, step by step.
+//! Run `cargo run --release --example devices -- --listen 127.0.0.1:8081`, and in parallel the
+//! [home](home.rs), the program of the residents. The devices are simulated step by step.
 
 use std::f64::consts::TAU;
 use std::thread;
@@ -15,14 +16,14 @@ use house::{HOUSE, House, SONGS, alarm, heat, open, play};
 mod house;
 
 const STEP: Duration = Duration::from_millis(100);
-/// The head of a sound that goes on: 16 000 samples a second, each of 16 bits.
+/// The header of an endless WAV stream: 16 000 samples per second of 16 bits each.
 const HEAD: &[u8] = b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0\x01\0\x01\0\
     \x80\x3e\0\0\0\x7d\0\0\x02\0\x10\0data\xff\xff\xff\xff";
 const SAMPLES_PER_STEP: u64 = 1_600;
 const SAMPLES_PER_NOTE: u64 = 4_800;
 
-/// One stream for all: whoever joins hears it from now on. Whoever falls back behind what the channel keeps is left
-/// behind, and the others are not.
+/// One stream for all listeners, each of whom hears it from now on. A listener that falls behind
+/// the messages retained by the channel loses its stream.
 #[page("/music")]
 async fn music(channels: Channels) -> Response {
     Response::stream("audio/wav", async move |mut out| {
@@ -37,7 +38,7 @@ async fn music(channels: Channels) -> Response {
     })
 }
 
-/// Counts until it is dropped.
+/// Counts a listener until it is dropped.
 struct Listener;
 
 impl Drop for Listener {
@@ -62,7 +63,7 @@ async fn status(events: Events) -> impl Respond {
     .with_title("Devices")
 }
 
-/// Does this at each step, until the server has ended and there is nobody to tell.
+/// Calls `act` at each step until it fails, which it does when the server has ended.
 fn at_each_step(
     mut act: impl FnMut(u32) -> Result<(), Error> + Send + 'static,
 ) -> Result<(), Error> {
@@ -78,14 +79,14 @@ fn at_each_step(
     Ok(())
 }
 
-fn tell(events: Events) -> Result<(), Error> {
-    let mut told = House::default();
+fn broadcast_readings(events: Events) -> Result<(), Error> {
+    let mut last = House::default();
     at_each_step(move |step| {
         HOUSE.update(|house| house.pass(STEP));
         let now = HOUSE.get();
-        if now != told || step % 10 == 0 {
+        if now != last || step % 10 == 0 {
             events.broadcast("reading", &now)?;
-            told = now;
+            last = now;
         }
         Ok(())
     })
@@ -104,7 +105,7 @@ fn perform(channels: Channels) -> Result<(), Error> {
     })
 }
 
-/// One sample of a song, whose notes sound like strings.
+/// One sample of a song, whose notes sound like plucked strings.
 fn sound(notes: &str, at: u64) -> i16 {
     let note = notes.as_bytes()[(at / SAMPLES_PER_NOTE) as usize % notes.len()];
     let Some(key) = b"C.D.EF.G.A.B".iter().position(|name| *name == note) else { return 0 };
@@ -121,7 +122,7 @@ fn main() -> Exit {
         .event("reading")
         .event("alarm")
         .channel("music", Settings { retention: backlog, ..Settings::default() })
-        .at_events(|events| tell(events.clone()))
+        .at_events(|events| broadcast_readings(events.clone()))
         .at_channels(|channels| perform(channels.clone()))
         .page(status)
         .page(music)

@@ -1,4 +1,5 @@
-//! Filters: what stands between every request and its page, in the order in which the program names them.
+//! Filters, which the server applies to every request before its page, in the order of their
+//! registration.
 //!
 //! `cargo run --release --example filter`, then
 //! `curl -i http://127.0.0.1:8080/`, `/welcome.html`, `/drafts/1`, `/drafts/1?key=hops`.
@@ -6,21 +7,21 @@
 use bine::prelude::*;
 use bine::{Filter, Seen, Verdict};
 
-/// The addresses of the site before this one still work.
+/// Addresses of an earlier site, which still work.
 struct OldAddresses;
 
 impl Filter for OldAddresses {
     fn filter(&self, request: &Seen<'_>) -> Verdict {
         match request.path().strip_suffix(".html") {
             Some("/welcome") => Verdict::Rewrite("/".into()),
-            // The address is another one for good: the browser is told.
+            // A permanent redirect.
             Some(page) => Verdict::Answer(Response::moved(page.to_owned())),
             None => Verdict::Pass,
         }
     }
 }
 
-/// Drafts are for those who know the word.
+/// Hides drafts from visitors without the key.
 struct Curtain;
 
 impl Filter for Curtain {

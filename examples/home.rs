@@ -1,5 +1,6 @@
-//! A house in the browser: `cargo run --release --example home`, beside its [devices](devices.rs), a program of their own,
-//! which `DEVICES` names as browsers find them too, if not at <http://127.0.0.1:8081>.
+//! A house in the browser. Run `cargo run --release --example home` in parallel with its
+//! [devices](devices.rs), a separate program. `DEVICES` is the address of that program, also for
+//! browsers, if it is not <http://127.0.0.1:8081>.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -10,13 +11,13 @@ use bine::remote::{self, Remote, remote};
 
 use house::{House, SONGS};
 
-#[allow(dead_code, reason = "what the devices do is done in their own program")]
+#[allow(dead_code, reason = "the other program runs the devices")]
 mod house;
 
 static ADDRESS: LazyLock<String> =
     LazyLock::new(|| env::var("DEVICES").unwrap_or_else(|_| "http://127.0.0.1:8081".to_owned()));
 static DEVICES: LazyLock<Remote> = LazyLock::new(|| remote(&ADDRESS));
-/// What they have told last.
+/// The last reading.
 static HOUSE: LazyLock<Signal<House>> = LazyLock::new(Signal::default);
 static ARE_AWAY: LazyLock<Signal<bool>> = LazyLock::new(|| Signal::new(true));
 static ALARM: LazyLock<Signal<Option<Text>>> = LazyLock::new(Signal::default);
@@ -69,23 +70,23 @@ async fn home() -> impl Respond {
 
 #[service]
 async fn heat(degrees: f64) -> Result<(), Error> {
-    DEVICES.call(house::heat, (degrees,)).await.map_err(told)
+    DEVICES.call(house::heat, (degrees,)).await.map_err(to_error)
 }
 
 #[service]
 async fn open(percent: f64) -> Result<(), Error> {
-    DEVICES.call(house::open, (percent,)).await.map_err(told)
+    DEVICES.call(house::open, (percent,)).await.map_err(to_error)
 }
 
 #[service]
 async fn play(song: Option<Text>) -> Result<(), Error> {
-    DEVICES.call(house::play, (song,)).await.map_err(told)
+    DEVICES.call(house::play, (song,)).await.map_err(to_error)
 }
 
 #[service]
 async fn smoke() -> Result<(), Error> {
     let what = "Smoke in the kitchen".into();
-    DEVICES.call(house::alarm, (what,)).await.map_err(told)
+    DEVICES.call(house::alarm, (what,)).await.map_err(to_error)
 }
 
 #[service]
@@ -93,19 +94,20 @@ fn calm() {
     ALARM.set(None);
 }
 
-fn told(error: remote::Error) -> Error {
+fn to_error(error: remote::Error) -> Error {
     let remote::Error::Unreached(_) = error else { return error.into() };
     Error::status(Status::SERVICE_UNAVAILABLE, "the devices are away, and nothing has changed")
 }
 
-/// Shows what the devices tell. They are away when they end, and when they are silent for longer than they ever are.
+/// Displays the readings of the devices. The devices count as away when their program ends or is
+/// silent for longer than the interval of readings.
 fn follow() {
     let mut readings = DEVICES.on("reading");
     loop {
-        let told = readings.wait(Duration::from_secs(5));
-        ARE_AWAY.set(!matches!(told, Some(Ok(_))));
-        if let Some(Ok(told)) = told {
-            HOUSE.set(told);
+        let reading = readings.wait(Duration::from_secs(5));
+        ARE_AWAY.set(!matches!(reading, Some(Ok(_))));
+        if let Some(Ok(reading)) = reading {
+            HOUSE.set(reading);
         }
     }
 }

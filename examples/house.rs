@@ -1,5 +1,5 @@
-//! What the devices of a house are, and what they can be told: known to the program that has them, `devices.rs`, and to the
-//! one that calls them, `home.rs`. Where programs are not examples this is a crate.
+//! The devices of a house and their services, shared by the program that runs them, `devices.rs`,
+//! and the one that calls them, `home.rs`. In a real project this is a crate.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -8,26 +8,26 @@ use std::time::Duration;
 use bine::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// What the devices tell of themselves by the event `reading`: when it changes, and each second.
+/// The state that the devices broadcast as the event `reading`: at each change, and every second.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct House {
     /// In degrees.
     pub(crate) warmth: Dial,
-    /// In percent: how far they are open.
+    /// In percent; 100 is fully open.
     pub(crate) shutters: Dial,
-    /// What is played; `None` while the player rests.
+    /// The current song; `None` if the player is silent.
     pub(crate) song: Option<Text>,
-    /// Those who hear it.
+    /// The number of listeners.
     pub(crate) listeners: usize,
 }
 
-/// As they are now, in the program that has them.
+/// The current state, in the program that runs the devices.
 pub(crate) static HOUSE: LazyLock<Signal<House>> = LazyLock::new(|| {
     let warmth = Dial { now: 18.0, wish: 18.0 };
     Signal::new(House { warmth, ..House::default() })
 });
 
-/// What moves to where it is wanted, in its time.
+/// A value that moves gradually to its target.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct Dial {
     pub(crate) now: f64,
@@ -42,7 +42,7 @@ pub(crate) const SONGS: [(&str, &str); 3] = [
 ];
 
 impl House {
-    /// What time does to it.
+    /// Advances the simulation.
     pub(crate) fn pass(&mut self, time: Duration) {
         self.warmth.turn(0.5 * time.as_secs_f64());
         self.shutters.turn(20.0 * time.as_secs_f64());
@@ -78,7 +78,7 @@ pub(crate) fn play(song: Option<Text>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a detector calls. One home hears it, of all that listen, and sees to it.
+/// Called by a smoke detector. One of the homes that listen receives the alarm and handles it.
 #[service("/alarm")]
 pub(crate) fn alarm(caller: Caller, what: Text) -> Result<(), Error> {
     if caller.events().signal("alarm", &what)? {

@@ -1,7 +1,8 @@
-//! Notes that stay: a form, and what was written with it, kept in the folder `data` where this is started.
+//! Durable notes: a form, and the notes written with it, stored in the folder `data` of the current
+//! directory.
 //!
-//! `cargo run --release --example notes`, then <http://127.0.0.1:8080/>. Kill it as you like; no note that was shown
-//! as kept is lost.
+//! Run `cargo run --release --example notes`, then open <http://127.0.0.1:8080/>. Kill the program
+//! at any time: every note that was displayed survives.
 
 use bine::prelude::*;
 
@@ -45,7 +46,7 @@ mod tests {
     use bine::test::Site;
 
     #[test]
-    fn a_note_is_kept_and_the_newest_comes_first() {
+    fn stores_notes_and_lists_the_newest_first() {
         let site = Site::new(super::app());
         let mut tab = site.visit("/");
         tab.submit("form", [("text", "buy hops")]);

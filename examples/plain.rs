@@ -1,5 +1,5 @@
-//! The same page twice. An `async fn` runs on an event loop and must not block; a plain `fn` may, and has a thread of
-//! its own while it runs: a worker, under the scheduler `hybrid`.
+//! The same page twice. An `async fn` runs on an event loop and must not block; a plain `fn` may
+//! block, and occupies a thread while it runs: a worker, under the scheduler `hybrid`.
 
 use bine::prelude::*;
 

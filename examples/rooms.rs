@@ -1,7 +1,8 @@
-//! Rooms that are open to whoever knows their word: a page decides who follows, the channel holds the reply, and a thread
-//! of the program's own counts what is said.
+//! Rooms with passwords: a page decides about access, the channel holds the reply, and a thread of
+//! the program counts the messages.
 //!
-//! `cargo run --release --example rooms`, then open <http://127.0.0.1:8080/rooms/hop?word=cone> in two windows.
+//! Run `cargo run --release --example rooms`, then open <http://127.0.0.1:8080/rooms/hop?word=cone>
+//! in two windows.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use bine::channels::{Interruption, Retention, Settings};
 use bine::prelude::*;
 
-/// Names, and the words that open them.
+/// The rooms and their passwords.
 const ROOMS: [(&str, &str); 2] = [("hop", "cone"), ("yam", "tuber")];
 
 static SAID: AtomicU64 = AtomicU64::new(0);

@@ -1,7 +1,8 @@
-//! A scheduler of the program's own: event loops, and threads for pages that block, which take whoever came last first.
-//! Who has waited long has often given up already; when more come than it can do, this serves those who still look.
+//! A custom scheduler: event loops, and threads for blocking pages that take the newest request
+//! first. A client that has waited long has often given up; under overload, this order serves the
+//! clients that still wait.
 //!
-//! `cargo run --release --example scheduler`, then open <http://127.0.0.1:8080/>.
+//! Run `cargo run --release --example scheduler`, then open <http://127.0.0.1:8080/>.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::{io, thread};
@@ -12,7 +13,7 @@ use bine::scheduler::{Kind, Next, Place, Scheduler, Server, Task, Ticket, serve_
 const THREADS: usize = 4;
 const MOST: usize = 1000;
 
-/// What waits for a thread. No handler runs under the lock, so none can poison it.
+/// The tasks that wait for a thread. No handler runs under the lock, so a panic cannot poison it.
 #[derive(Default)]
 pub(crate) struct Stack(Mutex<Vec<Task>>, Condvar);
 
@@ -33,7 +34,7 @@ impl Scheduler for Stack {
     fn spawn(&self, task: Task) -> Result<(), Task> {
         let mut waiting = self.0.lock().unwrap();
         if waiting.len() == MOST {
-            // This one is answered with a 503.
+            // The server answers this request with a 503.
             return Err(task);
         }
         waiting.push(task);

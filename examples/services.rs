@@ -1,8 +1,9 @@
-//! Functions that are called by their names: by a form, by curl, by another program.
+//! Functions that clients call by name: a form, curl, or a second program.
 //!
-//! `cargo run --release --example services`, then <http://127.0.0.1:8080/>, or
-//! `curl -d name=Anna -d words=Hello http://127.0.0.1:8080/services/sign` and
-//! `curl 'http://127.0.0.1:8080/services/add?one=1&other=2'`. With `--routes` it tells what can be called.
+//! Run `cargo run --release --example services`, then open <http://127.0.0.1:8080/>, or use `curl
+//! -d name=Anna -d words=Hello http://127.0.0.1:8080/services/sign` and `curl
+//! 'http://127.0.0.1:8080/services/add?one=1&other=2'`. With `--routes` the program lists its
+//! services.
 
 use bine::prelude::*;
 

@@ -1,7 +1,8 @@
-//! Visitors who are known again: each has a name, keeps a theme, and sees where else they are logged in, while it happens.
+//! Sessions: each visitor has a name and a theme, and sees in real time on how many devices they
+//! are logged in.
 //!
-//! `cargo run --release --example session`, then <http://127.0.0.1:8080/>. Anybody may be anybody here: a real page asks
-//! for a password before `log_in`.
+//! Run `cargo run --release --example session`, then open <http://127.0.0.1:8080/>. Here anyone can
+//! log in under any name: a real page checks a password before `log_in`.
 
 use bine::prelude::*;
 
@@ -69,7 +70,7 @@ mod tests {
     use bine::test::Site;
 
     #[test]
-    fn each_visitor_is_another_person_and_their_tabs_are_one() {
+    fn shares_a_session_between_tabs_but_not_between_visitors() {
         let site = Site::new(super::app());
         let (ann, bo) = (site.visitor(), site.visitor());
         let mut tab = ann.visit("/");
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_can_end_what_runs_elsewhere() {
+    fn logs_a_user_out_elsewhere() {
         let site = Site::new(super::app());
         let (mut tab, mut phone) = (site.visit("/"), site.visit("/"));
         for each in [&mut tab, &mut phone] {

@@ -1,6 +1,6 @@
-//! A WebSocket that sends back what it hears, messages of up to 16 MiB.
+//! A WebSocket echo server, with messages of up to 16 MiB.
 //!
-//! `cargo run --release --example socket`, then open <http://127.0.0.1:8080/>.
+//! Run `cargo run --release --example socket`, then open <http://127.0.0.1:8080/>.
 
 use bine::prelude::*;
 

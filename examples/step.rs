@@ -1,8 +1,8 @@
-//! A program that replaces the whole step from request to response: what is asked for below `/other/` comes from
-//! another server, the rest from the program's own pages.
+//! A program that replaces the whole step from request to response: it forwards requests below
+//! `/other/` to a second server, and answers the rest with its own pages.
 //!
-//! Start that other server, `cargo run --release --example hello`, then this one beside it,
-//! `OTHER=127.0.0.1:8080 cargo run --release --example step -- --listen 127.0.0.1:8081`, and ask for
+//! Start the second server with `cargo run --release --example hello`, then this program with
+//! `OTHER=127.0.0.1:8080 cargo run --release --example step -- --listen 127.0.0.1:8081`, and open
 //! <http://127.0.0.1:8081/other/hello?name=TLUG>.
 
 use std::io::{Read, Write};
@@ -16,16 +16,16 @@ use bine::step::{
     Responder, Retained, Who, Work,
 };
 
-/// The other server must say something at least this often.
+/// The longest pause of the second server.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The step: the program's own one, and another server.
+/// The step: the program's own one, and a second server.
 struct Split {
     own: Arc<dyn Handler>,
     other: Arc<Other>,
 }
 
-/// The same for one thread.
+/// The same step for one thread.
 struct LocalSplit {
     own: Box<dyn Responder>,
     other: Arc<Other>,
@@ -44,7 +44,7 @@ impl Responder for LocalSplit {
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         if request.head.target().starts_with("/other/") && request.head.method().is_safe() {
-            // Asking blocks, so a worker does it.
+            // The request blocks, so a worker runs it.
             return Answer::Work(Arc::<Other>::clone(&self.other));
         }
         self.own.respond(request, out)
@@ -59,11 +59,11 @@ impl Responder for LocalSplit {
     }
 }
 
-/// The other server, by its address.
+/// The address of the second server.
 struct Other(String);
 
 impl Other {
-    /// Its whole reply, behind which it closes.
+    /// The whole reply, after which the server closes the connection.
     fn ask(&self, head: &Head<'_>) -> std::io::Result<Vec<u8>> {
         let mut stream = TcpStream::connect(&self.0)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -86,7 +86,7 @@ impl Work for Other {
                     .whole(b"The other server does not answer.\n");
             }
         }
-        // Both replies say that it is the last one.
+        // Both replies close the connection.
         Done { follow: None, close: true }
     }
 

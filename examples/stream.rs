@@ -1,6 +1,6 @@
-//! A reply that is written while it is sent: one line a second for as long as somebody reads.
+//! A reply that is written while it is sent: one line per second for as long as the client reads.
 //!
-//! `cargo run --release --example stream`, then `curl -N http://127.0.0.1:8080/clock?times=5`.
+//! Run `cargo run --release --example stream`, then `curl -N http://127.0.0.1:8080/clock?times=5`.
 
 use std::time::Duration;
 

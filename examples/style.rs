@@ -1,7 +1,7 @@
-//! A style sheet that is checked while compiling, with class names of its own.
+//! A style sheet that the compiler checks, with scoped class names.
 //!
-//! `cargo run --release --example style`, then open <http://127.0.0.1:8080/?open=on>. A misspelled property or class is
-//! an error of the compiler, with what was meant.
+//! Run `cargo run --release --example style`, then open <http://127.0.0.1:8080/?open=on>. A
+//! misspelled property or class is a compiler error with a suggestion.
 
 use bine::{App, Page, Query, css, html, page};
 

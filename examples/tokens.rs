@@ -1,6 +1,6 @@
-//! A door: who may follow a channel and publish in it is said by a token, which this program hands out and takes back.
+//! Access to channels by tokens, which this program issues and revokes.
 //!
-//! `cargo run --release --example tokens`, and then:
+//! Run `cargo run --release --example tokens`, and then:
 //!
 //! ```sh
 //! curl -i 'http://127.0.0.1:8080/channels?c=chat/1'                                # 401, and why
@@ -14,13 +14,13 @@ use std::time::{Duration, SystemTime};
 use bine::channels::{Access, Grant, Pattern, Settings, Tokens};
 use bine::prelude::*;
 
-/// A program for others than its maker has one of its own, which nobody else knows: `openssl rand -hex 32` makes one.
+/// A real program needs a secret of its own; `openssl rand -hex 32` creates one.
 const SECRET: &str = "for this example alone, and known to everybody";
 
-/// Every channel whose name begins so.
+/// Every channel whose name begins with `chat/`.
 const CHATS: Pattern = Pattern::new("chat/*");
 
-/// Lets anybody in for an hour. A program for others than its maker asks first who it is.
+/// Issues a token for one hour to any client. A real program authenticates the user first.
 #[page(POST "/tokens/{name}")]
 async fn give(name: Path<Text>) -> Result<Response, Error> {
     let grant = Grant::to(&name).follow(CHATS).publish(CHATS);
@@ -28,7 +28,7 @@ async fn give(name: Path<Text>) -> Result<Response, Error> {
     Ok(Response::text(grant.token(SECRET).map_err(Error::bad_request)?))
 }
 
-/// Takes back all that somebody was given.
+/// Revokes all tokens of a user.
 #[page(DELETE "/tokens/{name}")]
 async fn take_back(channels: Channels, name: Path<Text>) -> Result<Response, Error> {
     channels.revoke(&name).await?;

@@ -1,12 +1,15 @@
-//! Files that visitors send, and that others see: `cargo run --release --example uploads`, and send it a picture.
+//! Uploaded files that all visitors can view: run `cargo run --release --example uploads`, and
+//! upload a picture.
 //!
-//! Browsers show pictures and text, and save what could run as a part of the application, such as HTML and SVG.
+//! Browsers display pictures and text, and save files that could run as part of the application,
+//! such as HTML and SVG.
 
 use std::{fs, io};
 
 use bine::prelude::*;
 
-/// No folder that `App::files` serves may contain it: browsers run what is in such a folder.
+/// Must not be inside a folder served by `App::files`: browsers run scripts in the files of such a
+/// folder.
 const FOLDER: &str = "uploads";
 
 #[page("/")]
@@ -26,7 +29,8 @@ fn files() -> Result<impl Respond, Error> {
 
 #[page(POST "/files")]
 fn keep(file: Upload) -> Result<Response, Error> {
-    // The ending says what the file is. The rest of the name is the visitor's word, and names no file here.
+    // The extension determines the media type. The rest of the name is user input and is not used
+    // for the path.
     let (_, ending) = file.file_name().rsplit_once('.').unwrap_or(("", "bin"));
     if !ending.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(Error::bad_request("the name of the file has an unusual ending"));
@@ -37,7 +41,7 @@ fn keep(file: Upload) -> Result<Response, Error> {
 
 #[page("/files/{name}")]
 fn file(name: Path<Text>) -> Result<Response, Error> {
-    // A name of the folder's own is no path that leads out of it.
+    // Only names of existing files are accepted, so no path can leave the folder.
     if !names()?.iter().any(|known| **known == **name) {
         return Err(Error::not_found("there is no such file"));
     }
@@ -53,6 +57,7 @@ fn names() -> io::Result<Vec<String>> {
 }
 
 fn main() -> Exit {
-    fs::create_dir_all(FOLDER).expect("files are kept below the folder in which this is started");
+    fs::create_dir_all(FOLDER)
+        .expect("the folder for files can be created in the current directory");
     App::new().page(files).page(keep).page(file).run()
 }

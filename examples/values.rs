@@ -1,10 +1,11 @@
-//! A page of 984 bytes with twenty values in it, each escaped: what a page costs beside the smallest one.
+//! A page of 984 bytes with twenty escaped values, to measure its cost compared with the smallest
+//! page.
 //!
-//! `cargo run --release --example values`, then open <http://127.0.0.1:8080/values>.
+//! Run `cargo run --release --example values`, then open <http://127.0.0.1:8080/values>.
 
 use bine::{App, Page, State, html, page};
 
-/// Who is on call where.
+/// The person on call for a team.
 struct Duty {
     team: String,
     person: String,

@@ -1,6 +1,7 @@
-//! A wall that many look at while somebody writes on it, and services that do little: what `bine-bench live` measures.
+//! A live wall with many viewers, and services that do little work: the program that `bine-bench
+//! live` measures.
 //!
-//! `cargo run --release --example wall`, then open <http://127.0.0.1:8080/wall/200>.
+//! Run `cargo run --release --example wall`, then open <http://127.0.0.1:8080/wall/200>.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ struct Line {
     words: Text,
 }
 
-/// How often the wall was made.
+/// The number of renders of the wall.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 #[service]
@@ -26,7 +27,7 @@ async fn hear(words: Text) -> Result<usize, Error> {
     Ok(words.len())
 }
 
-/// With every line it is another, and as long as it was.
+/// Each new line changes the page but not its length.
 #[page("/wall/{length}")]
 async fn wall(store: Store, length: Path<usize>) -> impl Page {
     MADE.fetch_add(1, Ordering::Relaxed);
@@ -37,7 +38,7 @@ async fn wall(store: Store, length: Path<usize>) -> impl Page {
     }
 }
 
-/// A live page that computes for so many milliseconds and shows nothing that changes.
+/// A live page that computes for a number of milliseconds and never changes.
 #[page("/compute/{milliseconds}")]
 async fn compute(milliseconds: Path<u64>) -> impl Page {
     let end = Instant::now() + Duration::from_millis((*milliseconds).min(1000));
@@ -59,7 +60,7 @@ async fn lines(store: Store) -> impl Page {
     html!(<h1>Lines</h1> <ul>{for line in &lines { <li>{line.words}</li> }}</ul>)
 }
 
-/// The same, which follows what is written.
+/// The same list as a live page.
 #[page("/live-lines")]
 async fn live_lines(store: Store) -> impl Page {
     let lines = store.read().newest::<Line>(50);

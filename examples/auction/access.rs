@@ -1,7 +1,8 @@
-//! Decides who somebody is: by a password, and for the next half an hour by what their form brings along.
+//! Identifies users: by a password, and for half an hour by a token in their forms.
 //!
-//! The auction of `RUBiS` knows no cookies: whoever bids says their name and password, and the form that follows knows
-//! them. What it knows is a pass, which nobody else can make. A house that was not to be measured would have sessions.
+//! The auction of `RUBiS` uses no cookies: users enter name and password for each action, and the
+//! next form identifies them. It has a signed pass, which no client can forge. A real site would
+//! use sessions.
 
 use std::fmt::Write as _;
 
@@ -11,18 +12,18 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::tables::User;
 
-/// In seconds.
+/// The lifetime of a pass, in seconds.
 const PASS_LASTS: u64 = 30 * 60;
 
-/// What is kept of a password: one round with a salt of its own.
+/// Hashes a password: one round of HMAC with a random salt.
 ///
-/// That is too cheap for a house that is broken into, where a slow function such as Argon2 belongs, and is so on purpose:
-/// `RUBiS` compares texts, and what is measured here is a server and its tables.
+/// This is too cheap for a real site, which needs a slow function such as Argon2. It is cheap on
+/// purpose: `RUBiS` compares texts, and this example measures a server and its tables.
 pub(crate) fn hashed(password: &str, salt: &[u8]) -> Vec<u8> {
     hmac::sign(&hmac::Key::new(HMAC_SHA256, salt), password.as_bytes()).as_ref().to_vec()
 }
 
-/// Says whether it is that user's, in a time that does not tell how much of it is.
+/// Checks a user's password in constant time.
 pub(crate) fn is_right(password: &str, user: &User) -> bool {
     let key = hmac::Key::new(HMAC_SHA256, &user.salt);
     hmac::verify(&key, password.as_bytes(), &user.password).is_ok()
@@ -30,7 +31,7 @@ pub(crate) fn is_right(password: &str, user: &User) -> bool {
 
 /// # Errors
 ///
-/// The system has none.
+/// The system has no random numbers.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     let drawn = SystemRandom::new().fill(&mut bytes);
@@ -40,7 +41,7 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Error> {
     Ok(bytes)
 }
 
-/// Makes passes and knows its own again, until the program ends.
+/// Signs and verifies passes. A pass is valid until the program ends.
 pub(crate) struct Passes(hmac::Key);
 
 impl Passes {
@@ -49,21 +50,21 @@ impl Passes {
         Self(key.expect("a system without random numbers does not start a server"))
     }
 
-    /// The user, until when, and a signature of both.
+    /// Creates a pass: the user, the expiry, and a signature of both.
     pub(crate) fn make(&self, user: Id<User>) -> String {
         let claim = format!("{user}.{}", Time::now().unix() + PASS_LASTS);
         let signature = hmac::sign(&self.0, claim.as_bytes());
         signature.as_ref().iter().fold(claim + ".", |mut pass, byte| {
-            write!(pass, "{byte:02x}").expect("a text has room");
+            write!(pass, "{byte:02x}").expect("writing to a string cannot fail");
             pass
         })
     }
 
-    /// Who it was made for.
+    /// The user of a pass.
     ///
     /// # Errors
     ///
-    /// It is too old, or somebody else's work.
+    /// The pass has expired, or its signature is wrong.
     pub(crate) fn read(&self, pass: &str) -> Result<Id<User>, Error> {
         self.known(pass).ok_or_else(|| {
             Error::forbidden(

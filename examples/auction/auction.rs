@@ -1,4 +1,4 @@
-//! Decides how a page reaches the tables: through a pause that stands for a database elsewhere.
+//! Access to the tables, with a delay that simulates a remote database.
 
 use std::thread;
 
@@ -11,13 +11,13 @@ use crate::access::{self, Passes};
 use crate::settings::Settings;
 use crate::tables::User;
 
-/// The tables of the house, for one page.
+/// The tables of the auction, for one page.
 pub(crate) struct Auction {
     store: Store,
     house: State<House>,
 }
 
-/// What all pages share.
+/// The state shared by all pages.
 pub(crate) struct House {
     settings: Settings,
     passes: Passes,
@@ -28,8 +28,8 @@ impl House {
         Self { settings, passes: Passes::new() }
     }
 
-    /// Blocks, as a question to a database does: that is why all pages of the house are plain functions.
-    #[expect(clippy::disallowed_methods, reason = "what it stands for blocks its worker, too")]
+    /// Blocks, like a query to a remote database. For this reason all pages are plain functions.
+    #[expect(clippy::disallowed_methods, reason = "the simulated database blocks its worker, too")]
     fn pause(&self) {
         if !self.settings.delay.is_zero() {
             thread::sleep(self.settings.delay);
@@ -41,7 +41,7 @@ impl House {
 }
 
 impl Auction {
-    /// All tables at this moment.
+    /// A snapshot of all tables.
     pub(crate) fn read(&self) -> Snapshot {
         self.house.pause();
         self.store.read()
@@ -58,11 +58,11 @@ impl Auction {
         self.store.change(action).wait()
     }
 
-    /// The user of this name, if that is their password, with a pass for the form that comes next.
+    /// The user with this name and password, and a pass for the next form.
     ///
     /// # Errors
     ///
-    /// There is no such user, or the password is another; which of the two is nobody's business.
+    /// The name or the password is wrong; the message does not reveal which.
     pub(crate) fn log_in(
         &self,
         now: &Snapshot,
@@ -77,16 +77,16 @@ impl Auction {
         Ok((user, pass))
     }
 
-    /// Whose pass it is.
+    /// The user of a pass.
     ///
     /// # Errors
     ///
-    /// Nobody's, or nobody's any more.
+    /// The pass is not valid, or has expired.
     pub(crate) fn bearer(&self, pass: &str) -> Result<Id<User>, Error> {
         self.house.passes.read(pass)
     }
 
-    /// Another pass for the same user.
+    /// A new pass for the same user.
     pub(crate) fn pass(&self, user: Id<User>) -> String {
         self.house.passes.make(user)
     }
@@ -103,11 +103,11 @@ impl Argument for Auction {
     }
 }
 
-/// The row of an address.
+/// The row that an address names.
 ///
 /// # Errors
 ///
-/// There is none.
+/// There is no such row.
 pub(crate) fn found<T: store::Table>(row: Option<T>, what: &str) -> Result<T, Error> {
     row.ok_or_else(|| Error::not_found(format!("there is no such {what}")))
 }

@@ -1,15 +1,16 @@
-//! An auction house: users sell, bid, buy at once and comment on each other, in 27 kinds of pages. It is the auction site of
-//! the benchmark `RUBiS` on Bine's tables, for whoever measures servers, and an example of a program of some size.
+//! An auction site: users sell, bid, buy at once and comment, in 27 kinds of pages. It implements
+//! the benchmark `RUBiS` on Bine's tables, for measurements, and is an example of a larger program.
 //!
-//! `cargo run --release --example auction`, then <http://127.0.0.1:8080/>; `user1` with `password1` is somebody. All is
-//! made up at the start, in memory unless `--data DIR` says where, and the same for the same seed but for ids and times:
+//! Run `cargo run --release --example auction`, then open <http://127.0.0.1:8080/> and log in as
+//! `user1` with `password1`. The program generates its data at the start, in memory unless `--data
+//! DIR` names a folder. The same seed gives the same data except for ids and times:
 //!
-//! | environment | what it says | if not said |
+//! | environment | meaning | default |
 //! |---|---|---|
-//! | `AUCTION_SCALE` | how much there is; 1 is a million users, 32 667 items and half a million old ones | `0.01` |
-//! | `AUCTION_SEED` | which users and items | `1` |
-//! | `AUCTION_DELAY_MS` | for how long a page that asks the tables waits, as for a database elsewhere | `0` |
-//! | `AUCTION_HASHES` | how many kilobytes such a page hashes meanwhile, which is what a database computes | `0` |
+//! | `AUCTION_SCALE` | the amount of data; 1 is a million users, 32 667 items and half a million old ones | `0.01` |
+//! | `AUCTION_SEED` | the seed of users and items | `1` |
+//! | `AUCTION_DELAY_MS` | the delay of a page that reads tables, like a remote database | `0` |
+//! | `AUCTION_HASHES` | the kilobytes that such a page hashes, like the work of a database | `0` |
 
 use bine::prelude::*;
 

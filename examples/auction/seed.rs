@@ -1,4 +1,4 @@
-//! Decides what is in the house when it opens: as much of everything as `RUBiS` has, times the scale, made up from a seed.
+//! Generates the initial data from a seed: the amounts of `RUBiS`, times the scale.
 
 use bine::prelude::*;
 use bine::store::{Error as StoreError, Transaction};
@@ -11,28 +11,28 @@ mod words;
 
 const USERS: f64 = 1_000_000.0;
 const OLD_ITEMS: f64 = 500_000.0;
-/// So many rows are one change.
+/// The number of rows per transaction.
 const AT_ONCE: usize = 500;
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 24 * 3600 * SECOND;
-/// From this many users on, the start takes long enough to tell how far it is.
+/// From this number of users on, the start is slow enough to report its progress.
 const MANY: usize = 50_000;
 
-/// Fills empty tables; others stay as they are.
+/// Fills empty tables; existing data stay unchanged.
 ///
 /// # Errors
 ///
-/// What the tables refuse; or there is less in them than the scale says, because they were made with another, or the
-/// program ended while they were.
+/// The tables reject a row; or they have less data than the scale requires, because they were
+/// created with a different scale or incompletely.
 pub(crate) fn fill(store: &Store, scale: f64, seed: u64) -> Result<(), Error> {
     let now = store.read();
     if now.count::<Region>() > 0 {
-        // Nobody adds any, and they are made last.
+        // Regions are never added later, and old items are created last.
         let (has, wanted) = (now.count::<OldItem>(), count(OLD_ITEMS, scale));
         if has < wanted {
             let reason = format!(
-                "the folder of --data has {has} old items of the {wanted} that AUCTION_SCALE={scale} says: remove it, \
-                 or say the scale that it was made with"
+                "the folder of --data has {has} old items, but AUCTION_SCALE={scale} needs {wanted}: remove the folder, \
+                 or set the scale that it was created with"
             );
             return Err(Error::status(Status::CONFLICT, reason));
         }
@@ -83,7 +83,7 @@ impl<'s> Seeding<'s> {
             let regions: Vec<_> = rows.iter().map(|user| user.region).collect();
             let ids = insert(self.store, rows)?;
             self.users.extend(ids.into_iter().zip(regions));
-            self.tell("users", self.users.len(), wanted);
+            self.report_progress("users", self.users.len(), wanted);
         }
         Ok(())
     }
@@ -114,12 +114,13 @@ impl<'s> Seeding<'s> {
                 left -= count;
             }
         }
-        self.tell("items", self.count(all), self.count(all));
+        self.report_progress("items", self.count(all), self.count(all));
         Ok(())
     }
 
-    /// One in five is several; two in five have a price below which they are not sold, one in ten a price for which they
-    /// are at once. Of these there is a stock, so that visitors who buy for hours do not empty the house.
+    /// One item in five has several pieces, two in five have a reserve price, and one in ten has a
+    /// price for immediate purchase. The latter have a large stock, so that hours of purchases do
+    /// not use it up.
     fn item(&mut self, category: usize) -> Item {
         let (seller, region) = *self.chance.of(&self.users);
         let first_price = self.price();
@@ -170,7 +171,7 @@ impl<'s> Seeding<'s> {
         Ok(())
     }
 
-    /// What was sold before, each with a comment of the buyer on the seller.
+    /// Items sold earlier, each with a comment of the buyer on the seller.
     fn old_items(&mut self) -> Result<(), Error> {
         let wanted = self.count(OLD_ITEMS);
         let mut made = 0;
@@ -180,7 +181,7 @@ impl<'s> Seeding<'s> {
             insert::<OldItem>(self.store, items)?;
             self.comment(comments)?;
             made += count;
-            self.tell("old items", made, wanted);
+            self.report_progress("old items", made, wanted);
         }
         Ok(())
     }
@@ -241,7 +242,7 @@ impl<'s> Seeding<'s> {
         self.text("For sale from a house that is cleared.", length)
     }
 
-    /// Sentences, at least one, and about so many bytes of them.
+    /// At least one sentence, and about `length` bytes in total.
     fn text(&mut self, first: &str, length: usize) -> Text {
         let mut text = first.to_owned();
         loop {
@@ -258,14 +259,14 @@ impl<'s> Seeding<'s> {
         count(of_all, self.scale)
     }
 
-    fn tell(&self, what: &str, made: usize, wanted: usize) {
+    fn report_progress(&self, what: &str, made: usize, wanted: usize) {
         if self.users.len() >= MANY && (made == wanted || made.is_multiple_of(50_000)) {
             eprintln!("auction: {made} of {wanted} {what}");
         }
     }
 }
 
-/// How many there are at this scale: at least one.
+/// The number at this scale, at least one.
 #[expect(clippy::cast_sign_loss, reason = "neither is negative")]
 fn count(of_all: f64, scale: f64) -> usize {
     (of_all * scale).ceil().max(1.0) as usize
@@ -278,14 +279,14 @@ fn insert<T: Table>(store: &Store, rows: Vec<T>) -> Result<Vec<Id<T>>, Error> {
     Ok(store.change_once(insert).wait()?)
 }
 
-/// As an address has it.
+/// The name as it is written in addresses.
 fn slug(name: &str) -> Text {
     let words = name.split(|letter: char| !letter.is_ascii_alphanumeric());
     let words = words.filter(|word| !word.is_empty()).map(str::to_ascii_lowercase);
     words.collect::<Vec<_>>().join("-").into()
 }
 
-/// Chance, the same for the same seed (splitmix64, Steele 2014).
+/// A random number generator, the same for the same seed (splitmix64, Steele 2014).
 struct Chance(u64);
 
 impl Chance {

@@ -1,23 +1,23 @@
-//! Decides what the environment says of the auction house.
+//! The settings from the environment.
 
 use std::env::{self, VarError};
 use std::str::FromStr;
 use std::time::Duration;
 
 pub(crate) struct Settings {
-    /// 1 is all of `RUBiS`.
+    /// The amount of data; 1 is that of `RUBiS`.
     pub scale: f64,
     pub seed: u64,
-    /// What each look at the tables takes longer.
+    /// The delay of each access to the tables.
     pub delay: Duration,
-    /// How many kilobytes are hashed for each.
+    /// The kilobytes hashed for each access.
     pub hashes: u32,
 }
 
 impl Settings {
     /// # Errors
     ///
-    /// What is wrong with which of the variables.
+    /// The invalid variable and its accepted values.
     pub(crate) fn from_environment() -> Result<Self, String> {
         let scale = read("AUCTION_SCALE", 0.01, "a number from 0.0001 to 1, such as 0.1")?;
         if !(0.0001..=1.0).contains(&scale) {

@@ -1,9 +1,9 @@
-//! Decides what the auction house keeps, and by what it is found.
+//! The tables of the auction and their indexes.
 
 use bine::FromText;
 use bine::prelude::*;
 
-/// Where somebody lives, and what they sell is.
+/// The region of a user or an item.
 #[derive(Table)]
 pub(crate) struct Region {
     pub id: Id<Region>,
@@ -34,12 +34,12 @@ pub(crate) struct User {
     #[table(length = 1..=40)]
     pub last: Text,
     pub region: Id<Region>,
-    /// What others thought of them, added up.
+    /// The sum of all ratings.
     pub rating: i64,
     pub since: Time,
 }
 
-/// What is for sale, and what was until a moment ago. All prices are whole dollars.
+/// An item for sale, or one whose auction ended recently. All prices are whole dollars.
 #[allow(clippy::duplicated_attributes, reason = "two indexes may share columns")]
 #[derive(Table)]
 #[table(index(category, ends), index(region, category, ends))]
@@ -50,26 +50,26 @@ pub(crate) struct Item {
     #[table(length = 1..=8000)]
     pub description: Text,
     pub category: Id<Category>,
-    /// That of the seller, so that an index has it.
+    /// The seller's region, so that it can be in an index.
     pub region: Id<Region>,
     #[table(index)]
     pub seller: Id<User>,
-    /// How many are left. With the last one the auction ends.
+    /// The number of pieces left. The auction ends with the last one.
     pub quantity: u32,
     #[table(range = 1..=1_000_000)]
     pub first_price: u32,
-    /// Below this it is not sold.
+    /// The reserve price: no sale below it.
     pub reserve: Option<u32>,
-    /// For this it is sold at once.
+    /// The price for immediate purchase.
     pub buy_now: Option<u32>,
-    /// Of how many bids `highest` is one; 0 without any.
+    /// The number of bids, of which `highest` is the last; 0 without bids.
     pub bids: u32,
     pub highest: u32,
     pub begins: Time,
     pub ends: Time,
 }
 
-/// What was sold, or was not, before this year's books were opened.
+/// An item whose auction ended before the data were generated.
 #[derive(Table)]
 pub(crate) struct OldItem {
     pub id: Id<OldItem>,
@@ -97,7 +97,7 @@ pub(crate) struct Bid {
     pub made: Time,
 }
 
-/// Something that was bought at once.
+/// An immediate purchase.
 #[derive(Table)]
 pub(crate) struct Purchase {
     pub id: Id<Purchase>,
@@ -110,14 +110,14 @@ pub(crate) struct Purchase {
     pub made: Time,
 }
 
-/// What one user says of another.
+/// A comment of one user on a second user.
 #[derive(Table)]
 pub(crate) struct Comment {
     pub id: Id<Comment>,
     pub from: Id<User>,
     #[table(index)]
     pub to: Id<User>,
-    /// The name of what was sold.
+    /// The name of the item sold.
     pub about: Text,
     #[table(range = -5..=5)]
     pub rating: i8,
@@ -131,12 +131,12 @@ impl Item {
         self.quantity > 0 && self.ends > Time::now()
     }
 
-    /// What it costs so far.
+    /// The current price.
     pub(crate) fn price(&self) -> u32 {
         self.highest.max(self.first_price)
     }
 
-    /// The least that can be bid.
+    /// The minimum of the next bid.
     pub(crate) fn least_bid(&self) -> u32 {
         if self.bids == 0 { self.first_price } else { self.highest + 1 }
     }
@@ -151,7 +151,7 @@ impl<T> FromText for Key<T> {
     }
 }
 
-/// A number that may be left out.
+/// An optional number.
 pub(crate) struct Perhaps(pub Option<u32>);
 
 impl FromText for Perhaps {

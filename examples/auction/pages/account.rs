@@ -1,4 +1,4 @@
-//! Decides how somebody becomes a user, what others see of them, and what they see themselves.
+//! Pages for registration, user profiles and a user's own overview.
 
 use bine::prelude::*;
 use bine::store::Snapshot;
@@ -9,7 +9,7 @@ use crate::access;
 use crate::auction::{Auction, found};
 use crate::tables::{Bid, Comment, Item, Key, OldItem, Purchase, Region, User};
 
-/// Of each kind on one page, the youngest.
+/// The number of rows of each kind on a page, newest first.
 const ROWS: usize = 20;
 
 #[page("/register")]
@@ -91,7 +91,7 @@ pub(crate) fn user_info(auction: Auction, user: Path<Key<User>>) -> Result<impl 
     Ok(html!(<h1>{user.name}</h1> {profile}).with_title(title))
 }
 
-/// What everybody may see of a user.
+/// The public profile of a user.
 fn profile(now: &Snapshot, user: &User) -> impl Html<Flow> + use<> {
     let (rating, since) = (user.rating, day(user.since));
     let region = now.get(user.region).map(|region| region.name);
@@ -129,7 +129,7 @@ pub(crate) fn about_me_form() -> impl Respond {
     html!(<h1>Who are you?</h1> {login("/me".to_owned(), "Show me")}).with_title("About me")
 }
 
-/// One line about an item: its name and where it is shown, a sum, and how it stands.
+/// One line about an item: its name and address, a price, and its state.
 struct Line {
     path: String,
     name: Text,

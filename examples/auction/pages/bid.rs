@@ -1,4 +1,4 @@
-//! Decides how somebody bids.
+//! Pages for bidding.
 
 use bine::prelude::*;
 
@@ -31,10 +31,10 @@ pub(crate) fn put_bid(
     Ok(amount(item, seller, pass, None).with_title("Your bid"))
 }
 
-/// What has come of a bid.
+/// The result of a bid.
 enum Outcome {
     Kept(Item),
-    /// Somebody else was first, and the least that can be bid is more.
+    /// A higher bid came first, so the minimum has increased.
     TooLow(Item, User),
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn store_bid(
     Ok(page.with_title("Your bid"))
 }
 
-/// The form for how much; `too_low` is what was not enough.
+/// The form for the amount; `too_low` is a rejected amount.
 fn amount(item: Item, seller: User, pass: String, too_low: Option<u32>) -> impl Html<Flow> {
     let least = item.least_bid();
     html! {

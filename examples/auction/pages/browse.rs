@@ -1,4 +1,4 @@
-//! Decides how visitors find what is for sale: by what it is, and by where it is.
+//! Pages for browsing by category and region.
 
 use bine::prelude::*;
 use bine::store::Snapshot;
@@ -7,9 +7,9 @@ use super::{listing, style};
 use crate::auction::{Auction, found};
 use crate::tables::{Category, Item, Region};
 
-/// On one page of a search.
+/// The number of items on a page of a search.
 const ITEMS: usize = 20;
-/// Pages of a search, so that nobody walks through all there is.
+/// The limit of pages of a search.
 const MOST_PAGES: usize = 500;
 
 #[page("/")]
@@ -128,7 +128,7 @@ pub(crate) fn region_of(now: &Snapshot, slug: &str) -> Result<Region, Error> {
 
 /// One page of a search.
 struct Place {
-    /// From 1 on.
+    /// Counted from 1.
     number: usize,
     path: String,
 }
@@ -138,7 +138,7 @@ impl Place {
         Self { number: number.unwrap_or(1).clamp(1, MOST_PAGES), path }
     }
 
-    /// The items of this page, and one of the next if there is one.
+    /// The items of this page, plus one if there is a next page.
     fn of(&self, found: impl Iterator<Item = Item>) -> Vec<Item> {
         found.skip((self.number - 1) * ITEMS).take(ITEMS + 1).collect()
     }

@@ -1,4 +1,4 @@
-//! Decides how somebody buys at once, for the price that the seller has said.
+//! Pages for buying at once, for the price set by the seller.
 
 use bine::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Decides how one user says something of another.
+//! Pages for comments on users.
 
 use bine::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Decides what is shown of one item, and of who has bid for it.
+//! Pages for one item and its bids.
 
 use bine::prelude::*;
 
@@ -6,7 +6,7 @@ use super::{bids, day, left, style};
 use crate::auction::{Auction, found};
 use crate::tables::{Bid, Item, Key, OldItem, User};
 
-/// Of the bids the last.
+/// The number of bids on a page, newest first.
 const BIDS: usize = 50;
 
 #[page("/items/{item}")]
@@ -56,7 +56,7 @@ fn reserve(item: &Item) -> &'static str {
     }
 }
 
-/// What was sold before.
+/// An item sold earlier.
 #[page("/sold/{item}")]
 pub(crate) fn view_old_item(
     auction: Auction,

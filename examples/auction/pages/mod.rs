@@ -1,4 +1,4 @@
-//! Decides what all pages of the house share: their frame, their style, and what stands in several of them.
+//! The layout and style of all pages, and shared parts.
 
 use bine::prelude::*;
 
@@ -12,7 +12,7 @@ mod comment;
 mod item;
 mod sell;
 
-/// Serves all of them.
+/// Registers all pages.
 pub(crate) fn all(app: App) -> App {
     app.page(browse::home)
         .page(browse::browse)
@@ -67,7 +67,7 @@ pub(crate) fn layout(content: Content<'_>) -> impl Page {
     }
 }
 
-/// Who are you? Sent to where it stands.
+/// The login form, which posts to its own address.
 fn login(to: String, button: &'static str) -> impl Html<Flow> {
     html! {
         <form method="post" action={to}>
@@ -80,7 +80,7 @@ fn login(to: String, button: &'static str) -> impl Html<Flow> {
     }
 }
 
-/// Up to twenty items to look at, each with a button to bid.
+/// A list of up to twenty items, each with a button to bid.
 fn listing(items: Vec<Item>) -> impl Html<Flow> {
     html! {
         <ul class={style::listing}>
@@ -105,7 +105,7 @@ fn bids(count: u32) -> String {
     format!("{count} bid{}", if count == 1 { "" } else { "s" })
 }
 
-/// How long it still takes.
+/// The remaining time.
 fn left(ends: Time) -> String {
     let minutes = (ends.0 - Time::now().0) / 60_000_000;
     match (minutes / (24 * 60), minutes / 60 % 24, minutes % 60) {
@@ -116,7 +116,7 @@ fn left(ends: Time) -> String {
     }
 }
 
-/// The day of a moment.
+/// The day of a time.
 fn day(moment: Time) -> String {
     let mut text = moment.to_string();
     text.truncate("2026-11-21".len());

@@ -1,4 +1,4 @@
-//! Decides how somebody offers something for sale.
+//! Pages for selling.
 
 use bine::prelude::*;
 use bine::store::Snapshot;

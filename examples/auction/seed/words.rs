@@ -1,6 +1,6 @@
-//! Decides by which words users, items and what is said of them are made up.
+//! The words of generated users, items and comments.
 
-/// Of each how many are for sale at the scale 1: 32 667 together.
+/// The categories, each with its number of items for sale at scale 1 (32 667 in total).
 pub(crate) const CATEGORIES: &[(&str, u32)] = &[
     ("Antiques and art", 2689),
     ("Books", 3310),
@@ -24,7 +24,7 @@ pub(crate) const CATEGORIES: &[(&str, u32)] = &[
     ("Toys", 810),
 ];
 
-/// What is for sale in each category: one of these, and of those.
+/// For each category the adjectives and the nouns that form the names of its items.
 pub(crate) const KINDS: &[(&[&str], &[&str])] = &[
     (
         &["Carved", "Gilt", "Lacquered", "Painted"],
@@ -183,7 +183,7 @@ pub(crate) const LAST: &[&str] = &[
     "Zeller",
 ];
 
-/// What buyers begin with, by what they give.
+/// The first sentences of comments, with the rating that they express.
 pub(crate) const PRAISE: &[(i8, &str)] = &[
     (-5, "Never came, and nobody answered."),
     (-3, "Not what the picture showed."),
