@@ -1,4 +1,4 @@
-//! The `bine` program: serves a folder, or shows what Bine can do.
+//! The `bine` program: serves a folder, or a demo of Bine.
 
 mod channel;
 mod data;
@@ -9,15 +9,15 @@ use std::ffi::OsString;
 use bine::{App, Exit};
 
 const USAGE: &str = "\
-Usage: bine serve [DIR] [OPTION]...  serve the files below DIR, and channels if options say so
+Usage: bine serve [DIR] [OPTION]...  serve the files below DIR, and channels if configured
        bine [OPTION]...              serve the demo
        bine config [OPTION]...       print the configuration, and where each value comes from
-       bine routes [OPTION]...       print what is served, and for whom; with --json for programs
-       bine check-config [FILE]      say whether a server could start with it
-       bine reload [OPTION]...       have a running server read its configuration again
-       bine status | stop            ask a running server how it is; end it
-       bine channel WORD NAME        create, renew, publish in, follow or close a channel
-       bine data WORD DIR            dump, load, compact, check or repair the tables of a server that has ended
+       bine routes [OPTION]...       print the routes and their access; --json for programs
+       bine check-config [FILE]      check that a server could start with it
+       bine reload [OPTION]...       make a running server read its configuration again
+       bine status | stop            query a running server; stop it
+       bine channel WORD NAME        create, publish to, follow and manage channels
+       bine data WORD DIR            dump, load, compact, check or repair the tables of a stopped server
        bine --version";
 
 fn main() -> Exit {
@@ -49,35 +49,37 @@ fn main() -> Exit {
 fn demo(run: impl FnOnce(App) -> Exit) -> Exit {
     match demo::app() {
         Ok(app) => run(app),
-        Err(error) => Exit::failed(format!("the demo's gallery has no folder: {error}")),
+        Err(error) => {
+            Exit::failed(format!("cannot create the folder of the demo's gallery: {error}"))
+        }
     }
 }
 
-/// The arguments behind the command, with its folder or file as an option.
+/// Turns the positional argument behind the command into the option `name`.
 fn with_option(name: &str, mut arguments: Vec<OsString>) -> Vec<OsString> {
-    option(name, arguments.split_off(1))
+    replace_positional(name, arguments.split_off(1))
 }
 
-/// The word that is no option and no value of one becomes `--name=word`: a flag like the others, which
-/// wins over the configuration file.
-fn option(name: &str, mut arguments: Vec<OsString>) -> Vec<OsString> {
-    if let Some(place) = position(&arguments) {
+/// Replaces the positional argument by `--name=ARGUMENT`, an option like the others, which
+/// overrides the configuration file.
+fn replace_positional(name: &str, mut arguments: Vec<OsString>) -> Vec<OsString> {
+    if let Some(index) = positional_index(&arguments) {
         let mut flag = OsString::from(format!("--{name}="));
-        flag.push(&arguments[place]);
-        arguments[place] = flag;
+        flag.push(&arguments[index]);
+        arguments[index] = flag;
     }
     arguments
 }
 
-fn position(arguments: &[OsString]) -> Option<usize> {
-    let mut place = 0;
-    while let Some(word) = arguments.get(place) {
+fn positional_index(arguments: &[OsString]) -> Option<usize> {
+    let mut index = 0;
+    while let Some(word) = arguments.get(index) {
         match word.to_str() {
-            Some("--help" | "-h" | "--supervise" | "--routes" | "--json") => place += 1,
-            Some(option) if option.starts_with("--") && option.contains('=') => place += 1,
+            Some("--help" | "-h" | "--supervise" | "--routes" | "--json") => index += 1,
+            Some(option) if option.starts_with("--") && option.contains('=') => index += 1,
             // Every other option takes one value.
-            Some(option) if option.starts_with('-') => place += 2,
-            _ => return Some(place),
+            Some(option) if option.starts_with('-') => index += 2,
+            _ => return Some(index),
         }
     }
     None

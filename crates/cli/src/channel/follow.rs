@@ -1,5 +1,5 @@
-//! Decides how channels are followed on a terminal: by polls, so that each answer is whole and says where it ends; what
-//! breaks in between is taken up again there.
+//! Follows channels on a terminal. It polls, because every answer to a poll is complete and names
+//! the cursor at which it ends; after a failure the next poll continues from there.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -10,128 +10,136 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::arguments::Arguments;
-use super::server::{Failure, Server, Told, encoded, field};
-use super::terminal::harmless;
+use super::server::{Failure, Response, Server, field, percent_encoded};
+use super::terminal::sanitize;
 
-/// One who follows.
+/// A subscription that is print_text to standard output.
 struct Follower<'a> {
     server: &'a Server,
-    /// `c=..&c=..`.
-    names: String,
-    /// Where it is, as it is said to the server.
+    /// The channels as a query: `c=..&c=..`.
+    channels: String,
+    /// The position of the last message, as the query's `after`: a cursor, `now`, `earliest` or a
+    /// time.
     after: String,
     is_json: bool,
-    /// Messages that are still wanted; `None`: all.
-    left: Option<u64>,
+    /// The number of messages still to print; `None` without a limit.
+    remaining: Option<u64>,
 }
 
-/// Whether it goes on.
+/// Tells if following continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Then {
-    On,
-    Over,
+enum Next {
+    Continue,
+    Stop,
 }
 
-/// Seconds that a poll waits.
-const WAIT: u64 = 25;
-/// Between two tries.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// A poll that was to wait and ends sooner with nothing is not asked again at once.
-const SOON: Duration = Duration::from_secs(1);
+/// Seconds for which the server may hold a poll.
+const POLL_WAIT: u64 = 25;
+/// The delay before a retry doubles between these limits.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(250);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
+/// An empty answer that arrives sooner than this, although the poll was allowed to wait, is
+/// followed by a delay.
+const MIN_POLL_TIME: Duration = Duration::from_secs(1);
 
-/// Prints messages as they come until the channels are closed.
+/// Prints messages as they arrive, until the channels are closed.
 ///
 /// # Errors
 ///
-/// They cannot be followed (any more), or nobody reads what is printed.
+/// The server refuses to serve the channels, or standard output is closed.
 pub(super) fn follow(server: &Server, arguments: &Arguments) -> Result<(), String> {
-    if arguments.words.is_empty() {
-        return Err("follow which channels? Name them".to_owned());
+    if arguments.positional.is_empty() {
+        return Err("name at least one channel to follow".to_owned());
     }
-    let names = arguments.words.iter().map(|name| format!("c={}", encoded(name, b"")));
+    let names = arguments.positional.iter().map(|name| format!("c={}", percent_encoded(name, b"")));
     let count = arguments.value("--count=").map(|count| {
         let number = count.parse().ok().filter(|number| *number > 0);
-        number.ok_or_else(|| format!("`{count}` is no number of messages"))
+        number.ok_or_else(|| format!("`{count}` is not a positive number of messages"))
     });
     let mut follower = Follower {
         server,
-        names: names.collect::<Vec<_>>().join("&"),
+        channels: names.collect::<Vec<_>>().join("&"),
         after: arguments.value("--after=").unwrap_or("now").to_owned(),
         is_json: arguments.has("--json"),
-        left: count.transpose()?,
+        remaining: count.transpose()?,
     };
-    // The first look does not wait: what is wrong is told at once, and from here on there is a cursor to come back with.
+    // The first poll does not wait, so that mistakes are reported at once. Its answer has the
+    // cursor with which later polls resume.
     let first = follower.poll(0);
-    if follower.take(&first.map_err(|failure| failure.to_string())?)? == Then::Over {
+    if follower.print(&first.map_err(|failure| failure.to_string())?)? == Next::Stop {
         return Ok(());
     }
-    let mut pause = SHORTEST_PAUSE;
+    let mut delay = MIN_RETRY_DELAY;
     loop {
-        let begin = Instant::now();
-        match follower.poll(WAIT) {
-            Ok(told) => {
-                let is_hasty = told.status == 204 && begin.elapsed() < SOON;
-                if follower.take(&told)? == Then::Over {
+        let start = Instant::now();
+        match follower.poll(POLL_WAIT) {
+            Ok(response) => {
+                let is_early = response.status == 204 && start.elapsed() < MIN_POLL_TIME;
+                if follower.print(&response)? == Next::Stop {
                     return Ok(());
                 }
-                if !is_hasty {
-                    pause = SHORTEST_PAUSE;
+                if !is_early {
+                    delay = MIN_RETRY_DELAY;
                     continue;
                 }
             }
-            // The server has lost something, or it is another one.
-            Err(Failure::No { reason, cursor: Some(cursor) }) => {
+            // The server has dropped messages, or another server answers at this address.
+            Err(Failure::Refused { reason, cursor: Some(cursor) }) => {
                 eprintln!("bine: {reason}");
                 follower.after = cursor;
             }
-            Err(Failure::No { reason, cursor: None }) => return Err(reason),
-            Err(Failure::Away(reason)) if pause == SHORTEST_PAUSE => {
-                eprintln!("bine: {reason}; it is tried again");
+            Err(Failure::Refused { reason, cursor: None }) => return Err(reason),
+            Err(Failure::Unavailable(reason)) if delay == MIN_RETRY_DELAY => {
+                eprintln!("bine: {reason}; retrying");
             }
-            Err(Failure::Away(_)) => {}
+            Err(Failure::Unavailable(_)) => {}
         }
-        thread::park_timeout(pause);
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        thread::park_timeout(delay);
+        delay = (delay * 2).min(MAX_RETRY_DELAY);
     }
 }
 
 impl Follower<'_> {
-    fn poll(&self, wait: u64) -> Result<Told, Failure> {
-        let Self { names, after, .. } = self;
-        let limit = self.left.map(|left| format!("&limit={}", left.min(1000))).unwrap_or_default();
-        let after = encoded(after, b"");
-        self.server.get(&format!("/channels?{names}&after={after}&wait={wait}&gap=allow{limit}"))
+    fn poll(&self, wait: u64) -> Result<Response, Failure> {
+        let Self { channels, after, .. } = self;
+        let limit = self
+            .remaining
+            .map(|remaining| format!("&limit={}", remaining.min(1000)))
+            .unwrap_or_default();
+        let after = percent_encoded(after, b"");
+        self.server.get(&format!("/channels?{channels}&after={after}&wait={wait}&gap=allow{limit}"))
     }
 
-    /// Prints an answer and goes on behind it.
-    fn take(&mut self, told: &Told) -> Result<Then, String> {
-        if let Some(lost) = field(&told.head, "Cursor-Lost") {
+    /// Prints the messages of an answer and advances the cursor.
+    fn print(&mut self, response: &Response) -> Result<Next, String> {
+        if let Some(lost) = field(&response.headers, "Cursor-Lost") {
             eprintln!("bine: messages up to {lost} are gone");
         }
-        let cursor = field(&told.head, "Cursor").ok_or("the server's answer has no cursor")?;
+        let cursor =
+            field(&response.headers, "Cursor").ok_or("the server's answer lacks a cursor")?;
         cursor.clone_into(&mut self.after);
-        if !told.body.is_empty() {
-            let unreadable = |error| format!("the server's answer is not whole: {error}");
+        if !response.body.is_empty() {
+            let unreadable = |error| format!("cannot parse the server's answer: {error}");
             let messages: Vec<&RawValue> =
-                serde_json::from_slice(&told.body).map_err(unreadable)?;
+                serde_json::from_slice(&response.body).map_err(unreadable)?;
             let mut out = io::stdout().lock();
             let is_terminal = out.is_terminal();
             for message in &messages {
-                let text = self.text(message).map_err(unreadable)?;
-                // Whoever publishes must not have the keys of whoever reads.
-                let text = if is_terminal { harmless(&text) } else { Cow::Borrowed(&*text) };
+                let text = self.line(message).map_err(unreadable)?;
+                // A publisher must not control the terminal of a subscriber.
+                let text = if is_terminal { sanitize(&text) } else { Cow::Borrowed(&*text) };
                 writeln!(out, "{text}").map_err(|error| format!("cannot print: {error}"))?;
             }
             out.flush().map_err(|error| format!("cannot print: {error}"))?;
-            self.left = self.left.map(|left| left.saturating_sub(messages.len() as u64));
+            self.remaining =
+                self.remaining.map(|remaining| remaining.saturating_sub(messages.len() as u64));
         }
-        let is_closed = field(&told.head, "Stream-Closed") == Some("true");
-        Ok(if is_closed || self.left == Some(0) { Then::Over } else { Then::On })
+        let is_closed = field(&response.headers, "Stream-Closed") == Some("true");
+        Ok(if is_closed || self.remaining == Some(0) { Next::Stop } else { Next::Continue })
     }
 
-    /// What is printed of a message.
-    fn text(&self, message: &RawValue) -> Result<String, serde_json::Error> {
+    /// Returns the text that is printed for a message.
+    fn line(&self, message: &RawValue) -> Result<String, serde_json::Error> {
         if self.is_json {
             return Ok(message.get().to_owned());
         }

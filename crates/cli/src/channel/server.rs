@@ -1,81 +1,82 @@
-//! Decides how the program speaks with a server's channels: where that is, who it says to be, and what a failure is.
+//! The HTTP client of `bine channel`: address, access token, requests, and failures.
 
 use std::env;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use ureq::http::{HeaderMap, Response};
+use ureq::http::{self, HeaderMap};
 use ureq::{Agent, Body};
 
 use super::arguments::Arguments;
-use super::terminal::harmless;
+use super::terminal::sanitize;
 
-/// The options that say where and who.
+/// The options that select the server and the access token.
 pub(super) const OPTIONS: [&str; 2] = ["--server=", "--token="];
 
 /// A server with channels.
 pub(super) struct Server {
     agent: Agent,
-    /// Without the slash at its end.
+    /// Without a trailing slash.
     address: String,
-    /// `Bearer ..`.
+    /// The header field `Bearer ..`.
     authorization: Option<String>,
 }
 
-/// How something is sent.
+/// The method of a request with a body.
 #[derive(Clone, Copy)]
-pub(super) enum Way {
+pub(super) enum Method {
     Post,
     Put,
     Patch,
     Delete,
 }
 
-/// What a server answered.
-pub(super) struct Told {
+/// The response of a server.
+pub(super) struct Response {
     pub(super) status: u16,
-    pub(super) head: HeaderMap,
+    pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
 }
 
-/// Why there is no answer that was hoped for.
+/// The reason why a request failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The server says no, in these words, and from where on it would say yes (410).
-    No { reason: String, cursor: Option<String> },
-    /// It cannot be reached, or is not able to answer now.
-    Away(String),
+    /// The server refuses. `cursor` is the one at which following may resume (410).
+    Refused { reason: String, cursor: Option<String> },
+    /// The server cannot be reached, or is unable to answer now.
+    Unavailable(String),
 }
 
-/// Where a server is that was started without a word.
-const USUAL: &str = "http://127.0.0.1:8080";
-/// A poll may wait for 30 seconds of these.
-const PATIENCE: Duration = Duration::from_mins(1);
-const CONNECT: Duration = Duration::from_secs(10);
-/// Of an answer: a poll has a megabyte of messages, each told with what goes with it.
-const MOST: u64 = 64 << 20;
+/// The default address of a server.
+const DEFAULT_ADDRESS: &str = "http://127.0.0.1:8080";
+/// The server may hold a poll for 30 of these seconds.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A poll returns at most a megabyte of messages; their metadata makes the response larger.
+const MAX_RESPONSE_BYTES: u64 = 64 << 20;
 
 impl Server {
-    /// The one that is named, or that runs here.
+    /// Returns the server named by the options or the environment, else the one that runs here.
     ///
     /// # Errors
     ///
-    /// The name is no address.
-    pub(super) fn of(arguments: &Arguments) -> Result<Self, String> {
-        let said = arguments.value("--server=").map(ToOwned::to_owned);
-        let said = said.or_else(|| env::var("BINE_SERVER").ok().filter(|said| !said.is_empty()));
-        let address = said.or_else(running).unwrap_or_else(|| USUAL.to_owned());
+    /// The name is not a URL.
+    pub(super) fn from_arguments(arguments: &Arguments) -> Result<Self, String> {
+        let named = arguments.value("--server=").map(ToOwned::to_owned);
+        let named =
+            named.or_else(|| env::var("BINE_SERVER").ok().filter(|named| !named.is_empty()));
+        let address = named.or_else(running_server).unwrap_or_else(|| DEFAULT_ADDRESS.to_owned());
         if !address.starts_with("http://") && !address.starts_with("https://") {
-            return Err(format!("`{address}` is no address like http://127.0.0.1:8080"));
+            return Err(format!("`{address}` is not a URL like http://127.0.0.1:8080"));
         }
         let token = arguments.value("--token=").map(ToOwned::to_owned);
         let token = token.or_else(|| env::var("BINE_TOKEN").ok().filter(|token| !token.is_empty()));
         let agent = Agent::config_builder()
             .http_status_as_error(false)
-            // A message is not to be published elsewhere than where it was meant to be.
+            // A redirect could publish a message somewhere else.
             .max_redirects(0)
-            .timeout_connect(Some(CONNECT))
-            .timeout_global(Some(PATIENCE))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(Some(REQUEST_TIMEOUT))
             .user_agent(concat!("bine/", env!("CARGO_PKG_VERSION")))
             .build();
         Ok(Self {
@@ -89,93 +90,100 @@ impl Server {
         &self.address
     }
 
-    /// Reads `target`.
+    /// Sends a GET request for `target`.
     ///
     /// # Errors
     ///
-    /// There is no answer, or it is no good one.
-    pub(super) fn get(&self, target: &str) -> Result<Told, Failure> {
+    /// There is no response, or its status is not a success.
+    pub(super) fn get(&self, target: &str) -> Result<Response, Failure> {
         let mut request = self.agent.get(self.url(target)).header("Accept", "application/json");
         if let Some(authorization) = &self.authorization {
             request = request.header("Authorization", authorization);
         }
-        self.told(request.call())
+        self.read_response(request.call())
     }
 
-    /// Sends `body` to `target` with fields.
+    /// Sends `body` to `target` with header fields.
     ///
     /// # Errors
     ///
-    /// There is no answer, or it is no good one.
+    /// There is no response, or its status is not a success.
     pub(super) fn send(
         &self,
-        way: Way,
+        method: Method,
         target: &str,
         fields: &[(&str, &str)],
         body: &[u8],
-    ) -> Result<Told, Failure> {
+    ) -> Result<Response, Failure> {
         let url = self.url(target);
-        let mut request = match way {
-            Way::Post => self.agent.post(url),
-            Way::Put => self.agent.put(url),
-            Way::Patch => self.agent.patch(url),
-            // ureq sends no content with one.
-            Way::Delete => self.agent.delete(url).force_send_body(),
+        let mut request = match method {
+            Method::Post => self.agent.post(url),
+            Method::Put => self.agent.put(url),
+            Method::Patch => self.agent.patch(url),
+            // ureq sends no body with DELETE unless forced to.
+            Method::Delete => self.agent.delete(url).force_send_body(),
         };
-        let authorization = self.authorization.as_deref().map(|own| ("Authorization", own));
+        let authorization = self.authorization.as_deref().map(|token| ("Authorization", token));
         for (name, value) in fields.iter().copied().chain(authorization) {
             request = request.header(name, value);
         }
-        self.told(request.send(body))
+        self.read_response(request.send(body))
     }
 
     fn url(&self, target: &str) -> String {
         format!("{}{target}", self.address)
     }
 
-    fn told(&self, response: Result<Response<Body>, ureq::Error>) -> Result<Told, Failure> {
-        let away = |error: ureq::Error| {
-            Failure::Away(format!("{} does not answer: {error}", self.address))
+    fn read_response(
+        &self,
+        response: Result<http::Response<Body>, ureq::Error>,
+    ) -> Result<Response, Failure> {
+        let unavailable = |error: ureq::Error| {
+            Failure::Unavailable(format!("{} does not answer: {error}", self.address))
         };
-        let (head, mut body) = response.map_err(away)?.into_parts();
-        let body = body.with_config().limit(MOST).read_to_vec().map_err(away)?;
+        let (head, mut body) = response.map_err(unavailable)?.into_parts();
+        let body =
+            body.with_config().limit(MAX_RESPONSE_BYTES).read_to_vec().map_err(unavailable)?;
         let status = head.status.as_u16();
         if head.status.is_success() {
-            return Ok(Told { status, head: head.headers, body });
+            return Ok(Response { status, headers: head.headers, body });
         }
-        let mut reason = harmless(String::from_utf8_lossy(&body).trim_end()).into_owned();
+        let mut reason = sanitize(String::from_utf8_lossy(&body).trim_end()).into_owned();
         if let Some(place) = field(&head.headers, "Location") {
-            reason = format!("it is at {place}; say so by --server");
+            reason = format!("the server redirects to {place}; pass that address with --server");
         }
-        // A page of a proxy is for browsers.
+        // A proxy's error page is made for browsers.
         if reason.is_empty() || reason.starts_with('<') {
-            let usual = head.status.canonical_reason().unwrap_or("it does not say why");
-            usual.clone_into(&mut reason);
+            let default = head.status.canonical_reason().unwrap_or("no reason given");
+            default.clone_into(&mut reason);
         }
         let cursor = field(&head.headers, "Cursor").map(ToOwned::to_owned);
         Err(match status {
-            429 | 502..=504 => Failure::Away(format!("{} is not able to: {reason}", self.address)),
-            410 => Failure::No { reason, cursor },
-            _ => Failure::No { reason: format!("{status}: {reason}"), cursor: None },
+            429 | 502..=504 => {
+                Failure::Unavailable(format!("{} is unavailable: {reason}", self.address))
+            }
+            410 => Failure::Refused { reason, cursor },
+            _ => Failure::Refused { reason: format!("{status}: {reason}"), cursor: None },
         })
     }
 }
 
-/// A field, if it is a text.
-pub(super) fn field<'h>(head: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    head.get(name)?.to_str().ok()
+/// Returns a header field if it is text.
+pub(super) fn field<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
 }
 
-/// Below here each channel is.
-pub(super) const ROOT: &str = "/channels/";
+/// The path below which every channel has its resource.
+pub(super) const CHANNELS_PATH: &str = "/channels/";
 
-/// Where one channel is.
-pub(super) fn resource(name: &str) -> String {
-    format!("{ROOT}{}", encoded(name, b"/"))
+/// Returns the path of a channel.
+pub(super) fn channel_path(name: &str) -> String {
+    format!("{CHANNELS_PATH}{}", percent_encoded(name, b"/"))
 }
 
-/// A text as it may stand in a target; `plain` are letters beside the usual ones that stand as they are.
-pub(super) fn encoded(text: &str, plain: &[u8]) -> String {
+/// Percent-encodes text for a request target. `plain` lists bytes that stay as they are, beside the
+/// unreserved ones.
+pub(super) fn percent_encoded(text: &str, plain: &[u8]) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || plain.contains(&byte) {
@@ -188,8 +196,8 @@ pub(super) fn encoded(text: &str, plain: &[u8]) -> String {
     encoded
 }
 
-/// The first address of the server that `bine status` would ask.
-fn running() -> Option<String> {
+/// Returns the first address of the server that `bine status` would ask.
+fn running_server() -> Option<String> {
     let status = bine::ask_running("status")?;
     let mut addresses = status.lines().filter_map(|line| line.strip_prefix("listening on "));
     addresses.find(|address| address.starts_with("http")).map(ToOwned::to_owned)
@@ -198,7 +206,7 @@ fn running() -> Option<String> {
 impl fmt::Display for Failure {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::No { reason, .. } | Self::Away(reason) => to.write_str(reason),
+            Self::Refused { reason, .. } | Self::Unavailable(reason) => to.write_str(reason),
         }
     }
 }
@@ -208,8 +216,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_in_a_target_as_they_are_meant() {
-        assert_eq!(resource("rooms/a b?\u{fc}"), "/channels/rooms/a%20b%3F%C3%BC");
-        assert_eq!(encoded("a/b&c", b""), "a%2Fb%26c");
+    fn encodes_names_in_targets() {
+        assert_eq!(channel_path("rooms/a b?\u{fc}"), "/channels/rooms/a%20b%3F%C3%BC");
+        assert_eq!(percent_encoded("a/b&c", b""), "a%2Fb%26c");
     }
 }

@@ -1,24 +1,25 @@
-//! Decides what the words behind `bine data dump` and the like are: places, or options that the command has.
+//! Parses the arguments of `bine data COMMAND`: paths, and the options that the command knows.
 
 use std::ffi::{OsStr, OsString};
 
-/// What a command was given.
+/// The arguments of a command.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
-    /// What is no option: the folder first.
-    pub(super) words: Vec<OsString>,
+    /// The arguments that are not options; the first is the folder.
+    pub(super) positional: Vec<OsString>,
     pub(super) tables: Vec<String>,
     pub(super) merge: bool,
 }
 
 impl Arguments {
-    /// Reads them; an option must stand in the command's own `usage`. `None`: help is asked for.
+    /// Parses the arguments; `usage` of the command tells which options it knows. Returns `None` if
+    /// help is requested.
     ///
     /// # Errors
     ///
-    /// What is not understood.
+    /// An option is unknown or lacks its value.
     pub(super) fn read(all: &[OsString], usage: &str) -> Result<Option<Self>, String> {
-        let mut own = Self::default();
+        let mut parsed = Self::default();
         let mut rest = all.iter();
         while let Some(word) = rest.next() {
             let text = word.to_str().unwrap_or_default();
@@ -28,21 +29,21 @@ impl Arguments {
             };
             match name {
                 "--help" | "-h" => return Ok(None),
-                "--" => own.words.extend(rest.by_ref().cloned()),
-                "--merge" if value.is_none() && usage.contains("--merge") => own.merge = true,
+                "--" => parsed.positional.extend(rest.by_ref().cloned()),
+                "--merge" if value.is_none() && usage.contains("--merge") => parsed.merge = true,
                 "--table" if usage.contains("--table") => {
                     let value = value.or_else(|| rest.next().map(OsString::as_os_str));
-                    let value = value.ok_or("which table? Name it behind --table")?;
-                    let name = value.to_str().ok_or("the name of a table is text")?;
-                    own.tables.push(name.to_owned());
+                    let value = value.ok_or("--table needs the name of a table")?;
+                    let name = value.to_str().ok_or("the name of a table must be UTF-8")?;
+                    parsed.tables.push(name.to_owned());
                 }
                 _ if text.starts_with('-') => {
-                    return Err(format!("there is no option {text} here"));
+                    return Err(format!("this command has no option {text}"));
                 }
-                _ => own.words.push(word.clone()),
+                _ => parsed.positional.push(word.clone()),
             }
         }
-        Ok(Some(own))
+        Ok(Some(parsed))
     }
 }
 
@@ -54,16 +55,18 @@ mod tests {
     fn check(arguments: &[&str], expected: &str) {
         let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
         let read = Arguments::read(&arguments, "--table --merge");
-        let told = match read {
-            Ok(Some(own)) => format!("{:?} {:?} {}", own.words, own.tables, own.merge),
+        let outcome = match read {
+            Ok(Some(parsed)) => {
+                format!("{:?} {:?} {}", parsed.positional, parsed.tables, parsed.merge)
+            }
             Ok(None) => "help".to_owned(),
             Err(message) => message,
         };
-        assert_eq!(told, expected);
+        assert_eq!(outcome, expected);
     }
 
     #[test]
-    fn options_stand_anywhere_and_places_in_their_order() {
+    fn accepts_options_between_paths() {
         check(&["a", "--table", "b", "--table=c", "d"], r#"["a", "d"] ["b", "c"] false"#);
         check(&["--merge", "a"], r#"["a"] [] true"#);
         check(&["--", "--merge"], r#"["--merge"] [] false"#);
@@ -71,10 +74,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_told() {
-        check(&["a", "--tables"], "there is no option --tables here");
-        check(&["a", "--table"], "which table? Name it behind --table");
-        check(&["--merge=yes"], "there is no option --merge=yes here");
+    fn reports_arguments_it_does_not_understand() {
+        check(&["a", "--tables"], "this command has no option --tables");
+        check(&["a", "--table"], "--table needs the name of a table");
+        check(&["--merge=yes"], "this command has no option --merge=yes");
         assert!(Arguments::read(&["--merge".into()], "--table").is_err());
     }
 }

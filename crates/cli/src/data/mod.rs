@@ -1,8 +1,8 @@
-//! Decides what the program does with a folder of tables that no server uses.
+//! The command `bine data`: works on a folder of tables that no server uses.
 
 mod arguments;
-mod meter;
-mod watched;
+mod progress;
+mod progress_folder;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -13,100 +13,101 @@ use std::sync::Arc;
 use bine::Exit;
 use bine::channels::Channels;
 use bine::store::disk::{Folder, RealFolder};
-use bine::store::{Archive, CompactSummary, Extension, LoadSummary, journal};
+use bine::store::{Archive, Compacted, Guest, Loaded, journal};
 
 use arguments::Arguments;
-use meter::{Counted, Meter};
-use watched::Watched;
+use progress::{Counted, ProgressMeter};
+use progress_folder::ProgressFolder;
 
 const USAGE: &str = "\
 Usage: bine data dump FOLDER       write tables as lines of JSON
-       bine data load FOLDER       read such lines into a folder
-       bine data compact FOLDER    have a folder take less room
-       bine data check FOLDER      read everything and tell what is damaged
-       bine data repair FOLDER     keep all that can be read, put what is replaced aside, tell what is lost
+       bine data load FOLDER       load such lines into a folder
+       bine data compact FOLDER    reduce the size of a folder
+       bine data check FOLDER      read everything and report damage
+       bine data repair FOLDER     keep all readable data, set replaced files aside, report losses
 
-Each says more with --help. FOLDER is the data folder of a server, which must be stopped before.";
+Each command has --help. FOLDER is the data folder of a server, which must be stopped first.";
 
 const DUMP: &str = "\
 Usage: bine data dump FOLDER [--table NAME]...
 
-Writes the tables of FOLDER to standard output as lines of JSON: what each table consists of, then its
-rows, the oldest first. `bine data load` makes the same tables of them.
+Writes the tables of FOLDER to standard output as lines of JSON: for each table its fields, then its
+rows, the oldest first. `bine data load` restores the tables from these lines.
 
-  --table NAME    this table, and others only if they are named too";
+  --table NAME    dump only this table; repeatable";
 
 const LOAD: &str = "\
 Usage: bine data load FOLDER [FILE] [--merge]
 
-Reads what `bine data dump` has written, from FILE or standard input, into FOLDER, which is made if it is
-not there. All of it is loaded, or nothing: a line that is wrong is told by its number and its column.
+Loads the output of `bine data dump` from FILE or standard input into FOLDER, which is created if it
+does not exist. Either all lines are loaded or none; an invalid line is reported by line and column.
 
-  --merge    into a folder that has rows: they stay, but a row of the same id is replaced, and one that
-             is `null` in FILE is removed. Without it such a folder is refused";
+  --merge    load into a folder that has rows: a row with the same id is replaced, and a row that is
+             `null` in FILE is removed. Without this option such a folder is refused";
 
 const COMPACT: &str = "\
 Usage: bine data compact FOLDER
 
-Writes all that FOLDER keeps as two images, so that there are two ways to read it, removes the journal up
-to there, and tells how many bytes that saves. If it would save none, nothing is done.";
+Writes the contents of FOLDER as two snapshots, each of which can restore it, removes the journal up to
+there, and prints how many bytes that saves. Does nothing if it would save none.";
 
 const CHECK: &str = "\
 Usage: bine data check FOLDER
 
-Reads every file of FOLDER and tells what is damaged; changes nothing.";
+Reads every file of FOLDER and reports damage; changes nothing.";
 
 const REPAIR: &str = "\
 Usage: bine data repair FOLDER
 
-Keeps all that can be read and tells what is lost. What is replaced stays in FOLDER under another name,
-which begins with `damaged-`.";
+Keeps all readable data and reports losses. Replaced files remain in FOLDER under names that begin with
+`damaged-`.";
 
-/// Runs `bine data ..`.
+/// Runs `bine data COMMAND`.
 pub(crate) fn run(arguments: &[OsString]) -> Exit {
     let Some((word, rest)) = arguments.split_first() else { return Exit::usage(USAGE) };
-    let (usage, most): (_, usize) = match word.to_str() {
+    let (usage, max_arguments): (_, usize) = match word.to_str() {
         Some("dump") => (DUMP, 1),
         Some("load") => (LOAD, 2),
         Some("compact") => (COMPACT, 1),
         Some("check") => (CHECK, 1),
         Some("repair") => (REPAIR, 1),
-        Some("--help" | "-h") => return printed(USAGE),
+        Some("--help" | "-h") => return print_text(USAGE),
         _ => {
-            let message = "bine: data is dumped, loaded, compacted, checked or repaired";
+            let message =
+                "bine: unknown command of `bine data`; use dump, load, compact, check or repair";
             return Exit::usage(format!("{message}\n{USAGE}"));
         }
     };
     let arguments = match Arguments::read(rest, usage) {
         Ok(Some(arguments)) => arguments,
-        Ok(None) => return printed(usage),
+        Ok(None) => return print_text(usage),
         Err(message) => return Exit::usage(format!("bine: {message}\n{usage}")),
     };
-    if !(1..=most).contains(&arguments.words.len()) {
+    if !(1..=max_arguments).contains(&arguments.positional.len()) {
         return Exit::usage(usage);
     }
-    let folder = &place(Path::new(&arguments.words[0]));
-    let done = match word.to_str() {
+    let folder = &journal_folder(Path::new(&arguments.positional[0]));
+    let result = match word.to_str() {
         Some("dump") => dump(folder, &arguments.tables),
-        Some("load") => load(folder, arguments.words.get(1).map(Path::new), arguments.merge),
+        Some("load") => load(folder, arguments.positional.get(1).map(Path::new), arguments.merge),
         Some("compact") => compact(folder),
         Some("check") => check(folder),
         _ => repair(folder),
     };
-    match done {
+    match result {
         Ok(()) => Exit::fine(),
         Err(message) => Exit::failed(message),
     }
 }
 
-fn printed(usage: &str) -> Exit {
+fn print_text(usage: &str) -> Exit {
     println!("{usage}");
     Exit::fine()
 }
 
 fn dump(folder: &Path, tables: &[String]) -> Result<(), String> {
-    let archive = open(&existing(folder)?)?;
-    let mut output = Counted::new(io::stdout().lock(), Meter::new("written", None));
+    let archive = open(&open_existing(folder)?)?;
+    let mut output = Counted::new(io::stdout().lock(), ProgressMeter::new("written", None));
     let dumped = archive.dump(tables, &mut output);
     drop(output);
     dumped.map_err(|error| error.to_string())?;
@@ -114,15 +115,15 @@ fn dump(folder: &Path, tables: &[String]) -> Result<(), String> {
 }
 
 fn load(folder: &Path, file: Option<&Path>, merge: bool) -> Result<(), String> {
-    let named = |error: io::Error| {
+    let cannot_read = |error: io::Error| {
         let file = file.map_or("standard input".into(), |file| file.display().to_string());
         format!("cannot read {file}: {error}")
     };
     let (input, size): (Box<dyn io::Read>, _) = match file {
         None => (Box::new(io::stdin().lock()), None),
         Some(path) => {
-            let file = File::open(path).map_err(named)?;
-            let size = file.metadata().map_err(named)?.len();
+            let file = File::open(path).map_err(cannot_read)?;
+            let size = file.metadata().map_err(cannot_read)?.len();
             (Box::new(file), Some(size))
         }
     };
@@ -131,20 +132,20 @@ fn load(folder: &Path, file: Option<&Path>, merge: bool) -> Result<(), String> {
     if let (true, Some(parent)) = (is_new, folder.parent()) {
         fs::create_dir_all(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
     }
-    let input = BufReader::new(Counted::new(input, Meter::new("read", size)));
+    let input = BufReader::new(Counted::new(input, ProgressMeter::new("read", size)));
     let outcome = load_from(input, folder, merge);
     if outcome.is_err() && is_new {
-        // Nothing is in it but the lock; a folder that holds more stays.
+        // A failed load created only the lock; a folder with more in it is kept.
         let _ = fs::remove_file(folder.join("lock"));
         let _ = fs::remove_dir(folder);
         let _ = parent.map(fs::remove_dir);
     }
     let loaded = outcome?;
     if loaded.dangling > 0 {
-        let rows = counted(loaded.dangling, "row");
-        eprintln!("bine: warning: {rows} in {} refer to one that is not there", folder.display());
+        let rows = count_text(loaded.dangling, "row");
+        eprintln!("bine: warning: {rows} in {} refer to a missing row", folder.display());
     }
-    let (tables, rows) = (counted(loaded.tables, "table"), counted(loaded.rows, "row"));
+    let (tables, rows) = (count_text(loaded.tables, "table"), count_text(loaded.rows, "row"));
     let removed = match loaded.removed {
         0 => String::new(),
         removed => format!(", {removed} removed"),
@@ -153,18 +154,18 @@ fn load(folder: &Path, file: Option<&Path>, merge: bool) -> Result<(), String> {
     Ok(())
 }
 
-fn load_from(mut input: impl BufRead, folder: &Path, merge: bool) -> Result<LoadSummary, String> {
+fn load_from(mut input: impl BufRead, folder: &Path, merge: bool) -> Result<Loaded, String> {
     let shared = RealFolder::open(folder).map_err(|error| error.to_string())?;
     let mut archive = open(&(Arc::new(shared) as Arc<dyn Folder>))?;
     if archive.count() > 0 && !merge {
         return Err(format!(
-            "{} has {} already: load into another folder, or say --merge, and rows of the same id are replaced",
+            "{} has {} already: load into another folder, or replace rows of the same id with --merge",
             folder.display(),
-            counted(archive.count(), "row")
+            count_text(archive.count(), "row")
         ));
     }
     let outcome = archive.load(&mut input);
-    // What it has told of its reading ends before anything else is told.
+    // Dropping the input ends its progress line before other output begins.
     drop(input);
     let loaded = outcome.map_err(|error| format!("{error}\nnothing was loaded"))?;
     archive.close().map_err(|error| error.to_string())?;
@@ -172,8 +173,8 @@ fn load_from(mut input: impl BufRead, folder: &Path, merge: bool) -> Result<Load
 }
 
 fn compact(folder: &Path) -> Result<(), String> {
-    let archive = open_with(&existing(folder)?, Some(Channels::keeper()))?;
-    let CompactSummary { before, after } = archive.compact().map_err(|error| error.to_string())?;
+    let archive = open_with(&open_existing(folder)?, Some(Channels::keeper()))?;
+    let Compacted { before, after } = archive.compact().map_err(|error| error.to_string())?;
     if before == after {
         println!("{before} bytes; there is nothing to gain");
     } else {
@@ -183,72 +184,71 @@ fn compact(folder: &Path) -> Result<(), String> {
 }
 
 fn check(folder: &Path) -> Result<(), String> {
-    let report = journal::check(&watched(folder)?).map_err(|error| error.to_string())?;
+    let report = journal::check(&with_progress(folder)?).map_err(|error| error.to_string())?;
     print!("{report}");
-    if report.is_intact() {
+    if report.is_sound() {
         return Ok(());
     }
-    // The report comes before the advice.
+    // The report is print_text before the advice.
     io::stdout().flush().map_err(|error| error.to_string())?;
     Err(format!("run `bine data repair {}`", folder.display()))
 }
 
 fn repair(folder: &Path) -> Result<(), String> {
-    let repaired = journal::repair(&watched(folder)?).map_err(|error| error.to_string())?;
+    let repaired = journal::repair(&with_progress(folder)?).map_err(|error| error.to_string())?;
     print!("{repaired}");
     Ok(())
 }
 
-/// A folder that has tables.
-fn existing(path: &Path) -> Result<Arc<dyn Folder>, String> {
-    // Opening makes a folder that is not there, and nobody's data is in that.
+/// Opens a folder that contains tables.
+fn open_existing(path: &Path) -> Result<Arc<dyn Folder>, String> {
+    // Opening would create a missing folder.
     if !path.is_dir() {
-        let within = path.parent().filter(|parent| parent.is_dir() && path.ends_with("journal"));
-        return Err(match (within, path.parent()) {
+        let data_folder =
+            path.parent().filter(|parent| parent.is_dir() && path.ends_with("journal"));
+        return Err(match (data_folder, path.parent()) {
             (Some(parent), _) => format!("there are no tables in {}", parent.display()),
             (None, Some(parent)) => format!("there is no folder {}", parent.display()),
             (None, None) => format!("there is no folder {}", path.display()),
         });
     }
     let folder = RealFolder::open(path).map_err(|error| error.to_string())?;
-    if !folder.list().map_err(|error| error.to_string())?.iter().any(|name| is_of_tables(name)) {
+    if !folder.list().map_err(|error| error.to_string())?.iter().any(|name| is_table_file(name)) {
         return Err(format!("there are no tables in {}", path.display()));
     }
     Ok(Arc::new(folder))
 }
 
-/// Whether a file of this name is read for tables.
-fn is_of_tables(name: &str) -> bool {
+/// Tells if a file of this name belongs to the tables.
+fn is_table_file(name: &str) -> bool {
     name.starts_with("journal-") || name.starts_with("snapshot-")
 }
 
-/// Where the tables are: in a folder that was given to `Store::open`, or within the data folder of a server.
-fn place(path: &Path) -> PathBuf {
+/// Returns the folder of the tables: the given folder if it was passed to `Store::open`, else
+/// `journal` in the data folder of a server.
+fn journal_folder(path: &Path) -> PathBuf {
     let entries = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
     let mut names = entries.map(|entry| entry.file_name());
-    if names.any(|name| name.to_str().is_some_and(is_of_tables)) {
+    if names.any(|name| name.to_str().is_some_and(is_table_file)) {
         return path.to_owned();
     }
     path.join("journal")
 }
 
-/// A folder that is there, of whose reading is told.
-fn watched(path: &Path) -> Result<Arc<dyn Folder>, String> {
-    let watched = Watched::new(existing(path)?).map_err(|error| error.to_string())?;
-    Ok(Arc::new(watched))
+/// Opens an existing folder that reports the progress of reads.
+fn with_progress(path: &Path) -> Result<Arc<dyn Folder>, String> {
+    let folder = ProgressFolder::new(open_existing(path)?).map_err(|error| error.to_string())?;
+    Ok(Arc::new(folder))
 }
 
-/// Opens the tables in it, and says what there is to know of them.
+/// Opens the tables in a folder, and prints warnings.
 fn open(folder: &Arc<dyn Folder>) -> Result<Archive, String> {
     open_with(folder, None)
 }
 
-/// The same, with whoever knows what else is kept there.
-fn open_with(
-    folder: &Arc<dyn Folder>,
-    guest: Option<Arc<dyn Extension>>,
-) -> Result<Archive, String> {
-    let mut meter = Meter::new("read", None);
+/// Opens the tables with a guest that knows the other records in the journal.
+fn open_with(folder: &Arc<dyn Folder>, guest: Option<Arc<dyn Guest>>) -> Result<Archive, String> {
+    let mut meter = ProgressMeter::new("read", None);
     let mut progress = |done, all| meter.show(done, Some(all));
     let archive = Archive::open(Arc::clone(folder), guest, &mut progress)?;
     drop(meter);
@@ -258,7 +258,7 @@ fn open_with(
     Ok(archive)
 }
 
-fn counted(count: usize, what: &str) -> String {
+fn count_text(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")
 }

@@ -1,15 +1,15 @@
-//! Decides what the demo's message board keeps and shows: two forums, newest last.
+//! The demo's message board: two forums, with the newest message last.
 
 use bine::channels::{Retention, Settings};
 use bine::prelude::*;
 use bine::store::{self, Transaction};
 
-use super::moment;
+use super::format_time;
 
-/// What a forum keeps; the oldest goes when one more comes.
-const MOST_MESSAGES: usize = 100;
+/// The limit of a forum; a further message replaces the oldest.
+const MAX_MESSAGES: usize = 100;
 
-/// Each forum: its place in an address, its title, and what it is about.
+/// The forums.
 const FORUMS: [Forum; 2] = [
     Forum { key: "garden", title: "The garden", about: "What climbs, and how high." },
     Forum { key: "kitchen", title: "The kitchen", about: "What becomes of it." },
@@ -21,7 +21,7 @@ struct Forum {
     about: &'static str,
 }
 
-/// What somebody wrote.
+/// A message of a forum.
 #[derive(Table)]
 pub(crate) struct Message {
     id: Id<Message>,
@@ -38,20 +38,20 @@ impl Show<Parts> for Message {
     fn show(&self) -> impl Html<Parts> {
         html! {
             <li>
-                <header><strong>{self.author}</strong><time>{moment(self.written.unix())}</time></header>
+                <header><strong>{self.author}</strong><time>{format_time(self.written.unix())}</time></header>
                 <p>{self.body}</p>
             </li>
         }
     }
 }
 
-/// The forum with this key.
-fn forum_of(key: &str) -> Result<&'static Forum, Error> {
+/// Returns the forum with this key.
+fn forum_by_key(key: &str) -> Result<&'static Forum, Error> {
     let forum = FORUMS.iter().find(|forum| forum.key == key);
     forum.ok_or_else(|| Error::not_found("there is no such forum"))
 }
 
-/// The forums.
+/// Lists the forums.
 #[page("/board")]
 pub(crate) async fn board(store: Store) -> impl Respond {
     let now = store.read();
@@ -69,7 +69,7 @@ pub(crate) async fn board(store: Store) -> impl Respond {
                 <li>
                     <a class="card" href={format!("/board/{key}")}>
                         <h2>{title}</h2>
-                        <p>{about}" "{counted(count)}</p>
+                        <p>{about}" "{count_text(count)}</p>
                     </a>
                 </li>
             }}
@@ -86,14 +86,14 @@ curl --no-buffer --header 'Accept: text/event-stream' 'http://127.0.0.1:8080/cha
 curl --include 'http://127.0.0.1:8080/channels?c=board&after=earliest'
 ";
 
-/// One forum: its messages, and a form for the next.
+/// Shows a forum: its messages, and a form for a new one.
 #[page("/board/{forum}")]
 pub(crate) async fn forum(
     forum: Path<Text>,
     said: Query<Option<Text>>,
     store: Store,
 ) -> Result<impl Respond, Error> {
-    let Forum { title, about, key } = *forum_of(&forum)?;
+    let Forum { title, about, key } = *forum_by_key(&forum)?;
     let messages: Vec<Message> = store.read().find(Message::BY_FORUM, key).collect();
     let complaint = said.0.and_then(|said| complaint(&said));
     Ok(html! {
@@ -118,7 +118,7 @@ pub(crate) async fn forum(
     .with_title(title))
 }
 
-/// Takes a message and sends its author back to the forum.
+/// Stores a message and redirects its author to the forum.
 #[page(POST "/board/{forum}")]
 pub(crate) async fn post(
     forum: Path<Text>,
@@ -127,12 +127,12 @@ pub(crate) async fn post(
     store: Store,
     channels: Channels,
 ) -> Result<Response, Error> {
-    let Forum { key, .. } = *forum_of(&forum)?;
+    let Forum { key, .. } = *forum_by_key(&forum)?;
     let (author, body) = (author.trim(), body.trim());
     let written = store.change(|change| add(change, key, author, body)).await;
     let said = match written {
         Ok(()) => {
-            // Whoever follows the channel hears of it; the message itself is kept already.
+            // The message is stored already; publishing only notifies followers of the channel.
             let _ = channels.publish("board", &*format!("{author} in {key}: {body}")).await;
             ""
         }
@@ -143,9 +143,9 @@ pub(crate) async fn post(
     Ok(Response::see_other(format!("/board/{key}{said}#write")))
 }
 
-/// What the channel `board` keeps for those who follow it.
-pub(crate) fn retained() -> Settings {
-    let retention = Retention { messages: MOST_MESSAGES as u64, ..Retention::default() };
+/// The settings of the channel `board`.
+pub(crate) fn channel_settings() -> Settings {
+    let retention = Retention { messages: MAX_MESSAGES as u64, ..Retention::default() };
     Settings { retention, ..Settings::default() }
 }
 
@@ -155,7 +155,7 @@ fn add(
     author: &str,
     body: &str,
 ) -> Result<(), store::Error> {
-    if change.find(Message::BY_FORUM, forum).count() >= MOST_MESSAGES
+    if change.find(Message::BY_FORUM, forum).count() >= MAX_MESSAGES
         && let Some(oldest) = change.one(Message::BY_FORUM, forum)
     {
         change.remove(oldest.id)?;
@@ -173,7 +173,7 @@ fn complaint(said: &str) -> Option<&'static str> {
     }
 }
 
-fn counted(messages: usize) -> String {
+fn count_text(messages: usize) -> String {
     match messages {
         0 => "No message yet.".to_owned(),
         1 => "One message.".to_owned(),
@@ -188,14 +188,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_forum_keeps_its_newest_messages() {
+    fn keeps_newest_messages_of_forum() {
         let store = Store::in_memory(Options::new().table::<Message>()).unwrap();
-        for number in 0..=MOST_MESSAGES {
+        for number in 0..=MAX_MESSAGES {
             let text = number.to_string();
             store.change(|change| add(change, "garden", "a", &text)).wait().unwrap();
         }
         let messages: Vec<_> = store.read().find(Message::BY_FORUM, "garden").collect();
-        assert_eq!(messages.len(), MOST_MESSAGES);
+        assert_eq!(messages.len(), MAX_MESSAGES);
         assert_eq!((messages[0].body.as_str(), messages[99].body.as_str()), ("1", "100"));
     }
 }

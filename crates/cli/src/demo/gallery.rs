@@ -1,4 +1,4 @@
-//! Decides what the demo's gallery holds: one drawing, as files from a kilobyte to a hundred megabytes.
+//! The demo's gallery: one drawing in files from a kilobyte to a hundred megabytes.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
@@ -7,7 +7,7 @@ use std::thread;
 
 use bine::prelude::*;
 
-/// Each file: its name, and its length in bytes.
+/// Name and length in bytes of each file.
 const FILES: [(&str, u64); 6] = [
     ("1-kB.bmp", 1_000),
     ("10-kB.bmp", 10_000),
@@ -16,18 +16,18 @@ const FILES: [(&str, u64); 6] = [
     ("10-MB.bmp", 10_000_000),
     ("100-MB.bmp", 100_000_000),
 ];
-/// A page shows files up to this length; longer ones are linked.
-const MOST_SHOWN: u64 = 1_000_000;
-/// Of the headers that `BITMAPFILEHEADER` and `BITMAPINFOHEADER` describe.
-const HEADER: u64 = 54;
+/// The page shows files up to this length as pictures, and links to longer ones.
+const MAX_SHOWN_LENGTH: u64 = 1_000_000;
+/// The length of `BITMAPFILEHEADER` and `BITMAPINFOHEADER`.
+const HEADER_LENGTH: u64 = 54;
 
-/// Where the gallery's files are. The folder holds `gallery/`, and that holds the files.
+/// The folder that contains `gallery/`, which contains the files.
 pub(crate) struct Gallery {
     folder: PathBuf,
 }
 
 impl Gallery {
-    /// Makes the folder. The files come later, by [`fill`](Self::fill).
+    /// Creates the folder. The files are drawn later, by [`filler`](Self::filler).
     pub(crate) fn open() -> io::Result<Self> {
         let folder = place().join("bine-demo");
         fs::create_dir_all(folder.join("gallery"))?;
@@ -38,7 +38,8 @@ impl Gallery {
         &self.folder
     }
 
-    /// What draws the files that are not there yet, in a thread of its own: the server answers meanwhile.
+    /// Returns a function that starts a thread, which draws the missing files while the server
+    /// runs.
     pub(crate) fn filler(&self) -> impl FnOnce() + use<> {
         let folder = self.folder.join("gallery");
         move || {
@@ -47,20 +48,21 @@ impl Gallery {
                     if length_of(&folder.join(name)) == Some(length) {
                         continue;
                     }
-                    if let Err(error) = make(&folder, name, length) {
-                        eprintln!("bine: warning: the gallery lacks {name}: {error}");
+                    if let Err(error) = create_file(&folder, name, length) {
+                        eprintln!("bine: warning: cannot draw {name} of the gallery: {error}");
                         return;
                     }
                 }
             };
             if let Err(error) = thread::Builder::new().name("gallery".to_owned()).spawn(fill) {
-                eprintln!("bine: warning: nobody draws the gallery: {error}");
+                eprintln!("bine: warning: cannot start the thread that draws the gallery: {error}");
             }
         }
     }
 }
 
-/// The folder for what can be made again (XDG Base Directory Specification), else the temporary one.
+/// Returns the cache folder (XDG Base Directory Specification), else the folder for temporary
+/// files.
 fn place() -> PathBuf {
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
     let absolute = |path: &PathBuf| path.is_absolute();
@@ -68,44 +70,44 @@ fn place() -> PathBuf {
     named.or_else(|| home().filter(absolute)).unwrap_or_else(std::env::temp_dir)
 }
 
-/// A file appears whole or not at all.
-fn make(folder: &Path, name: &str, length: u64) -> io::Result<()> {
-    let unfinished = folder.join(format!(".{name}.{}", std::process::id()));
-    let made = File::create(&unfinished)
+/// Creates a file under a temporary name and renames it, so that readers never see a partial file.
+fn create_file(folder: &Path, name: &str, length: u64) -> io::Result<()> {
+    let temporary = folder.join(format!(".{name}.{}", std::process::id()));
+    let result = File::create(&temporary)
         .and_then(|file| draw(BufWriter::with_capacity(1 << 18, file), length))
-        .and_then(|()| fs::rename(&unfinished, folder.join(name)));
-    if made.is_err() {
-        // It may not be there; the first error is the one to tell.
-        let _ = fs::remove_file(&unfinished);
+        .and_then(|()| fs::rename(&temporary, folder.join(name)));
+    if result.is_err() {
+        // The temporary file may not exist; the first error is the one to report.
+        let _ = fs::remove_file(&temporary);
     }
-    made
+    result
 }
 
 fn length_of(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().map(|metadata| metadata.len())
 }
 
-/// Pixels along each side of the drawing in a file of this length.
+/// Returns the side of the drawing in pixels for a file of this length.
 const fn side(length: u64) -> u64 {
     let mut side = 1;
-    while HEADER + (side + 1) * row(side + 1) <= length {
+    while HEADER_LENGTH + (side + 1) * row_length(side + 1) <= length {
         side += 1;
     }
     side
 }
 
-/// Bytes of a row of pixels, which is padded to a multiple of four.
-const fn row(side: u64) -> u64 {
+/// Returns the length of a row of pixels, which is padded to a multiple of four.
+const fn row_length(side: u64) -> u64 {
     (side * 3).next_multiple_of(4)
 }
 
-/// Writes a square bitmap and fills the file up with zeros, which readers of bitmaps pass over.
+/// Writes a square bitmap, followed by zeros up to `length`, which readers of bitmaps ignore.
 fn draw(mut out: impl Write, length: u64) -> io::Result<()> {
     let side = side(length);
-    let pixels = side * row(side);
+    let pixels = side * row_length(side);
     let word = |number: u64| u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes();
     out.write_all(b"BM")?;
-    for field in [length, 0, HEADER, 40, side, side] {
+    for field in [length, 0, HEADER_LENGTH, 40, side, side] {
         out.write_all(&word(field))?;
     }
     // One plane, 24 bits a pixel; no compression.
@@ -113,20 +115,20 @@ fn draw(mut out: impl Write, length: u64) -> io::Result<()> {
     for field in [0, pixels, 2835, 2835, 0, 0] {
         out.write_all(&word(field))?;
     }
-    let mut line = vec![0; row(side) as usize];
+    let mut line = vec![0; row_length(side) as usize];
     for y in 0..side {
         for x in 0..side {
-            let at = |place: u64| (place as f32 + 0.5) / side as f32 * 2.0 - 1.0;
+            let at = |index: u64| (index as f32 + 0.5) / side as f32 * 2.0 - 1.0;
             line[x as usize * 3..][..3].copy_from_slice(&color(at(x), at(y)));
         }
         out.write_all(&line)?;
     }
-    io::copy(&mut io::repeat(0).take(length - HEADER - pixels), &mut out)?;
+    io::copy(&mut io::repeat(0).take(length - HEADER_LENGTH - pixels), &mut out)?;
     out.flush()
 }
 
-/// A hop cone from above, between -1 and 1 both ways: 8 spirals to the left and 13 to the right, as plants
-/// have them. Blue, green, red.
+/// Returns the color (blue, green, red) of a point of the drawing, with `x` and `y` from -1 to 1: a
+/// hop cone from above, with 8 spirals to the left and 13 to the right, as plants have them.
 fn color(x: f32, y: f32) -> [u8; 3] {
     let distance = x.hypot(y).max(1e-3);
     let angle = y.atan2(x);
@@ -137,20 +139,20 @@ fn color(x: f32, y: f32) -> [u8; 3] {
     #[allow(clippy::cast_sign_loss, reason = "a color between two colors is not negative")]
     let mix = |dark: f32, bright: f32, ground: f32| {
         let leaf = dark + (bright - dark) * light;
-        // Between the three colors, each from 0 to 255.
+        // The result is between the three colors, so between 0 and 255.
         (leaf + (ground - leaf) * paper) as u8
     };
     [mix(24.0, 120.0, 220.0), mix(52.0, 222.0, 242.0), mix(20.0, 190.0, 233.0)]
 }
 
-/// The files, as pictures or as links.
+/// Shows the files as pictures or links.
 #[page("/gallery")]
 pub(crate) async fn gallery(gallery: State<Gallery>) -> impl Respond {
     let folder = gallery.folder.join("gallery");
-    let files = FILES.map(|(name, length)| Shown {
+    let files = FILES.map(|(name, length)| Entry {
         name,
         length,
-        is_there: length_of(&folder.join(name)) == Some(length),
+        exists: length_of(&folder.join(name)) == Some(length),
     });
     html! {
         <h1>"The gallery"</h1>
@@ -175,17 +177,17 @@ curl --output /dev/null http://127.0.0.1:8080/gallery/100-MB.bmp
 ";
 
 #[derive(Clone, Copy)]
-struct Shown {
+struct Entry {
     name: &'static str,
     length: u64,
-    is_there: bool,
+    exists: bool,
 }
 
-fn card(file: Shown) -> impl Html<Flow> {
-    let Shown { name, length, is_there } = file;
+fn card(file: Entry) -> impl Html<Flow> {
+    let Entry { name, length, exists } = file;
     let side = side(length);
     let address = format!("/gallery/{name}");
-    let picture = (length <= MOST_SHOWN && is_there).then(|| address.clone());
+    let picture = (length <= MAX_SHOWN_LENGTH && exists).then(|| address.clone());
     html! {
         <a class="card" href={address}>
             {match picture {
@@ -195,7 +197,7 @@ fn card(file: Shown) -> impl Html<Flow> {
             <h2>{name}</h2>
             <p>
                 {side}" by "{side}" pixels"
-                {if !is_there { ", being drawn" }}
+                {if !exists { ", being drawn" }}
             </p>
         </a>
     }
@@ -206,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drawing_is_a_bitmap_of_exactly_its_length() {
+    fn draws_bitmap_of_exact_length() {
         for (name, length) in &FILES[..4] {
             let mut bytes = Vec::new();
             draw(&mut bytes, *length).unwrap();
@@ -222,11 +224,11 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_square_that_fits_is_drawn() {
+    fn draws_largest_square_that_fits() {
         for (_, length) in FILES {
             let side = side(length);
-            assert!(HEADER + side * row(side) <= length);
-            assert!(HEADER + (side + 1) * row(side + 1) > length);
+            assert!(HEADER_LENGTH + side * row_length(side) <= length);
+            assert!(HEADER_LENGTH + (side + 1) * row_length(side + 1) > length);
         }
     }
 }

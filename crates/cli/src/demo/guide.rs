@@ -1,11 +1,11 @@
-//! Decides how the project's guide is shown: the chapters of `docs/guide`, rendered once each.
+//! Shows the guide in `docs/guide`; each chapter is rendered once.
 
 use std::sync::OnceLock;
 
 use bine::prelude::*;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, html::push_html};
 
-/// A chapter: its place in an address, its title, its text in Markdown.
+/// A chapter: the name of its file and page, its title, and its Markdown.
 struct Chapter {
     key: &'static str,
     title: &'static str,
@@ -58,48 +58,49 @@ impl Chapter {
 fn render(source: &str) -> String {
     let mut rendered = String::with_capacity(source.len() * 3 / 2);
     let options = Options::ENABLE_TABLES;
-    push_html(&mut rendered, Parser::new_ext(source, options).map(within));
+    push_html(&mut rendered, Parser::new_ext(source, options).map(rewrite_link));
     rendered
 }
 
-/// Chapters link to each other's files, so that they can be read where they lie; here each is a page.
-fn within(event: Event<'_>) -> Event<'_> {
+/// Replaces links to the files of chapters, which serve readers of the source, by links to their
+/// pages.
+fn rewrite_link(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
-            Event::Start(Tag::Link { link_type, dest_url: address(dest_url), title, id })
+            Event::Start(Tag::Link { link_type, dest_url: page_address(dest_url), title, id })
         }
         other => other,
     }
 }
 
-fn address(link: CowStr<'_>) -> CowStr<'_> {
-    let (file, place) = link.split_once('#').unwrap_or((&link, ""));
+fn page_address(link: CowStr<'_>) -> CowStr<'_> {
+    let (file, fragment) = link.split_once('#').unwrap_or((&link, ""));
     match file.strip_suffix(".md") {
         Some(key) if CHAPTERS.iter().any(|chapter| chapter.key == key) => {
-            let mark = if place.is_empty() { "" } else { "#" };
-            format!("/guide/{key}{mark}{place}").into()
+            let mark = if fragment.is_empty() { "" } else { "#" };
+            format!("/guide/{key}{mark}{fragment}").into()
         }
         _ => link,
     }
 }
 
-/// The first chapter.
+/// Shows the first chapter.
 #[page("/guide")]
 pub(crate) async fn guide() -> impl Respond {
     chapter_page(0)
 }
 
-/// One chapter.
+/// Shows a chapter.
 #[page("/guide/{chapter}")]
 pub(crate) async fn chapter(chapter: Path<Text>) -> Result<impl Respond, Error> {
-    let place = CHAPTERS.iter().position(|known| known.key == chapter.as_str());
-    Ok(chapter_page(place.ok_or_else(|| Error::not_found("the guide has no such chapter"))?))
+    let index = CHAPTERS.iter().position(|known| known.key == chapter.as_str());
+    Ok(chapter_page(index.ok_or_else(|| Error::not_found("the guide has no such chapter"))?))
 }
 
-fn chapter_page(place: usize) -> impl Respond {
-    let shown = &CHAPTERS[place];
-    let before = place.checked_sub(1).map(|place| &CHAPTERS[place]);
-    let after = CHAPTERS.get(place + 1);
+fn chapter_page(index: usize) -> impl Respond {
+    let shown = &CHAPTERS[index];
+    let before = index.checked_sub(1).map(|index| &CHAPTERS[index]);
+    let after = CHAPTERS.get(index + 1);
     html! {
         <div class="chapters">
             <nav aria-label="Chapters">
@@ -112,8 +113,8 @@ fn chapter_page(place: usize) -> impl Respond {
             <article>
                 {raw(shown.rendered())}
                 <nav class="onward" aria-label="Neighbors">
-                    {onward("Before: ", before)}
-                    {onward("Next: ", after)}
+                    {neighbor_link("Before: ", before)}
+                    {neighbor_link("Next: ", after)}
                 </nav>
             </article>
         </div>
@@ -121,7 +122,7 @@ fn chapter_page(place: usize) -> impl Respond {
     .with_title(shown.title)
 }
 
-fn onward(words: &'static str, chapter: Option<&'static Chapter>) -> impl Html<Phrasing> {
+fn neighbor_link(words: &'static str, chapter: Option<&'static Chapter>) -> impl Html<Phrasing> {
     html! {
         {match chapter {
             Some(chapter) => { <a href={format!("/guide/{}", chapter.key)}>{words}{chapter.title}</a> }
@@ -135,16 +136,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_to_a_chapters_file_leads_to_its_page() {
-        assert_eq!(&*address("pages.md".into()), "/guide/pages");
-        assert_eq!(&*address("markup.md#components".into()), "/guide/markup#components");
+    fn links_to_pages_of_chapters() {
+        assert_eq!(&*page_address("pages.md".into()), "/guide/pages");
+        assert_eq!(&*page_address("markup.md#components".into()), "/guide/markup#components");
         for other in ["https://example.org/pages.md", "../measurements.md", "#here"] {
-            assert_eq!(&*address(other.into()), other);
+            assert_eq!(&*page_address(other.into()), other);
         }
     }
 
     #[test]
-    fn every_chapter_begins_with_its_title() {
+    fn begins_every_chapter_with_its_title() {
         for chapter in &CHAPTERS {
             assert!(chapter.source.starts_with("# "), "{}", chapter.key);
             assert!(chapter.rendered().starts_with("<h1>"), "{}", chapter.key);

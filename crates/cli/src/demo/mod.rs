@@ -1,4 +1,4 @@
-//! Decides what `bine` shows when it is started alone: what this server is, and things to try on it.
+//! The demo that `bine` serves without a command: a description of the server, and things to try.
 
 mod board;
 mod gallery;
@@ -14,11 +14,11 @@ use gallery::Gallery;
 
 css_file!("../../demo/style.css");
 
-/// The bundled demo.
+/// Creates the demo.
 ///
 /// # Errors
 ///
-/// The gallery's folder cannot be made.
+/// The gallery's folder cannot be created.
 pub(crate) fn app() -> std::io::Result<App> {
     let gallery = Gallery::open()?;
     let fill = gallery.filler();
@@ -39,13 +39,13 @@ pub(crate) fn app() -> std::io::Result<App> {
     Ok(app
         .table::<board::Message>()
         .channels(Access::everybody_follows())
-        .channel("board", board::retained())
+        .channel("board", board::channel_settings())
         .forgetful()
         .state(gallery)
         .at_start(fill))
 }
 
-/// The same greeting as in `examples/hello.rs`; without a name there is a form to give one.
+/// Greets the visitor like `examples/hello.rs`; without a name it shows a form for one.
 #[page("/hello")]
 async fn hello(name: Query<Option<Text>>) -> impl Respond {
     let name = name.0.filter(|name| !name.is_empty());
@@ -64,14 +64,14 @@ async fn hello(name: Query<Option<Text>>) -> impl Respond {
     .with_title("Hello")
 }
 
-/// Gives a body back as text. Whoever only looks is told how to send one.
+/// Returns the request's body as text. A GET request gets a hint how to send a body.
 #[page(GET | POST "/echo")]
 async fn echo(request: Request, body: Body) -> impl Respond {
     if matches!(request.method(), Method::Get | Method::Head) {
         let host = request.field("Host").unwrap_or("localhost");
         return Response::text(format!("curl --data-binary @FILE http://{host}/echo\n"));
     }
-    // A browser must not look for markup in it.
+    // A browser must not interpret the body as HTML.
     Response::bytes("text/plain; charset=utf-8", body.0)
         .with_field("X-Content-Type-Options", "nosniff")
 }
@@ -91,7 +91,7 @@ css! {
 
 #[page("/")]
 async fn home(request: Request) -> impl Respond {
-    let asked = moment(request.arrival());
+    let arrival = format_time(request.arrival());
     let peer = request.peer().to_string();
     let agent = request.field("User-Agent").unwrap_or("a browser that does not say").to_owned();
     html! {
@@ -111,14 +111,14 @@ async fn home(request: Request) -> impl Respond {
             <pre><code>{EXAMPLE}</code></pre>
         </section>
         <ul class="cards">
-            {for (address, title, words) in PLACES {
+            {for (address, title, words) in CARDS {
                 <li><a class="card" href={address}><h2>{title}</h2><p>{words}</p></a></li>
             }}
         </ul>
         <h2>"This page"</h2>
         <p>"It was written while it was sent. These facts were not known before you asked:"</p>
         <dl class={style::facts}>
-            <dt>"You asked at"</dt><dd>{asked}</dd>
+            <dt>"You asked at"</dt><dd>{arrival}</dd>
             <dt>"from"</dt><dd>{peer}</dd>
             <dt>"with"</dt><dd>{agent}</dd>
         </dl>
@@ -129,14 +129,14 @@ async fn home(request: Request) -> impl Respond {
     .with_title("Bine")
 }
 
-const PLACES: [(&str, &str, &str); 4] = [
+const CARDS: [(&str, &str, &str); 4] = [
     ("/hello?name=you", "Hello", "The smallest page: an argument from the address, escaped."),
     ("/board", "The board", "Two forums with forms. It works without script."),
     ("/gallery", "The gallery", "Files from a kilobyte to a hundred megabytes."),
     ("/guide", "The guide", "Pages, files, configuration, logs: how to do what."),
 ];
 
-/// What the demo shows is what its reader can run.
+/// The page shows the source of an example that its reader can run.
 const EXAMPLE: &str = include_str!("../../../../examples/hello.rs");
 
 const COMMANDS: &str = "\
@@ -145,7 +145,7 @@ bine config               # every setting, and where it came from
 bine --help               # all options
 ";
 
-/// What stands around every page.
+/// The layout of every page.
 fn layout(content: Content<'_>) -> impl Page {
     html! {
         <!DOCTYPE html>
@@ -179,9 +179,9 @@ fn layout(content: Content<'_>) -> impl Page {
     }
 }
 
-/// A second since 1970 as people read it, in UTC.
-fn moment(second: u64) -> String {
+/// Formats seconds since 1970 as date and time in UTC.
+fn format_time(second: u64) -> String {
     let date = bine::Date::at(second);
-    // `Sat, 21 Nov 2026 03:04:05 GMT`, without the day of the week and the seconds.
+    // Drops the day of the week and the seconds from `Sat, 21 Nov 2026 03:04:05 GMT`.
     format!("{} UTC", &date.as_str()[5..22])
 }

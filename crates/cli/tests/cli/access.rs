@@ -1,11 +1,11 @@
-//! Decides what is in the access log by the time the program has ended.
+//! Tests of the access log that `bine` writes.
 
 use std::fs;
 
 use crate::harness::{Folder, KINDS};
 use crate::start;
 
-/// The lines of a log, the time of each taken out.
+/// Returns the lines of a log without their times.
 fn untimed(log: &str) -> Vec<String> {
     let untime = |line: &str| {
         let (before, rest) = line.split_once('[').unwrap();
@@ -17,7 +17,7 @@ fn untimed(log: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_reply_has_a_line_when_the_program_has_ended() {
+fn logs_every_reply_before_exit() {
     for scheduler in KINDS {
         let folder = Folder::new();
         let log = folder.join("access.log");
@@ -51,7 +51,7 @@ fn every_reply_has_a_line_when_the_program_has_ended() {
 }
 
 #[test]
-fn no_line_is_lost_when_many_end_at_once() {
+fn loses_no_line_when_many_connections_end_at_once() {
     for scheduler in KINDS {
         let folder = Folder::new();
         let log = folder.join("access.log");
@@ -72,7 +72,7 @@ fn no_line_is_lost_when_many_end_at_once() {
 }
 
 #[test]
-fn a_log_goes_on_where_the_last_run_ended() {
+fn appends_to_existing_log() {
     let folder = Folder::new();
     let log = folder.write("access.log", b"earlier\n");
     let program = start(&["--access-log", log.to_str().unwrap()]);

@@ -1,5 +1,6 @@
-//! Claims about certificates that come from an authority by themselves. The authority is Pebble, which Let's Encrypt
-//! makes for tests; without it one claim is passed over (`PEBBLE` names it, else it is looked for on the path).
+//! Tests of certificates from an ACME certificate authority. The authority is Pebble, the test
+//! server of Let's Encrypt; without it one test is skipped (`PEBBLE` names the program, else it is
+//! looked up on the path).
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,25 +14,25 @@ use std::thread;
 use crate::bine;
 use crate::harness::{Folder, Program};
 
-/// An authority on this machine. It is killed when this goes.
+/// A certificate authority on this machine, which is killed on drop.
 struct Pebble(Child);
 
 impl Drop for Pebble {
     fn drop(&mut self) {
-        // One that has ended needs no more.
+        // Killing fails if it has exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Where the authority is to be.
-struct Places {
+/// The ports of the certificate authority.
+struct Ports {
     directory: u16,
     management: u16,
 }
 
-/// Its program, if this machine has it.
-fn pebble() -> Option<OsString> {
+/// Returns Pebble's program if it is installed.
+fn find_pebble() -> Option<OsString> {
     if let Some(named) = std::env::var_os("PEBBLE") {
         return Some(named);
     }
@@ -40,9 +41,10 @@ fn pebble() -> Option<OsString> {
     answers.is_ok_and(|status| status.success()).then(|| "pebble".into())
 }
 
-/// Starts it and waits until it answers. It looks for every host's proof on this machine at port `http`.
-fn start_pebble(program: &OsString, folder: &Folder, places: &Places, http: u16) -> Pebble {
-    let Places { directory, management } = places;
+/// Starts Pebble and waits until it answers. It validates every host on this machine at port
+/// `http`.
+fn start_pebble(program: &OsString, folder: &Folder, ports: &Ports, http: u16) -> Pebble {
+    let Ports { directory, management } = ports;
     let identity = folder.join("pebble.pem");
     let identity = identity.to_str().unwrap();
     let text = format!(
@@ -55,7 +57,7 @@ fn start_pebble(program: &OsString, folder: &Folder, places: &Places, http: u16)
     );
     let config = folder.write("pebble.json", text.as_bytes());
     let child = Command::new(program)
-        .args(["-dnsserver", &names(), "-config"])
+        .args(["-dnsserver", &start_name_server(), "-config"])
         .arg(config)
         .env("PEBBLE_VA_NOSLEEP", "1")
         .stdout(Stdio::null())
@@ -67,12 +69,13 @@ fn start_pebble(program: &OsString, folder: &Folder, places: &Places, http: u16)
     pebble
 }
 
-/// Serves every name as this machine's, to whoever asks here.
-fn names() -> String {
+/// Starts a DNS server that resolves every name to this machine, and returns its address.
+fn start_name_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {
-        // It ends with the tests; who leaves in the middle of a question has no answer.
+        // The threads end with the test process; a client that disconnects in the middle of a
+        // question gets no answer.
         for stream in listener.incoming().flatten() {
             thread::spawn(move || answer_names(stream));
         }
@@ -80,21 +83,22 @@ fn names() -> String {
     address
 }
 
-/// Answers questions until the peer leaves. Each message stands behind its length (RFC 1035 section 4.2.2).
+/// Answers questions until the client disconnects. Each message follows its length (RFC 1035
+/// section 4.2.2).
 fn answer_names(mut stream: TcpStream) -> io::Result<()> {
     loop {
         let mut length = [0; 2];
         stream.read_exact(&mut length)?;
         let mut question = vec![0; usize::from(u16::from_be_bytes(length))];
         stream.read_exact(&mut question)?;
-        let answer = answered(&question);
+        let answer = answer_to(&question);
         let length = u16::try_from(answer.len()).unwrap().to_be_bytes();
         stream.write_all(&[&length[..], &answer].concat())?;
     }
 }
 
-/// A question of DNS with its answer: 127.0.0.1 for a type A, else nothing (RFC 1035 section 4.1).
-fn answered(question: &[u8]) -> Vec<u8> {
+/// Returns the answer to a DNS question: 127.0.0.1 for type A, else none (RFC 1035 section 4.1).
+fn answer_to(question: &[u8]) -> Vec<u8> {
     let name_end = 12 + question[12..].iter().position(|byte| *byte == 0).unwrap();
     let asked = &question[12..name_end + 5];
     let is_a = question[name_end + 1..name_end + 3] == [0, 1];
@@ -106,7 +110,8 @@ fn answered(question: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// What is at `url`, as soon as it is there for one who trusts `roots` alone; `None` if it does not come to that.
+/// Returns the body at `url` as soon as a request that trusts only `roots` succeeds; `None` if none
+/// does.
 fn ask(roots: &Path, url: &str, options: &[&str]) -> Option<String> {
     let output = Command::new("curl")
         .args(["--silent", "--fail", "--max-time", "5"])
@@ -120,20 +125,21 @@ fn ask(roots: &Path, url: &str, options: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
 }
 
-/// The same for a host of the server's at `port`.
+/// Like `ask`, for a host of the server at `port`.
 fn ask_host(roots: &Path, host: &str, port: u16, options: &[&str]) -> Option<String> {
-    let place = format!("{host}:{port}:127.0.0.1");
-    let options = [&["--resolve", &place], options].concat();
+    let resolved = format!("{host}:{port}:127.0.0.1");
+    let options = [&["--resolve", &resolved], options].concat();
     ask(roots, &format!("https://{host}:{port}/"), &options)
 }
 
-const ONCE: [&str; 2] = ["--retry", "0"];
+const NO_RETRY: [&str; 2] = ["--retry", "0"];
 
-fn port(address: &str) -> u16 {
+fn port_of(address: &str) -> u16 {
     address.trim_end_matches('/').rsplit_once(':').unwrap().1.parse().unwrap()
 }
 
-/// A certificate that nobody vouches for, and its key; `last_year` is the last in which it is good.
+/// Creates a self-signed certificate and its key; `last_year` is the last year in which it is
+/// valid.
 fn certify(host: &str, last_year: i32) -> String {
     let mut parameters = rcgen::CertificateParams::new([host.to_owned()]).unwrap();
     parameters.not_before = rcgen::date_time_ymd(1990, 1, 1);
@@ -142,25 +148,25 @@ fn certify(host: &str, last_year: i32) -> String {
     parameters.self_signed(&key).unwrap().pem() + &key.serialize_pem()
 }
 
-/// Two ports that nobody has just now: an authority's own are not told by it.
-fn places() -> Places {
+/// Returns two free ports, because Pebble does not report the ports that it chooses.
+fn ports() -> Ports {
     let [one, other] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
-    Places { directory: port(&one), management: port(&other) }
+    Ports { directory: port(&one), management: port(&other) }
 }
 
 #[test]
-fn certificates_come_from_an_authority_and_newcomers_are_shown_them() {
-    let Some(pebble) = pebble() else {
-        println!("passed over: there is no pebble here; `cargo xtask test` installs it");
+fn obtains_certificates_and_presents_them_to_new_connections() {
+    let Some(pebble) = find_pebble() else {
+        println!("skipped: pebble is not installed; `cargo xtask test` installs it");
         return;
     };
     let folder = Folder::new();
     folder.write("www/index.html", b"here");
     folder.write("pebble.pem", certify("127.0.0.1", 2090).as_bytes());
-    let places = places();
-    let directory = format!("https://127.0.0.1:{}/dir", places.directory);
-    // Less than a third of its time is left.
+    let ports = ports();
+    let directory = format!("https://127.0.0.1:{}/dir", ports.directory);
+    // Less than a third of its validity remains.
     let old = certify("old.example", 2039);
     let kept = format!("From: {directory}\nFor: old.example\n\n{old}");
     let old = folder.write("data/acme/old.example.pem", kept.as_bytes());
@@ -177,32 +183,32 @@ fn certificates_come_from_an_authority_and_newcomers_are_shown_them() {
     let start = || {
         let mut program = Program::start(&mut bine(&["serve", "--config", config]));
         let plain = program.await_address();
-        let secure = port(&program.addresses()[0]);
+        let secure = port_of(&program.addresses()[0]);
         (program, secure, plain)
     };
 
-    // The authority is not there yet; the server is.
+    // The server starts although the authority is not reachable yet.
     let (program, secure, plain) = start();
-    let untrusting = [&ONCE[..], &["--insecure"]].concat();
+    let untrusting = [&NO_RETRY[..], &["--insecure"]].concat();
     let top =
         |options: &[&str]| ask_host(&folder.join("pebble.pem"), "top.example", secure, options);
     assert_eq!(top(&untrusting).as_deref(), Some("here"));
-    assert_eq!(top(&ONCE), None);
-    assert_eq!(ask_host(&old_root, "old.example", secure, &ONCE).as_deref(), Some("here"));
+    assert_eq!(top(&NO_RETRY), None);
+    assert_eq!(ask_host(&old_root, "old.example", secure, &NO_RETRY).as_deref(), Some("here"));
 
-    let authority = start_pebble(&pebble, &folder, &places, port(&plain));
-    let told = Program::run(&mut bine(&["reload", "--config", config]));
-    assert_eq!(told.code, Some(0), "{}", told.errors);
-    let roots = format!("https://127.0.0.1:{}/roots/0", places.management);
+    let authority = start_pebble(&pebble, &folder, &ports, port_of(&plain));
+    let reloaded = Program::run(&mut bine(&["reload", "--config", config]));
+    assert_eq!(reloaded.code, Some(0), "{}", reloaded.errors);
+    let roots = format!("https://127.0.0.1:{}/roots/0", ports.management);
     let roots = ask(&folder.join("pebble.pem"), &roots, &[]).unwrap();
     let roots = folder.write("roots.pem", roots.as_bytes());
     for host in ["top.example", "one.example", "www.one.example", "old.example"] {
-        let Some(told) = ask_host(&roots, host, secure, &[]) else {
+        let Some(body) = ask_host(&roots, host, secure, &[]) else {
             panic!("{host}: {}", program.stop().errors);
         };
-        assert_eq!(told, "here", "{host}");
+        assert_eq!(body, "here", "{host}");
     }
-    assert_eq!(ask_host(&roots, "other.one.example", secure, &ONCE), None);
+    assert_eq!(ask_host(&roots, "other.one.example", secure, &NO_RETRY), None);
     let kept = fs::read_dir(folder.join("data/acme")).unwrap().map(Result::unwrap);
     let kept: Vec<_> = kept.map(|entry| (entry.file_name(), entry.metadata().unwrap())).collect();
     assert_eq!(kept.len(), 4, "{kept:?}");
@@ -210,16 +216,16 @@ fn certificates_come_from_an_authority_and_newcomers_are_shown_them() {
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{}", name.display());
     }
 
-    // What was given outlasts both.
+    // The certificates outlast both processes.
     drop((program, authority));
     let (_program, secure, _) = start();
     for host in ["top.example", "old.example"] {
-        assert_eq!(ask_host(&roots, host, secure, &ONCE).as_deref(), Some("here"), "{host}");
+        assert_eq!(ask_host(&roots, host, secure, &NO_RETRY).as_deref(), Some("here"), "{host}");
     }
 }
 
 #[test]
-fn what_an_authority_needs_is_told_before_anything_is_served() {
+fn reports_invalid_acme_settings_before_serving() {
     let folder = Folder::new();
     folder.write("roots.pem", certify("ca.example", 2090).as_bytes());
     let listen = "listen = [\"127.0.0.1:0\", \"127.0.0.1:0,tls=off\"]\n";

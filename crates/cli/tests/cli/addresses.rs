@@ -1,4 +1,4 @@
-//! Decides where the program can be reached, and what it says when it cannot listen there.
+//! Tests of the addresses on which `bine` listens, and of its messages when it cannot.
 
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use crate::harness::{Folder, KINDS, Peer, Program};
 use crate::{bine, run};
 
 #[test]
-fn a_port_in_use_is_told_with_its_cure() {
+fn suggests_remedy_if_port_is_in_use() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = other.local_addr().unwrap();
     let ended = run(&["--listen", &address.to_string()]);
@@ -24,7 +24,7 @@ fn a_port_in_use_is_told_with_its_cure() {
 }
 
 #[test]
-fn every_address_is_served_and_a_socket_file_goes_with_its_program() {
+fn serves_every_address_and_removes_socket_file() {
     for scheduler in KINDS {
         let folder = Folder::new();
         let path = folder.join("socket");
@@ -54,15 +54,15 @@ fn every_address_is_served_and_a_socket_file_goes_with_its_program() {
 }
 
 #[test]
-fn a_socket_file_that_a_crash_left_is_replaced() {
+fn replaces_socket_file_of_crashed_server() {
     let folder = Folder::new();
     let path = folder.join("socket");
     let unix = format!("unix:{}", path.display());
     Program::start(&mut bine(&["--listen", &unix])).kill();
-    assert!(path.exists(), "a killed program cannot tidy up");
+    assert!(path.exists(), "a killed program cannot remove its socket");
     let program = Program::start(&mut bine(&["--listen", &unix]));
     assert_eq!(Peer::unix(&path).get("/").status(), 200);
-    // One that answers is not replaced, and neither is a file that is no socket.
+    // A socket that answers is not replaced, nor is a file that is no socket.
     let ended = run(&["--listen", &unix]);
     assert_eq!(ended.code, Some(1));
     assert!(ended.errors.contains("another program has it"), "{}", ended.errors);
@@ -85,11 +85,11 @@ fn activated(socket: OwnedFd, options: &[&str]) -> Command {
 }
 
 #[test]
-fn a_socket_of_the_service_manager_is_taken_over() {
+fn takes_over_socket_of_service_manager() {
     for scheduler in KINDS {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
-        // Who comes before the program is there is served as well: that is what activation is for.
+        // Socket activation also serves clients that connect before the program runs.
         let mut early = Peer::tcp(address);
         early.send("GET /hello?name=early HTTP/1.1\r\nHost: a\r\n\r\n");
         let options = ["--scheduler", scheduler];
@@ -102,22 +102,22 @@ fn a_socket_of_the_service_manager_is_taken_over() {
 }
 
 #[test]
-fn a_unix_socket_of_the_service_manager_keeps_its_file() {
+fn keeps_socket_file_of_service_manager() {
     let folder = Folder::new();
     let path = folder.join("socket");
     let socket = UnixListener::bind(&path).unwrap();
     let program = Program::start(&mut activated(socket.into(), &[]));
-    // Told as an operator would look for it, not as `inherited descriptor 3`.
+    // The message shows the path that operators know, not `inherited descriptor 3`.
     assert_eq!(program.addresses(), [format!("unix:{}", path.display())]);
     assert_eq!(Peer::unix(&path).get("/").status(), 200);
     assert_eq!(program.stop().code, Some(0));
-    assert!(path.exists(), "it is the service manager's");
+    assert!(path.exists(), "the file belongs to the service manager");
 }
 
-/// A datagram socket in a unit's socket file was taken for a listener: each accept of it failed at
-/// once and was tried again, with a whole processor. Such a descriptor is refused at the start.
+/// Rejects descriptors that do not listen. A datagram socket in a unit's socket file was once used
+/// as a listener: each accept failed at once and was retried, which occupied a whole processor.
 #[test]
-fn a_descriptor_that_does_not_listen_is_refused_with_its_cure() {
+fn rejects_descriptors_that_do_not_listen() {
     let datagrams = OwnedFd::from(UdpSocket::bind("127.0.0.1:0").unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let connected = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -134,7 +134,7 @@ fn a_descriptor_that_does_not_listen_is_refused_with_its_cure() {
 }
 
 #[test]
-fn descriptors_meant_for_another_process_are_left_alone() {
+fn ignores_descriptors_for_another_process() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     let mut command = Command::new("sh");

@@ -1,4 +1,4 @@
-//! Decides what a crash costs: what was under way, and nothing behind it.
+//! Tests of a crash: it costs the requests in progress, and nothing else.
 
 use std::thread;
 
@@ -6,10 +6,10 @@ use crate::bine;
 use crate::harness::{KINDS, Peer, Program};
 
 #[test]
-fn a_program_killed_under_load_can_be_started_again_at_once() {
+fn restarts_at_once_after_kill_under_load() {
     for scheduler in KINDS {
-        // An address that nothing else on this machine opens connections from, so that its port
-        // cannot be taken while nobody listens there.
+        // Nothing else on this machine opens connections from this address, so the port stays free
+        // while no process listens on it.
         let mut address = "127.7.7.7:0".to_owned();
         for _ in 0..5 {
             let options = ["--scheduler", scheduler, "--listen", &address];
@@ -20,7 +20,7 @@ fn a_program_killed_under_load_can_be_started_again_at_once() {
                 let mut peer = Peer::tcp(reached);
                 assert_eq!(peer.get("/hello?name=a").status(), 200);
                 thread::spawn(move || {
-                    // Whatever comes until the end of the connection is right.
+                    // Any reply is accepted until the connection ends.
                     peer.send("GET /hello?name=a HTTP/1.1\r\nHost: a\r\n\r\n".repeat(500));
                     peer.rest()
                 })
@@ -28,7 +28,7 @@ fn a_program_killed_under_load_can_be_started_again_at_once() {
             let load: Vec<_> = load.collect();
             program.kill();
             for peer in load {
-                // A peer whose sending was cut off has nothing to compare.
+                // A client whose writes failed has nothing to compare.
                 let _ = peer.join();
             }
         }

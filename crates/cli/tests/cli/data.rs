@@ -1,5 +1,4 @@
-//! Claims about `bine data`: what it finds in a folder of tables, what is left after a repair, and what goes out and
-//! comes back.
+//! Tests of `bine data`: checks and repairs of damaged folders, dumps and loads.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +20,7 @@ fn open(folder: &Folder) -> Result<Store, String> {
 }
 
 #[test]
-fn damage_is_told_and_a_repair_keeps_what_can_be_read() {
+fn reports_damage_and_repairs_what_is_readable() {
     let folder = Folder::new();
     let data = folder.join("data");
     let path = data.to_str().unwrap();
@@ -62,7 +61,7 @@ fn damage_is_told_and_a_repair_keeps_what_can_be_read() {
 }
 
 #[test]
-fn tables_go_from_folder_to_folder_and_a_program_finds_them() {
+fn dumps_and_loads_tables_that_a_program_opens() {
     let folder = Folder::new();
     let [data, copy] = ["data", "copy"].map(|name| folder.join(name).to_str().unwrap().to_owned());
     let store = open(&folder).unwrap();
@@ -87,7 +86,7 @@ fn tables_go_from_folder_to_folder_and_a_program_finds_them() {
     let merged = run(&["data", "load", &copy, file, "--merge"]);
     assert_eq!(merged.output, "1 table, 2 rows loaded, 1 removed\n", "{merged:?}");
     fs::remove_dir_all(&data).unwrap();
-    // What a server keeps lies one folder deeper.
+    // A server keeps its tables in a subfolder.
     fs::rename(Path::new(&copy).join("journal"), &data).unwrap();
     let store = open(&folder).unwrap();
     let notes: Vec<String> = store.read().all::<Note>().map(|note| note.text).collect();
@@ -99,7 +98,7 @@ fn tables_go_from_folder_to_folder_and_a_program_finds_them() {
 }
 
 #[test]
-fn what_cannot_be_loaded_or_is_not_understood_is_told_with_its_place() {
+fn reports_invalid_input_with_position() {
     let folder = Folder::new();
     let path = folder.join("data");
     let data = path.to_str().unwrap();

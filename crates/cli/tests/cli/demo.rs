@@ -1,9 +1,9 @@
-//! Decides what `bine` shows when it is started alone.
+//! Tests of the demo that `bine` serves without a command.
 
 use crate::{nodes, start};
 
 #[test]
-fn the_demo_shows_its_page_its_form_and_its_files() {
+fn serves_demo_page_and_its_links() {
     let program = start(&[]);
     let mut peer = program.connect();
     let home = peer.get("/");
@@ -21,9 +21,9 @@ fn the_demo_shows_its_page_its_form_and_its_files() {
     }
 }
 
-/// Each page of the demo that another leads to, its forms left alone.
+/// Compares all pages that are reachable by links; forms are not submitted.
 #[test]
-fn each_page_is_the_same_to_readers_of_html_and_of_xml() {
+fn serves_same_nodes_as_html_and_xml() {
     let program = start(&[]);
     let mut peer = program.connect();
     let mut pages = vec!["/".to_owned()];
@@ -46,7 +46,7 @@ fn each_page_is_the_same_to_readers_of_html_and_of_xml() {
         assert_eq!((difference, as_xml.len()), (None, as_html.len()), "{target}");
         for link in as_xml.iter().filter_map(|node| node.strip_prefix("@href=")) {
             let link = link.split('#').next().unwrap_or_default().to_owned();
-            // A file has an extension.
+            // Files have an extension.
             if link.starts_with('/') && !link.contains('.') && !pages.contains(&link) {
                 pages.push(link);
             }
@@ -56,7 +56,7 @@ fn each_page_is_the_same_to_readers_of_html_and_of_xml() {
 }
 
 #[test]
-fn the_demo_greets_whoever_gives_a_name() {
+fn greets_visitors_by_name() {
     let program = start(&[]);
     let mut peer = program.connect();
     for (target, heading) in [
@@ -71,7 +71,7 @@ fn the_demo_greets_whoever_gives_a_name() {
 }
 
 #[test]
-fn the_demo_brings_its_files_with_it() {
+fn serves_files_of_demo() {
     let program = start(&[]);
     let mut peer = program.connect();
     for (target, media_type, content) in [
@@ -85,7 +85,7 @@ fn the_demo_brings_its_files_with_it() {
 }
 
 #[test]
-fn the_demo_has_one_style_sheet_that_may_be_kept() {
+fn serves_one_cacheable_style_sheet() {
     let program = start(&[]);
     let mut peer = program.connect();
     let home = peer.get("/").text().to_owned();
@@ -95,7 +95,7 @@ fn the_demo_has_one_style_sheet_that_may_be_kept() {
     let reply = peer.get(address);
     assert_eq!(reply.field("Content-Type"), Some("text/css; charset=utf-8"));
     assert_eq!(reply.field("Cache-Control"), Some("public, max-age=31536000, immutable"));
-    // The file of the demo comes before what one of its pages says of itself.
+    // The demo's file precedes the styles of a single page.
     let text = reply.text();
     assert!(text.starts_with(":root{color-scheme:light dark;"), "{text}");
     let (_, own) = text.rsplit_once("}.facts_").unwrap();
@@ -105,7 +105,7 @@ fn the_demo_has_one_style_sheet_that_may_be_kept() {
 }
 
 #[test]
-fn the_demo_gives_a_body_back_and_says_how_to_send_one() {
+fn echoes_body_and_explains_how_to_send_one() {
     let program = start(&[]);
     let mut peer = program.connect();
     peer.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n<p>a\nb\x00c");
@@ -118,7 +118,7 @@ fn the_demo_gives_a_body_back_and_says_how_to_send_one() {
 }
 
 #[test]
-fn whoever_follows_the_board_hears_of_each_message() {
+fn notifies_followers_of_board() {
     let program = start(&[]);
     let mut events = program.connect();
     let accept = "Accept: text/event-stream";
@@ -133,7 +133,7 @@ fn whoever_follows_the_board_hears_of_each_message() {
     ));
     assert_eq!(peer.reply().status(), 303);
     events.await_text("data: Ann in garden: It climbs.\n\n");
-    // Nobody but the program publishes.
+    // Only the program publishes.
     peer.send("POST /channels HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(peer.reply().status(), 403);
 }

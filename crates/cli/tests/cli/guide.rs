@@ -1,8 +1,8 @@
-//! Decides that what the guide tells people to type works, in the order in which it stands there.
+//! Runs the commands of the guide, chapter by chapter and in order.
 //!
-//! A block of `sh` runs in an empty folder and must succeed; one of `sh server` is started and left running
-//! until the chapter ends; one of `toml` is saved as `bine.toml` and checked. The Rust in it is compiled, and
-//! run where it can be, by the documentation tests of `bine`.
+//! A block of `sh` runs in an empty folder and must succeed; a block of `sh server` is started and
+//! runs until the chapter ends; a block of `toml` is saved as `bine.toml` and checked. The
+//! documentation tests of `bine` compile the Rust blocks, and run them where possible.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +10,11 @@ use std::process::Command;
 
 use crate::harness::{Folder, Program};
 
-/// The address that the guide uses; the tests put a free port in its place.
+/// The address in the guide, which the tests replace by a free port.
 const PORT: &str = "127.0.0.1:8080";
 
 #[test]
-fn every_command_of_the_guide_works() {
+fn runs_every_command_of_the_guide() {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
     let mut chapters: Vec<_> =
         fs::read_dir(guide).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -26,7 +26,7 @@ fn every_command_of_the_guide_works() {
     }
 }
 
-/// Somebody who types what a chapter says.
+/// A reader who runs the blocks of a chapter.
 struct Reader {
     folder: Folder,
     servers: Vec<Program>,
@@ -65,7 +65,7 @@ impl Reader {
         assert!(output.status.success(), "{text}\n{}\n{said}", output.status);
     }
 
-    /// The shell in the reader's folder, where `bine` is the program under test.
+    /// Returns a shell in the reader's folder, with the tested `bine` on its path.
     fn shell(&self, text: &str) -> Command {
         let program = Path::new(env!("CARGO_BIN_EXE_bine"));
         let path = std::env::var("PATH").unwrap_or_default();
@@ -80,7 +80,7 @@ impl Reader {
     }
 }
 
-/// The fenced blocks of a chapter: what they are, and their text.
+/// Returns the fenced blocks of a chapter: their language and text.
 fn blocks(chapter: &str) -> impl Iterator<Item = (&str, &str)> {
     chapter.split("\n```").skip(1).step_by(2).map(|block| block.split_once('\n').unwrap())
 }

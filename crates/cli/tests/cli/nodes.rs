@@ -1,10 +1,10 @@
-//! Decides what two parsers, one of HTML and one of XML, are to agree about: elements, attributes and text, in order.
+//! Lists elements, attributes and text in order, so that an HTML and an XML parser can be compared.
 
 use html5ever::tendril::TendrilSink;
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
 use roxmltree::{Document, Node, ParsingOptions};
 
-/// What a reader of XML finds in a document.
+/// Returns the nodes that an XML parser finds.
 pub(crate) fn of_xml(text: &str) -> Vec<String> {
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options);
@@ -14,7 +14,7 @@ pub(crate) fn of_xml(text: &str) -> Vec<String> {
     nodes.0
 }
 
-/// What a browser finds in a document.
+/// Returns the nodes that a browser finds.
 pub(crate) fn of_html(text: &str) -> Vec<String> {
     let document = html5ever::parse_document(RcDom::default(), html5ever::ParseOpts::default())
         .one(text.to_owned());
@@ -72,7 +72,7 @@ impl Nodes {
         self.0.extend(attributes.iter().map(|(name, value)| format!("@{name}={value}")));
     }
 
-    /// Neighbors are one text.
+    /// Merges adjacent text.
     fn text(&mut self, text: &str) {
         match self.0.last_mut() {
             Some(last) if last.starts_with("text ") => last.push_str(text),

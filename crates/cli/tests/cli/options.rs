@@ -1,20 +1,21 @@
-//! Decides what the command line and the configuration file are told when they are wrong.
+//! Tests of the messages for wrong command lines and configuration files.
 
 use crate::harness::{Folder, Program, SCHEDULERS};
 use crate::{bine, run, start};
 
-/// Wrong usage ends with 2 and says what would be right; nothing goes to standard output.
+/// Asserts that wrong usage exits with 2, and prints the message and the usage to standard error
+/// only.
 #[track_caller]
-fn check_usage(arguments: &[&str], told: &str) {
+fn check_usage(arguments: &[&str], message: &str) {
     let ended = run(arguments);
     assert_eq!((ended.code, ended.output.as_str()), (Some(2), ""), "{arguments:?}: {ended:?}");
     let first = ended.errors.lines().next().unwrap_or_default();
-    assert_eq!(first, told, "{arguments:?}");
+    assert_eq!(first, message, "{arguments:?}");
     assert!(ended.errors.contains("Usage: bine serve [DIR] [OPTION]..."), "{}", ended.errors);
 }
 
 #[test]
-fn a_wrong_word_is_told_with_what_would_be_right() {
+fn suggests_correct_arguments() {
     check_usage(
         &["--lop", "2"],
         "unknown option `--lop`; did you mean `loops`? (--help lists all)",
@@ -44,9 +45,9 @@ fn a_wrong_word_is_told_with_what_would_be_right() {
 }
 
 #[test]
-fn a_wrong_line_of_a_configuration_is_told_by_its_number() {
+fn reports_line_of_wrong_setting() {
     let folder = Folder::new();
-    for (text, told) in [
+    for (text, message) in [
         (
             "loops = 1\nlop = 2\n",
             "2: unknown setting `lop`; did you mean `loops`? (--help lists all)",
@@ -63,16 +64,16 @@ fn a_wrong_line_of_a_configuration_is_told_by_its_number() {
     ] {
         let path = folder.write("bine.toml", text.as_bytes());
         let path = path.to_str().unwrap();
-        check_usage(&["--config", path], &format!("{path}:{told}"));
+        check_usage(&["--config", path], &format!("{path}:{message}"));
     }
     let absent = folder.join("absent.toml");
     let absent = absent.to_str().unwrap();
-    let told = format!("cannot read {absent}: No such file or directory (os error 2)");
-    check_usage(&["--config", absent], &told);
+    let message = format!("cannot read {absent}: No such file or directory (os error 2)");
+    check_usage(&["--config", absent], &message);
 }
 
 #[test]
-fn a_configuration_says_what_options_say_and_later_ones_win() {
+fn overrides_configuration_by_options() {
     let folder = Folder::new();
     let text =
         "listen = \"127.0.0.1:0\"\nscheduler = \"pool\"\nworkers = 2\nmost-target = \"100\"\n";
@@ -85,7 +86,7 @@ fn a_configuration_says_what_options_say_and_later_ones_win() {
     assert_eq!(program.connect().get(&long).status(), 404);
 }
 
-/// Long because every option stands here.
+/// Long because it lists every option.
 #[test]
 fn help_lists_every_option_and_every_scheduler() {
     let ended = run(&["--help"]);
@@ -199,13 +200,13 @@ fn help_lists_every_option_and_every_scheduler() {
     ];
     let mut listed: Vec<&str> =
         help.lines().filter_map(|line| line.strip_prefix("  --")?.split(' ').next()).collect();
-    assert_eq!(listed, options, "an option that is new has to be tried here as well");
+    assert_eq!(listed, options, "add new options to this list");
     // These take no value.
     listed.retain(|option| !["help", "routes", "supervise"].contains(option));
     for option in listed {
-        // Each is known: what is complained of is the missing value.
-        let told = format!("missing argument for option '--{option}'");
-        check_usage(&[&format!("--{option}")], &told);
+        // Each option is known: the error is only the missing value.
+        let message = format!("missing argument for option '--{option}'");
+        check_usage(&[&format!("--{option}")], &message);
     }
     for scheduler in SCHEDULERS {
         assert!(help.contains(&format!("\n  {scheduler} ")), "{scheduler}: {help}");
@@ -218,7 +219,7 @@ fn help_lists_every_option_and_every_scheduler() {
 }
 
 #[test]
-fn the_version_is_that_of_the_package() {
+fn prints_version_of_package() {
     for option in ["--version", "-V"] {
         let ended = run(&[option]);
         assert_eq!(ended.code, Some(0));
@@ -227,7 +228,7 @@ fn the_version_is_that_of_the_package() {
 }
 
 #[test]
-fn each_scheduler_serves_and_ends_well() {
+fn serves_and_exits_with_each_scheduler() {
     for scheduler in SCHEDULERS {
         let program = start(&["--scheduler", scheduler]);
         assert_eq!(program.connect().get("/hello?name=a").status(), 200);
@@ -238,15 +239,15 @@ fn each_scheduler_serves_and_ends_well() {
 }
 
 #[test]
-fn what_cannot_be_had_ends_with_1() {
+fn exits_with_1_if_resource_is_unavailable() {
     let folder = Folder::new();
     let absent = folder.join("absent");
     let absent = absent.to_str().unwrap();
     let ended = run(&["serve", absent]);
-    let told =
+    let message =
         format!("bine: cannot serve files from {absent}: No such file or directory (os error 2)\n");
-    assert_eq!((ended.code, ended.errors), (Some(1), told));
-    // A folder is made for a log, but no file becomes one.
+    assert_eq!((ended.code, ended.errors), (Some(1), message));
+    // The server creates a folder for the log, but not below a file.
     let log = folder.write("file", b"").join("log");
     let ended = run(&["--listen", "127.0.0.1:0", "--access-log", log.to_str().unwrap()]);
     assert_eq!(ended.code, Some(1));

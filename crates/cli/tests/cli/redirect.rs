@@ -1,4 +1,4 @@
-//! Claims about `https-redirect` and `hsts` where nobody sets them: they follow the certificate.
+//! Tests of the defaults of `https-redirect` and `hsts`, which depend on the certificate.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::Command;
@@ -10,52 +10,52 @@ use crate::harness::{Folder, Peer, Program, Reply};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Who signs the certificate of a server.
+/// The issuer of a server's certificate.
 #[derive(Clone, Copy)]
-enum Signed {
-    ByAnAuthority,
-    ByItself,
+enum IssuedBy {
+    Authority,
+    Itself,
 }
 
-/// A server of a folder at two addresses: the first speaks TLS, the second does not.
+/// A server of a folder at two addresses, of which only the first uses TLS.
 struct Server {
     folder: Folder,
-    secret: u16,
+    secure: u16,
     plain: u16,
-    /// Killed when it goes.
+    /// Kills the server on drop.
     _program: Program,
 }
 
 impl Server {
-    /// Its certificate is for `host`.
-    fn start(host: &str, signed: Signed, options: &[&str]) -> Self {
+    /// Starts a server with a certificate for `host`.
+    fn start(host: &str, issuer: IssuedBy, options: &[&str]) -> Self {
         let folder = Folder::new();
         folder.write("www/index.html", b"here");
         folder.write("www/.well-known/acme-challenge/token", b"proof");
-        certify(&folder, host, signed);
+        certify(&folder, host, issuer);
         let (www, own) = (folder.join("www"), folder.join("own.pem"));
         let mut command = bine(&["serve", www.to_str().unwrap(), "--tls", "on", "--hosts", "auto"]);
         command.args(["--listen", "0.0.0.0:0", "--listen", "0.0.0.0:0,tls=off"]);
         command.arg("--certificate").arg(&own).arg("--certificate-key").arg(&own).args(options);
         let mut program = Program::start(&mut command);
-        let secret = program.address().port();
+        let secure = program.address().port();
         let plain = program.await_address();
         let plain: SocketAddr =
             plain.trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
-        Self { folder, secret, plain: plain.port(), _program: program }
+        Self { folder, secure, plain: plain.port(), _program: program }
     }
 
-    /// The reply to a request without TLS by a client with this address.
+    /// Returns the reply to a request without TLS from a client with this address.
     fn ask(&self, peer: IpAddr, request: &str) -> Reply {
-        // Whoever connects to an address of this machine has the same one.
+        // A connection to an address of this machine comes from the same address.
         let mut connection = Peer::tcp((peer, self.plain).into());
         connection.send(format!("{request}\r\nConnection: close\r\n\r\n"));
         connection.reply()
     }
 
-    /// What curl is told over TLS, if it trusts the certificate for `host`.
-    fn ask_in_secret(&self, peer: IpAddr, host: &str) -> String {
-        let port = self.secret;
+    /// Returns curl's output for a request over TLS that trusts the certificate of `host`.
+    fn ask_over_tls(&self, peer: IpAddr, host: &str) -> String {
+        let port = self.secure;
         let output = Command::new("curl")
             .args(["--silent", "--show-error", "--include", "--max-time", "20", "--cacert"])
             .arg(self.folder.join("trusted.pem"))
@@ -67,9 +67,9 @@ impl Server {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// A client with this address is answered as if there were no TLS, and is told to use it by no address.
+    /// Asserts that a client with this address is served without TLS, and is not told to use it.
     #[track_caller]
-    fn check_left_alone(&self, peer: IpAddr, host: &str) {
+    fn check_not_redirected(&self, peer: IpAddr, host: &str) {
         let reply = self.ask(peer, &format!("GET / HTTP/1.1\r\nHost: {host}"));
         assert_eq!((reply.status(), reply.text()), (200, "here"), "{peer}");
         assert_eq!(reply.field("Location"), None);
@@ -77,17 +77,18 @@ impl Server {
     }
 }
 
-/// Writes a certificate for `host` with its key as `own.pem`, and the one that a client must trust as `trusted.pem`.
-fn certify(folder: &Folder, host: &str, signed: Signed) {
+/// Writes a certificate for `host` with its key as `own.pem`, and the certificate that a client
+/// must trust as `trusted.pem`.
+fn certify(folder: &Folder, host: &str, issuer: IssuedBy) {
     let key = KeyPair::generate().unwrap();
     let mut own = CertificateParams::new([host.to_owned()]).unwrap();
     own.distinguished_name.push(DnType::CommonName, host);
-    let (own, trusted) = match signed {
-        Signed::ByItself => {
+    let (own, trusted) = match issuer {
+        IssuedBy::Itself => {
             let pem = own.self_signed(&key).unwrap().pem();
             (pem.clone(), pem)
         }
-        Signed::ByAnAuthority => {
+        IssuedBy::Authority => {
             let mut authority = CertificateParams::new(Vec::new()).unwrap();
             authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
             authority.distinguished_name.push(DnType::CommonName, "an authority");
@@ -101,8 +102,8 @@ fn certify(folder: &Folder, host: &str, signed: Signed) {
     folder.write("trusted.pem", trusted.as_bytes());
 }
 
-/// This machine as others see it: nothing is sent to learn that. `None`: it has no network, so that only clients with a
-/// loopback address can be tried.
+/// Returns the address of this machine on the network; no packet is sent for that. Returns `None`
+/// without a network: then only clients with a loopback address are tested.
 fn own_address() -> Option<IpAddr> {
     let outward = UdpSocket::bind("0.0.0.0:0").ok()?;
     outward.connect("198.51.100.1:9").ok()?;
@@ -113,14 +114,15 @@ fn own_address() -> Option<IpAddr> {
 #[test]
 fn redirects_other_machines_if_its_certificate_is_public() {
     let Some(other) = own_address() else { return };
-    let server = Server::start("shop.org", Signed::ByAnAuthority, &[]);
+    let server = Server::start("shop.org", IssuedBy::Authority, &[]);
     for (request, location) in [
-        // The port is the one that was asked for, since the other cannot be known before.
+        // The redirect keeps the port of the configuration, because the one that the kernel chose
+        // is not known before.
         ("GET /a?b=c HTTP/1.1\r\nHost: shop.org", "https://shop.org:0/a?b=c"),
         ("GET / HTTP/1.1\r\nHost: shop.org:8080", "https://shop.org:0/"),
         ("GET //a HTTP/1.1\r\nHost: SHOP.org", "https://SHOP.org:0//a"),
         ("POST /a HTTP/1.1\r\nHost: shop.org\r\nContent-Length: 0", "https://shop.org:0/a"),
-        // A proxy is sent the whole address, and may pass it on.
+        // A proxy is redirected by absolute target, which it may pass on.
         ("GET http://shop.org/a?b HTTP/1.1\r\nHost: shop.org", "https://shop.org:0/a?b"),
         ("GET http://shop.org?b=/c HTTP/1.1\r\nHost: shop.org", "https://shop.org:0/?b=/c"),
         ("GET http://shop.org HTTP/1.1\r\nHost: shop.org", "https://shop.org:0/"),
@@ -131,15 +133,15 @@ fn redirects_other_machines_if_its_certificate_is_public() {
         assert_eq!((reply.status(), reply.field("Location")), (308, Some(location)), "{request}");
         assert_eq!(reply.field("Strict-Transport-Security"), None, "{request}");
     }
-    let told = server.ask_in_secret(other, "shop.org");
-    assert!(told.starts_with("HTTP/1.1 200 ") && told.ends_with("here"), "{told}");
-    assert!(told.contains("\r\nStrict-Transport-Security: max-age=15552000\r\n"), "{told}");
+    let reply = server.ask_over_tls(other, "shop.org");
+    assert!(reply.starts_with("HTTP/1.1 200 ") && reply.ends_with("here"), "{reply}");
+    assert!(reply.contains("\r\nStrict-Transport-Security: max-age=15552000\r\n"), "{reply}");
 }
 
 #[test]
 fn redirects_nobody_to_a_host_that_is_not_its_own() {
     let Some(other) = own_address() else { return };
-    let server = Server::start("shop.org", Signed::ByAnAuthority, &[]);
+    let server = Server::start("shop.org", IssuedBy::Authority, &[]);
     for host in ["foe.org", "shop.org.foe.org", "a.shop.org"] {
         let reply = server.ask(other, &format!("GET / HTTP/1.1\r\nHost: {host}"));
         assert_eq!((reply.status(), reply.field("Location")), (421, None), "{host}");
@@ -150,51 +152,51 @@ fn redirects_nobody_to_a_host_that_is_not_its_own() {
 
 #[test]
 fn redirects_neither_this_machine_nor_proofs_for_an_authority() {
-    let server = Server::start("shop.org", Signed::ByAnAuthority, &[]);
-    server.check_left_alone(LOOPBACK, "shop.org");
-    server.check_left_alone(LOOPBACK, "127.0.0.1");
+    let server = Server::start("shop.org", IssuedBy::Authority, &[]);
+    server.check_not_redirected(LOOPBACK, "shop.org");
+    server.check_not_redirected(LOOPBACK, "127.0.0.1");
     let proof = "/.well-known/acme-challenge/token";
     for peer in [Some(LOOPBACK), own_address()].into_iter().flatten() {
         for target in [proof, &format!("http://shop.org{proof}")] {
             let reply = server.ask(peer, &format!("GET {target} HTTP/1.1\r\nHost: shop.org"));
             assert_eq!((reply.status(), reply.text()), (200, "proof"), "{target} of {peer}");
         }
-        // Over TLS its own machine is told what others are.
-        let told = server.ask_in_secret(peer, "shop.org");
-        assert!(told.contains("\r\nStrict-Transport-Security: max-age=15552000\r\n"), "{told}");
+        // Over TLS the machine itself gets the same header as others.
+        let reply = server.ask_over_tls(peer, "shop.org");
+        assert!(reply.contains("\r\nStrict-Transport-Security: max-age=15552000\r\n"), "{reply}");
     }
 }
 
 #[test]
 fn redirects_nobody_if_its_certificate_is_not_public() {
     for (host, signed) in [
-        ("shop.org", Signed::ByItself),
-        ("machine.internal", Signed::ByAnAuthority),
-        ("localhost", Signed::ByAnAuthority),
+        ("shop.org", IssuedBy::Itself),
+        ("machine.internal", IssuedBy::Authority),
+        ("localhost", IssuedBy::Authority),
     ] {
         let server = Server::start(host, signed, &[]);
         for peer in [Some(LOOPBACK), own_address()].into_iter().flatten() {
-            server.check_left_alone(peer, host);
-            let told = server.ask_in_secret(peer, host);
-            assert!(told.starts_with("HTTP/1.1 200 "), "{told}");
-            assert!(!told.contains("Strict-Transport-Security"), "{told}");
+            server.check_not_redirected(peer, host);
+            let reply = server.ask_over_tls(peer, host);
+            assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");
+            assert!(!reply.contains("Strict-Transport-Security"), "{reply}");
         }
     }
 }
 
 #[test]
-fn redirects_everybody_or_nobody_if_it_is_told_so() {
+fn follows_explicit_redirect_settings() {
     let peers = || [Some(LOOPBACK), own_address()].into_iter().flatten();
-    let on = Server::start("shop.org", Signed::ByAnAuthority, &["--https-redirect", "on"]);
+    let on = Server::start("shop.org", IssuedBy::Authority, &["--https-redirect", "on"]);
     for peer in peers() {
         let reply = on.ask(peer, "GET / HTTP/1.1\r\nHost: shop.org");
         assert_eq!(reply.field("Location"), Some("https://shop.org:0/"), "{peer}");
     }
     let options = ["--https-redirect", "off", "--hsts", "off"];
-    let off = Server::start("shop.org", Signed::ByAnAuthority, &options);
+    let off = Server::start("shop.org", IssuedBy::Authority, &options);
     for peer in peers() {
-        off.check_left_alone(peer, "shop.org");
-        let told = off.ask_in_secret(peer, "shop.org");
-        assert!(!told.contains("Strict-Transport-Security"), "{told}");
+        off.check_not_redirected(peer, "shop.org");
+        let reply = off.ask_over_tls(peer, "shop.org");
+        assert!(!reply.contains("Strict-Transport-Security"), "{reply}");
     }
 }

@@ -1,4 +1,4 @@
-//! Claims about a server that reads its configuration again, and about what it is told by.
+//! Tests of a server that reloads its configuration, and of the commands that control it.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::thread;
 use crate::bine;
 use crate::harness::{Ended, Folder, KINDS, Peer, Program};
 
-/// A folder with two sites' files and a configuration.
+/// A folder with the files of two sites and a configuration.
 struct Site(Folder);
 
 impl Site {
@@ -19,9 +19,9 @@ impl Site {
         Self(folder)
     }
 
-    /// Writes the configuration, which always has an address and a control socket.
+    /// Writes the configuration, which always contains an address and a control socket.
     fn configure(&self, scheduler: &str, rest: &str) {
-        // A pool that is full would give the thread of an idle connection to a newcomer.
+        // A full pool would give the thread of an idle connection to a new one.
         let head = "listen = \"127.0.0.1:0\"\ncontrol = \"control\"\nloops = 2\nworkers = 64\n";
         let text = format!("{head}scheduler = \"{scheduler}\"\n{rest}");
         self.0.write("bine.toml", text.as_bytes());
@@ -32,13 +32,13 @@ impl Site {
         bine(&[word, "--config", config.to_str().unwrap()])
     }
 
-    fn tell(&self, word: &str) -> Ended {
+    fn run(&self, word: &str) -> Ended {
         Program::run(&mut self.bine(word))
     }
 }
 
 #[test]
-fn a_reload_is_for_newcomers_and_a_wrong_file_changes_nothing() {
+fn reloads_for_new_connections_and_ignores_wrong_file() {
     for scheduler in KINDS {
         let site = Site::new();
         site.configure(scheduler, "root = \"one\"\n");
@@ -46,8 +46,8 @@ fn a_reload_is_for_newcomers_and_a_wrong_file_changes_nothing() {
         let mut old = program.connect();
         assert_eq!(old.get("/").text(), "one");
         site.configure(scheduler, "root = \"two\"\n");
-        let told = site.tell("reload");
-        assert_eq!((told.code, told.errors.as_str()), (Some(0), ""));
+        let ended = site.run("reload");
+        assert_eq!((ended.code, ended.errors.as_str()), (Some(0), ""));
         assert_eq!(program.connect().get("/").text(), "two", "{scheduler}");
         assert_eq!(old.get("/").text(), "one", "{scheduler}");
         for (wrong, line, reason) in [
@@ -56,45 +56,49 @@ fn a_reload_is_for_newcomers_and_a_wrong_file_changes_nothing() {
             ("root = \"one\"\n[[site]]\nroot = \"two\"\n", 7, "a site says for whom it is"),
         ] {
             site.configure(scheduler, wrong);
-            let told = site.tell("reload");
-            assert_eq!(told.code, Some(1), "{told:?}");
+            let ended = site.run("reload");
+            assert_eq!(ended.code, Some(1), "{ended:?}");
             let expected = format!("bine.toml:{line}: {reason}");
-            assert!(told.errors.contains(&expected), "{expected} is not in {}", told.errors);
+            assert!(ended.errors.contains(&expected), "{expected} is not in {}", ended.errors);
             assert_eq!(program.connect().get("/").text(), "two", "{scheduler}");
         }
         let ended = program.stop();
         assert_eq!(ended.code, Some(0));
-        assert!(ended.errors.contains("bine.toml:6: "), "the log has it too: {}", ended.errors);
+        assert!(
+            ended.errors.contains("bine.toml:6: "),
+            "the log contains the error: {}",
+            ended.errors
+        );
     }
 }
 
 #[test]
-fn what_needs_a_restart_is_told_and_the_rest_is_taken() {
+fn reports_settings_that_need_a_restart() {
     let site = Site::new();
     site.configure("hybrid", "root = \"one\"\n");
     let program = Program::start(&mut site.bine("serve"));
     site.configure("event", "root = \"two\"\n");
-    let told = site.tell("reload");
-    assert_eq!((told.code, told.errors.as_str()), (Some(0), "bine: scheduler needs a restart\n"));
+    let ended = site.run("reload");
+    assert_eq!((ended.code, ended.errors.as_str()), (Some(0), "bine: scheduler needs a restart\n"));
     assert_eq!(program.connect().get("/").text(), "two");
 }
 
 #[test]
-fn a_server_can_be_asked_and_stopped_by_its_own_user() {
+fn reports_status_and_stops_on_command() {
     let site = Site::new();
     site.configure("hybrid", "root = \"one\"\n");
     let program = Program::start(&mut site.bine("serve"));
-    let status = site.tell("status");
+    let status = site.run("status");
     assert!(status.output.contains("listening on http://127.0.0.1:"), "{status:?}");
-    assert_eq!(site.tell("stop").code, Some(0));
+    assert_eq!(site.run("stop").code, Some(0));
     assert_eq!(program.wait().code, Some(0));
-    let told = site.tell("reload");
-    assert_eq!(told.code, Some(1));
-    assert!(told.errors.contains("no server answers at"), "{}", told.errors);
+    let ended = site.run("reload");
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.errors.contains("no server answers at"), "{}", ended.errors);
 }
 
 #[test]
-fn a_site_is_found_by_its_host() {
+fn selects_site_by_host() {
     let site = Site::new();
     site.configure(
         "hybrid",
@@ -109,23 +113,23 @@ fn a_site_is_found_by_its_host() {
 }
 
 #[test]
-fn a_hundred_reloads_under_load_fail_no_request() {
+fn fails_no_request_during_a_hundred_reloads() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let site = Site::new();
         site.configure(scheduler, "root = \"one\"\n");
         let program = Program::start(&mut site.bine("serve"));
-        let over = AtomicBool::new(false);
+        let stop = AtomicBool::new(false);
         thread::scope(|scope| {
-            for kept in [true, false] {
-                let (over, address) = (&over, program.address());
-                scope.spawn(move || talk(address, kept, over));
+            for keeps_connection in [true, false] {
+                let (stop, address) = (&stop, program.address());
+                scope.spawn(move || send_requests(address, keeps_connection, stop));
             }
-            let _over = Over(&over);
+            let _stop = StopOnDrop(&stop);
             for number in 0..100 {
                 let name = ["one", "two"][number % 2];
                 site.configure(scheduler, &format!("root = \"{name}\"\n"));
-                assert_eq!(site.tell("reload").code, Some(0));
+                assert_eq!(site.run("reload").code, Some(0));
                 assert_eq!(program.connect().get("/").text(), name, "{scheduler}");
             }
         });
@@ -133,19 +137,19 @@ fn a_hundred_reloads_under_load_fail_no_request() {
     }
 }
 
-/// Says that it is over, be it by a failure: a scope waits for its threads.
-struct Over<'o>(&'o AtomicBool);
+/// Sets the flag on drop, also after a panic: a scope waits for its threads.
+struct StopOnDrop<'o>(&'o AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
 }
 
-fn talk(address: SocketAddr, kept: bool, over: &AtomicBool) {
+fn send_requests(address: SocketAddr, keeps_connection: bool, stop: &AtomicBool) {
     let mut peer = Peer::tcp(address);
-    while !over.load(Ordering::SeqCst) {
-        if !kept {
+    while !stop.load(Ordering::SeqCst) {
+        if !keeps_connection {
             peer = Peer::tcp(address);
         }
         assert_eq!(peer.get("/").status(), 200);
@@ -153,23 +157,23 @@ fn talk(address: SocketAddr, kept: bool, over: &AtomicBool) {
 }
 
 #[test]
-fn a_configuration_is_checked_and_shown() {
+fn checks_and_shows_configuration() {
     let site = Site::new();
     site.configure("hybrid", "root = \"one\"\n");
-    let told = site.tell("check-config");
-    assert_eq!((told.code, told.output.as_str()), (Some(0), "OK\n"), "{}", told.errors);
-    let shown = site.tell("config").output;
+    let ended = site.run("check-config");
+    assert_eq!((ended.code, ended.output.as_str()), (Some(0), "OK\n"), "{}", ended.errors);
+    let shown = site.run("config").output;
     assert!(
         shown.contains("bine.toml:6\n") && shown.contains("queue = 1024  # default\n"),
         "{shown}"
     );
     site.configure("hybrid", "root = \"absent\"\n");
-    assert_eq!(site.tell("check-config").code, Some(1));
+    assert_eq!(site.run("check-config").code, Some(1));
     site.configure("hybrid", "root = 1.5\n");
-    assert_eq!(site.tell("check-config").code, Some(2));
+    assert_eq!(site.run("check-config").code, Some(2));
 }
 
-/// A configuration of much that a reload may change, for mutations.
+/// A configuration with many settings that a reload may change, as the base of mutations.
 const FULL: &str = r#"
 index = ["index.html", "start.html"]  # two
 field = ["*.css Cache-Control: max-age=3600"]
@@ -191,17 +195,17 @@ root = 'one'
 "#;
 
 #[test]
-fn two_hundred_mutated_files_are_taken_or_told_of_and_the_server_goes_on() {
+fn survives_two_hundred_mutated_configurations() {
     let site = Site::new();
     site.0.write("bine.toml", FULL.as_bytes());
-    // What a flag says no file can change: the address stays, and so does the way to ask for a reload.
+    // A file cannot override an option: address and control socket remain.
     let mut command = site.bine("serve");
     command.args(["--listen", "127.0.0.1:0", "--control"]).arg(site.0.join("control"));
     command.arg("--root").arg(site.0.join("one"));
     let program = Program::start(&mut command);
     let mut state = 1_u64;
     let mut draw = |bound: usize| {
-        // Xorshift (Marsaglia 2003): the same files each time.
+        // Xorshift (Marsaglia 2003) generates the same files in each run.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -220,25 +224,25 @@ fn two_hundred_mutated_files_are_taken_or_told_of_and_the_server_goes_on() {
             text.splice(start..end, instead[draw(instead.len())].bytes());
         }
         site.0.write("bine.toml", &text);
-        let told = Program::run(Command::new(env!("CARGO_BIN_EXE_bine")).args([
+        let ended = Program::run(Command::new(env!("CARGO_BIN_EXE_bine")).args([
             "reload",
             "--control",
             site.0.join("control").to_str().unwrap(),
         ]));
         let shown = String::from_utf8_lossy(&text);
-        match told.code {
+        match ended.code {
             Some(0) => taken += 1,
             Some(1) => {
                 refused += 1;
-                let line = told.errors.split("bine.toml:").nth(1);
+                let line = ended.errors.split("bine.toml:").nth(1);
                 let line = line.and_then(|rest| rest.split(':').next()?.parse().ok());
-                let is_there =
+                let has_line =
                     line.is_some_and(|line: usize| (1..=shown.lines().count() + 1).contains(&line));
-                // A folder that is not there is told by its own name.
-                let is_named = told.errors.contains("cannot serve files from ");
-                assert!(is_there || is_named, "{}\n{shown}", told.errors);
+                // A missing folder is reported by its own name.
+                let names_folder = ended.errors.contains("cannot serve files from ");
+                assert!(has_line || names_folder, "{}\n{shown}", ended.errors);
             }
-            _ => panic!("{told:?}\n{shown}"),
+            _ => panic!("{ended:?}\n{shown}"),
         }
         assert_eq!(program.connect().get("/index.html").text(), "one", "{shown}");
     }

@@ -1,4 +1,4 @@
-//! Decides what `bine serve DIR` hands out, and what stays where it is.
+//! Tests of the files that `bine serve DIR` serves, and of those that it must not.
 
 use std::os::unix::fs::symlink;
 
@@ -21,7 +21,7 @@ fn site() -> Folder {
     folder
 }
 
-/// Larger than what is kept in memory, and than a socket takes at once.
+/// Returns more bytes than the cache of files keeps, and than a socket takes at once.
 fn large() -> Vec<u8> {
     (0..3_000_000_u32).map(|number| (number * 7 / 5) as u8).collect()
 }
@@ -37,7 +37,7 @@ fn on_each_scheduler(check: impl Fn(&Program)) {
 }
 
 #[test]
-fn a_file_is_served_with_its_type() {
+fn serves_files_with_their_types() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         let cases: [(&str, &str, &[u8]); 8] = [
@@ -50,7 +50,7 @@ fn a_file_is_served_with_its_type() {
             ("/below/", "text/html; charset=utf-8", b"below"),
             ("/bare/a%20b.txt", "text/plain; charset=utf-8", b"space"),
         ];
-        // Twice: from the disk, and as it was remembered.
+        // The second pass is served from the cache.
         for (target, media_type, content) in cases.iter().chain(&cases) {
             let reply = peer.get(target);
             assert_eq!((reply.status(), reply.field("Content-Type")), (200, Some(*media_type)));
@@ -65,7 +65,7 @@ fn a_file_is_served_with_its_type() {
 }
 
 #[test]
-fn a_large_file_arrives_whole_and_in_its_turn() {
+fn serves_large_files_completely_and_in_order() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         for target in ["/large.bin", "/a.css", "/large.bin", "/"] {
@@ -79,7 +79,7 @@ fn a_large_file_arrives_whole_and_in_its_turn() {
 }
 
 #[test]
-fn nothing_outside_the_folder_is_served() {
+fn serves_nothing_outside_the_folder() {
     on_each_scheduler(|program| {
         let targets = [
             "/secret.txt",
@@ -103,7 +103,7 @@ fn nothing_outside_the_folder_is_served() {
 }
 
 #[test]
-fn a_folder_without_its_slash_is_sent_there() {
+fn redirects_folders_to_trailing_slash() {
     on_each_scheduler(|program| {
         let reply = program.connect().get("/below?a=b");
         assert_eq!((reply.status(), reply.field("Location")), (301, Some("/below/?a=b")));
@@ -111,7 +111,7 @@ fn a_folder_without_its_slash_is_sent_there() {
 }
 
 #[test]
-fn a_file_is_only_read() {
+fn allows_only_reading_files() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         for method in ["POST", "PUT", "DELETE"] {
@@ -128,7 +128,7 @@ fn a_file_is_only_read() {
 }
 
 #[test]
-fn the_folder_may_stand_before_or_behind_the_options() {
+fn accepts_folder_before_or_after_options() {
     let folder = site();
     let site = folder.join("site");
     let site = site.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! Claims about a server whose parent starts it again when it dies.
+//! Tests of a supervised server, which its parent restarts when it dies.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::bine;
 use crate::harness::{Folder, PATIENCE, Program};
 
-/// The process that serves when it is no longer `last`.
+/// Waits until a process other than `last` serves.
 fn await_another(control: &str, last: Option<Pid>) -> Pid {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -18,15 +18,15 @@ fn await_another(control: &str, last: Option<Pid>) -> Pid {
     }
 }
 
-/// The process that serves, as it says itself. It may not be there yet.
+/// Returns the process that serves, as `bine status` reports it; `None` if none answers yet.
 fn serving(control: &str) -> Option<Pid> {
-    let told = Program::run(&mut bine(&["status", "--control", control])).output;
-    let number = told.lines().next()?.strip_prefix("process ")?.parse().ok()?;
+    let status = Program::run(&mut bine(&["status", "--control", control])).output;
+    let number = status.lines().next()?.strip_prefix("process ")?.parse().ok()?;
     Pid::from_raw(number)
 }
 
 #[test]
-fn no_newcomer_is_refused_while_the_server_dies_again_and_again() {
+fn accepts_connections_while_server_is_restarted() {
     let folder = Folder::new();
     folder.write("www/index.html", b"home");
     let (root, control) = (folder.join("www"), folder.join("control"));
@@ -39,7 +39,8 @@ fn no_newcomer_is_refused_while_the_server_dies_again_and_again() {
         assert_eq!(program.connect().get("/").text(), "home");
         kill_process(child, Signal::KILL).unwrap();
         last = Some(child);
-        // The kernel takes them in, whoever serves them later.
+        // The kernel accepts connections on the listening socket, whichever process serves them
+        // later.
         for _ in 0..20 {
             drop(program.connect());
         }
@@ -51,7 +52,7 @@ fn no_newcomer_is_refused_while_the_server_dies_again_and_again() {
 }
 
 #[test]
-fn a_server_that_cannot_even_begin_is_not_started_again() {
+fn does_not_restart_server_that_fails_to_start() {
     let folder = Folder::new();
     let absent = folder.join("absent");
     let options = ["serve", absent.to_str().unwrap(), "--listen", "127.0.0.1:0", "--supervise"];

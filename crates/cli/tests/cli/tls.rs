@@ -1,4 +1,4 @@
-//! Claims about a program that speaks TLS, as curl sees them.
+//! Tests of TLS with curl as the client.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -13,7 +13,8 @@ fn certify(folder: &Folder, name: &str, host: &str) {
     folder.write(&format!("{name}.pem"), pem.as_bytes());
 }
 
-/// What curl says of `https://HOST/`, whose certificate it trusts by `NAME.pem` alone; `None` if it does not.
+/// Returns the body of `https://HOST/` for a client that trusts only `NAME.pem`; `None` if the
+/// request fails.
 fn ask(folder: &Folder, address: SocketAddr, host: &str, name: &str) -> Option<String> {
     let port = address.port();
     let output = Command::new("curl")
@@ -27,7 +28,7 @@ fn ask(folder: &Folder, address: SocketAddr, host: &str, name: &str) -> Option<S
 }
 
 #[test]
-fn each_site_shows_its_own_certificate() {
+fn presents_certificate_of_each_site() {
     let folder = Folder::new();
     for (name, host) in [("top", "localhost"), ("one", "one.example"), ("below", "a.two.example")] {
         certify(&folder, name, host);
@@ -45,16 +46,16 @@ fn each_site_shows_its_own_certificate() {
         let options = ["serve", "--config", config.to_str().unwrap(), "--scheduler", scheduler];
         let program = Program::start(&mut bine(&options));
         assert!(program.addresses()[0].starts_with("https://127.0.0.1:"));
-        let told = |host, name| ask(&folder, program.address(), host, name);
-        assert_eq!(told("localhost", "top").as_deref(), Some("top"), "{scheduler}");
-        assert_eq!(told("one.example", "one").as_deref(), Some("one"), "{scheduler}");
-        assert_eq!(told("a.two.example", "below").as_deref(), Some("below"), "{scheduler}");
-        assert_eq!(told("one.example", "top"), None, "{scheduler}");
+        let body_of = |host, name| ask(&folder, program.address(), host, name);
+        assert_eq!(body_of("localhost", "top").as_deref(), Some("top"), "{scheduler}");
+        assert_eq!(body_of("one.example", "one").as_deref(), Some("one"), "{scheduler}");
+        assert_eq!(body_of("a.two.example", "below").as_deref(), Some("below"), "{scheduler}");
+        assert_eq!(body_of("one.example", "top"), None, "{scheduler}");
     }
 }
 
 #[test]
-fn a_new_certificate_is_shown_after_a_reload_and_a_wrong_one_is_not() {
+fn presents_new_certificate_after_reload() {
     let folder = Folder::new();
     for name in ["old", "new"] {
         certify(&folder, name, "localhost");
@@ -67,25 +68,25 @@ fn a_new_certificate_is_shown_after_a_reload_and_a_wrong_one_is_not() {
         folder.write("bine.toml", text.as_bytes())
     };
     let config = configure("old");
-    let tell = |word| Program::run(&mut bine(&[word, "--config", config.to_str().unwrap()]));
+    let run = |word| Program::run(&mut bine(&[word, "--config", config.to_str().unwrap()]));
     let program = Program::start(&mut bine(&["serve", "--config", config.to_str().unwrap()]));
     assert_eq!(ask(&folder, program.address(), "localhost", "old").as_deref(), Some("here"));
     configure("new");
-    assert_eq!(tell("reload").code, Some(0));
+    assert_eq!(run("reload").code, Some(0));
     assert_eq!(ask(&folder, program.address(), "localhost", "old"), None);
     assert_eq!(ask(&folder, program.address(), "localhost", "new").as_deref(), Some("here"));
     folder.write("wrong.pem", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     for (name, reason) in [("wrong", "wrong.pem: "), ("absent", "absent.pem: No such file")] {
         configure(name);
-        let told = tell("reload");
-        assert_eq!(told.code, Some(1));
-        assert!(told.errors.contains(reason), "{}", told.errors);
+        let reloaded = run("reload");
+        assert_eq!(reloaded.code, Some(1));
+        assert!(reloaded.errors.contains(reason), "{}", reloaded.errors);
         assert_eq!(ask(&folder, program.address(), "localhost", "new").as_deref(), Some("here"));
     }
 }
 
 #[test]
-fn an_address_that_stays_takes_other_options_at_a_reload() {
+fn changes_options_of_kept_address_on_reload() {
     for scheduler in KINDS {
         let folder = Folder::new();
         certify(&folder, "own", "localhost");
@@ -105,10 +106,10 @@ fn an_address_that_stays_takes_other_options_at_a_reload() {
         assert_eq!(old.get("/").text(), "here");
         for _ in 0..2 {
             configure("tls=on,backlog=7,nodelay=off");
-            let told = Program::run(&mut bine(&["reload", "--config", config]));
-            assert_eq!((told.code, told.errors.as_str()), (Some(0), ""), "{scheduler}");
-            let secret = ask(&folder, address, "localhost", "own");
-            assert_eq!(secret.as_deref(), Some("here"), "{scheduler}");
+            let reloaded = Program::run(&mut bine(&["reload", "--config", config]));
+            assert_eq!((reloaded.code, reloaded.errors.as_str()), (Some(0), ""), "{scheduler}");
+            let secure = ask(&folder, address, "localhost", "own");
+            assert_eq!(secure.as_deref(), Some("here"), "{scheduler}");
             configure("tls=off");
             assert_eq!(Program::run(&mut bine(&["reload", "--config", config])).code, Some(0));
             assert_eq!(program.connect().get("/").text(), "here", "{scheduler}");
@@ -117,9 +118,9 @@ fn an_address_that_stays_takes_other_options_at_a_reload() {
     }
 }
 
-/// The second was once taken for the first with other options.
+/// The second address was once mistaken for the first with other options.
 #[test]
-fn two_addresses_whose_ports_the_kernel_chose_stay_two_at_a_reload() {
+fn keeps_both_addresses_with_port_zero_on_reload() {
     let folder = Folder::new();
     certify(&folder, "own", "localhost");
     folder.write("www/index.html", b"here");
@@ -132,16 +133,16 @@ fn two_addresses_whose_ports_the_kernel_chose_stay_two_at_a_reload() {
     let mut program = Program::start(&mut bine(&["serve", "--config", config]));
     let plain = program.await_address();
     let plain = plain.trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
-    let secret = program.address();
+    let secure = program.address();
     for _ in 0..2 {
-        assert_eq!(ask(&folder, secret, "localhost", "own").as_deref(), Some("here"));
+        assert_eq!(ask(&folder, secure, "localhost", "own").as_deref(), Some("here"));
         assert_eq!(Peer::tcp(plain).get("/").text(), "here");
         assert_eq!(Program::run(&mut bine(&["reload", "--config", config])).code, Some(0));
     }
 }
 
 #[test]
-fn who_comes_without_tls_is_sent_to_where_it_is_spoken() {
+fn redirects_plain_requests_to_https() {
     let folder = Folder::new();
     folder.write("www/.well-known/acme-challenge/token", b"proof");
     folder.write("www/index.html", b"here");
@@ -173,7 +174,8 @@ fn who_comes_without_tls_is_sent_to_where_it_is_spoken() {
     };
     let head = curl(&["--include"], &format!("{plain}a?b=c"));
     assert!(head.starts_with("HTTP/1.1 308 "), "{head}");
-    // The port is the one that was asked for, since the other cannot be known before.
+    // The redirect keeps the port of the configuration, because the one that the kernel chose is
+    // not known before.
     assert!(head.contains("\r\nLocation: https://127.0.0.1:0/a?b=c\r\n"), "{head}");
     assert!(!head.contains("Strict-Transport-Security"), "{head}");
     assert_eq!(curl(&[], &format!("{plain}.well-known/acme-challenge/token")), "proof");
@@ -183,7 +185,7 @@ fn who_comes_without_tls_is_sent_to_where_it_is_spoken() {
 }
 
 #[test]
-fn what_tls_lacks_is_told_before_anything_is_served() {
+fn reports_missing_tls_settings_before_serving() {
     for (options, reason) in [
         (&["--tls", "on"][..], "TLS needs a certificate: set `certificate`"),
         (&["--https-redirect", "on"], "https-redirect: no address speaks TLS"),

@@ -1,4 +1,4 @@
-//! Claims about the units that ship for systemd.
+//! Tests of the systemd units in `packaging`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +11,7 @@ fn unit(name: &str) -> String {
 }
 
 #[test]
-fn each_line_of_a_unit_is_a_section_a_setting_or_a_comment() {
+fn has_only_valid_lines_in_units() {
     for name in ["bine.service", "bine.socket"] {
         for line in unit(name).lines() {
             let is_section = line.starts_with('[') && line.ends_with(']');
@@ -24,11 +24,11 @@ fn each_line_of_a_unit_is_a_section_a_setting_or_a_comment() {
     assert!(unit("bine.socket").contains("\nAccept=no\n"));
 }
 
-/// Where systemd is, it has the last word.
+/// systemd itself verifies the units where it is installed.
 #[test]
-fn systemd_finds_nothing_to_complain_of() {
+fn passes_verification_by_systemd() {
     let folder = Folder::new();
-    // The program need not be installed for that.
+    // Replaces the path, so that the program need not be installed.
     let service = unit("bine.service").replace("/usr/bin/bine", env!("CARGO_BIN_EXE_bine"));
     let service = folder.write("bine.service", service.as_bytes());
     let socket = folder.write("bine.socket", unit("bine.socket").as_bytes());
@@ -37,7 +37,7 @@ fn systemd_finds_nothing_to_complain_of() {
         .args([service, socket])
         .output();
     let Ok(verified) = verify else { return };
-    let told = String::from_utf8_lossy(&verified.stderr);
-    let own: Vec<&str> = told.lines().filter(|line| line.contains("bine.")).collect();
-    assert!(own.is_empty(), "{own:#?}");
+    let output = String::from_utf8_lossy(&verified.stderr);
+    let complaints: Vec<&str> = output.lines().filter(|line| line.contains("bine.")).collect();
+    assert!(complaints.is_empty(), "{complaints:#?}");
 }

@@ -1,49 +1,49 @@
-//! Decides how somebody who waits for a whole folder to be read is told how far that is: by what its files are asked for.
+//! Wraps a folder so that reads of its files are reported as progress.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bine::store::disk::{File, Folder, Lock};
 
-use super::is_of_tables;
-use super::meter::Meter;
+use super::is_table_file;
+use super::progress::ProgressMeter;
 
-/// A folder, what is read of whose files is told.
-pub(super) struct Watched {
+/// A folder that reports how much of its files is read.
+pub(super) struct ProgressFolder {
     folder: Arc<dyn Folder>,
-    tally: Arc<Mutex<Tally>>,
+    progress: Arc<Mutex<ReadProgress>>,
 }
 
-struct Tally {
-    meter: Meter,
+struct ReadProgress {
+    meter: ProgressMeter,
     done: u64,
-    /// Bytes of all files.
-    all: u64,
+    /// The length of all files.
+    total: u64,
 }
 
-struct WatchedFile {
+struct ProgressFile {
     file: Box<dyn File>,
-    tally: Arc<Mutex<Tally>>,
+    progress: Arc<Mutex<ReadProgress>>,
 }
 
-impl Watched {
+impl ProgressFolder {
     pub(super) fn new(folder: Arc<dyn Folder>) -> io::Result<Self> {
-        let mut all = 0;
-        // What a repair has set aside is not read.
-        for name in folder.list()?.into_iter().filter(|name| is_of_tables(name)) {
-            // One that cannot be opened is told of by whoever needs it.
-            all += folder.open(&name).and_then(|file| file.size()).unwrap_or_default();
+        let mut total = 0;
+        // A repair's files (`damaged-*`) are not read.
+        for name in folder.list()?.into_iter().filter(|name| is_table_file(name)) {
+            // The operation itself reports a file that cannot be opened.
+            total += folder.open(&name).and_then(|file| file.size()).unwrap_or_default();
         }
-        let meter = Meter::new("read", None);
-        Ok(Self { folder, tally: Arc::new(Mutex::new(Tally { meter, done: 0, all })) })
+        let meter = ProgressMeter::new("read", None);
+        Ok(Self { folder, progress: Arc::new(Mutex::new(ReadProgress { meter, done: 0, total })) })
     }
 
-    fn watched(&self, file: Box<dyn File>) -> Box<dyn File> {
-        Box::new(WatchedFile { file, tally: Arc::clone(&self.tally) })
+    fn with_progress(&self, file: Box<dyn File>) -> Box<dyn File> {
+        Box::new(ProgressFile { file, progress: Arc::clone(&self.progress) })
     }
 }
 
-impl Folder for Watched {
+impl Folder for ProgressFolder {
     fn name(&self) -> String {
         self.folder.name()
     }
@@ -53,7 +53,7 @@ impl Folder for Watched {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
-        self.folder.open(name).map(|file| self.watched(file))
+        self.folder.open(name).map(|file| self.with_progress(file))
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
@@ -81,14 +81,14 @@ impl Folder for Watched {
     }
 }
 
-impl File for WatchedFile {
+impl File for ProgressFile {
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let read = self.file.read_at(buffer, at)?;
-        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        tally.done += read as u64;
-        // What is damaged is read more than once.
-        let (done, all) = (tally.done.min(tally.all), tally.all);
-        tally.meter.show(done, Some(all));
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.done += read as u64;
+        // Damaged files are read more than once.
+        let (done, total) = (progress.done.min(progress.total), progress.total);
+        progress.meter.show(done, Some(total));
         Ok(read)
     }
 
