@@ -55,12 +55,12 @@ fn demo(run: impl FnOnce(App) -> Exit) -> Exit {
     }
 }
 
-/// Turns the positional argument behind the command into the option `name`.
+/// Turns the positional argument after the command into the option `name`.
 fn with_option(name: &str, mut arguments: Vec<OsString>) -> Vec<OsString> {
     replace_positional(name, arguments.split_off(1))
 }
 
-/// Replaces the positional argument by `--name=ARGUMENT`, an option like the others, which
+/// Replaces the positional argument by `--name=ARGUMENT`, an ordinary option, which
 /// overrides the configuration file.
 fn replace_positional(name: &str, mut arguments: Vec<OsString>) -> Vec<OsString> {
     if let Some(index) = positional_index(&arguments) {

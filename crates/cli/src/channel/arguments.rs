@@ -72,7 +72,7 @@ impl Arguments {
         given.map(|(_, value)| value.as_str())
     }
 
-    /// Tells if the option is present.
+    /// Checks whether the option is present.
     pub(super) fn has(&self, option: &str) -> bool {
         self.value(option).is_some()
     }

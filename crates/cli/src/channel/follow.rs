@@ -26,7 +26,7 @@ struct Follower<'a> {
     remaining: Option<u64>,
 }
 
-/// Tells if following continues.
+/// Whether to continue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     Continue,
@@ -83,7 +83,7 @@ pub(super) fn follow(server: &Server, arguments: &Arguments) -> Result<(), Strin
                     continue;
                 }
             }
-            // The server has dropped messages, or another server answers at this address.
+            // The server has dropped messages, or a different server answers at this address.
             Err(Failure::Refused { reason, cursor: Some(cursor) }) => {
                 eprintln!("bine: {reason}");
                 follower.after = cursor;

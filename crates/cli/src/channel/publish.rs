@@ -22,7 +22,7 @@ struct Template<'a> {
 const MAX_MESSAGE_BYTES: u64 = 1 << 20;
 const MAX_BATCH_MESSAGES: usize = 1000;
 
-/// Publishes as the arguments say, and prints the cursor of each message.
+/// Publishes the messages that the arguments describe, and prints the cursor of each message.
 ///
 /// # Errors
 ///

@@ -49,7 +49,7 @@ pub(super) enum Failure {
 
 /// The default address of a server.
 const DEFAULT_ADDRESS: &str = "http://127.0.0.1:8080";
-/// The server may hold a poll for 30 of these seconds.
+/// Includes the up to 30 seconds for which the server holds a poll.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A poll returns at most a megabyte of messages; their metadata makes the response larger.
@@ -181,7 +181,7 @@ pub(super) fn channel_path(name: &str) -> String {
     format!("{CHANNELS_PATH}{}", percent_encoded(name, b"/"))
 }
 
-/// Percent-encodes text for a request target. `plain` lists bytes that stay as they are, beside the
+/// Percent-encodes text for a request target. `plain` lists bytes that are not encoded, besides the
 /// unreserved ones.
 pub(super) fn percent_encoded(text: &str, plain: &[u8]) -> String {
     let mut encoded = String::new();

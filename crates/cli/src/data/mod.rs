@@ -219,7 +219,7 @@ fn open_existing(path: &Path) -> Result<Arc<dyn Folder>, String> {
     Ok(Arc::new(folder))
 }
 
-/// Tells if a file of this name belongs to the tables.
+/// Checks whether a file of this name belongs to the tables.
 fn is_table_file(name: &str) -> bool {
     name.starts_with("journal-") || name.starts_with("snapshot-")
 }

@@ -15,13 +15,13 @@ pub(super) struct ProgressMeter {
     is_shown: bool,
 }
 
-/// A shorter operation reports nothing.
+/// The duration after which the first report appears.
 const FIRST_REPORT: Duration = Duration::from_secs(1);
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 impl ProgressMeter {
-    /// Creates a meter; `verb` says what happens to the bytes: read or written.
+    /// Creates a meter; `verb` describes the operation on the bytes: read or written.
     pub(super) fn new(verb: &'static str, total: Option<u64>) -> Self {
         let is_terminal = io::stderr().is_terminal();
         Self { verb, total, is_terminal, due: Instant::now() + FIRST_REPORT, is_shown: false }

@@ -1,4 +1,4 @@
-//! Wraps a folder so that reads of its files are reported as progress.
+//! Wraps a folder so that reads are reported as progress.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use bine::store::disk::{File, Folder, Lock};
 use super::is_table_file;
 use super::progress::ProgressMeter;
 
-/// A folder that reports how much of its files is read.
+/// A folder that reports the progress of reads.
 pub(super) struct ProgressFolder {
     folder: Arc<dyn Folder>,
     progress: Arc<Mutex<ReadProgress>>,

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use bine::prelude::*;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, html::push_html};
 
-/// A chapter: the name of its file and page, its title, and its Markdown.
+/// A chapter: the name of file and page, title, and Markdown source.
 struct Chapter {
     key: &'static str,
     title: &'static str,

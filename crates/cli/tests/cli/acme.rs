@@ -97,7 +97,7 @@ fn answer_names(mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Returns the answer to a DNS question: 127.0.0.1 for type A, else none (RFC 1035 section 4.1).
+/// Returns the answer to a DNS question: 127.0.0.1 for type A, else no record (RFC 1035 section 4.1).
 fn answer_to(question: &[u8]) -> Vec<u8> {
     let name_end = 12 + question[12..].iter().position(|byte| *byte == 0).unwrap();
     let asked = &question[12..name_end + 5];

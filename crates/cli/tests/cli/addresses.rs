@@ -1,4 +1,4 @@
-//! Tests of the addresses on which `bine` listens, and of its messages when it cannot.
+//! Tests of the addresses on which `bine` listens, and of its messages for addresses that fail.
 
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! Tests of a crash: it costs the requests in progress, and nothing else.
+//! Tests of a crash: it costs only the requests in progress.
 
 use std::thread;
 
@@ -28,7 +28,7 @@ fn restarts_at_once_after_kill_under_load() {
             let load: Vec<_> = load.collect();
             program.kill();
             for peer in load {
-                // A client whose writes failed has nothing to compare.
+                // A client whose writes failed received no reply to compare.
                 let _ = peer.join();
             }
         }

@@ -32,7 +32,7 @@ fn switches_to_configured_user() {
                 let line = status.lines().find_map(|line| line.strip_prefix(name));
                 line.unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
             };
-            // Real, effective, saved and file system id: none is root's.
+            // Real, effective, saved and file system id: all have changed.
             assert_eq!(line("Uid:"), "65534 65534 65534 65534", "{status}");
             assert_eq!(line("Gid:"), "65533 65533 65533 65533", "{status}");
             assert_eq!(line("Groups:"), "65533", "{status}");

@@ -17,7 +17,7 @@ enum IssuedBy {
     Itself,
 }
 
-/// A server of a folder at two addresses, of which only the first uses TLS.
+/// A server of a folder at two addresses: the first uses TLS, the second does not.
 struct Server {
     folder: Folder,
     secure: u16,
@@ -67,7 +67,7 @@ impl Server {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Asserts that a client with this address is served without TLS, and is not told to use it.
+    /// Asserts that a client with this address is served without TLS, and is not redirected.
     #[track_caller]
     fn check_not_redirected(&self, peer: IpAddr, host: &str) {
         let reply = self.ask(peer, &format!("GET / HTTP/1.1\r\nHost: {host}"));
@@ -161,7 +161,7 @@ fn redirects_neither_this_machine_nor_proofs_for_an_authority() {
             let reply = server.ask(peer, &format!("GET {target} HTTP/1.1\r\nHost: shop.org"));
             assert_eq!((reply.status(), reply.text()), (200, "proof"), "{target} of {peer}");
         }
-        // Over TLS the machine itself gets the same header as others.
+        // Over TLS requests of this machine get the same header as remote ones.
         let reply = server.ask_over_tls(peer, "shop.org");
         assert!(reply.contains("\r\nStrict-Transport-Security: max-age=15552000\r\n"), "{reply}");
     }

@@ -1,4 +1,4 @@
-//! Tests of the files that `bine serve DIR` serves, and of those that it must not.
+//! Tests of the files that `bine serve DIR` serves, and of files that it must not serve.
 
 use std::os::unix::fs::symlink;
 

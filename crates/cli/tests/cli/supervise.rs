@@ -18,7 +18,7 @@ fn await_another(control: &str, last: Option<Pid>) -> Pid {
     }
 }
 
-/// Returns the process that serves, as `bine status` reports it; `None` if none answers yet.
+/// Returns the process that serves, as `bine status` reports it; `None` before the first answer.
 fn serving(control: &str) -> Option<Pid> {
     let status = Program::run(&mut bine(&["status", "--control", control])).output;
     let number = status.lines().next()?.strip_prefix("process ")?.parse().ok()?;

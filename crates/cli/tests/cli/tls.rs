@@ -118,7 +118,7 @@ fn changes_options_of_kept_address_on_reload() {
     }
 }
 
-/// The second address was once mistaken for the first with other options.
+/// The second address was once mistaken for the first with new options.
 #[test]
 fn keeps_both_addresses_with_port_zero_on_reload() {
     let folder = Folder::new();
