@@ -19,7 +19,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Connects with TCP_NODELAY, so that only the server's own delays are measured.
+    /// Connects with `TCP_NODELAY`, so that only the server's own delays are measured.
     pub(crate) fn connect(port: u16) -> Result<Self> {
         let stream = TcpStream::connect(address(port))?;
         stream.set_nodelay(true)?;

@@ -36,7 +36,7 @@ impl Arguments {
                     }
                 }
                 _ if !name.starts_with('-') || name == "-" => {
-                    parsed.positional.push(word.to_owned())
+                    parsed.positional.push(word.to_owned());
                 }
                 _ => {
                     let option = known.iter().find(|known| known.trim_end_matches('=') == name);

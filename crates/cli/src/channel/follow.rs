@@ -13,7 +13,7 @@ use super::arguments::Arguments;
 use super::server::{Failure, Response, Server, field, percent_encoded};
 use super::terminal::sanitize;
 
-/// A subscription that is print_text to standard output.
+/// A subscription that is printed to standard output.
 struct Follower<'a> {
     server: &'a Server,
     /// The channels as a query: `c=..&c=..`.

@@ -189,7 +189,7 @@ fn check(folder: &Path) -> Result<(), String> {
     if report.is_sound() {
         return Ok(());
     }
-    // The report is print_text before the advice.
+    // The report is printed before the advice.
     io::stdout().flush().map_err(|error| error.to_string())?;
     Err(format!("run `bine data repair {}`", folder.display()))
 }
