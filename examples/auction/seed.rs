@@ -31,7 +31,7 @@ pub(crate) fn fill(store: &Store, scale: f64, seed: u64) -> Result<(), Error> {
         let (has, wanted) = (now.count::<OldItem>(), count(OLD_ITEMS, scale));
         if has < wanted {
             let reason = format!(
-                "the folder of --data has {has} old items, but AUCTION_SCALE={scale} needs {wanted}: remove the folder, \
+                "the folder of --data has {has} old items, but AUCTION_SCALE={scale} needs {wanted}: remove it, \
                  or set the scale that it was created with"
             );
             return Err(Error::status(Status::CONFLICT, reason));
