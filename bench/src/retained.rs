@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use bine_push::{
-    Content, Draft, Expiry, Holes, Hub, Limits, Name, Order, Publish, Ready, Retention, Settings,
-    Start, Subscription, Until,
+    ChannelName, Command, Content, Draft, Expiry, GapPolicy, Hub, Limits, Preparation, Publish,
+    Retention, Settings, Start, Subscription, Until,
 };
 
 use crate::arguments::Arguments;
@@ -149,7 +149,7 @@ fn read(hub: &Hub, start: Start, now: u64) -> Result<bine_push::Cursor> {
         channels: &["news"],
         start,
         end: Until::Open,
-        holes: Holes::Refuse,
+        gaps: GapPolicy::Reject,
         limit: 10,
         bytes: usize::MAX,
     };
@@ -165,8 +165,8 @@ fn limits() -> Limits {
 }
 
 fn create(hub: &mut Hub, record: u64, name: &str, settings: Settings) -> Result<()> {
-    let (name, first) = (Name::Given(name.into()), Vec::new());
-    let order = Order::Create { name, settings, fork: None, first, is_closed: false };
+    let (name, first) = (ChannelName::Given(name.into()), Vec::new());
+    let order = Command::Create { name, settings, fork: None, first, is_closed: false };
     give(hub, record, order, NOW)
 }
 
@@ -174,11 +174,11 @@ fn publish(hub: &mut Hub, record: u64, now: u64) -> Result<()> {
     let body = Arc::from([b'x'; 100]);
     let content = Content { content_type: Some("text/plain".into()), body, ..Content::default() };
     let messages = vec![Draft { channels: vec!["news".into()], content }];
-    give(hub, record, Order::Publish(Publish { messages, ..Publish::default() }), now)
+    give(hub, record, Command::Publish(Publish { messages, ..Publish::default() }), now)
 }
 
-fn give(hub: &mut Hub, record: u64, order: Order, now: u64) -> Result<()> {
-    let Ready::Record(prepared) = hub.prepare(order, now)? else { bail!("already done") };
+fn give(hub: &mut Hub, record: u64, order: Command, now: u64) -> Result<()> {
+    let Preparation::Record(prepared) = hub.prepare(order, now)? else { bail!("already done") };
     hub.apply(prepared, record)?;
     Ok(())
 }

@@ -7,8 +7,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use bine_push::{
-    Content, Crowd, Draft, Holes, Hub, Kind, Limits, Name, Order, Page, Parking, Publish, Ready,
-    Rest, Restoring, Retention, Settings, Start, Subscription, Then, Until, View, Wait, Waiters,
+    AfterDelivery, ChannelName, Command, Content, Draft, GapPolicy, Hub, Limits, MessageBatch,
+    Preparation, Publish, Rest, Retention, Settings, SnapshotReader, Start, Subscription, Until,
+    View, WaitKind, WaitOptions, WaitPoint, WaiterLimits, Waiters,
 };
 
 use crate::arguments::Arguments;
@@ -35,7 +36,7 @@ fn wait(count: usize, rounds: u64) -> Result<()> {
         bail!("the channel is closed")
     };
     let before = resident()?;
-    let mut waiters = park(&hub, count, &parking, Kind::Poll)?;
+    let mut waiters = park(&hub, count, &parking, WaitKind::Poll)?;
     let bytes = (resident()? - before) as f64 / count as f64;
     println!("| resident bytes of a parked poll ({count}) | {bytes:.0} |");
 
@@ -44,9 +45,9 @@ fn wait(count: usize, rounds: u64) -> Result<()> {
     let mut streams = Vec::new();
     for _ in 0..rounds {
         polls.push(deliver(&mut hub, &mut waiters, &mut record, count)?);
-        waiters = park(&hub, count, &parking_now(&hub)?, Kind::Stream)?;
+        waiters = park(&hub, count, &parking_now(&hub)?, WaitKind::Stream)?;
         streams.push(deliver(&mut hub, &mut waiters, &mut record, count)?);
-        waiters = park(&hub, count, &parking_now(&hub)?, Kind::Poll)?;
+        waiters = park(&hub, count, &parking_now(&hub)?, WaitKind::Poll)?;
     }
     print("ns per delivery to a poll, which then ends", polls)?;
     print("ns per delivery to a stream", streams)
@@ -62,7 +63,7 @@ fn deliver(hub: &mut Hub, waiters: &mut Waiters, record: &mut u64, count: usize)
     while waiters.advance(256, |delivery| {
         black_box(delivery);
         delivered += 1;
-        Then::Stay
+        AfterDelivery::Keep
     }) {}
     let time = begin.elapsed().as_secs_f64() * 1e9;
     if delivered != count {
@@ -110,7 +111,7 @@ fn keep(count: u64, rounds: u64) -> Result<()> {
         bytes >> 20
     );
     let begin = Instant::now();
-    let mut restoring = Restoring::new(limits());
+    let mut restoring = SnapshotReader::new(limits());
     for chunk in &chunks {
         restoring.receive(chunk)?;
     }
@@ -131,10 +132,10 @@ fn limits() -> Limits {
 /// A hub with one channel.
 fn hub() -> Result<Hub> {
     let mut hub = Hub::new(1, limits());
-    let name = Name::Given("news".into());
+    let name = ChannelName::Given("news".into());
     let settings = Settings { retention: Retention::UNLIMITED, ..Settings::default() };
     let first = Vec::new();
-    give(&mut hub, 1, Order::Create { name, settings, fork: None, first, is_closed: false })?;
+    give(&mut hub, 1, Command::Create { name, settings, fork: None, first, is_closed: false })?;
     Ok(hub)
 }
 
@@ -143,28 +144,30 @@ fn publish(hub: &mut Hub, record: u64) -> Result<()> {
     let body = Arc::from([b'x'; 100]);
     let content = Content { content_type: Some("text/plain".into()), body, ..Content::default() };
     let messages = vec![Draft { channels: vec!["news".into()], content }];
-    give(hub, record, Order::Publish(Publish { messages, ..Publish::default() }))
+    give(hub, record, Command::Publish(Publish { messages, ..Publish::default() }))
 }
 
-fn give(hub: &mut Hub, record: u64, order: Order) -> Result<()> {
-    let Ready::Record(prepared) = hub.prepare(order, NOW + record)? else { bail!("already done") };
+fn give(hub: &mut Hub, record: u64, order: Command) -> Result<()> {
+    let Preparation::Record(prepared) = hub.prepare(order, NOW + record)? else {
+        bail!("already done")
+    };
     hub.apply(prepared, record)?;
     Ok(())
 }
 
-fn read(hub: &Hub, start: Start, limit: usize) -> Result<Page> {
+fn read(hub: &Hub, start: Start, limit: usize) -> Result<MessageBatch> {
     let subscription = Subscription {
         channels: &["news"],
         start,
         end: Until::Open,
-        holes: Holes::Refuse,
+        gaps: GapPolicy::Reject,
         limit,
         bytes: usize::MAX,
     };
     Ok(hub.read(&subscription, NOW)?)
 }
 
-fn parking_now(hub: &Hub) -> Result<Parking> {
+fn parking_now(hub: &Hub) -> Result<WaitPoint> {
     match read(hub, Start::Now, 1)?.rest {
         Rest::Wait(parking) => Ok(parking),
         _ => bail!("the channel is closed"),
@@ -172,15 +175,15 @@ fn parking_now(hub: &Hub) -> Result<Parking> {
 }
 
 /// Room for waiters in ten channels each.
-fn crowd(waiters: usize) -> Crowd {
-    Crowd { waiters, places: 10 * waiters }
+fn crowd(waiters: usize) -> WaiterLimits {
+    WaiterLimits { waiters, subscriptions: 10 * waiters }
 }
 
-fn park(hub: &Hub, count: usize, parking: &Parking, kind: Kind) -> Result<Waiters> {
+fn park(hub: &Hub, count: usize, parking: &WaitPoint, kind: WaitKind) -> Result<Waiters> {
     let mut waiters = Waiters::new(1, crowd(count), hub.ring().position(), NOW);
     for token in 0..count as u64 {
         let until = NOW + 25_000 + token * 30_000 / count as u64;
-        let wait = Wait { view: View::Json, kind, until };
+        let wait = WaitOptions { view: View::Json, kind, deadline: until };
         waiters.park(token, parking, wait).ok().context("no space for a waiter")?;
     }
     Ok(waiters)

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bine::Exit;
 use bine::channels::Channels;
 use bine::store::disk::{Folder, RealFolder};
-use bine::store::{Archive, Compacted, Guest, Loaded, journal};
+use bine::store::{Archive, CompactSummary, Extension, LoadSummary, journal};
 
 use arguments::Arguments;
 use progress::{Counted, ProgressMeter};
@@ -154,7 +154,7 @@ fn load(folder: &Path, file: Option<&Path>, merge: bool) -> Result<(), String> {
     Ok(())
 }
 
-fn load_from(mut input: impl BufRead, folder: &Path, merge: bool) -> Result<Loaded, String> {
+fn load_from(mut input: impl BufRead, folder: &Path, merge: bool) -> Result<LoadSummary, String> {
     let shared = RealFolder::open(folder).map_err(|error| error.to_string())?;
     let mut archive = open(&(Arc::new(shared) as Arc<dyn Folder>))?;
     if archive.count() > 0 && !merge {
@@ -174,7 +174,7 @@ fn load_from(mut input: impl BufRead, folder: &Path, merge: bool) -> Result<Load
 
 fn compact(folder: &Path) -> Result<(), String> {
     let archive = open_with(&open_existing(folder)?, Some(Channels::keeper()))?;
-    let Compacted { before, after } = archive.compact().map_err(|error| error.to_string())?;
+    let CompactSummary { before, after } = archive.compact().map_err(|error| error.to_string())?;
     if before == after {
         println!("{before} bytes; there is nothing to gain");
     } else {
@@ -186,7 +186,7 @@ fn compact(folder: &Path) -> Result<(), String> {
 fn check(folder: &Path) -> Result<(), String> {
     let report = journal::check(&with_progress(folder)?).map_err(|error| error.to_string())?;
     print!("{report}");
-    if report.is_sound() {
+    if report.is_intact() {
         return Ok(());
     }
     // The report is printed before the advice.
@@ -247,7 +247,10 @@ fn open(folder: &Arc<dyn Folder>) -> Result<Archive, String> {
 }
 
 /// Opens the tables with a guest that knows the other records in the journal.
-fn open_with(folder: &Arc<dyn Folder>, guest: Option<Arc<dyn Guest>>) -> Result<Archive, String> {
+fn open_with(
+    folder: &Arc<dyn Folder>,
+    guest: Option<Arc<dyn Extension>>,
+) -> Result<Archive, String> {
     let mut meter = ProgressMeter::new("read", None);
     let mut progress = |done, all| meter.show(done, Some(all));
     let archive = Archive::open(Arc::clone(folder), guest, &mut progress)?;
