@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     /// A file that is too long for memory.
-    fn test_file() -> io::Result<Resource> {
+    fn file_with() -> io::Result<Resource> {
         let file = File::open("../../Cargo.lock")?;
         let metadata = file.metadata()?;
         Resource::read(file, metadata, Vec::new(), 0, |metadata, variant| {
@@ -84,7 +84,7 @@ mod tests {
     fn limits_open_descriptors() -> io::Result<()> {
         let mut files = OpenFiles::new(2);
         for path in ["/a", "/b", "/c"] {
-            files.insert(path, test_file()?);
+            files.insert(path, file_with()?);
         }
         assert!(files.get("/a").is_some() && files.get("/b").is_some());
         assert!(files.get("/c").is_none());
@@ -95,7 +95,7 @@ mod tests {
     fn closes_descriptors_after_their_second() -> io::Result<()> {
         let mut files = OpenFiles::new(2);
         files.advance_to(7);
-        files.insert("/a", test_file()?);
+        files.insert("/a", file_with()?);
         files.advance_to(7);
         assert!(files.get("/a").is_some());
         files.advance_to(8);
