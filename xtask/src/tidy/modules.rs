@@ -92,9 +92,10 @@ fn crates(tree: &Tree) -> BTreeMap<String, BTreeMap<Path, &File>> {
 impl<'t> Crate<'t> {
     fn read(files: BTreeMap<Path, &'t File>) -> Self {
         let mut own = Self { files, ..Self::default() };
-        let test_modules: Vec<Path> =
-            own.files.iter().flat_map(|(module, file)| test_modules(module, file)).collect();
-        own.files.retain(|path, _| !test_modules.iter().any(|module| path.starts_with(module)));
+        let modules_for_tests: Vec<Path> =
+            own.files.iter().flat_map(|(module, file)| modules_for_tests(module, file)).collect();
+        own.files
+            .retain(|path, _| !modules_for_tests.iter().any(|module| path.starts_with(module)));
         let modules: Vec<(Path, &File)> =
             own.files.iter().map(|(path, file)| (path.clone(), *file)).collect();
         for (module, file) in modules {
@@ -188,7 +189,7 @@ impl<'t> Crate<'t> {
 }
 
 /// The modules that a file declares for tests alone.
-fn test_modules(module: &[String], file: &File) -> Vec<Path> {
+fn modules_for_tests(module: &[String], file: &File) -> Vec<Path> {
     let code = file.rust.as_ref().map_or("", |rust| &rust.code);
     let after = code.split("#[cfg(test)]").skip(1);
     let names = after.filter_map(|rest| {
