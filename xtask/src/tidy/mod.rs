@@ -18,6 +18,7 @@ mod functions;
 mod json;
 mod manifests;
 mod modules;
+mod prose;
 mod rooms;
 mod rust;
 mod source;
@@ -65,7 +66,7 @@ fn complaints() -> Result<Vec<Complaint>> {
     let tree = Tree::read(paths::root())?;
     let packages = edges::packages()?;
     let mut complaints = edges::check(&packages);
-    for rule in [source::check, manifests::check, modules::check, documents::check] {
+    for rule in [source::check, manifests::check, modules::check, prose::check, documents::check] {
         rule(&tree, &mut complaints);
     }
     complaints.sort_by(|one, other| (&one.path, one.line).cmp(&(&other.path, other.line)));
