@@ -12,7 +12,8 @@ use std::time::Instant;
 use bine_files::Sending;
 use bine_html::{Frozen, Page, Writer};
 use bine_http::{Date, Exchange, Finished, Head, Method, Pieces, Reply, SecurityHeaders, Status};
-use bine_pipeline::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream, log};
+use bine_log as log;
+use bine_pipeline::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream};
 
 mod dress;
 mod page;

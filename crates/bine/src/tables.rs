@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use bine_http::Status;
-use bine_pipeline::log;
+use bine_log as log;
 
 use crate::channels::{self, Channels, Refused, Settings};
 use crate::configuration::Configuration;

@@ -2,31 +2,36 @@
 //! lines, without allocating and without the machinery of `write!`.
 
 use std::io::Write as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use bine_http::{Head, Version};
 
-use crate::access::Replied;
-use crate::address::Peer;
-use crate::handler::Who;
-use crate::log::{Ends, Escaping, Format, Part, QUOTE, Stamp, What, push_number};
+use crate::escape::{Ends, Escaping, QUOTE, push_number};
+use crate::format::{Directive, Format, Part};
+use crate::stamp::Stamp;
 
-/// What a line tells.
-pub(super) struct Entry<'a> {
-    pub(super) peer: Peer,
-    pub(super) who: &'a Who,
-    /// In seconds since 1970.
-    pub(super) arrival: u64,
-    /// `None`: it is not at hand.
-    pub(super) request: Option<&'a Head<'a>>,
-    pub(super) replied: Replied<'a>,
-    /// From request to reply, if the format tells it.
-    pub(super) microseconds: Option<u64>,
+/// One reply, as a line of the access log describes it.
+#[derive(Clone, Copy, Default)]
+pub struct Entry<'a> {
+    /// The client's address; `None` for a client of a Unix socket.
+    pub client: Option<SocketAddr>,
+    /// The user's name, if the client is logged in.
+    pub user: Option<&'a str>,
+    /// The request's head; `None` when the request could not be parsed or is no longer at hand.
+    pub request: Option<&'a Head<'a>>,
+    /// The reply's status.
+    pub status: u16,
+    /// Bytes of the reply's content on the wire.
+    pub bytes: u64,
+    /// The reply's status line and fields, if [the format wants them](Format::wants_reply_head).
+    pub reply_head: &'a [u8],
+    /// The time from request to reply, if [the format wants it](Format::wants_duration).
+    pub microseconds: Option<u64>,
 }
 
 impl Entry<'_> {
-    /// Adds a line.
-    pub(super) fn write(&self, lines: &mut Vec<u8>, format: &Format, stamp: &Stamp) {
+    /// Appends the line of a reply to a request that arrived at `stamp`.
+    pub fn write(&self, lines: &mut Vec<u8>, format: &Format, stamp: &Stamp) {
         for part in &format.parts {
             match part {
                 Part::Text(text) => lines.extend_from_slice(text.as_bytes()),
@@ -39,19 +44,21 @@ impl Entry<'_> {
         lines.push(b'\n');
     }
 
-    fn put(&self, what: &What, stamp: &Stamp, place: &mut Place<'_>) {
+    fn put(&self, what: &Directive, stamp: &Stamp, place: &mut Place<'_>) {
         let request = self.request;
         match what {
-            What::Peer => place.peer(self.peer),
-            What::PeerPort => place.number(Some(u64::from(self.peer.port()))),
-            What::Ident => place.absent(),
-            What::User => match self.who.user() {
+            Directive::Peer => place.address(self.client.map(|client| client.ip())),
+            Directive::PeerPort => {
+                place.number(Some(self.client.map_or(0, |client| client.port()).into()))
+            }
+            Directive::Ident => place.absent(),
+            Directive::User => match self.user {
                 None => place.absent(),
                 Some(name) => place.text(name.as_bytes()),
             },
-            What::Time => place.own(stamp.classic()),
-            What::IsoTime => place.own(stamp.iso()),
-            What::RequestLine => match request {
+            Directive::Time => place.own(stamp.classic()),
+            Directive::IsoTime => place.own(stamp.iso()),
+            Directive::RequestLine => match request {
                 None => place.absent(),
                 Some(head) => {
                     place.own(head.method().as_str().as_bytes());
@@ -66,22 +73,22 @@ impl Entry<'_> {
                     place.own(version(head));
                 }
             },
-            What::Method => place.maybe(request.map(|head| head.method().as_str().as_bytes())),
-            What::Path => place.maybe(request.map(|head| path(head).as_bytes())),
-            What::Query => {
+            Directive::Method => place.maybe(request.map(|head| head.method().as_str().as_bytes())),
+            Directive::Path => place.maybe(request.map(|head| path(head).as_bytes())),
+            Directive::Query => {
                 if let Some(query) = request.and_then(Head::query) {
                     place.own(b"?");
                     place.query(query);
                 }
             }
-            What::Version => place.maybe(request.map(version)),
-            What::Host => place.maybe(request.and_then(host).map(str::as_bytes)),
-            What::Status => place.number(Some(u64::from(self.replied.status))),
-            What::SizeOrDash if self.replied.bytes == 0 => place.absent(),
-            What::SizeOrDash | What::Size => place.number(Some(self.replied.bytes)),
-            What::Duration(unit) => place.number(self.microseconds.map(|took| took / unit)),
-            What::RequestField(name) => place.maybe(request.and_then(|head| head.field(name))),
-            What::ReplyField(name) => place.maybe(reply_field(self.replied.head, name)),
+            Directive::Version => place.maybe(request.map(version)),
+            Directive::Host => place.maybe(request.and_then(host).map(str::as_bytes)),
+            Directive::Status => place.number(Some(u64::from(self.status))),
+            Directive::SizeOrDash if self.bytes == 0 => place.absent(),
+            Directive::SizeOrDash | Directive::Size => place.number(Some(self.bytes)),
+            Directive::Duration(unit) => place.number(self.microseconds.map(|took| took / unit)),
+            Directive::RequestField(name) => place.maybe(request.and_then(|head| head.field(name))),
+            Directive::ReplyField(name) => place.maybe(reply_field(self.reply_head, name)),
         }
     }
 }
@@ -140,8 +147,8 @@ impl Place<'_> {
         self.own(b"-");
     }
 
-    fn peer(&mut self, peer: Peer) {
-        match peer.ip() {
+    fn address(&mut self, ip: Option<IpAddr>) {
+        match ip {
             None => self.own(b"unix"),
             Some(IpAddr::V4(ip)) => {
                 let [first, rest @ ..] = ip.octets();
@@ -207,15 +214,16 @@ mod tests {
 
     /// The line that `format` makes of `request` and [`REPLY`].
     #[track_caller]
-    fn line(format: &str, request: &[u8], who: &Who) -> String {
+    fn line(format: &str, request: &[u8], user: Option<&str>) -> String {
         let event = Machine::new().receive(request, &Limits::default()).event;
         let Event::Head(head) = event else { panic!("no head: {event:?}") };
         let entry = Entry {
-            peer: Peer::tcp("192.0.2.7:4711".parse().unwrap()),
-            who,
-            arrival: 0,
+            client: "192.0.2.7:4711".parse().ok(),
+            user,
             request: Some(&head),
-            replied: Replied { status: 200, bytes: 3, head: REPLY },
+            status: 200,
+            bytes: 3,
+            reply_head: REPLY,
             microseconds: Some(2_345_678),
         };
         let mut lines = Vec::new();
@@ -228,16 +236,16 @@ mod tests {
     fn check(format: &str, expected: &str) {
         let request = b"GET /a%20b?c=d HTTP/1.1\r\nHost: Example.org:8080\r\nReferer: \r\n\
             User-Agent: a \"b\"\r\n\r\n";
-        assert_eq!(line(format, request, &Who::Anonymous), format!("{expected}\n"), "{format}");
+        assert_eq!(line(format, request, None), format!("{expected}\n"), "{format}");
     }
 
     #[test]
     fn a_token_in_a_query_is_not_told() {
         let request = b"GET /a?c=d&access_token=secret&access_token=&x=access_token HTTP/1.1\r\nHost: a\r\n\r\n";
-        let told = line("%q", request, &Who::Anonymous);
+        let told = line("%q", request, None);
         assert_eq!(told, "?c=d&access_token=...&access_token=...&x=access_token\n");
         for format in ["common", "combined", "json"] {
-            let told = line(format, request, &Who::Anonymous);
+            let told = line(format, request, None);
             assert!(told.contains("?c=d&access_token=...&") && !told.contains("secret"), "{told}");
         }
     }
@@ -272,17 +280,17 @@ mod tests {
     fn a_host_is_told_without_its_port_and_brackets() {
         for (sent, expected) in [("a:80", "a"), ("[::1]:80", "::1"), ("[::1]", "::1"), ("a", "a")] {
             let request = format!("GET / HTTP/1.1\r\nHost: {sent}\r\n\r\n");
-            assert_eq!(line("%v", request.as_bytes(), &Who::Anonymous), format!("{expected}\n"));
+            assert_eq!(line("%v", request.as_bytes(), None), format!("{expected}\n"));
         }
     }
 
     #[test]
     fn an_absolute_target_and_an_ipv6_peer_are_told_too() {
         let request = b"GET http://a/b%2e?c HTTP/1.1\r\nHost: a\r\n\r\n";
-        assert_eq!(line("%v %r", request, &Who::Anonymous), "a GET http://a/b%2e?c HTTP/1.1\n");
+        assert_eq!(line("%v %r", request, None), "a GET http://a/b%2e?c HTTP/1.1\n");
         let mut lines = Vec::new();
         let mut place = Place { lines: &mut lines, escaping: Escaping::Classic, ends: QUOTE };
-        place.peer(Peer::tcp("[2001:db8::1]:9".parse().unwrap()));
+        place.address("2001:db8::1".parse().ok());
         assert_eq!(lines, b"2001:db8::1");
     }
 
@@ -377,9 +385,9 @@ mod tests {
             request.extend_from_slice(b"\r\nUser-Agent: ");
             request.extend_from_slice(&agent);
             request.extend_from_slice(b"\r\n\r\n");
-            let who = Who::named(name.as_str());
+            let user = Some(name.as_str());
 
-            let text = line("combined", &request, &who);
+            let text = line("combined", &request, user);
             let text = text.strip_suffix('\n').unwrap();
             prop_assert!(text.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
             let read = read_classic(text);
@@ -390,7 +398,7 @@ mod tests {
             ];
             prop_assert_eq!(read, expected);
 
-            let text = line("json", &request, &who);
+            let text = line("json", &request, user);
             let read = read_json(text.strip_suffix('\n').unwrap());
             let values: Vec<&str> = read.iter().skip(1).step_by(2).map(String::as_str).collect();
             let (referer, agent) = (String::from_utf8_lossy(&referer), String::from_utf8_lossy(&agent));
@@ -402,7 +410,7 @@ mod tests {
             prop_assert_eq!(values, expected);
 
             // A format of one's own, without quotes, whose fields end at a bar.
-            let text = line("%u|%{Referer}i|%{User-Agent}i", &request, &who);
+            let text = line("%u|%{Referer}i|%{User-Agent}i", &request, user);
             let text = text.strip_suffix('\n').unwrap();
             prop_assert_eq!(text.split('|').count(), 3);
             let mut fields = text.split('|').map(|field| read_classic(field).concat());

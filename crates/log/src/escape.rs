@@ -1,7 +1,10 @@
 //! Decides how a peer's bytes stand in a line: nothing they hold ends the line, the field they
 //! stand in, or a terminal's patience.
 
-use crate::log::format::{Ends, QUOTE};
+/// Bytes that would mislead a reader within a value.
+pub(crate) type Ends = [u8; 4];
+/// The ends of a value between quotes.
+pub(crate) const QUOTE: Ends = [b'"'; 4];
 
 /// How what cannot stand in a field is spelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,9 @@
 //! Decides which formats of an access log there are, and turns one into the parts that each line
 //! is put together from.
 
-use crate::log::escape::Escaping;
+use crate::escape::{Ends, Escaping, QUOTE, push_number};
+use crate::stamp::Stamp;
+use crate::writer::Gap;
 
 /// What a line of an access log tells, understood once.
 ///
@@ -14,15 +16,10 @@ pub struct Format {
     pub(crate) parts: Vec<Part>,
     pub(crate) escaping: Escaping,
     /// A clock finer than the turn's must be read.
-    pub(crate) wants_time: bool,
+    wants_duration: bool,
     /// The reply's own fields are told.
-    pub(crate) wants_head: bool,
+    wants_reply_head: bool,
 }
-
-/// Bytes that would mislead a reader within a value.
-pub(crate) type Ends = [u8; 4];
-/// The ends of a value between quotes.
-pub(crate) const QUOTE: Ends = [b'"'; 4];
 
 /// A piece of each line.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,7 +28,7 @@ pub(crate) enum Part {
     Text(Box<str>),
     /// Something of the request or the reply.
     Value {
-        what: What,
+        what: Directive,
         /// What a reader takes for the end of the value, or for more than a part of it.
         ends: Ends,
     },
@@ -39,7 +36,7 @@ pub(crate) enum Part {
 
 /// What a directive stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum What {
+pub(crate) enum Directive {
     /// `%h`, `%a`: the peer's address. Names are never looked up.
     Peer,
     /// `%{remote}p`.
@@ -146,9 +143,27 @@ impl Format {
                 "`{text}` is no format; say common, combined, json, or one with {KNOWN}"
             ));
         }
-        let wants_time = whats().any(|what| matches!(what, What::Duration(_)));
-        let wants_head = whats().any(|what| matches!(what, What::ReplyField(_)));
-        Ok(Self { parts, escaping, wants_time, wants_head })
+        let wants_duration = whats().any(|what| matches!(what, Directive::Duration(_)));
+        let wants_reply_head = whats().any(|what| matches!(what, Directive::ReplyField(_)));
+        Ok(Self { parts, escaping, wants_duration, wants_reply_head })
+    }
+
+    /// Whether a line contains the time from request to reply, so that a clock finer than the turn's must be read.
+    pub const fn wants_duration(&self) -> bool {
+        self.wants_duration
+    }
+
+    /// Whether a line contains fields of the reply's head.
+    pub const fn wants_reply_head(&self) -> bool {
+        self.wants_reply_head
+    }
+
+    /// Writes the line that stands in a log of this format in place of dropped lines.
+    pub const fn gap(&self) -> Gap {
+        match self.escaping {
+            Escaping::Classic => classic_gap,
+            Escaping::Json => json_gap,
+        }
     }
 }
 
@@ -160,7 +175,7 @@ impl Default for Format {
 }
 
 impl Part {
-    const fn what(&self) -> Option<&What> {
+    const fn what(&self) -> Option<&Directive> {
         match self {
             Self::Text(_) => None,
             Self::Value { what, .. } => Some(what),
@@ -168,7 +183,7 @@ impl Part {
     }
 }
 
-impl What {
+impl Directive {
     const fn is_number(&self) -> bool {
         matches!(self, Self::Status | Self::Size | Self::Duration(_) | Self::PeerPort)
     }
@@ -200,7 +215,7 @@ impl Fault {
 }
 
 /// The directive at the front of `text` and its length; `None` stands for a `%` itself.
-fn directive(text: &str) -> Result<(Option<What>, usize), Fault> {
+fn directive(text: &str) -> Result<(Option<Directive>, usize), Fault> {
     let mut at = 1;
     // Of an internal redirect the first (`<`) or the last (`>`) status: here there is one.
     if text[at..].starts_with(['<', '>']) {
@@ -216,27 +231,27 @@ fn directive(text: &str) -> Result<(Option<What>, usize), Fault> {
     let length = at + letter.map_or(0, char::len_utf8);
     let what = match (letter.unwrap_or(' '), argument) {
         ('%', None) if at == 1 => return Ok((None, length)),
-        ('a' | 'h', None) => What::Peer,
-        ('b', None) => What::SizeOrDash,
-        ('B', None) => What::Size,
-        ('D', None) | ('T', Some("us")) => What::Duration(1),
-        ('H', None) => What::Version,
-        ('l', None) => What::Ident,
-        ('m', None) => What::Method,
-        ('p', Some("remote")) => What::PeerPort,
-        ('q', None) => What::Query,
-        ('r', None) => What::RequestLine,
-        ('s', None) => What::Status,
-        ('t', None) => What::Time,
-        ('t', Some("iso")) => What::IsoTime,
-        ('T', Some("ms")) => What::Duration(1000),
-        ('T', None | Some("s")) => What::Duration(1_000_000),
-        ('u', None) => What::User,
-        ('U', None) => What::Path,
-        ('v', None) => What::Host,
+        ('a' | 'h', None) => Directive::Peer,
+        ('b', None) => Directive::SizeOrDash,
+        ('B', None) => Directive::Size,
+        ('D', None) | ('T', Some("us")) => Directive::Duration(1),
+        ('H', None) => Directive::Version,
+        ('l', None) => Directive::Ident,
+        ('m', None) => Directive::Method,
+        ('p', Some("remote")) => Directive::PeerPort,
+        ('q', None) => Directive::Query,
+        ('r', None) => Directive::RequestLine,
+        ('s', None) => Directive::Status,
+        ('t', None) => Directive::Time,
+        ('t', Some("iso")) => Directive::IsoTime,
+        ('T', Some("ms")) => Directive::Duration(1000),
+        ('T', None | Some("s")) => Directive::Duration(1_000_000),
+        ('u', None) => Directive::User,
+        ('U', None) => Directive::Path,
+        ('v', None) => Directive::Host,
         ('i' | 'o', Some(name)) if !is_token(name) => return Err(Fault::NoName(length)),
-        ('i', Some(name)) => What::RequestField(name.into()),
-        ('o', Some(name)) => What::ReplyField(name.into()),
+        ('i', Some(name)) => Directive::RequestField(name.into()),
+        ('o', Some(name)) => Directive::ReplyField(name.into()),
         _ => return Err(Fault::Unknown(length)),
     };
     Ok((Some(what), length))
@@ -256,6 +271,24 @@ fn push_text(parts: &mut Vec<Part>, text: &str) {
     }
 }
 
+/// A comment: log readers pass over it, and no request's line begins like it.
+fn classic_gap(lines: &mut Vec<u8>, dropped: u64) {
+    lines.extend_from_slice(b"# ");
+    lines.extend_from_slice(Stamp::now().iso());
+    lines.extend_from_slice(b" dropped ");
+    push_number(lines, dropped);
+    lines.extend_from_slice(b" lines\n");
+}
+
+/// An object of its own, without the members of a request's.
+fn json_gap(lines: &mut Vec<u8>, dropped: u64) {
+    lines.extend_from_slice(b"{\"time\":\"");
+    lines.extend_from_slice(Stamp::now().iso());
+    lines.extend_from_slice(b"\",\"dropped\":");
+    push_number(lines, dropped);
+    lines.extend_from_slice(b"}\n");
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -273,7 +306,7 @@ mod tests {
         for (name, parts) in [("common", 13), ("combined", 18), ("json", 26)] {
             let format = Format::parse(name).unwrap();
             assert_eq!(format.parts.len(), parts, "{name}");
-            assert_eq!((format.wants_time, format.wants_head), (name == "json", false));
+            assert_eq!((format.wants_duration, format.wants_reply_head), (name == "json", false));
         }
         assert_eq!(Format::default(), Format::parse("combined").unwrap());
     }
@@ -318,5 +351,19 @@ mod tests {
         fn any_text_is_a_format_or_an_error(text in r#"(%|[<>{}"a-zA-Z| ]|\PC){0,40}"#) {
             let _ = Format::parse(&text);
         }
+    }
+
+    #[test]
+    fn a_gap_is_told_as_no_requests_line() {
+        let mut lines = Vec::new();
+        classic_gap(&mut lines, 12);
+        json_gap(&mut lines, 34);
+        let text = String::from_utf8(lines).unwrap();
+        let (classic, json) = text.split_once('\n').unwrap();
+        assert!(classic.starts_with("# 2") && classic.ends_with("Z dropped 12 lines"), "{classic}");
+        assert!(
+            json.starts_with("{\"time\":\"2") && json.ends_with("Z\",\"dropped\":34}\n"),
+            "{json}"
+        );
     }
 }

@@ -7,7 +7,7 @@ const PAUSE: u64 = 1000;
 
 /// When a message was logged last, and how many were left out since.
 #[derive(Default, Debug)]
-pub(crate) struct LogLimit {
+pub struct LogLimit {
     /// In milliseconds of the monotonic clock; 0: never.
     logged: AtomicU64,
     left_out: AtomicU64,
@@ -15,7 +15,7 @@ pub(crate) struct LogLimit {
 
 impl LogLimit {
     /// Whether the message may be logged at `now` milliseconds; then how many were left out before.
-    pub(crate) fn allows(&self, now: u64) -> Option<u64> {
+    pub fn allows(&self, now: u64) -> Option<u64> {
         let (last, order) = (self.logged.load(Ordering::Relaxed), Ordering::Relaxed);
         let is_due = last == 0 || now.saturating_sub(last) >= PAUSE;
         if is_due && self.logged.compare_exchange(last, now.max(1), order, order).is_ok() {

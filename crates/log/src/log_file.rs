@@ -30,7 +30,7 @@ pub(super) struct Cut {
 }
 
 /// A file by its path.
-pub(super) struct Target {
+pub(super) struct LogFile {
     path: PathBuf,
     /// `None`: it could not be opened, or not again.
     open: Option<Open>,
@@ -62,7 +62,7 @@ const ATOMIC: usize = 4096;
 /// How long a full pipe is waited for before its thread looks after other things.
 const FULL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-impl Target {
+impl LogFile {
     /// Opens `path`, and makes it and its folder if need be. A pipe that nobody reads is no error
     /// yet: a reader may come.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
@@ -85,7 +85,7 @@ impl Target {
     }
 }
 
-impl Outlet for Target {
+impl Outlet for LogFile {
     fn write(&mut self, lines: &[u8]) -> Result<(), Cut> {
         let mut opened = Ok(());
         if self.open.is_none() || self.suspect || self.was_moved() {
@@ -225,23 +225,23 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
-    use crate::log::tests::Folder;
+    use crate::test_support::ScratchFolder;
 
     fn read(path: &Path) -> String {
         std::fs::read_to_string(path).unwrap()
     }
 
     /// Lets the next write compare path and file without waiting for a second to pass.
-    fn write(target: &mut Target, lines: &[u8]) -> Result<(), Cut> {
+    fn write(target: &mut LogFile, lines: &[u8]) -> Result<(), Cut> {
         target.looked -= LOOK;
         target.write(lines)
     }
 
     #[test]
     fn lines_follow_the_path_when_its_file_was_moved_or_removed() {
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let (path, moved) = (folder.path("log"), folder.path("log.1"));
-        let mut target = Target::open(&path).unwrap();
+        let mut target = LogFile::open(&path).unwrap();
         write(&mut target, b"a\n").unwrap();
         std::fs::rename(&path, &moved).unwrap();
         write(&mut target, b"b\n").unwrap();
@@ -253,9 +253,9 @@ mod tests {
 
     #[test]
     fn the_folder_is_made_again_when_it_was_removed() {
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let path = folder.path("deep/er/log");
-        let mut target = Target::open(&path).unwrap();
+        let mut target = LogFile::open(&path).unwrap();
         std::fs::remove_dir_all(folder.path("deep")).unwrap();
         write(&mut target, b"a\n").unwrap();
         assert_eq!(read(&path), "a\n");
@@ -263,9 +263,9 @@ mod tests {
 
     #[test]
     fn a_moved_file_takes_lines_until_another_can_be_made() {
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let (path, moved) = (folder.path("log"), folder.path("log.1"));
-        let mut target = Target::open(&path).unwrap();
+        let mut target = LogFile::open(&path).unwrap();
         std::fs::rename(&path, &moved).unwrap();
         std::fs::create_dir(&path).unwrap();
         let cut = write(&mut target, b"a\n").unwrap_err();
@@ -281,9 +281,9 @@ mod tests {
 
     #[test]
     fn a_pipe_that_nobody_reads_is_not_waited_for() {
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let path = folder.pipe();
-        let mut target = Target::open(&path).unwrap();
+        let mut target = LogFile::open(&path).unwrap();
         assert!(is_unread(&target.write(b"a\n").unwrap_err().error));
         let mut reader = OpenOptions::new();
         let reader = reader.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
@@ -305,9 +305,9 @@ mod tests {
     /// line with the next glued to it: both were lost to whoever read the log.
     #[test]
     fn after_half_a_line_the_next_has_a_line_of_its_own() {
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let path = folder.path("log");
-        let mut target = Target::open(&path).unwrap();
+        let mut target = LogFile::open(&path).unwrap();
         let open = target.open.as_mut().unwrap();
         open.file.write_all(b"ha").unwrap();
         open.in_line = true;
@@ -323,10 +323,10 @@ mod tests {
 
     #[test]
     fn a_full_disk_takes_what_it_can_and_later_the_rest() {
-        let name = "log::target::tests::a_full_disk_takes_what_it_can_and_later_the_rest";
-        let Some(disk) = Folder::small_disk(name) else { return };
+        let name = "log_file::tests::a_full_disk_takes_what_it_can_and_later_the_rest";
+        let Some(disk) = ScratchFolder::small_disk(name) else { return };
         let path = disk.path("log");
-        let mut target = Target::open(&path).unwrap();
+        let mut target = LogFile::open(&path).unwrap();
         let line = format!("{}\n", "x".repeat(99));
         let lines = line.repeat(2000);
         let cut = target.write(lines.as_bytes()).unwrap_err();

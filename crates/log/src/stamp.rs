@@ -1,16 +1,24 @@
 //! Decides how a moment stands in a log: rendered once a second, copied into each line.
 
 use bine_http::Date;
+use rustix::time::{ClockId, clock_gettime};
 
 /// One second, as logs write it. Always UTC: a log must not jump with the seasons.
-pub(crate) struct Stamp {
+pub struct Stamp {
     unix: u64,
     classic: [u8; 28],
     iso: [u8; 20],
 }
 
 impl Stamp {
-    pub(crate) fn at(unix: u64) -> Self {
+    /// The present second.
+    pub fn now() -> Self {
+        // Before 1970 the clock is plainly not set; the epoch is as good an answer as any.
+        Self::at(u64::try_from(clock_gettime(ClockId::RealtimeCoarse).tv_sec).unwrap_or(0))
+    }
+
+    /// The second that is `unix` seconds after the epoch.
+    pub fn at(unix: u64) -> Self {
         let mut classic = *b"[01/Jan/1970:00:00:00 +0000]";
         let mut iso = *b"1970-01-01T00:00:00Z";
         let date = Date::at(unix);
@@ -29,19 +37,19 @@ impl Stamp {
     }
 
     /// Becomes the stamp of `unix` seconds, unless it is that already.
-    pub(crate) fn move_to(&mut self, unix: u64) {
+    pub fn move_to(&mut self, unix: u64) {
         if self.unix != unix {
             *self = Self::at(unix);
         }
     }
 
     /// `[20/Nov/2026:21:00:00 +0000]`.
-    pub(crate) const fn classic(&self) -> &[u8] {
+    pub const fn classic(&self) -> &[u8] {
         &self.classic
     }
 
     /// `2026-11-20T21:00:00Z` (RFC 3339).
-    pub(crate) const fn iso(&self) -> &[u8] {
+    pub const fn iso(&self) -> &[u8] {
         &self.iso
     }
 }

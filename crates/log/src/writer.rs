@@ -9,8 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::log::Level;
-use crate::log::target::{Cut, Outlet, Target};
+use crate::level::Level;
+use crate::log_file::{Cut, LogFile, Outlet};
 
 /// What a log's writer is told.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,7 +47,7 @@ pub enum WhenFull {
 pub struct Writer(Arc<Shared>);
 
 /// Writes into a log what tells that lines are missing at this place, and how many.
-pub(crate) type Gap = fn(&mut Vec<u8>, u64);
+pub type Gap = fn(&mut Vec<u8>, u64);
 /// Where a writer tells of its own troubles.
 pub(super) type Troubles = fn(Level, fmt::Arguments<'_>);
 
@@ -96,7 +96,7 @@ const BATCH: usize = 64 * 1024;
 /// More than a [`Gap`] writes.
 const MARGIN: usize = 256;
 /// Long enough to spare most of the wake-ups and writes, short enough for whoever watches a log.
-const LINGER: Duration = Duration::from_millis(20);
+pub(crate) const LINGER: Duration = Duration::from_millis(20);
 /// How long [`Writer::finish`] waits for the last lines, and [`WhenFull::Wait`] for room.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The pause after a first failure; each further one doubles it.
@@ -106,25 +106,13 @@ const LONGEST: Duration = Duration::from_secs(5);
 const REMINDER: Duration = Duration::from_mins(1);
 
 impl Writer {
-    /// Will append to the log that `settings` name, which is opened now, and made if need be.
-    ///
-    /// Its thread starts with the first line and keeps the rights it was born with; so rights that
-    /// opening the file took can be given up in between.
-    ///
-    /// # Errors
-    ///
-    /// The system's, with the path. A pipe that nobody reads yet is no error.
-    pub fn open(settings: LogSettings) -> io::Result<Arc<Self>> {
-        Self::open_for(settings, LINGER, super::say)
-    }
-
     pub(super) fn open_for(
         settings: LogSettings,
         linger: Duration,
         troubles: Troubles,
     ) -> io::Result<Arc<Self>> {
         let LogSettings { path, when_full, queue } = settings;
-        let target = Target::open(&path).map_err(|error| {
+        let target = LogFile::open(&path).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot open the log {}: {error}", path.display()))
         })?;
         let mut shared = Shared::new(name_of(&path), Box::new(target), troubles);
@@ -167,7 +155,7 @@ impl Writer {
 
     /// Adds whole lines, as many as there is room for. Never waits for the disk itself; `gap` tells
     /// of lines that had to be dropped before.
-    pub(crate) fn append(&self, lines: &[u8], gap: Gap) {
+    pub fn append(&self, lines: &[u8], gap: Gap) {
         let shared = &*self.0;
         let mut pile = shared.lock();
         let mut rest = lines;

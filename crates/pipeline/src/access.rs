@@ -1,16 +1,13 @@
 //! Decides when a line of the access log is made and handed over: one for each reply, gathered by
 //! its thread, once per turn.
 
-mod line;
-
 use std::sync::Arc;
+
+use bine_log::{Entry, Format, Stamp, Writer};
 
 use crate::address::Peer;
 use crate::clock::Clock;
-use crate::handler::{Follow, Incoming, Retained, Who};
-use crate::log::{Escaping, Format, Gap, Stamp, Writer, push_number};
-
-use line::Entry;
+use crate::handler::{Follow, Incoming, Retained};
 
 /// Where replies are logged, and how.
 #[derive(Clone, Debug)]
@@ -88,13 +85,13 @@ impl AccessLog {
     /// The moment a request arrives or a reply is made, in microseconds. Costs nothing where no
     /// line tells how long it took.
     pub(crate) fn moment(&self, clock: &Clock) -> u64 {
-        let wanted = self.0.as_ref().is_some_and(|open| open.settings.format.wants_time);
+        let wanted = self.0.as_ref().is_some_and(|open| open.settings.format.wants_duration());
         if wanted { clock.microseconds() } else { 0 }
     }
 
     /// True when a reply's head must be kept although the reply is leaving already.
     pub(crate) fn wants_head(&self) -> bool {
-        self.0.as_ref().is_some_and(|open| open.settings.format.wants_head)
+        self.0.as_ref().is_some_and(|open| open.settings.format.wants_reply_head())
     }
 
     /// The reply to `request`, which arrived at `began`, is made.
@@ -106,20 +103,32 @@ impl AccessLog {
         replied: Replied<'_>,
     ) {
         let took = self.moment(clock).saturating_sub(began);
-        self.push(&Entry {
-            peer: request.peer,
-            who: request.who,
-            arrival: request.arrival,
-            request: Some(&request.head),
-            replied,
-            microseconds: Some(took),
-        });
+        self.push(
+            request.arrival,
+            &Entry {
+                client: request.peer.socket_address(),
+                user: request.who.user(),
+                request: Some(&request.head),
+                status: replied.status,
+                bytes: replied.bytes,
+                reply_head: replied.head,
+                microseconds: Some(took),
+            },
+        );
     }
 
     /// A reply to a request that is not at hand: it could not be understood, or is with a worker.
     pub(crate) fn record_bare(&mut self, peer: Peer, arrival: u64, replied: Replied<'_>) {
-        let who = &Who::Anonymous;
-        self.push(&Entry { peer, who, arrival, request: None, replied, microseconds: None });
+        self.push(
+            arrival,
+            &Entry {
+                client: peer.socket_address(),
+                status: replied.status,
+                bytes: replied.bytes,
+                reply_head: replied.head,
+                ..Entry::default()
+            },
+        );
     }
 
     /// What will be told of a reply whose head stands in `reply`, and whose content takes its time.
@@ -149,9 +158,9 @@ impl AccessLog {
         }
     }
 
-    fn push(&mut self, entry: &Entry<'_>) {
+    fn push(&mut self, arrival: u64, entry: &Entry<'_>) {
         let Some(open) = &mut self.0 else { return };
-        open.stamp.move_to(entry.arrival);
+        open.stamp.move_to(arrival);
         entry.write(&mut open.lines, &open.settings.format, &open.stamp);
         if open.lines.len() >= PILE {
             open.flush();
@@ -164,40 +173,18 @@ impl Open {
         if self.lines.is_empty() {
             return;
         }
-        let gap: Gap = match self.settings.format.escaping {
-            Escaping::Classic => classic_gap,
-            Escaping::Json => json_gap,
-        };
-        self.settings.writer.append(&self.lines, gap);
+        self.settings.writer.append(&self.lines, self.settings.format.gap());
         self.lines.clear();
     }
-}
-
-/// A comment: log readers pass over it, and no request's line begins like it.
-fn classic_gap(lines: &mut Vec<u8>, dropped: u64) {
-    lines.extend_from_slice(b"# ");
-    lines.extend_from_slice(Stamp::at(crate::clock::unix_seconds()).iso());
-    lines.extend_from_slice(b" dropped ");
-    push_number(lines, dropped);
-    lines.extend_from_slice(b" lines\n");
-}
-
-/// An object of its own, without the members of a request's.
-fn json_gap(lines: &mut Vec<u8>, dropped: u64) {
-    lines.extend_from_slice(b"{\"time\":\"");
-    lines.extend_from_slice(Stamp::at(crate::clock::unix_seconds()).iso());
-    lines.extend_from_slice(b"\",\"dropped\":");
-    push_number(lines, dropped);
-    lines.extend_from_slice(b"}\n");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::LogSettings;
-    use crate::log::tests::Folder;
+    use bine_log::LogSettings;
+    use bine_log::test_support::ScratchFolder;
 
-    fn log_with(format: &str, folder: &Folder) -> AccessLog {
+    fn log_with(format: &str, folder: &ScratchFolder) -> AccessLog {
         let writer = Writer::open(LogSettings::at(folder.path("log"))).unwrap();
         let format = Arc::new(Format::parse(format).unwrap());
         AccessLog::new(Some(AccessSettings { writer, format }))
@@ -222,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_fault_has_a_line_too() {
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let peer = Peer::tcp("192.0.2.7:1".parse().unwrap());
         let replied = Replied { status: 408, bytes: 36, head: b"" };
         let mut log = log_with("combined", &folder);
@@ -241,25 +228,11 @@ mod tests {
     /// never pauses puts off for ever: memory grew, and what a log holds was passed at once.
     #[test]
     fn lines_are_handed_over_before_they_pile_up() {
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let mut log = log_with("common", &folder);
         for _ in 0..10_000 {
             log.record_bare(Peer::UNIX, 0, Replied::default());
             assert!(lines(&log).len() < PILE);
         }
-    }
-
-    #[test]
-    fn a_gap_is_told_as_no_requests_line() {
-        let mut lines = Vec::new();
-        classic_gap(&mut lines, 12);
-        json_gap(&mut lines, 34);
-        let text = String::from_utf8(lines).unwrap();
-        let (classic, json) = text.split_once('\n').unwrap();
-        assert!(classic.starts_with("# 2") && classic.ends_with("Z dropped 12 lines"), "{classic}");
-        assert!(
-            json.starts_with("{\"time\":\"2") && json.ends_with("Z\",\"dropped\":34}\n"),
-            "{json}"
-        );
     }
 }

@@ -6,6 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bine_log as log;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -18,7 +19,6 @@ use crate::census::Full;
 use crate::clock::monotonic_milliseconds;
 use crate::link::{is_exhaustion, transmit_now};
 use crate::listener::Listener;
-use crate::log;
 use crate::parcel::Parcel;
 use crate::refusal::{NO_MEMORY, TOO_MANY};
 use crate::server::{Server, State, View};

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bine_http::{HeadIndex, Machine, Pieces};
+use bine_log as log;
 
 use crate::access::{AccessLog, Leaving};
 use crate::address::Peer;
@@ -20,7 +21,6 @@ use crate::generation::{Era, Eras};
 use crate::handler::{FilePart, Follow, LaterReply, Responder, Retained, Who, Work};
 use crate::hold::{Hold, Waiters};
 use crate::link::Link;
-use crate::log;
 use crate::settings::Settings;
 use crate::slowness::Slowness;
 use crate::stages::{Next, RetainedPool};

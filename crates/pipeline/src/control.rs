@@ -12,13 +12,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bine_log as log;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
 };
 
 use crate::listener::{SocketFile, remove_stale};
-use crate::log;
 
 /// Bytes of a word.
 const LONGEST: u64 = 64;

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bine_log as log;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
@@ -20,7 +21,6 @@ use crate::handler::{Finished, LaterReply};
 use crate::hold::Why;
 use crate::link::{Blocking, Link as _, Nonblocking};
 use crate::lobby::{Called, Lobby};
-use crate::log;
 use crate::mailbox::Mailbox;
 use crate::parcel::Parcel;
 use crate::refusal::NO_THREAD;

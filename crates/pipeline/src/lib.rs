@@ -27,7 +27,6 @@ mod limiter;
 mod link;
 mod listener;
 mod lobby;
-pub mod log;
 mod mailbox;
 mod notify;
 mod parcel;

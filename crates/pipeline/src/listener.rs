@@ -9,6 +9,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bine_log as log;
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::net::{
     AddressFamily, Shutdown, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType,
@@ -16,7 +17,6 @@ use rustix::net::{
 };
 
 use crate::address::{Address, Peer};
-use crate::log;
 use crate::settings::Listen;
 use crate::supervise;
 

@@ -51,14 +51,14 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::log::tests::Folder;
+    use bine_log::test_support::ScratchFolder;
 
     /// Names the folder to the process of the test that strace watches.
     const PLACE: &str = "BINE_PRIVATE_FILE";
 
     #[test]
     fn replaces_a_file_and_lets_only_its_owner_read_it() {
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let path = folder.path("keys");
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn leaves_the_old_file_when_the_disk_is_full() {
         let name = "private_file::tests::leaves_the_old_file_when_the_disk_is_full";
-        let Some(disk) = Folder::small_disk(name) else { return };
+        let Some(disk) = ScratchFolder::small_disk(name) else { return };
         let path = disk.path("keys");
         write_private(&path, b"old").unwrap();
         let error = write_private(&path, &vec![7; 64 * 1024]).expect_err("it has no room");
@@ -88,7 +88,7 @@ mod tests {
             write_private(&Path::new(&place).join("keys"), b"new").unwrap();
             return;
         }
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let place = folder.path("");
         let mut command = Command::new("strace");
         command.args(["-f", "-y", "-e", "trace=write,fsync,fdatasync,/^rename"]);

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use bine_log as log;
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::watch;
 
@@ -23,7 +24,6 @@ use crate::generation::{Charter, Generation};
 use crate::guard::{Guard, GuardFigures, Room};
 use crate::handler::Handler;
 use crate::hold::{Bell, MakeWaiters, Waiters};
-use crate::log;
 use crate::mailbox::{Letter, Mailbox};
 use crate::scheduler::{self, Scheduler};
 use crate::settings::Settings;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use bine_log as log;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::pipe;
 
-use crate::log;
 use crate::server::{GRACE, Server, end_process};
 use crate::watchdog::report_running_loops;
 

@@ -3,8 +3,9 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use bine_log as log;
+
 use crate::clock::{Clock, Tick};
-use crate::log;
 
 /// A handler that keeps its loop longer than this is named.
 const TOO_LONG: Duration = Duration::from_millis(10);
@@ -72,7 +73,7 @@ mod tests {
     /// moment, which looked as if it lay ahead again. Fix: the time since the last warning is compared.
     #[test]
     fn names_a_slow_handler_again_after_weeks() {
-        let _messages = crate::log::capture::begin();
+        let _messages = bine_log::test_support::capture();
         let (clock, slowness) = (Clock::told(0), Slowness::default());
         for days in [0, 25, 30, 49] {
             clock.advance(Duration::from_secs(days * 24 * 60 * 60));

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bine_http::{Exchange, Reply, Status};
+use bine_log as log;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::budget::{Budget, Claim, Refused, Reservation};
 use crate::clock::Clock;
 use crate::handler::{Done, Outgoing, Retained, Work};
-use crate::log;
 
 /// A piece of a body that is worth a write, and the most of it that stays in memory.
 pub(crate) const PIECE: usize = 256 * 1024;
@@ -153,11 +153,11 @@ fn named_for_a_moment(folder: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::tests::Folder;
+    use bine_log::test_support::ScratchFolder;
 
     #[test]
     fn pieces_are_read_as_they_were_written_and_leave_no_name() {
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let spool = Spool::new(&folder.path(""));
         let mut buffer = [0; 8];
         assert_eq!(spool.read_at(&mut buffer, 0).unwrap(), 0);
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn where_no_nameless_files_are_a_name_lasts_for_a_moment() {
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let one = named_for_a_moment(&folder.path("")).unwrap();
         let other = named_for_a_moment(&folder.path("")).unwrap();
         one.write_all_at(b"one", 0).unwrap();

@@ -11,10 +11,10 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use bine_http::Pieces;
+use bine_log as log;
 use tokio::task::AbortHandle;
 
 use crate::clock::Clock;
-use crate::log;
 use crate::slowness::Slowness;
 use crate::tally;
 

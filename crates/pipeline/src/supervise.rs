@@ -11,6 +11,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use bine_log as log;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{
@@ -22,7 +23,6 @@ use signal_hook::low_level::pipe;
 
 use crate::address::Address;
 use crate::listener::Listener;
-use crate::log;
 use crate::notify::{notify, watchdog_limit};
 use crate::settings::Listen;
 

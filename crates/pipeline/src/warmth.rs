@@ -59,11 +59,11 @@ mod tests {
     use rustix::fs::{Advice, fadvise};
 
     use super::*;
-    use crate::log::tests::Folder;
+    use bine_log::test_support::ScratchFolder;
 
     #[test]
     fn what_the_kernel_has_let_go_is_cold_until_it_is_read() {
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let length = 3 * STRETCH;
         let mut file = File::create_new(folder.path("long")).unwrap();
         file.write_all(&vec![b'x'; length as usize]).unwrap();
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn an_end_that_is_not_there_is_not_waited_for() {
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let file = File::create_new(folder.path("empty")).unwrap();
         assert!(is_warm(file.as_fd(), 0, STRETCH));
         warm_up(&FilePart { file: Arc::new(file.into()), offset: 0, length: STRETCH });

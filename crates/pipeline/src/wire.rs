@@ -12,12 +12,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use bine_log as log;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::link::{Link as _, Nonblocking, Transfer};
-use crate::log;
 use crate::server::State;
 use crate::slowness::Slowness;
 use crate::stream::{Gone, guarded};

@@ -14,7 +14,8 @@ use std::task::{Context, Poll, ready};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bine_pipeline::{Bell, log};
+use bine_log as log;
+use bine_pipeline::Bell;
 use bine_push::{
     Applied, Durability, Hub, Limits, Order, Prepared, Publisher, Ready, Refused, Restoring,
     is_of_channels,

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bine_pipeline::{AddressBlock, log};
+use bine_log as log;
+use bine_pipeline::AddressBlock;
 use bine_push::{
     Content, Draft, Durability, Name, Order, Presence, PresenceChange, Publish, Refused, Retention,
     Settings, name_of,

@@ -275,7 +275,7 @@ pub(super) static KEYS: &[Key] = &[
         &["combined"],
         "common, combined, json, or a line with %h %l %u %t %r %s %b and others",
         |c, v| {
-            bine_pipeline::log::Format::parse(v)?;
+            bine_log::Format::parse(v)?;
             v.clone_into(&mut c.logs.format);
             Ok(())
         },

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use bine_http::{Head, Method, Reply, SecurityHeaders, Status};
+use bine_log as log;
 use bine_pipeline::admission::Terms;
 use bine_pipeline::{
     Address, Answer, Bench, Clock, Guards, Handler, Incoming, Listen, Outgoing, Peer, Responder,
-    Server, Settings, Who, log,
+    Server, Settings, Who,
 };
 
 use super::Metrics;

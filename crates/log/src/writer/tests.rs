@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::*;
-use crate::log::tests::{Folder, await_text};
+use crate::test_support::{ScratchFolder, await_text};
 
 /// What the test wants to happen to the next write.
 enum Fate {
@@ -84,7 +84,7 @@ fn gap(lines: &mut Vec<u8>, dropped: u64) {
 
 #[test]
 fn what_was_appended_is_in_the_file_when_finish_returns() {
-    let folder = Folder::new();
+    let folder = ScratchFolder::new();
     let path = folder.path("log");
     let writer = Writer::open(LogSettings::at(&path)).unwrap();
     for number in 0..1000 {
@@ -99,7 +99,7 @@ fn what_was_appended_is_in_the_file_when_finish_returns() {
 /// With each reload a thread and a descriptor were left behind.
 #[test]
 fn a_log_whose_last_handle_is_gone_writes_what_it_has_and_ends() {
-    let folder = Folder::new();
+    let folder = ScratchFolder::new();
     let path = folder.path("log");
     let writer = Writer::open(LogSettings::at(&path)).unwrap();
     writer.append(b"a\n", gap);
@@ -252,7 +252,7 @@ fn a_log_is_reopened_at_once_when_it_is_asked_to() {
 
 #[test]
 fn a_log_moved_away_and_reopened_leaves_the_old_file_as_it_is() {
-    let folder = Folder::new();
+    let folder = ScratchFolder::new();
     let (path, moved) = (folder.path("log"), folder.path("log.1"));
     let writer = Writer::open(LogSettings::at(&path)).unwrap();
     writer.append(b"old\n", gap);

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bine_log as log;
 use rustix::time::{ClockId, clock_gettime};
 
 pub use figures::{Figures, Refused};
@@ -28,7 +29,6 @@ pub use sessions::{CLASSES, MOST};
 pub use terms::Terms;
 
 use crate::address::Peer;
-use crate::log;
 use gauge::Gauge;
 use policy::{INTERVAL, Policy, Sample};
 use pool::PoolGauge;

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Owner;
 use crate::address::AddressBlock;
 use crate::clock::monotonic_milliseconds;
-use crate::log::{self, LogLimit};
 use crate::shares::{Caps, Shares, in_order_of_eviction};
+use bine_log::{self as log, LogLimit};
 
 /// Reservations grow in steps of this size.
 const STEP: u64 = 64 * 1024;

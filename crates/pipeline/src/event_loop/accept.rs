@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bine_log as log;
+
 use crate::address::Peer;
 use crate::arrival::turn_away;
 use crate::census::Full;
@@ -15,7 +17,6 @@ use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::link::{is_exhaustion, transmit_now};
 use crate::listener::Listener;
-use crate::log;
 use crate::mailbox::Letter;
 use crate::refusal::{NO_MEMORY, TOO_MANY};
 use crate::server::State;

@@ -8,11 +8,12 @@
 use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use bine_log as log;
+
 use crate::aside::Aside;
 use crate::event_loop::defense::is_unwelcome;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
-use crate::log;
 use crate::scheduler::Place;
 use crate::slab::Token;
 use crate::stages::{self, Kind, Next};

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use bine_log as log;
+
 use crate::address::Peer;
 use crate::connection::{Busy, Connection, Errand, NO_HOLD, Phase};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::handler::{FilePart, Finished, LaterReply, Retained};
-use crate::log;
 use crate::scheduler::Place;
 use crate::server::Server;
 use crate::slab::Token;

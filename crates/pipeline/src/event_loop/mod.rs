@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use bine_log as log;
 use rustix::event::epoll::{self, EventFlags};
 
 use crate::admission::Turn;
@@ -31,7 +32,6 @@ use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
 use crate::handler::{Finished, Retained};
 use crate::hold::Why;
 use crate::link::Link;
-use crate::log;
 use crate::mailbox::{Letter, Mailbox};
 use crate::scheduler::{Place, Scheduler};
 use crate::server::{Server, State, View};

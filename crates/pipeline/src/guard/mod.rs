@@ -6,8 +6,9 @@ mod readings;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
+use bine_log as log;
+
 use crate::census::Census;
-use crate::log;
 use crate::settings::{Guards, Settings};
 
 pub use pressure::Pressure;

@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use bine_log as log;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::time::Timespec;
 
 use crate::arrival::{Arrival, Entrance};
 use crate::conversation::Conversations;
-use crate::log;
 use crate::refusal::NO_THREAD;
 use crate::scheduler::threads::{outlast, start};
 use crate::scheduler::{Row, Server};

@@ -1,10 +1,11 @@
 //! Decides what a connection does whose reply waits for something to happen.
 
+use bine_log as log;
+
 use crate::access::Replied;
 use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
 use crate::hold::{After, Why};
 use crate::link::Link;
-use crate::log;
 use crate::stages::{Next, hand, park, response};
 
 /// The connection becomes a waiter. `place` names it to those who deliver.

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, SecurityHeaders, Status};
+use bine_log as log;
 
 use crate::access::Replied;
 use crate::budget::{Claim, Reservation};
@@ -12,7 +13,6 @@ use crate::handler::{
     Answer, Body, Done, Finished, Follow, Incoming, Outgoing, Retained, Who, Work,
 };
 use crate::link::Link;
-use crate::log;
 use crate::stages::sink::{Owed, Sink};
 use crate::stages::{
     Kind, Next, farewell, part, record_bare, refuse, remove_content, remove_content_for_head,

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use bine_log as log;
+
 use crate::access::{Replied, measure};
 use crate::budget::{Budget, Claim, Reservation};
 use crate::link::{Link, Transfer, Way};
-use crate::log;
 use crate::settings::Settings;
 use crate::tally::Tally;
 

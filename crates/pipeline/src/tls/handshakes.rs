@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::address::{AddressBlock, AddressSite};
 use crate::budget::Owner;
-use crate::log::{self, LogLimit};
 use crate::settings::Settings;
 use crate::shares::{Caps, Shares};
+use bine_log::{self as log, LogLimit};
 
 /// A block may have this part of all handshakes under way, and an IPv6 /48 four times that.
 const PART_OF_BLOCK: u64 = 8;

@@ -5,6 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bine_log as log;
 use rustls::server::{Accepted, Acceptor, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 
@@ -14,7 +15,6 @@ use super::{Departure, Tls};
 use crate::address::{AddressBlock, Peer};
 use crate::clock::monotonic_milliseconds;
 use crate::link::{self, Transfer};
-use crate::log;
 
 /// The TLS of one connection, on top of a socket that is passed to each call.
 pub(crate) struct Session {

@@ -15,12 +15,12 @@ use std::sync::{Arc, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::log;
 use crate::mailbox::Letter;
 use crate::server::{GRACE, Server, end_process};
 use crate::supervise::{STUCK, is_supervised};
 use crate::tally::LoopProgress;
 
+use bine_log as log;
 use heartbeat::Heartbeat;
 
 /// The looks within the time after which a loop is reported.

@@ -23,11 +23,11 @@ use std::time::Duration;
 
 use crate::event_loop::EventLoop;
 use crate::guard::Room as Wanted;
-use crate::log::capture;
 use crate::mailbox::Letter;
 use crate::scheduler::Place;
 use crate::server::Server;
 use crate::settings::{Guards, Listen, Settings, Timeouts};
+use bine_log::test_support::capture;
 
 use program::{Program, Room, Workers};
 use remote::{Deed, Outcome, Remote};
@@ -176,7 +176,7 @@ fn simulate(
     let workers = Arc::new(Workers::new(place));
     let world = World::new((random, start), (Arc::clone(&server), Arc::clone(&workers)));
     program::enter(Some(&world));
-    let messages = capture::begin();
+    let messages = capture();
     plan(&mut world.state());
     let driver = Simulated(Rc::clone(&world));
     let clock = Rc::clone(&world.clock);
