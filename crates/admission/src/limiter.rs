@@ -20,7 +20,7 @@ const LONG: f64 = 512.0;
 
 /// The limit of one service. Tell it of each run by [`ran`](Self::ran).
 #[derive(Clone, Debug)]
-pub(crate) struct Limiter {
+pub struct Limiter {
     limit: f64,
     /// Smoothed run time, seconds.
     short: f64,
@@ -31,12 +31,12 @@ pub(crate) struct Limiter {
 
 impl Limiter {
     /// Begins with `most`: nothing is known that speaks against it.
-    pub(crate) fn new(most: usize) -> Self {
+    pub fn new(most: usize) -> Self {
         Self { limit: most.max(1) as f64, short: 0.0, long: 0.0, runs: 0.0 }
     }
 
     /// A run took so long. `running` were under way, itself included, of `most` that there may ever be.
-    pub(crate) fn ran(&mut self, run: Duration, running: usize, most: usize) {
+    pub fn ran(&mut self, run: Duration, running: usize, most: usize) {
         let run = run.as_secs_f64();
         self.runs = (self.runs + 1.0).min(LONG);
         self.short += (run - self.short) / self.runs.min(SHORT);
@@ -57,13 +57,13 @@ impl Limiter {
     /// How many may run, of `most`. `age` is how long those that run have been at it, in the middle: of a service
     /// that hangs no run ends and tells.
     #[expect(clippy::cast_sign_loss, reason = "it is two at the least")]
-    pub(crate) fn limit(&self, age: Duration, most: usize) -> usize {
+    pub fn limit(&self, age: Duration, most: usize) -> usize {
         let now = self.limit * self.gradient(age.as_secs_f64());
         (now.max(LEAST) as usize).min(most).max(1)
     }
 
     /// What a run takes at present, zero before the first has ended.
-    pub(crate) fn time(&self) -> Duration {
+    pub fn time(&self) -> Duration {
         Duration::from_secs_f64(self.short)
     }
 

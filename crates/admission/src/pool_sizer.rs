@@ -18,7 +18,7 @@ const FULL: f64 = 0.98;
 
 /// How many workers there may be at this moment.
 #[derive(Debug)]
-pub(crate) struct Crew {
+pub struct PoolSizer {
     least: usize,
     most: usize,
     size: usize,
@@ -40,26 +40,27 @@ struct Look {
     computed: Duration,
 }
 
-impl Crew {
+impl PoolSizer {
     /// Between `least` and `most`, on so many cores.
-    pub(crate) fn new(least: usize, most: usize, cores: usize) -> Self {
+    pub fn new(least: usize, most: usize, cores: usize) -> Self {
         let least = least.max(1);
         let (most, cores) = (most.max(least), cores.max(1) as f64);
         Self { least, most, size: least, cores, looked: None, grown: None }
     }
 
-    pub(crate) const fn size(&self) -> usize {
+    /// How many workers there may be.
+    pub const fn size(&self) -> usize {
         self.size
     }
 
     /// Whether a task that waits should have it [looked at](Self::look).
-    pub(crate) fn is_due(&self, now: Instant) -> bool {
+    pub fn is_due(&self, now: Instant) -> bool {
         self.most > self.least
             && self.looked.is_none_or(|look| now.saturating_duration_since(look.at) >= INTERVAL)
     }
 
     /// A task waits. The process has computed for so long in all, on all cores together.
-    pub(crate) fn look(&mut self, now: Instant, computed: Duration) {
+    pub fn look(&mut self, now: Instant, computed: Duration) {
         let Some(before) = self.looked.replace(Look { at: now, computed }) else { return };
         let elapsed = now.saturating_duration_since(before.at);
         if elapsed > STALE {
@@ -76,7 +77,7 @@ impl Crew {
     }
 
     /// Another is at work, `busy` now.
-    pub(crate) fn began(&mut self, now: Instant, busy: usize) {
+    pub fn began(&mut self, now: Instant, busy: usize) {
         let Some(peak) = &mut self.grown else { return };
         peak.busy = peak.busy.max(busy);
         let Peak { since, busy: most } = *peak;
@@ -100,20 +101,20 @@ mod tests {
 
     /// Looks every 50 ms, with such a share of two cores in use; the sizes.
     fn sizes(shares: &[(f64, usize)]) -> Vec<usize> {
-        let mut crew = Crew::new(16, 256, 2);
+        let mut sizer = PoolSizer::new(16, 256, 2);
         let (mut now, mut computed) = (Instant::now(), Duration::ZERO);
-        assert!(crew.is_due(now));
-        crew.look(now, computed);
+        assert!(sizer.is_due(now));
+        sizer.look(now, computed);
         let mut sizes = Vec::new();
         for (share, count) in shares {
             for _ in 0..*count {
-                assert!(!crew.is_due(now));
+                assert!(!sizer.is_due(now));
                 now += INTERVAL;
                 computed += INTERVAL.mul_f64(share * 2.0);
-                assert!(crew.is_due(now));
-                crew.look(now, computed);
+                assert!(sizer.is_due(now));
+                sizer.look(now, computed);
             }
-            sizes.push(crew.size());
+            sizes.push(sizer.size());
         }
         sizes
     }
@@ -125,19 +126,19 @@ mod tests {
 
     #[test]
     fn it_shrinks_to_what_it_takes_when_the_crowd_has_gone() {
-        let mut crew = Crew::new(16, 256, 2);
+        let mut sizer = PoolSizer::new(16, 256, 2);
         let mut now = Instant::now();
         for _ in 0..20 {
-            crew.look(now, Duration::ZERO);
+            sizer.look(now, Duration::ZERO);
             now += INTERVAL;
         }
         let mut size_with = |busy, seconds| {
             for _ in 0..seconds {
                 now += Duration::from_secs(1);
-                crew.began(now, busy);
-                crew.began(now, 1);
+                sizer.began(now, busy);
+                sizer.began(now, 1);
             }
-            crew.size()
+            sizer.size()
         };
         assert_eq!(size_with(250, 100), 256, "nobody can be spared");
         let left = size_with(100, 600);
@@ -152,18 +153,18 @@ mod tests {
 
     #[test]
     fn a_look_after_a_pause_decides_nothing() {
-        let mut crew = Crew::new(16, 256, 2);
+        let mut sizer = PoolSizer::new(16, 256, 2);
         let now = Instant::now();
         for minute in 0..10 {
-            crew.look(now + Duration::from_mins(1) * minute, Duration::ZERO);
+            sizer.look(now + Duration::from_mins(1) * minute, Duration::ZERO);
         }
-        assert_eq!(crew.size(), 16);
+        assert_eq!(sizer.size(), 16);
     }
 
     #[test]
     fn a_number_that_was_set_stays() {
-        let crew = Crew::new(4, 0, 2);
-        assert_eq!(crew.size(), 4);
-        assert!(!crew.is_due(Instant::now()));
+        let sizer = PoolSizer::new(4, 0, 2);
+        assert_eq!(sizer.size(), 4);
+        assert!(!sizer.is_due(Instant::now()));
     }
 }

@@ -21,7 +21,7 @@ const OTHERS: &str = "(others)";
 const FASTER: u32 = 4;
 
 /// The tasks that wait for a worker, by service.
-pub(crate) struct Waiting<T> {
+pub struct TaskQueue<T> {
     services: Vec<Service<T>>,
     /// Tasks that wait, of all services.
     count: usize,
@@ -54,24 +54,25 @@ struct Waiter<T> {
 
 /// A task whose turn has come.
 #[derive(Debug)]
-pub(crate) struct Turn<T> {
-    pub(crate) task: T,
-    /// What [`ended`](Waiting::ended) is to be told.
-    pub(crate) run: Run,
+pub struct Turn<T> {
+    /// The task itself.
+    pub task: T,
+    /// What [`ended`](TaskQueue::ended) is to be told.
+    pub run: Run,
     /// How long it has waited.
-    pub(crate) waited: Duration,
+    pub waited: Duration,
 }
 
 /// A run that has begun.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
+pub struct Run {
     service: usize,
     began: Instant,
 }
 
 /// What comes next.
 #[derive(Debug)]
-pub(crate) enum Next<T> {
+pub enum Next<T> {
     /// It is to be run.
     Run(Turn<T>),
     /// It has waited longer than it would, and is to be refused.
@@ -97,9 +98,9 @@ pub struct ServiceFigures {
     pub time: Duration,
 }
 
-impl<T> Waiting<T> {
+impl<T> TaskQueue<T> {
     /// A room in which `most` tasks may wait.
-    pub(crate) const fn new(most: usize) -> Self {
+    pub const fn new(most: usize) -> Self {
         Self { services: Vec::new(), count: 0, most, replaced: 0, over: None }
     }
 
@@ -108,7 +109,7 @@ impl<T> Waiting<T> {
     /// # Errors
     ///
     /// The task itself, if there is no room, or it would have to wait for more than `patience` as far as one can tell.
-    pub(crate) fn push(
+    pub fn push(
         &mut self,
         task: T,
         Wish { name, patience, now }: Wish,
@@ -135,7 +136,7 @@ impl<T> Waiting<T> {
     }
 
     /// Who is next for one of `all` workers: the one that has waited longest of those who may run.
-    pub(crate) fn next(&mut self, all: usize, now: Instant) -> Option<Next<T>> {
+    pub fn next(&mut self, all: usize, now: Instant) -> Option<Next<T>> {
         if self.count == 0 {
             // A worker has nothing to do.
             self.over = None;
@@ -173,7 +174,7 @@ impl<T> Waiting<T> {
     }
 
     /// A run has ended; how long it took.
-    pub(crate) fn ended(&mut self, run: Run, all: usize, now: Instant) -> Duration {
+    pub fn ended(&mut self, run: Run, all: usize, now: Instant) -> Duration {
         let all = self.left_of(all);
         let service = &mut self.services[run.service];
         let took = now.saturating_duration_since(run.began);
@@ -191,7 +192,7 @@ impl<T> Waiting<T> {
 
     /// Another worker stands in for one whose run nobody waits for any more. All have the same time for that, so it is the
     /// run that began first.
-    pub(crate) fn replaced(&mut self) {
+    pub fn replaced(&mut self) {
         let begun = |service: &&mut Service<T>| service.running.front().copied();
         let services = self.services.iter_mut().filter(|service| !service.running.is_empty());
         let Some(service) = services.min_by_key(begun) else { return };
@@ -200,7 +201,7 @@ impl<T> Waiting<T> {
     }
 
     /// Takes out the first task for which `is_it` holds.
-    pub(crate) fn withdraw(&mut self, now: Instant, is_it: impl Fn(&T) -> bool) -> Option<T> {
+    pub fn withdraw(&mut self, now: Instant, is_it: impl Fn(&T) -> bool) -> Option<T> {
         for service in &mut self.services {
             let place = service.waiting.iter().position(|waiter| is_it(&waiter.task));
             if let Some(Waiter { task, since, patience }) =
@@ -218,18 +219,18 @@ impl<T> Waiting<T> {
     }
 
     /// How many wait.
-    pub(crate) const fn len(&self) -> usize {
+    pub const fn len(&self) -> usize {
         self.count
     }
 
     /// Somebody was refused not long ago, and nobody has had a worker in good time since. When all hang and nobody is let
     /// in for that, nobody comes who would tell that it has passed: it does not last.
-    pub(crate) fn is_over(&self, now: Instant) -> bool {
+    pub fn is_over(&self, now: Instant) -> bool {
         self.over.is_some_and(|refused| now.saturating_duration_since(refused) < KNOWN)
     }
 
     /// Each service that has been asked for, in the order of their first requests.
-    pub(crate) fn figures(&self, all: usize, now: Instant) -> Vec<ServiceFigures> {
+    pub fn figures(&self, all: usize, now: Instant) -> Vec<ServiceFigures> {
         let all = self.left_of(all);
         let places = self.services.iter().enumerate();
         let figures = places.map(|(place, service)| ServiceFigures {
@@ -335,17 +336,22 @@ fn small(count: usize) -> u32 {
 
 /// Who asks, and how long they would wait from now on.
 #[derive(Clone, Copy)]
-pub(crate) struct Wish {
-    pub(crate) name: &'static str,
-    pub(crate) patience: Duration,
-    pub(crate) now: Instant,
+pub struct Wish {
+    /// The service that the task is a run of.
+    pub name: &'static str,
+    /// How long the task may wait.
+    pub patience: Duration,
+    /// The present.
+    pub now: Instant,
 }
 
 /// The workers that there may be, and how many of them have nothing to do.
 #[derive(Clone, Copy)]
-pub(crate) struct Threads {
-    pub(crate) all: usize,
-    pub(crate) free: usize,
+pub struct Threads {
+    /// Workers, busy or not.
+    pub all: usize,
+    /// Workers that have nothing to do.
+    pub free: usize,
 }
 
 impl<T> Service<T> {

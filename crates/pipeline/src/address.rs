@@ -119,7 +119,7 @@ impl Peer {
     }
 
     /// Its IP address and port, `None` for a Unix socket.
-    pub(crate) fn socket_address(&self) -> Option<SocketAddr> {
+    pub fn socket_address(&self) -> Option<SocketAddr> {
         self.ip().map(|ip| SocketAddr::new(ip, self.port))
     }
 

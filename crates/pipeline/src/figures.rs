@@ -4,10 +4,11 @@ use std::fs;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bine_admission::queue::ServiceFigures;
+
 use crate::blocking::overdue_calls;
 use crate::server::Server;
 use crate::tally::{Ending, MARKED, panics};
-use crate::waiting::ServiceFigures;
 use crate::waits::WaitFigures;
 
 /// What a server has done since it was opened. Each count only grows, and is at most a moment old.

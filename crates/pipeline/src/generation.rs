@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bine_admission::Admission;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::access::{AccessLog, AccessSettings};
-use crate::admission::Admission;
 use crate::budget::Budgets;
 use crate::clock::Clock;
 use crate::connection::{Context, discard};
@@ -269,8 +269,8 @@ mod tests {
 
     use super::*;
     use crate::address::Peer;
-    use crate::admission::Terms;
     use crate::handler::{Answer, Incoming, Outgoing, Who};
+    use bine_admission::Terms;
 
     struct Named(&'static str);
 

@@ -8,10 +8,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bine_admission::Admission;
 use bine_http::{Exchange, Head, HeadIndex};
 
 use crate::address::Peer;
-use crate::admission::Admission;
 use crate::budget::Reservation;
 use crate::clock::Clock;
 use crate::hold::Hold;

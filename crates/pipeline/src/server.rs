@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use bine_admission::Admission;
 use bine_log as log;
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::watch;
 
 use crate::access::AccessSettings;
 use crate::address::Address;
-use crate::admission::Admission;
 use crate::blocking;
 use crate::budget::{BudgetFigures, Budgets};
 use crate::census::{Census, Places, descriptors};
@@ -100,7 +100,7 @@ impl Server {
         let loops: Vec<Loop> = loops.collect::<io::Result<_>>()?;
         let most = settings.workers.max(settings.most_workers);
         let admission = Admission::new(settings.admission.clone(), most);
-        let admission = Arc::new(admission.on_loops(loops.len()));
+        let admission = Arc::new(admission.on_loops(loops.len()).on_change(log_admission));
         let census = Census::new(places(&settings));
         let budgets = Arc::new(Budgets::new(&settings));
         let (settings, shared) = (Arc::new(settings), Arc::clone(&admission));
@@ -433,4 +433,15 @@ fn start_background() -> io::Result<tokio::runtime::Handle> {
         .name("bine async".to_owned())
         .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
     Ok(handle)
+}
+/// Logs the states of admission that visitors notice.
+fn log_admission(state: bine_admission::State) {
+    use bine_admission::State;
+    match state {
+        State::Limiting => log::notice(format_args!(
+            "more visitors come than can be served: newcomers are let in as sessions end"
+        )),
+        State::Watching => log::notice(format_args!("newcomers are let in again")),
+        State::Asleep => {}
+    }
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bine_admission::Terms;
 use bine_http::{Limits, SecurityHeaders};
 
 use crate::address::Address;
-use crate::admission::Terms;
 use crate::tls::Tls;
 use crate::watchdog::WatchdogSettings;
 

@@ -5,18 +5,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bine_admission::queue::{Next, Run, ServiceFigures, TaskQueue, Threads, Turn, Wish};
+use bine_admission::{Admission, PoolSizer};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::connection::discard;
-use crate::crew::Crew;
 use crate::handler::{FilePart, Finished, Outgoing, Retained, Work};
 use crate::mailbox::{Letter, Mailbox};
 use crate::relay::Courier;
 use crate::slab::Token;
 use crate::stages::{excuse, run_work};
-use crate::waiting::{Next, Run, ServiceFigures, Threads, Turn, Waiting, Wish};
 use crate::waits::{WaitFigures, Waits};
 use crate::warmth;
 
@@ -161,8 +160,8 @@ struct Shared {
 }
 
 struct Queue {
-    waiting: Waiting<Task>,
-    crew: Crew,
+    waiting: TaskQueue<Task>,
+    sizer: PoolSizer,
     threads: usize,
     /// Threads at a task.
     busy: usize,
@@ -175,16 +174,16 @@ impl Queue {
     /// Threads that may run. Handlers that never return are bounded too: past three times the
     /// threads that were wished for, nobody takes their place.
     fn allowed(&self) -> usize {
-        let size = self.crew.size();
+        let size = self.sizer.size();
         size.saturating_add(self.overdue.min(size.saturating_mul(3)))
     }
 }
 
 impl Workers {
-    /// As many threads as `crew` says, for whom so many tasks may wait.
-    pub(crate) fn new(crew: Crew, most_waiting: usize) -> Self {
-        let waiting = Waiting::new(most_waiting);
-        let queue = Queue { waiting, crew, threads: 0, busy: 0, overdue: 0, stopped: false };
+    /// As many threads as `sizer` says, for whom so many tasks may wait.
+    pub(crate) fn new(sizer: PoolSizer, most_waiting: usize) -> Self {
+        let waiting = TaskQueue::new(most_waiting);
+        let queue = Queue { waiting, sizer, threads: 0, busy: 0, overdue: 0, stopped: false };
         Self(Arc::new(Shared {
             queue: Mutex::new(queue),
             arrived: Condvar::new(),
@@ -197,8 +196,8 @@ impl Workers {
         let wish = Wish { name: task.service(), patience: task.patience, now: task.since };
         let mut queue = self.0.lock();
         let waits = queue.busy + queue.waiting.len() >= queue.allowed();
-        if waits && queue.crew.is_due(wish.now) {
-            queue.crew.look(wish.now, computed());
+        if waits && queue.sizer.is_due(wish.now) {
+            queue.sizer.look(wish.now, computed());
         }
         self.hire(&mut queue, 1);
         if queue.threads == 0 {
@@ -256,14 +255,14 @@ impl Workers {
     /// The share of threads at work, 0 to 1.
     pub(crate) fn load(&self) -> f32 {
         let queue = self.0.lock();
-        (queue.busy as f32 / queue.crew.size() as f32).min(1.0)
+        (queue.busy as f32 / queue.sizer.size() as f32).min(1.0)
     }
 
     /// How busy they are, for people.
     pub(crate) fn status(&self) -> String {
         let queue = self.0.lock();
         let (busy, waiting) = (queue.busy, queue.waiting.len());
-        format!("{busy} of {} workers are busy, {waiting} requests wait", queue.crew.size())
+        format!("{busy} of {} workers are busy, {waiting} requests wait", queue.sizer.size())
     }
 
     /// Lets resting workers go; those at work end with their call.
@@ -352,7 +351,7 @@ impl Shared {
                 Some(Next::Run(turn)) => {
                     queue.busy += 1;
                     let busy = queue.busy;
-                    queue.crew.began(now, busy);
+                    queue.sizer.began(now, busy);
                     // What could not run before may do so now, and there is a thread for it.
                     if queue.waiting.len() > 0 && queue.threads > queue.busy {
                         self.arrived.notify_one();
@@ -449,7 +448,7 @@ mod tests {
             let (begun, begins) = channel();
             let (let_go, going) = channel();
             Self {
-                workers: Workers::new(Crew::new(workers, workers, 1), most_waiting),
+                workers: Workers::new(PoolSizer::new(workers, workers, 1), most_waiting),
                 mailbox: Arc::new(Mailbox::new().unwrap()),
                 work: Arc::new(Held(begun, Mutex::new(going))),
                 begins,

@@ -15,11 +15,11 @@ mod terms;
 mod tests;
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bine_log as log;
 use rustix::time::{ClockId, clock_gettime};
 
 pub use figures::{Figures, Refused};
@@ -28,7 +28,6 @@ pub use pool::{Queued, ThreadPool};
 pub use sessions::{CLASSES, MOST};
 pub use terms::Terms;
 
-use crate::address::Peer;
 use gauge::Gauge;
 use policy::{INTERVAL, Policy, Sample};
 use pool::PoolGauge;
@@ -46,6 +45,8 @@ pub struct Admission {
     is_served_by_loops: AtomicBool,
     cores: f64,
     seed: RandomState,
+    /// Called when sessions begin or cease to be limited.
+    observer: fn(State),
     /// Milliseconds of a clock that is told the time; for tests.
     told: Option<AtomicU64>,
 }
@@ -161,6 +162,7 @@ impl Admission {
             is_served_by_loops: AtomicBool::new(false),
             cores: cores as f64,
             seed: RandomState::new(),
+            observer: |_| {},
             told: None,
         };
         own.amend(terms);
@@ -171,6 +173,12 @@ impl Admission {
     #[must_use]
     pub fn on_loops(self, loops: usize) -> Self {
         Self { loops: loops.max(1), ..self }
+    }
+
+    /// Calls `observer` with each new state of the policy, on the thread that looked.
+    #[must_use]
+    pub fn on_change(self, observer: fn(State)) -> Self {
+        Self { observer, ..self }
     }
 
     /// Loops begin to serve. Without them thread pools alone do not wake it: it would not hear of all requests that are
@@ -185,7 +193,7 @@ impl Admission {
     }
 
     /// Goes on on other terms. What is known stays.
-    pub(crate) fn amend(&self, terms: Terms) {
+    pub fn amend(&self, terms: Terms) {
         let mut inner = self.lock();
         let patience = terms.wait.as_micros() as u64 / 2;
         self.front.patience.store(patience, Ordering::Relaxed);
@@ -287,10 +295,9 @@ impl Admission {
         }
     }
 
-    /// What stands for a connection of this peer, unless it may be of several.
-    pub fn connection_of(&self, peer: Peer) -> Option<u64> {
-        let ip = peer.ip()?;
-        Some(self.seed.hash_one((ip, peer.port())))
+    /// A number for the client at `address`, by which its session is known while it shows no ticket.
+    pub fn number_of(&self, address: SocketAddr) -> u64 {
+        self.seed.hash_one((address.ip(), address.port()))
     }
 
     /// Seconds after which who was refused may come again, out of all numbers by `chance`.
@@ -348,7 +355,7 @@ impl Admission {
         let state = inner.policy.state();
         drop(inner);
         if state != before {
-            tell(state);
+            (self.observer)(state);
         }
     }
 
@@ -537,16 +544,5 @@ impl Inner {
         let is_early = now.saturating_sub(self.awake) <= self.policy.terms.idle.as_millis() as u64;
         let most = self.policy.limit().unwrap_or(self.policy.terms.most);
         is_early && self.sessions.active() < most.saturating_mul(2)
-    }
-}
-
-/// Tells of what visitors will notice.
-fn tell(state: State) {
-    match state {
-        State::Limiting => log::notice(format_args!(
-            "more visitors come than can be served: newcomers are let in as sessions end"
-        )),
-        State::Watching => log::notice(format_args!("newcomers are let in again")),
-        State::Asleep => {}
     }
 }

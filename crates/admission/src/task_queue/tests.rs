@@ -17,7 +17,7 @@ const fn threads(all: usize, free: usize) -> Threads {
 
 /// Has `count` tasks run alone that take so long each.
 fn teach(
-    waiting: &mut Waiting<u32>,
+    waiting: &mut TaskQueue<u32>,
     name: &'static str,
     count: u32,
     time: Duration,
@@ -32,7 +32,7 @@ fn teach(
 }
 
 #[track_caller]
-fn run(waiting: &mut Waiting<u32>, all: usize, now: Instant) -> Turn<u32> {
+fn run(waiting: &mut TaskQueue<u32>, all: usize, now: Instant) -> Turn<u32> {
     match waiting.next(all, now) {
         Some(Next::Run(turn)) => turn,
         other => panic!("{other:?}"),
@@ -41,7 +41,7 @@ fn run(waiting: &mut Waiting<u32>, all: usize, now: Instant) -> Turn<u32> {
 
 #[test]
 fn a_service_alone_has_every_worker() {
-    let (mut waiting, now) = (Waiting::new(100), Instant::now());
+    let (mut waiting, now) = (TaskQueue::new(100), Instant::now());
     for number in 0..10 {
         waiting.push(number, wish("a", now), threads(8, 8)).unwrap();
     }
@@ -53,7 +53,7 @@ fn a_service_alone_has_every_worker() {
 
 #[test]
 fn the_last_worker_is_kept_for_another_service_that_is_known() {
-    let (mut waiting, mut now) = (Waiting::new(100), Instant::now());
+    let (mut waiting, mut now) = (TaskQueue::new(100), Instant::now());
     teach(&mut waiting, "b", 1, MS, &mut now);
     now += Duration::from_secs(2);
     for number in 0..8 {
@@ -72,7 +72,7 @@ fn the_last_worker_is_kept_for_another_service_that_is_known() {
 
 #[test]
 fn who_has_waited_too_long_is_refused_by_the_worker_that_comes() {
-    let (mut waiting, now) = (Waiting::new(100), Instant::now());
+    let (mut waiting, now) = (TaskQueue::new(100), Instant::now());
     waiting.push(1, wish("a", now), threads(1, 0)).unwrap();
     waiting.push(2, wish("a", now + 500 * MS), threads(1, 0)).unwrap();
     let now = now + 1001 * MS;
@@ -87,7 +87,7 @@ fn who_has_waited_too_long_is_refused_by_the_worker_that_comes() {
 
 #[test]
 fn who_would_wait_too_long_need_not_begin_to() {
-    let (mut waiting, mut now) = (Waiting::new(100), Instant::now());
+    let (mut waiting, mut now) = (TaskQueue::new(100), Instant::now());
     teach(&mut waiting, "a", 5, 400 * MS, &mut now);
     let accepted =
         (0..100).take_while(|it| waiting.push(*it, wish("a", now), threads(2, 0)).is_ok());
@@ -102,7 +102,7 @@ fn who_would_wait_too_long_need_not_begin_to() {
 
 #[test]
 fn one_service_does_not_fill_the_room_of_all() {
-    let (mut waiting, now) = (Waiting::new(16), Instant::now());
+    let (mut waiting, now) = (TaskQueue::new(16), Instant::now());
     waiting.push(0, wish("b", now), threads(2, 0)).unwrap();
     let accepted =
         (1..100).take_while(|it| waiting.push(*it, wish("a", now), threads(2, 0)).is_ok());
@@ -114,9 +114,9 @@ fn one_service_does_not_fill_the_room_of_all() {
 /// place, and yet the page never ran again: it had as many under way as it may have while it hangs.
 #[test]
 fn runs_that_others_stand_in_for_do_not_keep_a_service_from_running() {
-    let (mut waiting, mut now) = (Waiting::new(100), Instant::now());
+    let (mut waiting, mut now) = (TaskQueue::new(100), Instant::now());
     teach(&mut waiting, "a", 100, 10 * MS, &mut now);
-    let hang = |waiting: &mut Waiting<u32>, now| {
+    let hang = |waiting: &mut TaskQueue<u32>, now| {
         waiting.push(0, wish("a", now), threads(8, 8)).unwrap();
         run(waiting, 8, now).run
     };
@@ -144,14 +144,14 @@ fn runs_that_others_stand_in_for_do_not_keep_a_service_from_running() {
 
 #[test]
 fn a_room_without_a_bound_has_room() {
-    let (mut waiting, now) = (Waiting::new(usize::MAX), Instant::now());
+    let (mut waiting, now) = (TaskQueue::new(usize::MAX), Instant::now());
     waiting.push(1, wish("a", now), threads(1, 1)).unwrap();
     waiting.push(2, wish("b", now), threads(1, 1)).unwrap();
 }
 
 #[test]
 fn services_beyond_the_most_share_a_place_of_which_none_has_the_name() {
-    let (mut waiting, now) = (Waiting::new(1000), Instant::now());
+    let (mut waiting, now) = (TaskQueue::new(1000), Instant::now());
     let names: Vec<&'static str> =
         (0..MOST_SERVICES + 2).map(|number| &*number.to_string().leak()).collect();
     for name in names {
@@ -165,7 +165,7 @@ fn services_beyond_the_most_share_a_place_of_which_none_has_the_name() {
 
 #[test]
 fn what_is_withdrawn_does_not_run() {
-    let (mut waiting, now) = (Waiting::new(16), Instant::now());
+    let (mut waiting, now) = (TaskQueue::new(16), Instant::now());
     waiting.push(1, wish("a", now), threads(1, 0)).unwrap();
     waiting.push(2, wish("b", now), threads(1, 0)).unwrap();
     assert_eq!(waiting.withdraw(now, |task| *task == 1), Some(1));
@@ -213,7 +213,7 @@ struct Simulated {
 fn simulate(loads: &[Load], all: usize, [from, end]: [Duration; 2]) -> Vec<Outcome> {
     let mut chance = Chance(7);
     let zero = Instant::now();
-    let mut waiting = Waiting::new(1024);
+    let mut waiting = TaskQueue::new(1024);
     let mut arrivals: Vec<Duration> = loads.iter().map(|load| chance.around(load.every)).collect();
     let mut running: Vec<(Duration, Run, usize, Duration)> = Vec::new();
     let mut took: Vec<Vec<Duration>> = loads.iter().map(|_| Vec::new()).collect();
@@ -326,7 +326,7 @@ proptest! {
     ) {
         const NAMES: [&str; 3] = ["a", "b", "c"];
         let mut now = Instant::now();
-        let mut waiting = Waiting::new(most);
+        let mut waiting = TaskQueue::new(most);
         let mut running: Vec<Run> = Vec::new();
         let (mut came, mut left) = (0u32, 0u32);
         for (what, which, passes) in steps {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use bine_pipeline::admission::{Admission, Queued, ThreadPool};
+use bine_admission::{Admission, Queued, ThreadPool};
 use bine_pipeline::{AddressBlock, Errand, Errands};
 
 use super::Live;
@@ -283,7 +283,7 @@ impl Asker {
 mod tests {
     use std::net::IpAddr;
 
-    use bine_pipeline::admission::{State as Admitting, Terms};
+    use bine_admission::{State as Admitting, Terms};
     use bine_pipeline::{Around, Peer, Then};
 
     use super::super::testing::request;

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use bine_admission as admission;
 use bine_http::Status;
 use bine_pipeline::scheduler::ServiceFigures;
 use bine_pipeline::tls::HandshakeFigures;
 use bine_pipeline::{
-    BOUNDS, BudgetFigures, Figures, GuardFigures, SchedulerFigures, Server, admission,
-    process_figures,
+    BOUNDS, BudgetFigures, Figures, GuardFigures, SchedulerFigures, Server, process_figures,
 };
 
 use super::text::{Family, Text};

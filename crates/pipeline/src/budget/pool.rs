@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bine_log::{self as log, LogLimit};
+
 use super::Owner;
 use crate::address::AddressBlock;
 use crate::clock::monotonic_milliseconds;
 use crate::shares::{Caps, Shares, in_order_of_eviction};
-use bine_log::{self as log, LogLimit};
 
 /// Reservations grow in steps of this size.
 const STEP: u64 = 64 * 1024;

@@ -23,10 +23,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use bine_admission::Turn;
 use bine_log as log;
 use rustix::event::epoll::{self, EventFlags};
 
-use crate::admission::Turn;
 use crate::clock::{Clock, Tick};
 use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
 use crate::handler::{Finished, Retained};

@@ -10,7 +10,8 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::crew::Crew;
+use bine_admission::PoolSizer;
+
 use crate::scheduler::{
     Kind, Next, Place, Scheduler, Server, ServiceFigures, Task, Ticket, WaitFigures, serve_loops,
 };
@@ -24,14 +25,14 @@ pub struct Hybrid {
 impl Hybrid {
     /// At most `workers` threads that may block, and `queue` requests that may wait for one.
     pub fn new(workers: usize, queue: usize) -> Self {
-        Self { workers: Workers::new(Crew::new(workers, workers, 1), queue) }
+        Self { workers: Workers::new(PoolSizer::new(workers, workers, 1), queue) }
     }
 
     /// The same with as many threads as it takes, between `least` and `most`: more while requests wait and the cores
     /// have nothing to do.
     pub fn growing(least: usize, most: usize, queue: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self { workers: Workers::new(Crew::new(least, most, cores), queue) }
+        Self { workers: Workers::new(PoolSizer::new(least, most, cores), queue) }
     }
 }
 

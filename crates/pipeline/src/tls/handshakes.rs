@@ -6,11 +6,12 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bine_log::{self as log, LogLimit};
+
 use crate::address::{AddressBlock, AddressSite};
 use crate::budget::Owner;
 use crate::settings::Settings;
 use crate::shares::{Caps, Shares};
-use bine_log::{self as log, LogLimit};
 
 /// A block may have this part of all handshakes under way, and an IPv6 /48 four times that.
 const PART_OF_BLOCK: u64 = 8;

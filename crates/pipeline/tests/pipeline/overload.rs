@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bine_pipeline::admission::State;
+use bine_admission::State;
 use bine_pipeline::scheduler::{Kind, Next, Place, Scheduler, Task, serve_loops};
 use bine_pipeline::{Guards, Pressure, Server, Settings};
 

@@ -27,8 +27,8 @@ use crate::mailbox::Letter;
 use crate::scheduler::Place;
 use crate::server::Server;
 use crate::settings::{Guards, Listen, Settings, Timeouts};
-use bine_log::test_support::capture;
 
+use bine_log::test_support::capture;
 use program::{Program, Room, Workers};
 use remote::{Deed, Outcome, Remote};
 use world::{COARSE, SLACK, Simulated, State, Step, World};

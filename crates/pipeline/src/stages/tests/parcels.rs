@@ -9,11 +9,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
+use bine_admission::{Admission, Terms};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
 
 use crate::address::Peer;
-use crate::admission::{Admission, Terms};
 use crate::clock::Clock;
 use crate::connection::{Connection, Context};
 use crate::generation::Charter;
