@@ -17,12 +17,13 @@ use rustix::time::Timespec;
 use crate::address::Peer;
 use crate::census::Full;
 use crate::clock::monotonic_milliseconds;
-use crate::link::{is_exhaustion, transmit_now};
+use crate::lifecycle::State;
 use crate::listener::Listener;
+use crate::next::Next;
 use crate::parcel::Parcel;
 use crate::refusal::{NO_MEMORY, TOO_MANY};
-use crate::server::{Server, State, View};
-use crate::stages::Next;
+use crate::server::{Server, View};
+use crate::socket::{is_exhaustion, transmit_now};
 
 /// Marks what is no listener.
 const CALL: u64 = u64::MAX;

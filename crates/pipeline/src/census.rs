@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::address::{AddressBlock, Peer};
-use crate::guard::Share;
+use crate::pressure::Share;
 use crate::shares::{Caps, Shares, in_order_of_eviction};
 
 /// Descriptors kept back for files, logs, the store and whatever handlers open.

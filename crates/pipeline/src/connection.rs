@@ -5,27 +5,28 @@
 //! needs besides, while something is under way, is in a pooled [`Busy`].
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bine_http::{HeadIndex, Machine, Pieces};
-use bine_log as log;
 
 use crate::access::{AccessLog, Leaving};
 use crate::address::Peer;
 use crate::aside::Aside;
-use crate::budget::{Budgets, Owner, Reservation};
+use crate::budget::{Budgets, Reservation};
 use crate::clock::{Clock, Tick};
+use crate::discard::discard;
 use crate::generation::{Era, Eras};
 use crate::handler::{FilePart, Follow, LaterReply, Responder, Retained, Who, Work};
 use crate::hold::{Hold, Waiters};
 use crate::link::Link;
+use crate::next::Next;
+use crate::owner::Owner;
 use crate::settings::Settings;
 use crate::slowness::Slowness;
-use crate::stages::{Next, RetainedPool};
+use crate::stages::RetainedPool;
 use crate::stream::Streaming;
-use crate::tally::{Ending, Lent, count_panic};
+use crate::tally::{Ending, Lent};
 use crate::tls::{Desk, Session};
 use crate::wire::Upgrade;
 
@@ -535,14 +536,6 @@ impl Context {
             busy.reset();
             self.spare.push(busy);
         }
-    }
-}
-
-/// Drops what is the program's, whose values may panic as they go.
-pub(crate) fn discard<V>(value: V) {
-    if catch_unwind(AssertUnwindSafe(move || drop(value))).is_err() {
-        count_panic();
-        log::error(format_args!("a value of the program panicked as it was dropped"));
     }
 }
 

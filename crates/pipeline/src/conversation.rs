@@ -16,17 +16,20 @@ use rustix::time::Timespec;
 
 use crate::arrival::{Arrival, Entrance, Looked, MakingRoom, Progress};
 use crate::clock::Tick;
-use crate::connection::{Busy, Connection, Context, Errand, NO_HOLD, Phase, discard};
+use crate::connection::{Busy, Connection, Context, Errand, NO_HOLD, Phase};
+use crate::discard::discard;
 use crate::handler::{Finished, LaterReply};
 use crate::hold::Why;
+use crate::lifecycle::State;
 use crate::link::{Blocking, Link as _, Nonblocking};
 use crate::lobby::{Called, Lobby};
 use crate::mailbox::Mailbox;
+use crate::next::{Kind, Next};
 use crate::parcel::Parcel;
 use crate::refusal::NO_THREAD;
 use crate::scheduler::{Place, Scheduler};
-use crate::server::{Server, State, View};
-use crate::stages::{self, GRACE, Kind, Next};
+use crate::server::{Server, View};
+use crate::stages::{self, GRACE};
 use crate::tally::{Ending, count_panic};
 use crate::wire::{Parting, Space, Terms, Wire, live};
 

@@ -8,8 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::address::Peer;
-use crate::guard::Room;
 use crate::handler::{Finished, Retained};
+use crate::owner::Evict;
+use crate::pressure::Room;
 use crate::slab::Token;
 
 /// What another thread has for a loop.
@@ -83,6 +84,12 @@ impl Mailbox {
         self.silence();
         let mut box_ = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
         letters.append(&mut box_);
+    }
+}
+
+impl Evict for Mailbox {
+    fn evict(&self, token: Token) {
+        self.post(Letter::Evict(token));
     }
 }
 

@@ -17,7 +17,7 @@ use crate::connection::{Busy, Connection, Context, NO_HOLD, Storing};
 use crate::generation::Charter;
 use crate::handler::{FilePart, Retained};
 use crate::link::{Blocking, Link as _, Stowed};
-use crate::stages::Next;
+use crate::next::Next;
 use crate::wire::Upgrade;
 
 /// A connection between two stages, which any thread may go on with.

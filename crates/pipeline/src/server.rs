@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -21,15 +21,17 @@ use crate::census::{Census, Places, descriptors};
 use crate::clock::Clock;
 use crate::connection::Context;
 use crate::generation::{Charter, Generation};
-use crate::guard::{Guard, GuardFigures, Room};
+use crate::guard::{Guard, GuardFigures};
 use crate::handler::Handler;
 use crate::hold::{Bell, MakeWaiters, Waiters};
+use crate::lifecycle::State;
 use crate::mailbox::{Letter, Mailbox};
+use crate::pressure::Room;
 use crate::scheduler::{self, Scheduler};
 use crate::settings::Settings;
 use crate::tally::Tallies;
 use crate::tls::HandshakeFigures;
-use crate::watchdog::{Stalls, Watchdog};
+use crate::watchdog::Watchdog;
 
 /// A server whose addresses are open. [`run`](Self::run) serves until it is told to stop.
 pub struct Server {
@@ -67,15 +69,15 @@ pub(crate) struct Loop {
     pub(crate) connections: AtomicUsize,
 }
 
-/// How far a server is from its end.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum State {
-    /// It serves.
-    Serving,
-    /// It finishes what has begun.
-    Draining,
-    /// It ends now.
-    Over,
+/// The watchdog's findings, for the metrics.
+#[derive(Default)]
+pub(crate) struct Stalls {
+    /// Times that a loop was reported.
+    pub(crate) total: AtomicU64,
+    /// Loops that are stuck at this moment.
+    pub(crate) stuck: AtomicUsize,
+    /// The process drains because it is to be replaced.
+    pub(crate) replaces: AtomicBool,
 }
 
 impl Server {

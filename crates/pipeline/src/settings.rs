@@ -10,7 +10,6 @@ use bine_http::{Limits, SecurityHeaders};
 
 use crate::address::Address;
 use crate::tls::Tls;
-use crate::watchdog::WatchdogSettings;
 
 /// Everything the pipeline can be told. The defaults are safe to ship.
 #[derive(Clone, Debug)]
@@ -251,5 +250,20 @@ impl Default for Timeouts {
             linger: Duration::from_secs(2),
             drain: Duration::from_secs(30),
         }
+    }
+}
+
+/// When a stuck loop is reported, and when its process is replaced.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WatchdogSettings {
+    /// A loop that has not turned for this long is logged, with the stack of its thread; `None`: never.
+    pub report: Option<Duration>,
+    /// Under a supervisor, the process ends when a loop has not turned for this long; `None`: never.
+    pub replace: Option<Duration>,
+}
+
+impl Default for WatchdogSettings {
+    fn default() -> Self {
+        Self { report: Some(Duration::from_secs(10)), replace: Some(Duration::from_secs(30)) }
     }
 }

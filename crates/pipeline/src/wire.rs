@@ -17,9 +17,10 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::link::{Link as _, Nonblocking, Transfer};
-use crate::server::State;
+use crate::lifecycle::State;
+use crate::link::{Link as _, Nonblocking};
 use crate::slowness::Slowness;
+use crate::socket::Transfer;
 use crate::stream::{Gone, guarded};
 use crate::tally::count_panic;
 

@@ -10,7 +10,7 @@ use bine_admission::{Admission, PoolSizer};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::Clock;
-use crate::connection::discard;
+use crate::discard::discard;
 use crate::handler::{FilePart, Finished, Outgoing, Retained, Work};
 use crate::mailbox::{Letter, Mailbox};
 use crate::relay::Courier;

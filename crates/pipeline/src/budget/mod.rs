@@ -7,12 +7,10 @@ mod pool;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::guard::memory_in_all;
-use crate::mailbox::{Letter, Mailbox};
+use crate::readings::memory_in_all;
 use crate::settings::{Budgeted, Settings};
 use crate::shares::Caps;
-use crate::slab::Token;
-use crate::tls::Handshakes;
+use crate::tls::{HandshakeLimits, Handshakes};
 
 pub use pool::BudgetFigures;
 
@@ -51,7 +49,7 @@ impl Budgets {
             bodies: open("bodies", bodies),
             uploads: open("uploads", uploads),
             unsent: open("unsent", unsent),
-            handshakes: Arc::new(Handshakes::new(settings)),
+            handshakes: Arc::new(Handshakes::new(handshake_limits(settings))),
         }
     }
 
@@ -60,7 +58,7 @@ impl Budgets {
         for (budget, (most, caps)) in self.all().into_iter().zip(sizes(settings)) {
             budget.limit(most, caps);
         }
-        self.handshakes.limit(settings);
+        self.handshakes.limit(handshake_limits(settings));
     }
 
     /// Whether memory is short.
@@ -86,9 +84,15 @@ impl Default for Budgets {
             bodies: open("bodies"),
             uploads: open("uploads"),
             unsent: open("unsent"),
-            handshakes: Arc::default(),
+            handshakes: Arc::new(Handshakes::new(handshake_limits(&Settings::default()))),
         }
     }
+}
+
+/// Each loop has its number of handshakes under way; the sum is for all of them together.
+fn handshake_limits(settings: &Settings) -> HandshakeLimits {
+    let most = settings.handshakes.saturating_mul(settings.loops.max(1)) as u64;
+    HandshakeLimits::new(most, settings.handshake_rate)
 }
 
 fn sizes(settings: &Settings) -> [(u64, Caps); 3] {
@@ -115,22 +119,4 @@ fn sizes(settings: &Settings) -> [(u64, Caps); 3] {
 fn room_on_disk(folder: &Path) -> Option<u64> {
     let told = rustix::fs::statvfs(folder).ok()?;
     Some(told.f_bavail.saturating_mul(told.f_frsize))
-}
-
-/// Where a connection is: who is told to drop it when others need what it holds.
-#[derive(Clone, Default)]
-pub(crate) struct Owner {
-    /// Of the loop that has it among others. A thread that has one connection looks by itself.
-    pub(crate) mailbox: Option<Arc<Mailbox>>,
-    /// Its place there.
-    pub(crate) token: Token,
-}
-
-impl Owner {
-    /// Has the connection looked at.
-    pub(crate) fn tell(&self) {
-        if let Some(mailbox) = &self.mailbox {
-            mailbox.post(Letter::Evict(self.token));
-        }
-    }
 }

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bine_log::{self as log, LogLimit};
 
-use super::Owner;
 use crate::address::AddressBlock;
 use crate::clock::monotonic_milliseconds;
+use crate::owner::Owner;
 use crate::shares::{Caps, Shares, in_order_of_eviction};
 
 /// Reservations grow in steps of this size.
@@ -207,7 +207,7 @@ impl Budget {
                 evicted.len()
             ));
         }
-        evicted.iter().for_each(Owner::tell);
+        evicted.iter().for_each(Owner::evict);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

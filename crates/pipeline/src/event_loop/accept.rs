@@ -15,11 +15,11 @@ use crate::clock::Tick;
 use crate::connection::Connection;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
-use crate::link::{is_exhaustion, transmit_now};
+use crate::lifecycle::State;
 use crate::listener::Listener;
 use crate::mailbox::Letter;
 use crate::refusal::{NO_MEMORY, TOO_MANY};
-use crate::server::State;
+use crate::socket::{is_exhaustion, transmit_now};
 use crate::stages;
 use crate::wheel::Hook;
 

@@ -14,9 +14,10 @@ use crate::aside::Aside;
 use crate::event_loop::defense::is_unwelcome;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
+use crate::next::{Kind, Next};
 use crate::scheduler::Place;
 use crate::slab::Token;
-use crate::stages::{self, Kind, Next};
+use crate::stages;
 
 /// As many go through the stages together. What each takes along between two stages, some hundreds
 /// of bytes, should still be in the cache when its turn comes.

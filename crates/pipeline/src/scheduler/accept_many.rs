@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 use crate::arrival::Entrance;
 use crate::conversation::Conversations;
+use crate::lifecycle::State;
 use crate::lobby::Lobby;
 use crate::scheduler::threads::{Holders, serve_threads};
 use crate::scheduler::{Row, Server};
-use crate::server::State;
 
 /// An acceptor, and threads that block.
 pub struct AcceptMany {

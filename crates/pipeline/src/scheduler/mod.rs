@@ -23,8 +23,8 @@ use crate::settings::Settings;
 
 pub use crate::arrival::{Arrival, Entrance};
 pub use crate::conversation::Conversations;
+pub use crate::next::{Kind, Next};
 pub use crate::server::Server;
-pub use crate::stages::{Kind, Next};
 pub use crate::waits::WaitFigures;
 pub use crate::workers::{Task, Ticket};
 pub use accept_many::AcceptMany;

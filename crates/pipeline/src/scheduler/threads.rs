@@ -13,8 +13,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use crate::arrival::Arrival;
 use crate::conversation::Conversations;
 use crate::event_loop::EventLoop;
+use crate::lifecycle::State;
 use crate::scheduler::Scheduler;
-use crate::server::{Server, State};
+use crate::server::Server;
 
 /// How soon a second wish to stop is seen while the threads finish what they have begun.
 const LOOK: Duration = Duration::from_millis(50);

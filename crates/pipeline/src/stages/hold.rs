@@ -6,7 +6,8 @@ use crate::access::Replied;
 use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
 use crate::hold::{After, Why};
 use crate::link::Link;
-use crate::stages::{Next, hand, park, response};
+use crate::next::Next;
+use crate::stages::{hand, park, response};
 
 /// The connection becomes a waiter. `place` names it to those who deliver.
 pub(crate) fn hold<L: Link>(

@@ -8,6 +8,8 @@
 //! A stage takes a connection and its thread's context and returns what comes next. It never
 //! decides where that runs: the thread's driver and its scheduler do.
 
+use crate::next::Next;
+
 mod hold;
 mod reply;
 mod request;
@@ -35,36 +37,6 @@ pub(crate) use response::{
     RetainedPool, crowded_out, dynamic, excuse, failed, finished, overloaded, response, run_work,
     turn_away, unheard,
 };
-
-/// What a stage returns: where its connection stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Next {
-    /// Receive and understand a request.
-    Request,
-    /// Make the response.
-    Response(Kind),
-    /// Send what was made.
-    Reply,
-    /// Nothing to do until the socket says so or the deadline comes.
-    Idle,
-    /// Nothing to do until a reply that is made elsewhere comes back, or something happens that it waits for.
-    Park,
-    /// All that was owed to a waiter has left; there may be more.
-    Held,
-    /// It goes to somebody who speaks its peer's protocol, at once or by agreement.
-    Depart,
-    /// It is over.
-    Closed,
-}
-
-/// What a response may do to the thread that makes it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// It never blocks: files, constants, async handlers.
-    Static,
-    /// It may block.
-    Dynamic,
-}
 
 /// What an idle connection has left when the server stops.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);

@@ -7,12 +7,12 @@ use bine_http::{Event, PeerFault};
 
 use crate::budget::{Budgets, Claim};
 use crate::connection::{Connection, Context, Errand, Phase, Storing};
-use crate::link::{Link, Transfer, Way};
+use crate::link::{Link, Way};
+use crate::next::{Kind, Next};
 use crate::settings::Settings;
+use crate::socket::Transfer;
 use crate::spool::{self, Spool};
-use crate::stages::{
-    GRACE, Kind, Next, credit, crowded_out, expire, is_collecting, linger, part, refuse,
-};
+use crate::stages::{GRACE, credit, crowded_out, expire, is_collecting, linger, part, refuse};
 use crate::tally::Ending;
 
 /// How often a thread that waits for more of a body looks whether others need what that holds.

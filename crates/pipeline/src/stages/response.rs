@@ -13,10 +13,10 @@ use crate::handler::{
     Answer, Body, Done, Finished, Follow, Incoming, Outgoing, Retained, Who, Work,
 };
 use crate::link::Link;
+use crate::next::{Kind, Next};
 use crate::stages::sink::{Owed, Sink};
 use crate::stages::{
-    Kind, Next, farewell, part, record_bare, refuse, remove_content, remove_content_for_head,
-    send_ahead,
+    farewell, part, record_bare, refuse, remove_content, remove_content_for_head, send_ahead,
 };
 use crate::tally::{self, Ending};
 

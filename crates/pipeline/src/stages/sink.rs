@@ -6,8 +6,9 @@ use bine_log as log;
 
 use crate::access::{Replied, measure};
 use crate::budget::{Budget, Claim, Reservation};
-use crate::link::{Link, Transfer, Way};
+use crate::link::{Link, Way};
 use crate::settings::Settings;
+use crate::socket::Transfer;
 use crate::tally::Tally;
 
 /// What a page's peer has not read, charged to the server's budget.

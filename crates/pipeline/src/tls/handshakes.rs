@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bine_log::{self as log, LogLimit};
 
 use crate::address::{AddressBlock, AddressSite};
-use crate::budget::Owner;
-use crate::settings::Settings;
+use crate::owner::Owner;
 use crate::shares::{Caps, Shares};
 
 /// A block may have this part of all handshakes under way, and an IPv6 /48 four times that.
@@ -65,8 +64,8 @@ pub struct HandshakeFigures {
 }
 
 impl Handshakes {
-    pub(crate) fn new(settings: &Settings) -> Self {
-        let (most, caps, rate) = bounds(settings);
+    pub(crate) fn new(limits: HandshakeLimits) -> Self {
+        let HandshakeLimits { most, caps, rate } = limits;
         let state = State {
             most,
             caps,
@@ -87,9 +86,9 @@ impl Handshakes {
     }
 
     /// Changes the bounds. What is under way stays.
-    pub(crate) fn limit(&self, settings: &Settings) {
+    pub(crate) fn limit(&self, HandshakeLimits { most, caps, rate }: HandshakeLimits) {
         let mut state = self.state();
-        (state.most, state.caps, state.rate) = bounds(settings);
+        (state.most, state.caps, state.rate) = (most, caps, rate);
     }
 
     /// A place for a handshake of `block` that begins at `now` milliseconds. When there is none, the oldest of that
@@ -157,7 +156,7 @@ impl Handshakes {
         }
         for begun in evicted {
             begun.is_evicted.store(true, Ordering::Relaxed);
-            begun.owner.tell();
+            begun.owner.evict();
         }
     }
 
@@ -167,16 +166,19 @@ impl Handshakes {
     }
 }
 
-/// Each loop has its number of handshakes under way; the sum is for all of them together.
-fn bounds(settings: &Settings) -> (u64, Caps, u64) {
-    let most = settings.handshakes.saturating_mul(settings.loops.max(1)) as u64;
-    let caps = Caps::new(most / PART_OF_BLOCK, most - most / 10);
-    (most.max(1), caps, u64::from(settings.handshake_rate))
+/// How many handshakes may be under way, and how many may begin.
+#[derive(Clone, Copy)]
+pub(crate) struct HandshakeLimits {
+    most: u64,
+    caps: Caps,
+    rate: u64,
 }
 
-impl Default for Handshakes {
-    fn default() -> Self {
-        Self::new(&Settings::default())
+impl HandshakeLimits {
+    /// `most` under way on all loops together, and `rate` begun by each address block per second.
+    pub(crate) fn new(most: u64, rate: u32) -> Self {
+        let caps = Caps::new(most / PART_OF_BLOCK, most - most / 10);
+        Self { most: most.max(1), caps, rate: rate.into() }
     }
 }
 
@@ -311,8 +313,7 @@ mod tests {
     use super::*;
 
     fn handshakes(handshakes: usize, handshake_rate: u32) -> Arc<Handshakes> {
-        let settings = Settings { handshakes, handshake_rate, loops: 1, ..Settings::default() };
-        Arc::new(Handshakes::new(&settings))
+        Arc::new(Handshakes::new(HandshakeLimits::new(handshakes as u64, handshake_rate)))
     }
 
     fn begin(all: &Arc<Handshakes>, from: &str, now: u64) -> Option<Handshake> {

@@ -21,7 +21,7 @@ use crate::address::Peer;
 pub use certificate::{BadCertificate, Certificate};
 pub(crate) use desk::Desk;
 pub use handshakes::HandshakeFigures;
-pub(crate) use handshakes::Handshakes;
+pub(crate) use handshakes::{HandshakeLimits, Handshakes};
 pub(crate) use session::{Packed, Session};
 pub use tickets::Tickets;
 

@@ -14,7 +14,7 @@ use super::handshakes::{Handshake, Handshakes};
 use super::{Departure, Tls};
 use crate::address::{AddressBlock, Peer};
 use crate::clock::monotonic_milliseconds;
-use crate::link::{self, Transfer};
+use crate::socket::{self, Transfer};
 
 /// The TLS of one connection, on top of a socket that is passed to each call.
 pub(crate) struct Session {
@@ -140,7 +140,7 @@ impl Session {
             }
             // Nobody looks at it.
             Stage::Over => {
-                let transfer = link::receive(socket, space);
+                let transfer = socket::receive(socket, space);
                 self.has_emptied =
                     matches!(transfer, Transfer::Moved(count) if count < space.len());
                 return transfer;
@@ -160,7 +160,7 @@ impl Session {
                 log::debug(format_args!("a TLS message of more than {most} bytes"));
                 return Transfer::Broken;
             }
-            let count = match link::receive(socket, &mut incoming[kept..most]) {
+            let count = match socket::receive(socket, &mut incoming[kept..most]) {
                 Transfer::Moved(count) => count,
                 other => return other,
             };
@@ -232,7 +232,7 @@ impl Session {
 
     /// Sends what is held back.
     pub(crate) fn flush(&mut self, socket: &OwnedFd) -> Transfer {
-        let transfer = link::transmit(socket, &self.unsent[self.sent..], false);
+        let transfer = socket::transmit(socket, &self.unsent[self.sent..], false);
         if let Transfer::Moved(count) = transfer {
             self.sent += count;
             if self.sent == self.unsent.len() {
@@ -267,7 +267,7 @@ impl Session {
         };
         let mut alert = [0; 64];
         if let Ok(length) = traffic.queue_close_notify(&mut alert) {
-            link::transmit_now(socket, &alert[..length]);
+            socket::transmit_now(socket, &alert[..length]);
         }
     }
 
@@ -310,7 +310,7 @@ impl Session {
         if received[0] != HANDSHAKE {
             self.stage = Stage::Over;
             if received[0].is_ascii_uppercase() {
-                link::transmit_now(socket, NOT_PLAIN);
+                socket::transmit_now(socket, NOT_PLAIN);
             }
             self.fault_is_told = true;
             return Some(Transfer::Fault);
@@ -411,7 +411,7 @@ impl Session {
         more: bool,
     ) -> Transfer {
         let Some(length) = self.encrypt(piece, outgoing) else { return Transfer::Broken };
-        let moved = match link::transmit(socket, &outgoing[..length], more) {
+        let moved = match socket::transmit(socket, &outgoing[..length], more) {
             Transfer::Moved(count) => count,
             Transfer::Again => 0,
             other => return other,
@@ -450,7 +450,7 @@ impl Session {
     /// Sends what the handshake has to say; that never waits, and the deadline of the handshake stands.
     fn answer(&mut self, socket: &OwnedFd, bytes: &[u8]) {
         if !bytes.is_empty() {
-            let sent = link::transmit_now(socket, bytes);
+            let sent = socket::transmit_now(socket, bytes);
             self.unsent.extend_from_slice(&bytes[sent..]);
         }
     }

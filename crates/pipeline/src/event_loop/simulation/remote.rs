@@ -13,8 +13,8 @@ use rustix::event::epoll::EventFlags;
 
 use crate::address::Peer;
 use crate::event_loop::rest::LONG_REST;
-use crate::link::Transfer;
 use crate::settings::Settings;
+use crate::socket::Transfer;
 use crate::stages::GRACE;
 
 use super::world::{COARSE, SLACK, State, Step};

@@ -22,12 +22,13 @@ use crate::clock::Clock;
 use crate::event_loop::alarm::Timer;
 use crate::event_loop::driver::{Driver, Nested, Wait};
 use crate::event_loop::{ALARM, BATCH, BELL, LISTENER};
-use crate::link::{Link, Transfer};
+use crate::link::Link;
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::server::Server;
 use crate::settings::Settings;
 use crate::slab::Token;
+use crate::socket::Transfer;
 use crate::tls::Session;
 use crate::wire::{Space, Wire};
 

@@ -8,7 +8,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::clock::{Clock, Tick};
-use crate::link::{Link, Transfer, Way};
+use crate::link::{Link, Way};
+use crate::socket::Transfer;
 
 /// What happens next outside of the server.
 #[derive(Clone, Debug)]

@@ -19,8 +19,9 @@ use crate::connection::{Connection, Context};
 use crate::generation::Charter;
 use crate::handler::{Bench, Handler, Responder};
 use crate::link::Blocking;
+use crate::next::{Kind, Next};
 use crate::parcel::Parcel;
-use crate::stages::{self, Kind, Next};
+use crate::stages;
 
 use super::play::{get, post};
 use super::program::{self, Program};

@@ -14,8 +14,9 @@ use crate::clock::Clock;
 use crate::connection::{Connection, Context, Errand, Phase};
 use crate::handler::{Finished, LaterReply, Outgoing, Retained, Work};
 use crate::hold::Why;
+use crate::next::{Kind, Next};
 use crate::settings::Settings;
-use crate::stages::{self, Kind, Next};
+use crate::stages;
 
 use super::fake::{Fake, Step};
 use super::program::{self, Program};

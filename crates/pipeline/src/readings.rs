@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::pressure::Share;
+use crate::pressure::Share;
 
 /// Descriptors; `None` on a kernel that does not count them (before Linux 6.2), or without a limit.
-pub(super) fn descriptors() -> Option<Share> {
+pub(crate) fn descriptors() -> Option<Share> {
     let used = fs::metadata("/proc/self/fd").ok()?.len();
     let most = getrlimit(Resource::Nofile).current?;
     (used > 0).then_some(Share { used, most })
@@ -23,7 +23,7 @@ pub fn memory_limit() -> Option<u64> {
 /// Memory that is this process's own, of that and what else it could have: up to `bound` bytes if that is given, else
 /// what the system has left for it, or its control group. What other programs use is not held against this one, and
 /// neither is what the kernel keeps of files and would give back.
-pub(super) fn memory(bound: Option<u64>) -> Option<Share> {
+pub(crate) fn memory(bound: Option<u64>) -> Option<Share> {
     let used = own(&read("/proc/self/statm")?)? * rustix::param::page_size() as u64;
     if let Some(most) = bound {
         return Some(Share { used, most });
@@ -31,6 +31,12 @@ pub(super) fn memory(bound: Option<u64>) -> Option<Share> {
     let system = available(&read("/proc/meminfo")?)?;
     let room = group().into_iter().fold(system, u64::min);
     Some(Share { used, most: used.saturating_add(room) })
+}
+
+/// The bytes of memory that this process could have in all: `bound` if that is given, else what it has and what the
+/// system or its control group has left.
+pub(crate) fn memory_in_all(bound: Option<u64>) -> Option<u64> {
+    bound.or_else(|| memory(None).map(|share| share.most))
 }
 
 /// Pages that a process shares with no file, by its `statm` (`proc_pid_statm(5)`).

@@ -1,22 +1,14 @@
 //! Decides when a server closes, refuses or pauses for want of descriptors, of memory, or of workers' time: looks at most
 //! once a second while all is well, and says each change once.
 
-mod pressure;
-mod readings;
-
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use bine_log as log;
 
 use crate::census::Census;
+use crate::pressure::{Bounds, Pressure, Room, Share};
+use crate::readings;
 use crate::settings::{Guards, Settings};
-
-pub use pressure::Pressure;
-pub use readings::memory_limit;
-
-pub(crate) use pressure::Share;
-
-use pressure::Bounds;
 
 /// Milliseconds between two looks while all is well.
 const REST: u64 = 1000;
@@ -59,15 +51,6 @@ pub struct GuardFigures {
     pub newcomers: u64,
     /// Requests of strangers that were refused for want of memory.
     pub strangers: u64,
-}
-
-/// Idle connections that are to go.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Room {
-    /// So many.
-    pub(crate) count: usize,
-    /// When there are no strangers, those of known visitors too.
-    pub(crate) known_too: bool,
 }
 
 impl Guard {
@@ -205,12 +188,6 @@ impl Guard {
             strangers: of(&self.counts.strangers),
         }
     }
-}
-
-/// The bytes of memory that this process could have in all: `bound` if that is given, else what it has and what the
-/// system or its control group has left.
-pub(crate) fn memory_in_all(bound: Option<u64>) -> Option<u64> {
-    bound.or_else(|| readings::memory(None).map(|share| share.most))
 }
 
 /// Puts in force what follows from `share`, of which nothing may be known; what it was and is, if that differs.

@@ -14,13 +14,22 @@ pub enum Pressure {
 }
 
 impl Pressure {
-    pub(super) const fn from_byte(byte: u8) -> Self {
+    pub(crate) const fn from_byte(byte: u8) -> Self {
         match byte {
             0 => Self::Calm,
             1 => Self::Tight,
             _ => Self::Out,
         }
     }
+}
+
+/// Idle connections that are to go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Room {
+    /// So many.
+    pub(crate) count: usize,
+    /// When there are no strangers, those of known visitors too.
+    pub(crate) known_too: bool,
 }
 
 /// What is used of what there is.
@@ -32,19 +41,19 @@ pub(crate) struct Share {
 
 impl Share {
     /// Thousandths, at most all of them. Of nothing, all is used.
-    pub(super) fn permille(self) -> u64 {
+    pub(crate) fn permille(self) -> u64 {
         if self.most == 0 {
             return 1000;
         }
         (u128::from(self.used) * 1000 / u128::from(self.most)).min(1000) as u64
     }
 
-    pub(super) fn percent(self) -> u64 {
+    pub(crate) fn percent(self) -> u64 {
         self.permille() / 10
     }
 
     /// How much must go for so many thousandths to be left in use.
-    pub(super) fn above(self, permille: u64) -> usize {
+    pub(crate) fn above(self, permille: u64) -> usize {
         let rest = u128::from(self.most) * u128::from(permille) / 1000;
         usize::try_from(u128::from(self.used).saturating_sub(rest)).unwrap_or(usize::MAX)
     }
@@ -56,31 +65,31 @@ const SLACK: u64 = 20;
 
 /// From how many thousandths on it is [`Tight`](Pressure::Tight) and [`Out`](Pressure::Out); `None`: never.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     tight: Option<u64>,
     out: Option<u64>,
 }
 
 impl Bounds {
     /// From so many percent on.
-    pub(super) fn of(tight: Option<u8>, out: Option<u8>) -> Self {
+    pub(crate) fn of(tight: Option<u8>, out: Option<u8>) -> Self {
         let permille = |percent: u8| u64::from(percent) * 10;
         Self { tight: tight.map(permille), out: out.map(permille) }
     }
 
     /// Tight from so many percent on, and out half-way from there to all.
-    pub(super) fn until_full(tight: u8) -> Self {
+    pub(crate) fn until_full(tight: u8) -> Self {
         let tight = u64::from(tight) * 10;
         Self { tight: Some(tight), out: Some(tight.midpoint(1000)) }
     }
 
     /// Where it is well again.
-    pub(super) fn relief(self) -> u64 {
+    pub(crate) fn relief(self) -> u64 {
         self.tight.map_or(1000, |tight| tight.saturating_sub(SLACK))
     }
 
     /// What follows from `share`, after what `was`.
-    pub(super) fn judge(self, was: Pressure, share: Share) -> Pressure {
+    pub(crate) fn judge(self, was: Pressure, share: Share) -> Pressure {
         let holds = |bound: Option<u64>, pressure: Pressure| {
             let slack = if was >= pressure { SLACK } else { 0 };
             bound.is_some_and(|bound| share.permille() > bound.saturating_sub(slack + 1))
