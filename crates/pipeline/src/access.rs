@@ -7,7 +7,8 @@ use bine_log::{Entry, Format, Stamp, Writer};
 
 use crate::address::Peer;
 use crate::clock::Clock;
-use crate::handler::{Follow, Incoming, Retained};
+use crate::incoming::{Incoming, Retained};
+use crate::outgoing::Follow;
 
 /// Where replies are logged, and how.
 #[derive(Clone, Debug)]

@@ -12,7 +12,9 @@ use bine_http::HeadIndex;
 use crate::budget::Reservation;
 use crate::connection::{Context, Errand};
 use crate::generation::Era;
-use crate::handler::{Retained, Who, Work};
+use crate::handler::Work;
+use crate::incoming::Retained;
+use crate::visitor::Who;
 
 /// What a thread knows of one connection between two stages. Used again, for its buffers.
 #[derive(Default)]

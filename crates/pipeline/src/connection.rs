@@ -16,18 +16,21 @@ use crate::aside::Aside;
 use crate::budget::{Budgets, Reservation};
 use crate::clock::{Clock, Tick};
 use crate::discard::discard;
+use crate::file_part::FilePart;
 use crate::generation::{Era, Eras};
-use crate::handler::{FilePart, Follow, LaterReply, Responder, Retained, Who, Work};
+use crate::handler::{Responder, Work};
 use crate::hold::{Hold, Waiters};
+use crate::incoming::{Retained, RetainedPool};
 use crate::link::Link;
 use crate::next::Next;
+use crate::outgoing::{Follow, LaterReply};
 use crate::owner::Owner;
 use crate::settings::Settings;
 use crate::slowness::Slowness;
-use crate::stages::RetainedPool;
 use crate::stream::Streaming;
 use crate::tally::{Ending, Lent};
 use crate::tls::{Desk, Session};
+use crate::visitor::Who;
 use crate::wire::Upgrade;
 
 /// One connection, driven by the four [stages](crate::stages) over a link `L`, with a `B` while something is under way.

@@ -18,19 +18,19 @@ use crate::arrival::{Arrival, Entrance, Looked, MakingRoom, Progress};
 use crate::clock::Tick;
 use crate::connection::{Busy, Connection, Context, Errand, NO_HOLD, Phase};
 use crate::discard::discard;
-use crate::handler::{Finished, LaterReply};
 use crate::hold::Why;
 use crate::lifecycle::State;
 use crate::link::{Blocking, Link as _, Nonblocking};
 use crate::lobby::{Called, Lobby};
-use crate::mailbox::Mailbox;
 use crate::next::{Kind, Next};
+use crate::outgoing::{Finished, LaterReply};
 use crate::parcel::Parcel;
 use crate::refusal::NO_THREAD;
 use crate::scheduler::{Place, Scheduler};
 use crate::server::{Server, View};
 use crate::stages::{self, GRACE};
 use crate::tally::{Ending, count_panic};
+use crate::wakeup::Wakeup;
 use crate::wire::{Parting, Space, Terms, Wire, live};
 
 /// One thread's means to hold connections, one after the other.
@@ -49,7 +49,7 @@ pub struct Conversations<'s> {
     /// The connection at hand leaves so that there is a place for somebody.
     makes_room: Option<MakingRoom>,
     /// Rings when something happens that a held reply of this thread waits for; made by the first.
-    bell: Option<Arc<Mailbox>>,
+    wakeup: Option<Arc<Wakeup>>,
     /// Where who has left HTTP receives; made for the first.
     space: Option<Space>,
     /// The scheduler has lent this thread to a held reply.
@@ -104,7 +104,7 @@ impl<'s> Conversations<'s> {
             crowded_until: None,
             newcomer: None,
             makes_room: None,
-            bell: None,
+            wakeup: None,
             space: None,
             holds: false,
             wanted: Vec::new(),
@@ -201,7 +201,7 @@ impl<'s> Conversations<'s> {
         if ended.is_err() {
             log::error(format_args!("a connection was closed by a fault of the server"));
             self.context = self.view.context();
-            self.bell = None;
+            self.wakeup = None;
         } else {
             self.context.leave(era);
         }
@@ -527,13 +527,13 @@ impl<'s> Conversations<'s> {
 
     /// The connection's reply is held, if this thread may wait for that.
     fn begin_hold(&mut self, connection: &mut Connection<Blocking>) -> Next {
-        if self.bell.is_none() {
-            match Mailbox::new() {
-                Ok(bell) => {
-                    let bell = Arc::new(bell);
+        if self.wakeup.is_none() {
+            match Wakeup::new() {
+                Ok(wakeup) => {
+                    let wakeup = Arc::new(wakeup);
                     let clock = &self.context.clock;
-                    self.context.waiters = self.server.waiters(clock, Arc::clone(&bell));
-                    self.bell = Some(bell);
+                    self.context.waiters = self.server.waiters(clock, Arc::clone(&wakeup));
+                    self.wakeup = Some(wakeup);
                 }
                 Err(error) => {
                     log::error(format_args!("no descriptor for a bell: {error}"));
@@ -563,11 +563,11 @@ impl<'s> Conversations<'s> {
             if is_stopping || connection.deadline.has_come(now) {
                 return stages::expire(connection, &mut self.context);
             }
-            let Some(bell) = &self.bell else { return Next::Closed };
+            let Some(wakeup) = &self.wakeup else { return Next::Closed };
             let stop = self.server.stop_bell();
             let mut wanted = [
                 PollFd::new(&stop, PollFlags::IN),
-                PollFd::new(&**bell, PollFlags::IN),
+                PollFd::new(&**wakeup, PollFlags::IN),
                 // Its next request may come before the reply to this one, and is not looked at.
                 PollFd::new(&connection.link, PollFlags::RDHUP),
             ];
@@ -577,8 +577,8 @@ impl<'s> Conversations<'s> {
             if !wanted[2].revents().is_empty() {
                 return Next::Closed;
             }
-            bell.silence();
-            if bell.take_ring() {
+            wakeup.clear();
+            if wakeup.take_ring() {
                 self.context.clock.turn();
                 return stages::held(connection, &mut self.context, Why::Room);
             }

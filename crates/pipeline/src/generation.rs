@@ -270,7 +270,10 @@ mod tests {
 
     use super::*;
     use crate::address::Peer;
-    use crate::handler::{Answer, Incoming, Outgoing, Who};
+    use crate::handler::Answer;
+    use crate::incoming::Incoming;
+    use crate::outgoing::Outgoing;
+    use crate::visitor::Who;
     use bine_admission::Terms;
 
     struct Named(&'static str);

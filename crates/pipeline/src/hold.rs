@@ -13,7 +13,7 @@ use std::time::Duration;
 use bine_http::Exchange;
 
 use crate::clock::Clock;
-use crate::mailbox::Mailbox;
+use crate::wakeup::Wakeup;
 
 /// A reply that waits for something to happen.
 #[derive(Clone)]
@@ -95,7 +95,7 @@ pub enum Sent {
 
 /// Has the waiters of one thread look for news, from any thread.
 #[derive(Clone)]
-pub struct Bell(pub(crate) Arc<Mailbox>);
+pub struct Bell(pub(crate) Arc<Wakeup>);
 
 impl Bell {
     /// Rings. While the thread has not looked, more of this costs one atomic operation.

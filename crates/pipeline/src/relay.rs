@@ -9,10 +9,10 @@ use std::task::{Poll, Waker};
 use bine_http::{Pieces, Version};
 
 use crate::access::measure;
-use crate::handler::{Finished, Follow, Retained};
-use crate::mailbox::Letter;
+use crate::incoming::Retained;
+use crate::mailbox::{Letter, Ticket};
+use crate::outgoing::{Finished, Follow};
 use crate::stream::Stream;
-use crate::workers::Ticket;
 
 /// A worker waits while this much of its reply is not taken; as much again is with the connection.
 const AHEAD: usize = 64 * 1024;

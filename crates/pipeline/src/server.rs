@@ -31,6 +31,7 @@ use crate::scheduler::{self, Scheduler};
 use crate::settings::Settings;
 use crate::tally::Tallies;
 use crate::tls::HandshakeFigures;
+use crate::wakeup::Wakeup;
 use crate::watchdog::Watchdog;
 
 /// A server whose addresses are open. [`run`](Self::run) serves until it is told to stop.
@@ -145,9 +146,9 @@ impl Server {
     pub(crate) fn waiters(
         &self,
         clock: &Rc<Clock>,
-        bell: Arc<Mailbox>,
+        wakeup: Arc<Wakeup>,
     ) -> Option<Box<dyn Waiters>> {
-        self.make_waiters.get().map(|make| make(Rc::clone(clock), Bell(bell)))
+        self.make_waiters.get().map(|make| make(Rc::clone(clock), Bell(wakeup)))
     }
 
     /// The addresses it listens on, with the ports that the kernel chose.

@@ -8,14 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use bine_http::{Exchange, Reply, Status};
-use bine_log as log;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::budget::{Budget, Claim, Refused, Reservation};
-use crate::clock::Clock;
-use crate::handler::{Done, Outgoing, Retained, Work};
 
 /// A piece of a body that is worth a write, and the most of it that stays in memory.
 pub(crate) const PIECE: usize = 256 * 1024;
@@ -65,6 +61,11 @@ impl Spool {
         self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The folder that has its file.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Its length in bytes.
     pub fn length(&self) -> u64 {
         self.length.load(Ordering::Acquire)
@@ -83,7 +84,7 @@ impl Spool {
     }
 
     /// Keeps `piece` behind what is there.
-    fn append(&self, piece: &[u8]) -> io::Result<()> {
+    pub(crate) fn append(&self, piece: &[u8]) -> io::Result<()> {
         let file = match self.file.get() {
             Some(file) => file,
             None => {
@@ -96,30 +97,6 @@ impl Spool {
         file.write_all_at(piece, length)?;
         self.length.store(length + piece.len() as u64, Ordering::Release);
         Ok(())
-    }
-}
-
-/// Writes the piece that was collected. Nothing in `out` says that it is written.
-impl Work for Spool {
-    fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
-        let Err(error) = self.append(&request.body) else { return Done::default() };
-        log::error(format_args!("a body cannot be kept in {}: {error}", self.folder.display()));
-        let full =
-            [Errno::NOSPC, Errno::DQUOT, Errno::FBIG].map(|errno| Some(errno.raw_os_error()));
-        let (status, told) = if full.contains(&error.raw_os_error()) {
-            (Status::INSUFFICIENT_STORAGE, "There is no room for this.\n")
-        } else {
-            (Status::INTERNAL_SERVER_ERROR, "This could not be stored; the log says why.\n")
-        };
-        let exchange = Exchange { security: request.exchange.security, ..Exchange::farewell() };
-        let mut reply = Reply::begin(out.buffer, exchange, status, &clock.date());
-        reply.constant("Content-Type: text/plain; charset=utf-8\r\n");
-        reply.whole(told.as_bytes());
-        Done { follow: None, close: true }
-    }
-
-    fn name(&self) -> &'static str {
-        "storing a body"
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 
-use crate::handler::FilePart;
+use crate::file_part::FilePart;
 
 /// What is looked at, and brought into memory, at one time.
 pub(crate) const STRETCH: u64 = 1 << 20;

@@ -11,10 +11,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::Clock;
 use crate::discard::discard;
-use crate::handler::{FilePart, Finished, Outgoing, Retained, Work};
-use crate::mailbox::{Letter, Mailbox};
+use crate::file_part::FilePart;
+use crate::handler::Work;
+use crate::incoming::Retained;
+use crate::mailbox::{Letter, Ticket};
+use crate::outgoing::{Finished, Outgoing};
 use crate::relay::Courier;
-use crate::slab::Token;
 use crate::stages::{excuse, run_work};
 use crate::waits::{WaitFigures, Waits};
 use crate::warmth;
@@ -132,21 +134,6 @@ impl Ran {
         self.admission.ran(took, self.has_answered);
     }
 }
-
-/// Names the connection that waits for a [`Task`], and where to answer it.
-#[derive(Clone)]
-pub struct Ticket {
-    pub(crate) token: Token,
-    pub(crate) reply_to: Arc<Mailbox>,
-}
-
-impl PartialEq for Ticket {
-    fn eq(&self, other: &Self) -> bool {
-        self.token == other.token && Arc::ptr_eq(&self.reply_to, &other.reply_to)
-    }
-}
-
-impl Eq for Ticket {}
 
 /// The threads and their queue. Threads start when there is work for them.
 #[derive(Clone)]
@@ -399,7 +386,11 @@ mod tests {
 
     use super::*;
     use crate::address::Peer;
-    use crate::handler::{Body, Done, Incoming, Who};
+    use crate::incoming::{Body, Incoming};
+    use crate::mailbox::Mailbox;
+    use crate::outgoing::Done;
+    use crate::slab::Token;
+    use crate::visitor::Who;
 
     /// Tells that it has begun, and ends when it is let go.
     struct Held(Sender<()>, Mutex<Receiver<()>>);

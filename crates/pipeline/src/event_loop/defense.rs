@@ -212,8 +212,11 @@ mod tests {
     use crate::access::AccessLog;
     use crate::address::Peer;
     use crate::clock::Clock;
-    use crate::handler::{Answer, Incoming, Outgoing, Responder, Who};
+    use crate::handler::{Answer, Responder};
+    use crate::incoming::Incoming;
     use crate::link::Blocking;
+    use crate::outgoing::Outgoing;
+    use crate::visitor::Who;
 
     struct Silent;
 

@@ -29,12 +29,13 @@ use rustix::event::epoll::{self, EventFlags};
 
 use crate::clock::{Clock, Tick};
 use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
-use crate::handler::{Finished, Retained};
 use crate::hold::Why;
+use crate::incoming::Retained;
 use crate::lifecycle::State;
 use crate::link::Link;
-use crate::mailbox::{Letter, Mailbox};
+use crate::mailbox::{Letter, Mailbox, Ticket};
 use crate::next::{Kind, Next};
+use crate::outgoing::Finished;
 use crate::scheduler::{Place, Scheduler};
 use crate::server::{Server, View};
 use crate::settings::Timeouts;
@@ -43,7 +44,7 @@ use crate::stages;
 use crate::tally::Ending;
 use crate::wheel::{Hook, Hooks, Wheel};
 use crate::wire::Space;
-use crate::workers::{Job, Task, Ticket};
+use crate::workers::{Job, Task};
 
 use accept::Door;
 use alarm::Alarm;
@@ -167,7 +168,8 @@ impl<D: Driver> EventLoop<D> {
         context.warms_files = true;
         context.owner.thread = Some(Arc::<Mailbox>::clone(&server.loops[index].mailbox));
         context.tally.is_of_loop(index);
-        context.waiters = server.waiters(&context.clock, Arc::clone(&server.loops[index].mailbox));
+        context.waiters =
+            server.waiters(&context.clock, Arc::clone(server.loops[index].mailbox.wakeup()));
         let mailbox = Arc::clone(&server.loops[index].mailbox);
         driver.watch_mailbox(&mailbox)?;
         let ended = context.clock.milliseconds();
@@ -525,7 +527,7 @@ impl<D: Driver> EventLoop<D> {
         let mut letters = std::mem::take(&mut self.letters);
         self.mailbox.take(&mut letters);
         // Behind the silence, or a ring in between would be lost.
-        self.has_news |= self.mailbox.take_ring();
+        self.has_news |= self.mailbox.wakeup().take_ring();
         let mut room = None;
         for letter in letters.drain(..) {
             match letter {

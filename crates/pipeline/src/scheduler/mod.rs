@@ -23,10 +23,11 @@ use crate::settings::Settings;
 
 pub use crate::arrival::{Arrival, Entrance};
 pub use crate::conversation::Conversations;
+pub use crate::mailbox::Ticket;
 pub use crate::next::{Kind, Next};
 pub use crate::server::Server;
 pub use crate::waits::WaitFigures;
-pub use crate::workers::{Task, Ticket};
+pub use crate::workers::Task;
 pub use accept_many::AcceptMany;
 pub use bine_admission::queue::ServiceFigures;
 pub use cohort::Cohort;

@@ -15,6 +15,7 @@ mod reply;
 mod request;
 mod response;
 mod sink;
+mod spooling;
 #[cfg(test)]
 mod tests;
 
@@ -34,8 +35,8 @@ use reply::hand;
 pub(crate) use reply::{park, push, reply, send_ahead};
 pub(crate) use request::request;
 pub(crate) use response::{
-    RetainedPool, crowded_out, dynamic, excuse, failed, finished, overloaded, response, run_work,
-    turn_away, unheard,
+    crowded_out, dynamic, excuse, failed, finished, overloaded, response, run_work, turn_away,
+    unheard,
 };
 
 /// What an idle connection has left when the server stops.

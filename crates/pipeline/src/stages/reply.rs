@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::budget::{Claim, Reservation};
 use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase, SLICE};
-use crate::handler::FilePart;
+use crate::file_part::FilePart;
 use crate::link::{Link, Way};
 use crate::next::Next;
 use crate::socket::Transfer;

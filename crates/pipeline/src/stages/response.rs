@@ -6,19 +6,20 @@ use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, SecurityHeade
 use bine_log as log;
 
 use crate::access::Replied;
-use crate::budget::{Claim, Reservation};
+use crate::budget::Claim;
 use crate::clock::Clock;
 use crate::connection::{Connection, Context, Errand, Phase, Storing};
-use crate::handler::{
-    Answer, Body, Done, Finished, Follow, Incoming, Outgoing, Retained, Who, Work,
-};
+use crate::handler::{Answer, Work};
+use crate::incoming::{Body, Incoming, Retained};
 use crate::link::Link;
 use crate::next::{Kind, Next};
+use crate::outgoing::{Done, Finished, Follow, Outgoing};
 use crate::stages::sink::{Owed, Sink};
 use crate::stages::{
     farewell, part, record_bare, refuse, remove_content, remove_content_for_head, send_ahead,
 };
 use crate::tally::{self, Ending};
+use crate::visitor::Who;
 
 /// What the peer is told of a fault that is ours; what happened is in the log.
 const FAILED: &str = "The page failed; the log says why.\n";
@@ -682,31 +683,4 @@ pub(crate) fn failed(clock: &Clock, security: SecurityHeaders) -> Finished {
     let exchange = Exchange { security, ..Exchange::farewell() };
     error_reply(&mut bytes, exchange, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
     Finished { bytes, follow: None, close: true }
-}
-
-/// Requests kept past their turn, used again so that handing one to a worker allocates nothing.
-#[derive(Default)]
-#[expect(clippy::vec_box, reason = "they travel to workers and back, as one pointer")]
-pub(crate) struct RetainedPool(Vec<Box<Retained>>);
-
-impl RetainedPool {
-    pub(crate) fn take(&mut self, request: &Incoming<'_>, began: u64) -> Box<Retained> {
-        let mut kept = match self.0.pop() {
-            Some(mut kept) => {
-                kept.refill(request);
-                kept
-            }
-            None => Box::new(Retained::of(request)),
-        };
-        kept.began = began;
-        kept
-    }
-
-    pub(crate) fn put(&mut self, mut request: Box<Retained>) {
-        (request.spool, request.who) = (None, Who::Anonymous);
-        request.reserved = Reservation::default();
-        if self.0.len() < 256 && request.head.capacity() + request.body.capacity() < 32 * 1024 {
-            self.0.push(request);
-        }
-    }
 }

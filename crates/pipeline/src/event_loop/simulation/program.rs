@@ -13,13 +13,14 @@ use bine_http::{Exchange, Head, Pieces, Reply, Status};
 
 use crate::address::Peer;
 use crate::clock::Clock;
-use crate::handler::{
-    Answer, Bench, Body, Done, FilePart, Finished, Handler, Incoming, Outgoing, Responder,
-    Retained, Who, Work,
-};
+use crate::file_part::FilePart;
+use crate::handler::{Answer, Bench, Handler, Responder, Work};
 use crate::hold::{After, Bell, Deliver, Hold, Sent, Waiters, Why};
+use crate::incoming::{Body, Incoming, Retained};
+use crate::outgoing::{Done, Finished, Outgoing};
 use crate::scheduler::{Kind, Next, Place, Scheduler, Server, Task, Ticket};
 use crate::stream::Stream;
+use crate::visitor::Who;
 
 use super::HANDLER;
 use super::world::{SLACK, World};

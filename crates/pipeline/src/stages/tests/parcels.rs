@@ -166,6 +166,6 @@ fn a_reply_that_is_written_while_it_is_sent_stays_where_it_is() {
     let stream = crate::stream::Stream::new(bine_http::Pieces::UntilClose, |_| {
         Box::pin(std::future::ready(Ok(())))
     });
-    connection.follow(crate::handler::Follow::Stream(stream), &mut one);
+    connection.follow(crate::outgoing::Follow::Stream(stream), &mut one);
     assert!(Parcel::pack(connection, &mut one, Next::Reply).is_err());
 }

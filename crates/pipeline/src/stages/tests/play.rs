@@ -12,9 +12,11 @@ use crate::access::AccessLog;
 use crate::address::Peer;
 use crate::clock::Clock;
 use crate::connection::{Connection, Context, Errand, Phase};
-use crate::handler::{Finished, LaterReply, Outgoing, Retained, Work};
+use crate::handler::Work;
 use crate::hold::Why;
+use crate::incoming::Retained;
 use crate::next::{Kind, Next};
+use crate::outgoing::{Finished, LaterReply, Outgoing};
 use crate::settings::Settings;
 use crate::stages;
 
