@@ -4,34 +4,21 @@
 //! A connection that waits for its next request is a [`Connection`] and nothing more. Whatever it
 //! needs besides, while something is under way, is in a pooled [`Busy`].
 
-use std::ops::Range;
-use std::rc::Rc;
-use std::sync::Arc;
+use bine_http::{Machine, Pieces};
 
-use bine_http::{HeadIndex, Machine, Pieces};
-
-use crate::access::{AccessLog, Leaving};
 use crate::address::Peer;
-use crate::aside::Aside;
-use crate::budget::{Budgets, Reservation};
-use crate::clock::{Clock, Tick};
-use crate::discard::discard;
-use crate::file_part::FilePart;
-use crate::generation::{Era, Eras};
-use crate::handler::{Responder, Work};
-use crate::hold::{Hold, Waiters};
-use crate::incoming::{Retained, RetainedPool};
+use crate::budget::Reservation;
+use crate::busy::Busy;
+use crate::clock::Tick;
+use crate::context::{Context, INTAKE, SLICE};
+use crate::generation::Era;
+use crate::incoming::Retained;
 use crate::link::Link;
 use crate::next::Next;
-use crate::outgoing::{Follow, LaterReply};
-use crate::owner::Owner;
-use crate::settings::Settings;
-use crate::slowness::Slowness;
+use crate::outgoing::Follow;
 use crate::stream::Streaming;
-use crate::tally::{Ending, Lent};
-use crate::tls::{Desk, Session};
-use crate::visitor::Who;
-use crate::wire::Upgrade;
+use crate::tally::Ending;
+use crate::tls::Session;
 
 /// One connection, driven by the four [stages](crate::stages) over a link `L`, with a `B` while something is under way.
 pub(crate) struct Connection<L, B = Box<Busy>> {
@@ -97,86 +84,6 @@ pub(crate) enum Phase {
     Lingering,
 }
 
-/// What a connection needs only while something is under way.
-#[derive(Default)]
-pub(crate) struct Busy {
-    /// Received, but not yet understood or not yet due.
-    pub(crate) input: Vec<u8>,
-    /// Replies that did not fit into the socket, from `sent` on.
-    pub(crate) output: Vec<u8>,
-    pub(crate) sent: usize,
-    /// What `output` holds of the server's budget.
-    pub(crate) owed: Reservation,
-    /// A file behind `output`.
-    pub(crate) file: Option<FilePart>,
-    /// The file is in memory up to here, or was when somebody looked.
-    pub(crate) warm_to: u64,
-    /// Its next part is being brought there.
-    pub(crate) warms_up: bool,
-    /// Content behind `output` that is still being written.
-    pub(crate) stream: Option<Streaming>,
-    /// Takes the connection over behind `output`.
-    pub(crate) upgrade: Option<Upgrade>,
-    /// What the access log will tell of the reply that leaves.
-    pub(crate) leaving: Option<Leaving>,
-    /// The request whose body is being collected or whose handler is at work elsewhere.
-    pub(crate) request: Option<Box<Retained>>,
-    /// The most bytes of body to collect into `request`.
-    pub(crate) collect: u64,
-    /// What does not fit into memory goes to disk.
-    pub(crate) on_disk: bool,
-    /// A piece of the body is on its way to disk.
-    pub(crate) storing: Option<Storing>,
-    /// The request whose answer is being made is a HEAD.
-    pub(crate) is_head: bool,
-    /// The handler that is at work elsewhere, for the log.
-    pub(crate) handler: &'static str,
-    /// Drops the task of a handler that awaits.
-    pub(crate) task: Option<tokio::task::AbortHandle>,
-    /// The task is of no use once the client has closed its half.
-    pub(crate) is_while_open: bool,
-}
-
-/// What comes behind a piece of a body that is being stored.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Storing {
-    /// More of the body.
-    Part,
-    /// The handler.
-    Last,
-}
-
-impl Busy {
-    /// Buffers above this size are given back to the system rather than kept. A pool of them is as large as the
-    /// worst moment was: with 16 KiB each, an hour of mixed use with such moments made it 300 KiB larger.
-    const KEPT: usize = 4 * 1024;
-
-    pub(crate) fn is_spent(&self) -> bool {
-        self.input.is_empty()
-            && self.output.len() == self.sent
-            && self.file.is_none()
-            && self.stream.is_none()
-            && self.upgrade.is_none()
-            && self.storing.is_none()
-            && self.request.is_none()
-            && self.leaving.is_none()
-            && self.task.is_none()
-            && !self.is_head
-    }
-
-    fn reset(&mut self) {
-        let empty = |mut buffer: Vec<u8>| {
-            buffer.clear();
-            if buffer.capacity() > Self::KEPT { Vec::new() } else { buffer }
-        };
-        *self = Self {
-            input: empty(std::mem::take(&mut self.input)),
-            output: empty(std::mem::take(&mut self.output)),
-            ..Self::default()
-        };
-    }
-}
-
 impl<L, B> Connection<L, B> {
     /// The same connection over what `link` makes of its link, and with what `busy` makes of its other part.
     pub(crate) fn map<M, C>(
@@ -208,16 +115,16 @@ impl<L, B> Connection<L, B> {
 
 impl<L: Link> Connection<L> {
     /// A connection under the newest settings. Whoever drops it has its era
-    /// [left](Context::leave). `link` makes the link of the session that an address for TLS asks for.
+    /// [left](crate::generation::ThreadConfig::leave). `link` makes the link of the session that an address for TLS asks for.
     pub(crate) fn new(
         link: impl FnOnce(Option<Box<Session>>) -> L,
         peer: Peer,
         context: &mut Context,
     ) -> Self {
-        let era = context.enter();
+        let era = context.config.enter();
         let link = link(context.session(peer));
         context.tally.accepted.add(1);
-        let timeouts = &context.settings.timeouts;
+        let timeouts = &context.config.settings.timeouts;
         let (phase, wait) = if link.is_shaking_hands() {
             (Phase::Handshake, timeouts.handshake)
         } else {
@@ -348,159 +255,13 @@ impl<L: Link> Connection<L> {
     }
 }
 
-/// What one thread keeps for all its connections: buffers that only one of them uses at a time.
-pub(crate) struct Context {
-    /// Settings, responder and access log are those of the connection at hand.
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) clock: Rc<Clock>,
-    pub(crate) responder: Box<dyn Responder>,
-    /// Whose replies wait for something to happen, under whatever settings they came.
-    pub(crate) waiters: Option<Box<dyn Waiters>>,
-    pub(crate) access: AccessLog,
-    pub(crate) tally: Lent,
-    /// Where everything is received. Requests are understood right here.
-    pub(crate) scratch: Box<[u8]>,
-    /// What of `scratch` is received and not yet consumed.
-    pub(crate) input: Range<usize>,
-    /// `input` holds bytes that the machine has not judged yet.
-    pub(crate) fresh: bool,
-    /// The last receive emptied the socket, so another would only say "not now".
-    pub(crate) drained: bool,
-    /// Replies of the connection at hand.
-    pub(crate) output: Vec<u8>,
-    /// What they hold of the server's budget.
-    pub(crate) owed: Reservation,
-    /// Requests that the connection at hand may still begin in this turn.
-    pub(crate) slice: u32,
-    /// Bytes that the connection at hand may still receive in this turn.
-    pub(crate) intake: usize,
-    /// Bytes of long replies that may still be sent in this turn, to all connections together: a
-    /// thousand who ask for large files at once must not keep the others from being heard.
-    pub(crate) allowance: u64,
-    /// The request between its stages.
-    pub(crate) current: Current,
-    /// What the response stage could not do itself.
-    pub(crate) errand: Option<Errand>,
-    pub(crate) slowness: Rc<Slowness>,
-    /// This thread has many connections, and must not wait for a disk.
-    pub(crate) warms_files: bool,
-    /// The server is stopping: each reply is the last of its connection.
-    pub(crate) stopping: bool,
-    #[expect(clippy::vec_box, reason = "a connection keeps one pointer, not the whole")]
-    spare: Vec<Box<Busy>>,
-    pub(crate) retained: RetainedPool,
-    /// Where connections are put between two stages, for use again.
-    #[expect(clippy::vec_box, reason = "they travel to other threads, as one pointer")]
-    pub(crate) asides: Vec<Box<Aside>>,
-    pub(crate) desk: Rc<Desk>,
-    pub(crate) budgets: Arc<Budgets>,
-    /// Who is told when the connection at hand is to be dropped.
-    pub(crate) owner: Owner,
-    /// What connections have that came under other settings.
-    pub(crate) eras: Eras,
-}
-
-/// Where the head that the request stage found lies in the scratch buffer.
-pub(crate) struct Current {
-    pub(crate) head: Range<usize>,
-    pub(crate) index: Option<HeadIndex>,
-    pub(crate) who: Who,
-}
-
-/// Work that the response stage hands out.
-pub(crate) enum Errand {
-    /// Run this where it may block.
-    Work(Arc<dyn Work>, Box<Retained>),
-    /// Let it be a waiter; the request is kept for the access log only.
-    Hold(Hold, Option<Box<Retained>>),
-    /// Wait for this; the request is kept for the access log only.
-    Later(LaterReply, Option<Box<Retained>>),
-    /// The same, until the client closes its half.
-    WhileOpen(LaterReply, Option<Box<Retained>>),
-    /// Bring this part of the file that is being sent into memory.
-    WarmUp(FilePart),
-}
-
-/// Requests of one connection in one turn; then the others have theirs (DESIGN: slices).
-pub(crate) const SLICE: u32 = 16;
-/// A body of any length is received in slices of this size, as a file is sent.
-const INTAKE: usize = 1 << 20;
-/// At least this much is received at once.
-const SCRATCH: usize = 64 * 1024;
-/// Busy parts kept for use again; more than are ever busy at once on one loop bring nothing.
-const SPARE: usize = 256;
-
+// Here and not beside `Context`, which knows no connections.
 impl Context {
-    pub(crate) fn new(
-        settings: Arc<Settings>,
-        clock: Rc<Clock>,
-        responder: Box<dyn Responder>,
-        access: AccessLog,
-    ) -> Self {
-        let mut own = Self {
-            settings,
-            clock,
-            responder,
-            waiters: None,
-            access,
-            tally: Lent::unread(),
-            scratch: Box::default(),
-            input: 0..0,
-            fresh: false,
-            drained: false,
-            output: Vec::with_capacity(16 * 1024),
-            owed: Reservation::default(),
-            slice: SLICE,
-            intake: INTAKE,
-            allowance: u64::MAX,
-            current: Current { head: 0..0, index: None, who: Who::Anonymous },
-            errand: None,
-            slowness: Rc::default(),
-            warms_files: false,
-            stopping: false,
-            spare: Vec::new(),
-            retained: RetainedPool::default(),
-            asides: Vec::new(),
-            desk: Rc::default(),
-            budgets: Arc::default(),
-            owner: Owner::default(),
-            eras: Eras::new(),
-        };
-        own.make_scratch_for(&Arc::clone(&own.settings));
-        own
-    }
-
-    /// What keeps `peer` secret, if it came where TLS is spoken.
-    fn session(&self, peer: Peer) -> Option<Box<Session>> {
-        if !peer.is_secure() {
-            return None;
-        }
-        let tls = self.settings.tls.as_ref()?;
-        let (tls, desk) = (Arc::clone(tls), Rc::clone(&self.desk));
-        let handshakes = Arc::clone(&self.budgets.handshakes);
-        Some(Box::new(Session::new(tls, desk, handshakes, peer.block())))
-    }
-
-    /// Room for the largest head that `settings` allow. It never becomes less: connections under
-    /// older settings may need it.
-    pub(crate) fn make_scratch_for(&mut self, settings: &Settings) {
-        // A head that is not yet whole must fit, with room to receive behind it.
-        self.make_scratch(SCRATCH.max(settings.limits.head as usize * 2));
-    }
-
-    /// Room for `size` received bytes.
-    pub(crate) fn make_scratch(&mut self, size: usize) {
-        if size > self.scratch.len() {
-            debug_assert!(self.input.is_empty(), "received bytes of a connection");
-            self.scratch = vec![0; size].into_boxed_slice();
-        }
-    }
-
     /// Makes the thread's buffers and settings those of `connection`: what it had received earlier comes first.
     pub(crate) fn take_up<L>(&mut self, connection: &mut Connection<L>) {
         debug_assert!(self.output.is_empty(), "replies of another connection");
         self.owed = Reservation::default();
-        self.turn_to(connection.era);
+        self.config.turn_to(connection.era);
         self.slice = SLICE;
         self.intake = INTAKE;
         self.drained = false;
@@ -526,19 +287,6 @@ impl Context {
             self.input = 0..0;
         }
         connection.rest(self);
-    }
-
-    /// One that nothing is in, with buffers, perhaps, that were used before.
-    pub(crate) fn spare_busy(&mut self) -> Box<Busy> {
-        self.spare.pop().unwrap_or_default()
-    }
-
-    pub(crate) fn recycle(&mut self, mut busy: Box<Busy>) {
-        discard((busy.stream.take(), busy.upgrade.take()));
-        if self.spare.len() < SPARE {
-            busy.reset();
-            self.spare.push(busy);
-        }
     }
 }
 

@@ -15,8 +15,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
 use crate::arrival::{Arrival, Entrance, Looked, MakingRoom, Progress};
+use crate::busy::Busy;
 use crate::clock::Tick;
-use crate::connection::{Busy, Connection, Context, Errand, NO_HOLD, Phase};
+use crate::connection::{Connection, NO_HOLD, Phase};
+use crate::context::{Context, Errand};
 use crate::discard::discard;
 use crate::hold::Why;
 use crate::lifecycle::State;
@@ -171,7 +173,7 @@ impl<'s> Conversations<'s> {
         if let Ok(Some(next)) = ended {
             match Parcel::pack(connection, &mut self.context, next) {
                 Ok(parcel) => {
-                    self.context.access.flush();
+                    self.context.config.access.flush();
                     let progress = Progress::Between(Box::new(parcel));
                     return Some(Arrival { progress, peer, counted });
                 }
@@ -203,10 +205,10 @@ impl<'s> Conversations<'s> {
             self.context = self.view.context();
             self.wakeup = None;
         } else {
-            self.context.leave(era);
+            self.context.config.leave(era);
         }
         self.context.output.clear();
-        self.context.access.flush();
+        self.context.config.access.flush();
         drop(counted);
         self.pass_place();
         None
@@ -245,7 +247,7 @@ impl<'s> Conversations<'s> {
                 Next::Response(Kind::Static) => stages::response(connection, &mut self.context),
                 Next::Response(Kind::Dynamic) => {
                     // The work may keep this thread for long.
-                    self.context.access.flush();
+                    self.context.config.access.flush();
                     stages::dynamic(connection, &mut self.context)
                 }
                 Next::Reply => stages::reply(connection, &mut self.context),
@@ -299,14 +301,14 @@ impl<'s> Conversations<'s> {
         self.context.output.clear();
         self.context.input = 0..0;
         self.context.errand = None;
-        self.context.leave(era);
-        self.context.access.flush();
+        self.context.config.leave(era);
+        self.context.config.access.flush();
     }
 
     /// Lets whoever takes the connection over live here, if this thread may wait for that.
     fn live(&mut self, link: Blocking, mut busy: Box<Busy>) {
         let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
-        self.context.access.flush();
+        self.context.config.access.flush();
         self.holds = self.scheduler.begin_hold();
         let terms = Terms {
             state: self.server.tidings(),
@@ -353,12 +355,12 @@ impl<'s> Conversations<'s> {
     /// Waits until the peer says something. False: it did not in its time, which a stop shortens,
     /// or somebody else has its thread now.
     fn await_peer(&mut self, connection: &mut Connection<Blocking>) -> bool {
-        self.context.access.flush();
+        self.context.config.access.flush();
         let mut now = self.context.clock.turn();
         let kept = if matches!(connection.phase, Phase::Handshake | Phase::First) {
             KEPT_SILENT
         } else {
-            connection.deadline = now.after(self.context.settings.timeouts.idle);
+            connection.deadline = now.after(self.context.config.settings.timeouts.idle);
             KEPT
         };
         let gives_way = now.after(kept);
@@ -377,7 +379,7 @@ impl<'s> Conversations<'s> {
             let mut left = connection.deadline.since(now);
             let full = !stopping && self.is_full();
             self.keep_up();
-            self.context.turn_to(connection.era);
+            self.context.config.turn_to(connection.era);
             // Nobody waits for a millisecond before somebody is there who waits for its end. A timer that runs out before
             // the kernel's next tick is set in hardware and, when the request comes, taken back: with it a request cost
             // half as much again (docs/measurements.md, "A timer of a millisecond").
@@ -498,7 +500,7 @@ impl<'s> Conversations<'s> {
     }
 
     fn await_handler(&mut self, connection: &mut Connection<Blocking>) -> Next {
-        self.context.access.flush();
+        self.context.config.access.flush();
         let (reply, request) = match self.context.errand.take() {
             Some(Errand::Later(reply, request) | Errand::WhileOpen(reply, request)) => {
                 (reply, request)
@@ -513,7 +515,7 @@ impl<'s> Conversations<'s> {
         if stages::park(connection, &mut self.context) == Next::Closed {
             return Next::Closed;
         }
-        connection.busy(&mut self.context).handler = self.context.responder.last();
+        connection.busy(&mut self.context).handler = self.context.config.responder.last();
         let awaited = self.await_reply(reply);
         self.context.clock.turn();
         self.context.take_up(connection);
@@ -625,13 +627,13 @@ impl<'s> Conversations<'s> {
     }
 
     fn failed(&self) -> Finished {
-        stages::failed(&self.context.clock, self.context.settings.security)
+        stages::failed(&self.context.clock, self.context.config.settings.security)
     }
 
     /// `None`: not in time.
     fn await_reply(&self, reply: LaterReply) -> Option<Finished> {
-        let limit = self.context.settings.timeouts.handler;
-        let name = self.context.responder.last();
+        let limit = self.context.config.settings.timeouts.handler;
+        let name = self.context.config.responder.last();
         let awaited = catch_unwind(AssertUnwindSafe(|| {
             let background = self.server.background()?;
             // The timer must be made where the runtime is known, inside.

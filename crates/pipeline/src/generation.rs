@@ -12,7 +12,6 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::access::{AccessLog, AccessSettings};
 use crate::budget::Budgets;
 use crate::clock::Clock;
-use crate::connection::Context;
 use crate::discard::discard;
 use crate::handler::{Bench, Handler, Responder};
 use crate::listener::Listener;
@@ -121,9 +120,13 @@ struct Share {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Era(u16);
 
-/// The shares of a thread that its connections still need. The one at hand is in the thread's
-/// [`Context`] itself, so that a request costs one comparison and nothing more.
-pub(crate) struct Eras {
+/// The calling thread's configuration: that of the connection at hand, and those that other connections of the
+/// thread still need. A request costs one comparison and nothing more.
+pub(crate) struct ThreadConfig {
+    /// Settings, responder and access log are those of the connection at hand.
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) responder: Box<dyn Responder>,
+    pub(crate) access: AccessLog,
     at_hand: Era,
     newest: Era,
     places: Vec<Place>,
@@ -138,9 +141,110 @@ struct Place {
     share: Option<Share>,
 }
 
-impl Eras {
-    pub(crate) fn new() -> Self {
-        Self { at_hand: Era(0), newest: Era(0), places: vec![Place::default()] }
+impl ThreadConfig {
+    /// A configuration that belongs to no charter.
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        responder: Box<dyn Responder>,
+        access: AccessLog,
+    ) -> Self {
+        let places = vec![Place::default()];
+        Self { settings, responder, access, at_hand: Era(0), newest: Era(0), places }
+    }
+
+    /// A configuration whose first connections come under `charter`.
+    pub(crate) fn under(charter: &Arc<Charter>, clock: &Rc<Clock>) -> Self {
+        let Share { settings, responder, access } = charter.share(clock);
+        let mut own = Self::new(settings, responder, access);
+        own.places[0].charter = Some(Arc::clone(charter));
+        own
+    }
+
+    /// Puts `charter` in force for the connections to come. False: older ones hold every place, and
+    /// nothing has changed.
+    pub(crate) fn begin_era(&mut self, charter: &Arc<Charter>, clock: &Rc<Clock>) -> bool {
+        let Some(era) = self.era_of(charter, clock) else { return false };
+        let older = std::mem::replace(&mut self.newest, era);
+        self.turn_to(era);
+        self.end_era(older);
+        true
+    }
+
+    /// The era here of a connection that comes from another thread, which [leaves](Self::leave) it
+    /// once. `None`: other connections hold every place.
+    pub(crate) fn enter_under(&mut self, charter: &Arc<Charter>, clock: &Rc<Clock>) -> Option<Era> {
+        let era = self.era_of(charter, clock)?;
+        self.place(era).connections += 1;
+        self.turn_to(era);
+        Some(era)
+    }
+
+    /// What the connections of `era` live under.
+    pub(crate) fn charter(&self, era: Era) -> Option<&Arc<Charter>> {
+        self.places[usize::from(era.0)].charter.as_ref()
+    }
+
+    /// The era of `charter` on this thread, which may begin with this.
+    fn era_of(&mut self, charter: &Arc<Charter>, clock: &Rc<Clock>) -> Option<Era> {
+        let is_it =
+            |place: &Place| place.charter.as_ref().is_some_and(|own| Arc::ptr_eq(own, charter));
+        if let Some(number) = self.places.iter().position(is_it) {
+            return u16::try_from(number).ok().map(Era);
+        }
+        let era = self.vacancy()?;
+        let share = charter.share(clock);
+        let place = self.place(era);
+        (place.charter, place.share) = (Some(Arc::clone(charter)), Some(share));
+        Some(era)
+    }
+
+    /// The era of a new connection, which [leaves](Self::leave) it once.
+    pub(crate) fn enter(&mut self) -> Era {
+        let era = self.newest;
+        self.place(era).connections += 1;
+        self.turn_to(era);
+        era
+    }
+
+    /// A connection of this era is over.
+    pub(crate) fn leave(&mut self, era: Era) {
+        self.place(era).connections -= 1;
+        self.end_era(era);
+    }
+
+    /// Makes the settings, the responder and the access log those of `era`.
+    pub(crate) fn turn_to(&mut self, era: Era) {
+        if era != self.at_hand {
+            self.exchange(era);
+        }
+    }
+
+    #[cold]
+    fn exchange(&mut self, era: Era) {
+        let Some(mut share) = self.place(era).share.take() else { return };
+        // Its lines would otherwise wait until one of its connections has a turn again.
+        self.access.flush();
+        std::mem::swap(&mut self.settings, &mut share.settings);
+        std::mem::swap(&mut self.responder, &mut share.responder);
+        std::mem::swap(&mut self.access, &mut share.access);
+        let before = std::mem::replace(&mut self.at_hand, era);
+        self.place(before).share = Some(share);
+    }
+
+    /// Frees an era that has no connection left and is not the one for the next.
+    fn end_era(&mut self, era: Era) {
+        if era == self.newest || self.place(era).connections > 0 {
+            return;
+        }
+        self.turn_to(self.newest);
+        let place = self.place(era);
+        discard((place.charter.take(), place.share.take()));
+    }
+
+    /// How many shares this thread holds.
+    #[cfg(test)]
+    pub(crate) fn shares(&self) -> usize {
+        1 + self.places.iter().filter(|place| place.share.is_some()).count()
     }
 
     fn place(&mut self, era: Era) -> &mut Place {
@@ -162,105 +266,6 @@ impl Eras {
         let number = u16::try_from(self.places.len()).ok()?;
         self.places.push(Place::default());
         Some(Era(number))
-    }
-}
-
-impl Context {
-    /// What a thread needs to run stages of connections under `charter`.
-    pub(crate) fn under(charter: &Arc<Charter>, clock: Rc<Clock>) -> Self {
-        let Share { settings, responder, access } = charter.share(&clock);
-        let mut own = Self::new(settings, clock, responder, access);
-        own.budgets = Arc::clone(&charter.budgets);
-        own.eras.places[0].charter = Some(Arc::clone(charter));
-        own
-    }
-
-    /// Puts `charter` in force for the connections to come. False: older ones hold every place, and
-    /// nothing has changed.
-    pub(crate) fn begin_era(&mut self, charter: &Arc<Charter>) -> bool {
-        let Some(era) = self.era_of(charter) else { return false };
-        let older = std::mem::replace(&mut self.eras.newest, era);
-        self.turn_to(era);
-        self.end_era(older);
-        true
-    }
-
-    /// The era here of a connection that comes from another thread, which [leaves](Self::leave) it
-    /// once. `None`: other connections hold every place.
-    pub(crate) fn enter_under(&mut self, charter: &Arc<Charter>) -> Option<Era> {
-        let era = self.era_of(charter)?;
-        self.eras.place(era).connections += 1;
-        self.turn_to(era);
-        Some(era)
-    }
-
-    /// What the connections of `era` live under.
-    pub(crate) fn charter(&self, era: Era) -> Option<&Arc<Charter>> {
-        self.eras.places[usize::from(era.0)].charter.as_ref()
-    }
-
-    /// The era of `charter` on this thread, which may begin with this.
-    fn era_of(&mut self, charter: &Arc<Charter>) -> Option<Era> {
-        let is_it =
-            |place: &Place| place.charter.as_ref().is_some_and(|own| Arc::ptr_eq(own, charter));
-        if let Some(number) = self.eras.places.iter().position(is_it) {
-            return u16::try_from(number).ok().map(Era);
-        }
-        let era = self.eras.vacancy()?;
-        self.make_scratch_for(&charter.settings);
-        let share = charter.share(&self.clock);
-        let place = self.eras.place(era);
-        (place.charter, place.share) = (Some(Arc::clone(charter)), Some(share));
-        Some(era)
-    }
-
-    /// The era of a new connection, which [leaves](Self::leave) it once.
-    pub(crate) fn enter(&mut self) -> Era {
-        let era = self.eras.newest;
-        self.eras.place(era).connections += 1;
-        self.turn_to(era);
-        era
-    }
-
-    /// A connection of this era is over.
-    pub(crate) fn leave(&mut self, era: Era) {
-        self.eras.place(era).connections -= 1;
-        self.end_era(era);
-    }
-
-    /// Makes the settings, the responder and the access log those of `era`.
-    pub(crate) fn turn_to(&mut self, era: Era) {
-        if era != self.eras.at_hand {
-            self.exchange(era);
-        }
-    }
-
-    #[cold]
-    fn exchange(&mut self, era: Era) {
-        let Some(mut share) = self.eras.place(era).share.take() else { return };
-        // Its lines would otherwise wait until one of its connections has a turn again.
-        self.access.flush();
-        std::mem::swap(&mut self.settings, &mut share.settings);
-        std::mem::swap(&mut self.responder, &mut share.responder);
-        std::mem::swap(&mut self.access, &mut share.access);
-        let before = std::mem::replace(&mut self.eras.at_hand, era);
-        self.eras.place(before).share = Some(share);
-    }
-
-    /// Frees an era that has no connection left and is not the one for the next.
-    fn end_era(&mut self, era: Era) {
-        if era == self.eras.newest || self.eras.place(era).connections > 0 {
-            return;
-        }
-        self.turn_to(self.eras.newest);
-        let place = self.eras.place(era);
-        discard((place.charter.take(), place.share.take()));
-    }
-
-    /// How many shares this thread holds.
-    #[cfg(test)]
-    pub(crate) fn shares(&self) -> usize {
-        1 + self.eras.places.iter().filter(|place| place.share.is_some()).count()
     }
 }
 
@@ -305,62 +310,69 @@ mod tests {
         Arc::new(Charter { settings, access: None, handler, admission, budgets })
     }
 
-    fn context() -> Context {
-        Context::under(&charter("first"), Rc::new(Clock::told(0)))
+    fn clock() -> Rc<Clock> {
+        Rc::new(Clock::told(0))
+    }
+
+    fn config() -> ThreadConfig {
+        ThreadConfig::under(&charter("first"), &clock())
     }
 
     #[test]
     fn a_connection_keeps_its_era_and_newcomers_have_the_next() {
-        let mut context = context();
-        let old = context.enter();
-        assert!(context.begin_era(&charter("second")));
-        let new = context.enter();
-        assert_eq!(context.responder.last(), "second");
-        context.turn_to(old);
-        assert_eq!(context.responder.last(), "first");
-        context.turn_to(new);
-        assert_eq!(context.responder.last(), "second");
+        let mut config = config();
+        let old = config.enter();
+        assert!(config.begin_era(&charter("second"), &clock()));
+        let new = config.enter();
+        assert_eq!(config.responder.last(), "second");
+        config.turn_to(old);
+        assert_eq!(config.responder.last(), "first");
+        config.turn_to(new);
+        assert_eq!(config.responder.last(), "second");
     }
 
     #[test]
     fn an_era_ends_with_its_last_connection() {
-        let mut context = context();
-        let (one, other) = (context.enter(), context.enter());
-        assert!(context.begin_era(&charter("second")));
-        context.turn_to(one);
-        context.leave(one);
-        assert_eq!(context.shares(), 2);
-        context.leave(other);
-        assert_eq!((context.shares(), context.responder.last()), (1, "second"));
+        let mut config = config();
+        let (one, other) = (config.enter(), config.enter());
+        assert!(config.begin_era(&charter("second"), &clock()));
+        config.turn_to(one);
+        config.leave(one);
+        assert_eq!(config.shares(), 2);
+        config.leave(other);
+        assert_eq!((config.shares(), config.responder.last()), (1, "second"));
     }
 
     #[test]
     fn a_thousand_eras_need_the_places_of_two() {
-        let mut context = context();
-        let mut last = context.enter();
+        let mut config = config();
+        let mut last = config.enter();
         for _ in 0..1000 {
-            assert!(context.begin_era(&charter("next")));
-            let next = context.enter();
-            context.turn_to(last);
-            context.leave(last);
+            assert!(config.begin_era(&charter("next"), &clock()));
+            let next = config.enter();
+            config.turn_to(last);
+            config.leave(last);
             last = next;
         }
-        assert_eq!(context.shares(), 1);
-        assert!(context.eras.places.len() <= 3, "{}", context.eras.places.len());
+        assert_eq!(config.shares(), 1);
+        assert!(config.places.len() <= 3, "{}", config.places.len());
     }
 
     #[test]
     fn a_charter_from_another_thread_has_one_era_here() {
-        let mut context = context();
+        let mut config = config();
         let (one, next) = (charter("one"), charter("next"));
-        let old = context.enter_under(&one).unwrap();
-        assert_eq!((context.enter_under(&one), context.responder.last()), (Some(old), "one"));
+        let old = config.enter_under(&one, &clock()).unwrap();
+        assert_eq!(
+            (config.enter_under(&one, &clock()), config.responder.last()),
+            (Some(old), "one")
+        );
         // It is known here before the thread itself has taken note of it.
-        let early = context.enter_under(&next).unwrap();
-        assert!(context.begin_era(&next));
-        assert_eq!((context.enter(), context.shares()), (early, 2));
-        context.leave(old);
-        context.leave(old);
-        assert_eq!((context.shares(), context.charter(old).is_some()), (1, false));
+        let early = config.enter_under(&next, &clock()).unwrap();
+        assert!(config.begin_era(&next, &clock()));
+        assert_eq!((config.enter(), config.shares()), (early, 2));
+        config.leave(old);
+        config.leave(old);
+        assert_eq!((config.shares(), config.charter(old).is_some()), (1, false));
     }
 }

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use crate::access::Leaving;
 use crate::aside::Aside;
 use crate::budget::Reservation;
-use crate::connection::{Busy, Connection, Context, NO_HOLD, Storing};
+use crate::busy::{Busy, Storing};
+use crate::connection::{Connection, NO_HOLD};
+use crate::context::Context;
 use crate::file_part::FilePart;
 use crate::generation::Charter;
 use crate::incoming::Retained;
@@ -72,12 +74,12 @@ impl Parcel {
         if !Self::may_hold(&connection, next) {
             return Err(connection);
         }
-        let Some(charter) = context.charter(connection.era).map(Arc::clone) else {
+        let Some(charter) = context.config.charter(connection.era).map(Arc::clone) else {
             return Err(connection);
         };
         connection.rest(context);
         let aside = context.set_aside();
-        context.leave(connection.era);
+        context.config.leave(connection.era);
         let connection = connection.map(Blocking::stow, |mut busy| {
             let load = Load::take(&mut busy);
             context.recycle(busy);

@@ -19,7 +19,7 @@ use crate::blocking;
 use crate::budget::{BudgetFigures, Budgets};
 use crate::census::{Census, Places, descriptors};
 use crate::clock::Clock;
-use crate::connection::Context;
+use crate::context::Context;
 use crate::generation::{Charter, Generation};
 use crate::guard::{Guard, GuardFigures};
 use crate::handler::Handler;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::address::AddressBlock;
 use crate::clock::{Tick, monotonic_milliseconds};
-use crate::connection::{Connection, Context, Errand, Phase};
+use crate::connection::{Connection, Phase};
+use crate::context::{Context, Errand};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::link::Link;
@@ -84,7 +85,7 @@ impl<D: Driver> EventLoop<D> {
         for token in self.slab.tokens() {
             let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };
             // The deadline was set by the settings under which the connection was accepted.
-            let Some(charter) = self.context.charter(connection.era) else { continue };
+            let Some(charter) = self.context.config.charter(connection.era) else { continue };
             let (block, least) = (
                 connection.peer.block(),
                 if connection.phase == Phase::Idle { idle } else { JUST_COME },
@@ -212,6 +213,7 @@ mod tests {
     use crate::access::AccessLog;
     use crate::address::Peer;
     use crate::clock::Clock;
+    use crate::generation::ThreadConfig;
     use crate::handler::{Answer, Responder};
     use crate::incoming::Incoming;
     use crate::link::Blocking;
@@ -237,7 +239,8 @@ mod tests {
     fn connection() -> (Connection<Blocking>, Rc<Clock>) {
         let clock = Rc::new(Clock::told(0));
         let (settings, log) = (Arc::new(Settings::default()), AccessLog::new(None));
-        let mut context = Context::new(settings, Rc::clone(&clock), Box::new(Silent), log);
+        let mut context =
+            Context::new(ThreadConfig::new(settings, Box::new(Silent), log), Rc::clone(&clock));
         let (own, _) = UnixStream::pair().unwrap();
         let link = |_| Blocking::new(own.into(), None);
         (Connection::new(link, Peer::UNIX, &mut context), clock)

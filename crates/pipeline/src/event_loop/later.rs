@@ -11,7 +11,9 @@ use std::time::Duration;
 use bine_log as log;
 
 use crate::address::Peer;
-use crate::connection::{Busy, Connection, Errand, NO_HOLD, Phase};
+use crate::busy::Busy;
+use crate::connection::{Connection, NO_HOLD, Phase};
+use crate::context::Errand;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::file_part::FilePart;
@@ -157,8 +159,8 @@ impl<D: Driver> EventLoop<D> {
         let returns = Rc::clone(&self.returns);
         let clock = Rc::clone(&context.clock);
         let slowness = Rc::clone(&context.slowness);
-        let name = context.responder.last();
-        let security = context.settings.security;
+        let name = context.config.responder.last();
+        let security = context.config.settings.security;
         let task = tokio::task::spawn_local(async move {
             let finished = guarded(reply, &clock, &slowness, name).await.unwrap_or_else(|| {
                 log::error(format_args!("{name} panicked; its peer got a 500"));

@@ -28,7 +28,8 @@ use bine_log as log;
 use rustix::event::epoll::{self, EventFlags};
 
 use crate::clock::{Clock, Tick};
-use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
+use crate::connection::{Connection, NO_HOLD, Phase};
+use crate::context::{Context, Errand};
 use crate::hold::Why;
 use crate::incoming::Retained;
 use crate::lifecycle::State;
@@ -239,7 +240,7 @@ impl<D: Driver> EventLoop<D> {
         self.ready.splice(0..0, self.taking_turns.drain(..).skip(taken));
         self.take_returns();
         self.fan_out();
-        self.context.access.flush();
+        self.context.config.access.flush();
         self.tell_of_wait(began, batch.len() == BATCH);
     }
 
@@ -354,7 +355,7 @@ impl<D: Driver> EventLoop<D> {
     fn push(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if connection.has_unsent() {
-            self.context.turn_to(connection.era);
+            self.context.config.turn_to(connection.era);
             stages::push(connection, &mut self.context);
             if connection.wants_turn {
                 self.ready.push(token);
@@ -386,7 +387,8 @@ impl<D: Driver> EventLoop<D> {
             }
             // A worker has it, so it is the handler's own time that runs, and has run since then.
             connection.phase = Phase::Handler;
-            connection.deadline = end_of_run(connection.deadline, &self.context.settings.timeouts);
+            connection.deadline =
+                end_of_run(connection.deadline, &self.context.config.settings.timeouts);
             self.context.put_down(connection);
             return self.settle(token);
         }
@@ -487,7 +489,7 @@ impl<D: Driver> EventLoop<D> {
             return self.remove(token);
         }
         connection.phase = Phase::Queued;
-        let timeouts = &context.settings.timeouts;
+        let timeouts = &context.config.settings.timeouts;
         let wait = timeouts.queue.min(timeouts.handler);
         connection.deadline = context.clock.now().after(wait);
         connection.busy(context).handler = work.name();
@@ -623,8 +625,8 @@ impl<D: Driver> EventLoop<D> {
             match withdrawn.and_then(Task::into_request) {
                 Some(request) => self.context.retained.put(request),
                 None => {
-                    self.context.turn_to(entry.connection.era);
-                    let due = end_of_run(deadline, &self.context.settings.timeouts);
+                    self.context.config.turn_to(entry.connection.era);
+                    let due = end_of_run(deadline, &self.context.config.settings.timeouts);
                     self.abandon(token, due);
                 }
             }
@@ -650,7 +652,7 @@ impl<D: Driver> EventLoop<D> {
             }
             self.context.recycle(busy);
         }
-        self.context.leave(entry.connection.era);
+        self.context.config.leave(entry.connection.era);
         self.server.loops[self.index].connections.store(self.load(), Ordering::Relaxed);
         Some(entry.connection)
     }

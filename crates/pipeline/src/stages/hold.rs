@@ -3,7 +3,8 @@
 use bine_log as log;
 
 use crate::access::Replied;
-use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
+use crate::connection::{Connection, NO_HOLD, Phase};
+use crate::context::{Context, Errand};
 use crate::hold::{After, Why};
 use crate::link::Link;
 use crate::next::Next;
@@ -23,13 +24,13 @@ pub(crate) fn hold<L: Link>(
     context.take_up(connection);
     let Some(waiters) = &mut context.waiters else {
         log::error(format_args!("a reply was held by a program that has no waiters"));
-        let mut failed = response::failed(&context.clock, context.settings.security);
+        let mut failed = response::failed(&context.clock, context.config.settings.security);
         return response::finished(connection, context, &mut failed, request);
     };
     connection.hold = waiters.park(place, hold);
     connection.spoke = false;
     match request {
-        Some(mut request) if context.access.is_on() => {
+        Some(mut request) if context.config.access.is_on() => {
             // The log is told of its head and its user alone, however long it waits.
             request.drop_body();
             request.who.forget();
@@ -119,11 +120,16 @@ fn tell<L: Link>(connection: &mut Connection<L>, context: &mut Context, after: A
         match after {
             After::Over { .. } => {
                 let replied = Replied::of(&context.output);
-                context.access.record(&request.incoming(), request.began, &context.clock, replied);
+                context.config.access.record(
+                    &request.incoming(),
+                    request.began,
+                    &context.clock,
+                    replied,
+                );
                 context.retained.put(request);
             }
             After::Waits(_) => {
-                busy.leaving = Some(context.access.begin_held(request, &context.output));
+                busy.leaving = Some(context.config.access.begin_held(request, &context.output));
             }
         }
     }

@@ -25,7 +25,8 @@ use bine_http::{Exchange, PeerFault};
 
 use crate::access::{Leaving, Replied};
 use crate::address::Peer;
-use crate::connection::{Connection, Context, Phase};
+use crate::connection::{Connection, Phase};
+use crate::context::Context;
 use crate::hold::Why;
 use crate::link::Link;
 use crate::tally::Ending;
@@ -89,7 +90,7 @@ fn refuse<L: Link>(
 
 /// For an answer that the server gives by itself, after which the connection closes.
 fn farewell(context: &Context) -> Exchange {
-    Exchange { security: context.settings.security, ..Exchange::farewell() }
+    Exchange { security: context.config.settings.security, ..Exchange::farewell() }
 }
 
 /// Whether the request's body is being collected for its handler, so that the request has no answer yet.
@@ -117,9 +118,9 @@ fn remove_content(output: &mut Vec<u8>, mark: usize) {
 /// The reply behind `mark` counts, and has a line in the access log, although its request is not at hand.
 fn record_bare(peer: Peer, context: &mut Context, mark: usize) {
     context.tally.replied(&context.output[mark..]);
-    if context.access.is_on() {
+    if context.config.access.is_on() {
         let replied = Replied::of(&context.output[mark..]);
-        context.access.record_bare(peer, context.clock.unix(), replied);
+        context.config.access.record_bare(peer, context.clock.unix(), replied);
     }
 }
 
@@ -135,9 +136,9 @@ pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut C
     };
     let replied = Replied { status: leaving.status, bytes, head: &leaving.head };
     // The connection at hand may be one that came under other settings.
-    context.turn_to(connection.era);
+    context.config.turn_to(connection.era);
     let Leaving { request, .. } = &leaving;
-    context.access.record(&request.incoming(), request.began, &context.clock, replied);
+    context.config.access.record(&request.incoming(), request.began, &context.clock, replied);
     context.retained.put(leaving.request);
 }
 
@@ -158,7 +159,7 @@ fn linger<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
     connection.machine.end();
     connection.phase = Phase::Lingering;
     connection.patience = FAREWELL;
-    connection.deadline = context.clock.now().after(context.settings.timeouts.linger);
+    connection.deadline = context.clock.now().after(context.config.settings.timeouts.linger);
     context.input = 0..0;
     context.fresh = false;
     if let Some(busy) = &mut connection.busy {
@@ -168,7 +169,7 @@ fn linger<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
 
 /// A slow peer's bytes buy it time at the least rate allowed, never more than one pause.
 fn credit<L>(connection: &mut Connection<L>, context: &Context, bytes: u64) {
-    let timeouts = &context.settings.timeouts;
+    let timeouts = &context.config.settings.timeouts;
     let pause = match connection.phase {
         Phase::Body => timeouts.body,
         Phase::Writing => timeouts.write,

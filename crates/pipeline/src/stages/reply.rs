@@ -5,7 +5,8 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::budget::{Claim, Reservation};
-use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase, SLICE};
+use crate::connection::{Connection, NO_HOLD, Phase};
+use crate::context::{Context, Errand, SLICE};
 use crate::file_part::FilePart;
 use crate::link::{Link, Way};
 use crate::next::Next;
@@ -66,7 +67,7 @@ fn broken<L: Link>(connection: &mut Connection<L>, context: &Context) -> Next {
 fn await_writer<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
     if connection.phase != Phase::Streaming {
         connection.phase = Phase::Streaming;
-        connection.deadline = context.clock.now().after(context.settings.timeouts.handler);
+        connection.deadline = context.clock.now().after(context.config.settings.timeouts.handler);
     }
     context.put_down(connection);
 }
@@ -82,7 +83,7 @@ pub(crate) fn park<L: Link>(connection: &mut Connection<L>, context: &mut Contex
         }
     }
     connection.phase = Phase::Handler;
-    connection.deadline = context.clock.now().after(context.settings.timeouts.handler);
+    connection.deadline = context.clock.now().after(context.config.settings.timeouts.handler);
     context.put_down(connection);
     Next::Park
 }
@@ -344,9 +345,9 @@ fn take_written<L: Link>(connection: &mut Connection<L>, context: &mut Context) 
 fn begin_writing<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
     if connection.phase != Phase::Writing {
         connection.phase = Phase::Writing;
-        connection.deadline = context.clock.now().after(context.settings.timeouts.write);
+        connection.deadline = context.clock.now().after(context.config.settings.timeouts.write);
         if L::BLOCKS {
-            connection.link.wait_at_most(Way::Out, context.settings.timeouts.write);
+            connection.link.wait_at_most(Way::Out, context.config.settings.timeouts.write);
         }
     }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use bine_http::{Event, PeerFault};
 
 use crate::budget::{Budgets, Claim};
-use crate::connection::{Connection, Context, Errand, Phase, Storing};
+use crate::busy::Storing;
+use crate::connection::{Connection, Phase};
+use crate::context::{Context, Errand};
 use crate::link::{Link, Way};
 use crate::next::{Kind, Next};
 use crate::settings::Settings;
@@ -46,8 +48,9 @@ fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
         // Earlier requests have their answers.
         busy.is_head = false;
     }
-    let step =
-        connection.machine.receive(&context.scratch[input.clone()], &context.settings.limits);
+    let step = connection
+        .machine
+        .receive(&context.scratch[input.clone()], &context.config.settings.limits);
     context.input.start += step.consumed;
     // The end of a body is told without another byte: only a machine between requests has
     // nothing to say about nothing.
@@ -63,7 +66,7 @@ fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
             // Empty lines before a head are consumed with it but are no part of it.
             context.current.head = end - head.raw().len()..end;
             context.current.index = Some(head.index());
-            context.current.who = context.responder.admit(&head, connection.peer);
+            context.current.who = context.config.responder.admit(&head, connection.peer);
             context.slice = context.slice.saturating_sub(1);
             context.tally.requests.add(1);
             Some(Next::Response(Kind::Static))
@@ -71,7 +74,8 @@ fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
         Event::Body(piece) => {
             let bytes = piece.len();
             let claim = Claim { block: connection.peer.block(), owner: &context.owner };
-            let taken = take_body(connection, &context.settings, &context.budgets, claim, piece);
+            let taken =
+                take_body(connection, &context.config.settings, &context.budgets, claim, piece);
             if connection.phase == Phase::Body {
                 credit(connection, context, bytes as u64);
             }
@@ -181,7 +185,7 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
         if connection.has_evicted_body() {
             return Some(crowded_out(connection, context));
         }
-        context.access.flush();
+        context.config.access.flush();
         let mut left = connection.deadline.since(context.clock.now());
         if connection.has_reserved_body() {
             left = left.min(LOOK);
@@ -257,7 +261,7 @@ fn settle<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Nex
 /// Sets phase and deadline for the bytes to come. A deadline that runs already runs on: a head or
 /// a body that trickles in gets no more time than one that does not.
 fn await_input<L: Link>(connection: &mut Connection<L>, context: &Context) {
-    let timeouts = &context.settings.timeouts;
+    let timeouts = &context.config.settings.timeouts;
     let (phase, wait) = if connection.phase == Phase::Lingering {
         return;
     } else if connection.machine.phase() == bine_http::Phase::Body {

@@ -7,8 +7,11 @@ use bine_log as log;
 
 use crate::access::Replied;
 use crate::budget::Claim;
+use crate::busy::Storing;
 use crate::clock::Clock;
-use crate::connection::{Connection, Context, Errand, Phase, Storing};
+use crate::connection::{Connection, Phase};
+use crate::context::{Context, Errand};
+use crate::generation::ThreadConfig;
 use crate::handler::{Answer, Work};
 use crate::incoming::{Body, Incoming, Retained};
 use crate::link::Link;
@@ -35,7 +38,7 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
         return Next::Request;
     };
     if !L::BLOCKS {
-        context.slowness.look(&context.clock, began, context.responder.last());
+        context.slowness.look(&context.clock, began, context.config.responder.last());
     }
     let Asked { answer, exchange, framing, expects, kept, mark } = asked;
     let has_unread_body = framing != Framing::None && collected.is_none();
@@ -59,26 +62,26 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
         }
         Outcome::Answered(Answer::Stream(stream)) => {
             connection.closing |= !exchange.keep_alive;
-            connection.busy(context).handler = context.responder.last();
+            connection.busy(context).handler = context.config.responder.last();
             follow(connection, context, Follow::Stream(stream), collected.or(kept), mark)
         }
         Outcome::Answered(Answer::Upgrade(_)) if has_unread_body => {
             // The new protocol would read the body as its own first bytes.
-            let name = context.responder.last();
+            let name = context.config.responder.last();
             log::error(format_args!("{name} accepts an upgrade of a request with a body"));
             fail(connection, context, mark)
         }
         Outcome::Answered(Answer::Upgrade(upgrade)) => {
-            connection.busy(context).handler = context.responder.last();
+            connection.busy(context).handler = context.config.responder.last();
             follow(connection, context, Follow::Upgrade(upgrade), collected.or(kept), mark)
         }
         Outcome::Answered(Answer::Collect { .. }) if collected.is_some() => {
-            log::error(format_args!("{} asked twice for a body", context.responder.last()));
+            log::error(format_args!("{} asked twice for a body", context.config.responder.last()));
             let mark = context.output.len();
             fail(connection, context, mark)
         }
         Outcome::Answered(Answer::Collect { limit, on_disk }) => {
-            let limit = if on_disk { limit.max(context.settings.upload) } else { limit };
+            let limit = if on_disk { limit.max(context.config.settings.upload) } else { limit };
             if matches!(framing, Framing::Length(length) if length > limit) {
                 return refuse(connection, context, PeerFault::ContentTooLarge);
             }
@@ -146,11 +149,11 @@ fn follow<L: Link>(
     mark: usize,
 ) -> Next {
     if let Some(mut request) = request
-        && context.access.is_on()
+        && context.config.access.is_on()
     {
         // The log is told of its head alone, however long the reply takes.
         request.drop_body();
-        let leaving = context.access.begin(request, &context.output[mark..], &follow);
+        let leaving = context.config.access.begin(request, &context.output[mark..], &follow);
         connection.busy(context).leaving = Some(leaving);
     }
     connection.follow(follow, context);
@@ -166,7 +169,8 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
     }
     let mut bytes = std::mem::take(&mut context.output);
     let mark = bytes.len();
-    let Context { settings, clock, access, tally, owed, budgets, owner, .. } = &mut *context;
+    let Context { config, clock, tally, owed, budgets, owner, .. } = &mut *context;
+    let ThreadConfig { settings, access, .. } = config;
     let claim = Claim { block: connection.peer.block(), owner };
     let owed = Owed { reserved: owed, budget: &budgets.unsent, claim };
     let more = request.exchange.method != Method::Head;
@@ -297,7 +301,7 @@ fn stored<L: Link>(
     context: &mut Context,
     mut request: Box<Retained>,
 ) -> Next {
-    let wait = context.settings.timeouts.body;
+    let wait = context.config.settings.timeouts.body;
     let busy = connection.busy(context);
     let Some(storing) = busy.storing.take() else {
         log::error(format_args!("{} wrote no reply", busy.handler));
@@ -346,9 +350,14 @@ fn settle_reply<L: Link>(
         }
         (None, Some(request)) => {
             context.tally.replied(&context.output[mark..]);
-            if context.access.is_on() {
+            if context.config.access.is_on() {
                 let replied = Replied::of(&context.output[mark..]);
-                context.access.record(&request.incoming(), request.began, &context.clock, replied);
+                context.config.access.record(
+                    &request.incoming(),
+                    request.began,
+                    &context.clock,
+                    replied,
+                );
             }
             context.retained.put(request);
             Next::Reply
@@ -363,11 +372,11 @@ fn settle_reply<L: Link>(
 /// A reply that was written whole must fit the bound on unsent bytes, like one that is drained. One
 /// that does not is replaced by a 500; true: by its fault the connection must close.
 fn bound(bytes: &mut Vec<u8>, context: &Context) -> bool {
-    let most = context.settings.unsent;
+    let most = context.config.settings.unsent;
     let fits = bytes.len() <= most;
     if !fits {
         log::error(format_args!("a reply of {} bytes is over the {most} allowed", bytes.len()));
-        *bytes = failed(&context.clock, context.settings.security).bytes;
+        *bytes = failed(&context.clock, context.config.settings.security).bytes;
     }
     !fits
 }
@@ -382,7 +391,7 @@ pub(crate) fn overdue<L: Link>(connection: &mut Connection<L>, context: &mut Con
     let name = connection.busy.as_ref().map_or("", |busy| busy.handler);
     log::warn(format_args!(
         "{name} took longer than {:?}; its peer got a 504",
-        context.settings.timeouts.handler
+        context.config.settings.timeouts.handler
     ));
     let mark = context.output.len();
     write_error(context, Status::GATEWAY_TIMEOUT, "the page took too long\n");
@@ -401,7 +410,7 @@ pub(crate) fn silent<L: Link>(connection: &mut Connection<L>, context: &mut Cont
     let name = connection.busy.as_ref().map_or("", |busy| busy.handler);
     log::warn(format_args!(
         "{name} sent nothing for {:?} in the middle of its reply, which was cut",
-        context.settings.timeouts.handler
+        context.config.settings.timeouts.handler
     ));
     connection.end(Ending::Timeout)
 }
@@ -460,9 +469,14 @@ fn come_again<L: Link>(
     context.tally.replied(&context.output[mark..]);
     connection.end(Ending::Load);
     if let Some(request) = request {
-        if context.access.is_on() {
+        if context.config.access.is_on() {
             let replied = Replied::of(&context.output[mark..]);
-            context.access.record(&request.incoming(), request.began, &context.clock, replied);
+            context.config.access.record(
+                &request.incoming(),
+                request.began,
+                &context.clock,
+                replied,
+            );
         }
         context.retained.put(request);
     }
@@ -477,7 +491,7 @@ pub(crate) fn unheard<L: Link>(connection: &mut Connection<L>, context: &mut Con
     let request = match (context.errand.take(), collected) {
         (Some(Errand::Work(_, request)), _) | (_, Some(request)) => request,
         _ => {
-            let Context { scratch, current, clock, access, retained, .. } = context;
+            let Context { config, scratch, current, clock, retained, .. } = context;
             let Some(index) = current.index.take() else { return Next::Closed };
             let head = Head::from_parts(&scratch[current.head.clone()], index);
             let incoming = Incoming {
@@ -489,7 +503,7 @@ pub(crate) fn unheard<L: Link>(connection: &mut Connection<L>, context: &mut Con
                 has_begun: connection.has_begun,
                 exchange: head.exchange(),
             };
-            retained.take(&incoming, access.moment(clock))
+            retained.take(&incoming, config.access.moment(clock))
         }
     };
     overloaded(connection, context, request)
@@ -582,20 +596,9 @@ fn ask<L: Link>(
     context: &mut Context,
     collected: Option<&Retained>,
 ) -> Option<Asked> {
-    let Context {
-        responder,
-        scratch,
-        output,
-        owed,
-        budgets,
-        owner,
-        current,
-        settings,
-        clock,
-        access,
-        retained,
-        ..
-    } = context;
+    let Context { config, scratch, output, owed, budgets, owner, current, clock, retained, .. } =
+        context;
+    let ThreadConfig { responder, settings, access, .. } = config;
     let claim = Claim { block: connection.peer.block(), owner };
     let owed = Owed { reserved: owed, budget: &budgets.unsent, claim };
     let began = collected.map_or_else(|| access.moment(clock), |request| request.began);

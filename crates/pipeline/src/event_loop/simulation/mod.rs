@@ -356,7 +356,7 @@ fn check_end(own: &mut EventLoop<Simulated>, world: &Rc<World>) {
     }
     assert_eq!((own.slab.len(), own.wheel.next()), (0, None));
     assert_eq!(world.state().held, 0, "somebody waits without a connection");
-    assert_eq!(own.context.shares(), 1, "settings are kept that no connection needs");
+    assert_eq!(own.context.config.shares(), 1, "settings are kept that no connection needs");
     assert_eq!(own.server.census.filled().0, 0, "the census counts somebody");
 }
 

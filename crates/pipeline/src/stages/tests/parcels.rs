@@ -15,7 +15,8 @@ use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
 
 use crate::address::Peer;
 use crate::clock::Clock;
-use crate::connection::{Connection, Context};
+use crate::connection::Connection;
+use crate::context::Context;
 use crate::generation::Charter;
 use crate::handler::{Bench, Handler, Responder};
 use crate::link::Blocking;
@@ -151,11 +152,11 @@ fn it_keeps_its_settings_where_others_are_in_force() {
     let parcel = Parcel::pack(connection, &mut one, Next::Request).ok().unwrap();
     let (mut connection, next) = parcel.unpack(&mut other).unwrap();
     assert_eq!(next, Next::Request);
-    assert!(Arc::ptr_eq(other.charter(connection.era).unwrap(), &old));
+    assert!(Arc::ptr_eq(other.config.charter(connection.era).unwrap(), &old));
     peer.write_all(get("/a").as_bytes()).unwrap();
     assert_eq!(stages::request(&mut connection, &mut other), Next::Response(Kind::Static));
-    other.leave(connection.era);
-    assert!(other.charter(connection.era).is_none(), "the old settings go with the last");
+    other.config.leave(connection.era);
+    assert!(other.config.charter(connection.era).is_none(), "the old settings go with the last");
 }
 
 #[test]

@@ -11,7 +11,9 @@ use std::time::Duration;
 use crate::access::AccessLog;
 use crate::address::Peer;
 use crate::clock::Clock;
-use crate::connection::{Connection, Context, Errand, Phase};
+use crate::connection::{Connection, Phase};
+use crate::context::{Context, Errand};
+use crate::generation::ThreadConfig;
 use crate::handler::Work;
 use crate::hold::Why;
 use crate::incoming::Retained;
@@ -54,12 +56,8 @@ pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> Fake<BL
     let responder =
         Program { clock: Rc::clone(&clock), gate: Rc::clone(&gate), file: program::file() };
     let settings = Settings { unsent: 50_000, ..Settings::default() };
-    let mut context = Context::new(
-        Arc::new(settings),
-        Rc::clone(&clock),
-        Box::new(responder),
-        AccessLog::new(None),
-    );
+    let config = ThreadConfig::new(Arc::new(settings), Box::new(responder), AccessLog::new(None));
+    let mut context = Context::new(config, Rc::clone(&clock));
     let link = Fake::new(script, &clock);
     let connection = Connection::new(|_| link, Peer::UNIX, &mut context);
     let mut stage = Stage { connection, context, gate, place, elsewhere: None };
@@ -156,7 +154,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
             return Next::Closed;
         }
         connection.phase = Phase::Queued;
-        connection.deadline = context.clock.now().after(context.settings.timeouts.queue);
+        connection.deadline = context.clock.now().after(context.config.settings.timeouts.queue);
         connection.link.told.say("queued");
         Next::Idle
     }
@@ -174,7 +172,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         if !BLOCKS {
             return Next::Idle;
         }
-        let mut left = context.settings.timeouts.handler;
+        let mut left = context.config.settings.timeouts.handler;
         loop {
             let event = connection.link.script.front().cloned();
             if !connection.link.pass(&mut left) {
@@ -197,7 +195,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
                 match catch_unwind(AssertUnwindSafe(|| reply.as_mut().poll(&mut task))) {
                     Ok(Poll::Ready(finished)) => finished,
                     Ok(Poll::Pending) => unreachable!("the gate is open"),
-                    Err(_) => stages::failed(&context.clock, context.settings.security),
+                    Err(_) => stages::failed(&context.clock, context.config.settings.security),
                 }
             }
             Some(Elsewhere::Work(work, request)) => {
