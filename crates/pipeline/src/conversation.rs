@@ -28,7 +28,7 @@ use crate::next::{Kind, Next};
 use crate::outgoing::{Finished, LaterReply};
 use crate::parcel::Parcel;
 use crate::refusal::NO_THREAD;
-use crate::scheduler::{Place, Scheduler};
+use crate::scheduling::{Place, Scheduler};
 use crate::server::{Server, View};
 use crate::stages::{self, GRACE};
 use crate::tally::{Ending, count_panic};

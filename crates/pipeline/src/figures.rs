@@ -1,14 +1,11 @@
 //! Decides what a server tells of itself in figures: sums of what its threads have counted, at the moment somebody asks.
 
 use std::fs;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bine_admission::queue::ServiceFigures;
 
-use crate::blocking::overdue_calls;
-use crate::server::Server;
-use crate::tally::{Ending, MARKED, panics};
+use crate::tally::{Ending, MARKED};
 use crate::waits::WaitFigures;
 
 /// What a server has done since it was opened. Each count only grows, and is at most a moment old.
@@ -76,57 +73,9 @@ pub struct SchedulerFigures {
     pub services: Vec<ServiceFigures>,
 }
 
-impl Server {
-    /// What it has done so far. Takes a lock that only threads take which begin or end, and reads a small file of the
-    /// kernel for each loop.
-    pub fn figures(&self) -> Figures {
-        let sum = self.tallies.sum();
-        let (open, most) = self.census.filled();
-        let mut closed = Ending::ALL.map(|(_, name)| (name, 0));
-        closed.iter_mut().zip(sum.closed).for_each(|(own, count)| own.1 = count);
-        let mut marked = MARKED.map(|status| (status, 0));
-        marked.iter_mut().zip(sum.marked).for_each(|(own, count)| own.1 = count);
-        let loops = sum.loops.into_iter().map(|(number, thread, turns)| LoopFigures {
-            number,
-            turns,
-            connections: self
-                .loops
-                .get(number)
-                .map_or(0, |each| each.connections.load(Ordering::Relaxed)),
-            work: time_at_work(thread),
-        });
-        let mut loops: Vec<_> = loops.collect();
-        loops.sort_by_key(|each| each.number);
-        Figures {
-            accepted: sum.accepted,
-            open,
-            most,
-            refused: self.census.refused(),
-            closed,
-            requests: sum.requests,
-            replies: sum.replies,
-            marked,
-            received: sum.received,
-            sent: sum.sent,
-            panics: panics(),
-            overdue: overdue_calls(),
-            loops,
-            stalls: self.stalls.total.load(Ordering::Relaxed),
-            stuck: self.stalls.stuck.load(Ordering::Relaxed),
-            scheduler: self.scheduler.get().map(|(name, scheduler)| SchedulerFigures {
-                name: name.clone(),
-                load: scheduler.load(),
-                status: scheduler.status(),
-                waits: scheduler.waits(),
-                services: scheduler.figures(),
-            }),
-        }
-    }
-}
-
 /// The first figure of this file is the thread's time on a CPU, in nanoseconds (Linux, sched-stats). Asked for here and
 /// now, it costs the loop nothing; a clock read twice in each turn would be a hundredth of a request.
-fn time_at_work(thread: u32) -> Option<Duration> {
+pub(crate) fn time_at_work(thread: u32) -> Option<Duration> {
     let told = fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
     told.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }

@@ -42,7 +42,10 @@ mod process;
 mod readings;
 mod refusal;
 mod relay;
-pub mod scheduler;
+mod run;
+mod scheduler_names;
+mod schedulers;
+mod scheduling;
 mod server;
 mod settings;
 mod shares;
@@ -67,6 +70,25 @@ mod watchdog;
 mod wheel;
 mod wire;
 mod workers;
+
+/// What a program's own scheduler is made of, and the schedulers that there are.
+pub mod scheduler {
+    pub use bine_admission::queue::ServiceFigures;
+
+    pub use crate::arrival::{Arrival, Entrance};
+    pub use crate::conversation::Conversations;
+    pub use crate::mailbox::Ticket;
+    pub use crate::next::{Kind, Next};
+    pub use crate::scheduler_names::{SCHEDULERS, check};
+    pub use crate::schedulers::{
+        AcceptMany, Cohort, Event, Hybrid, NoThread, OneToOne, Pool, Queue, Row, serve_loops,
+        serve_threads,
+    };
+    pub use crate::scheduling::{Place, Scheduler};
+    pub use crate::server::Server;
+    pub use crate::waits::WaitFigures;
+    pub use crate::workers::Task;
+}
 
 pub use access::AccessSettings;
 pub use address::{Address, AddressBlock, AddressSite, BadAddress, Peer};

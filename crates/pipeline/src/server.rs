@@ -15,11 +15,12 @@ use tokio::sync::watch;
 
 use crate::access::AccessSettings;
 use crate::address::Address;
-use crate::blocking;
+use crate::blocking::{self, overdue_calls};
 use crate::budget::{BudgetFigures, Budgets};
 use crate::census::{Census, Places, descriptors};
 use crate::clock::Clock;
 use crate::context::Context;
+use crate::figures::{Figures, LoopFigures, SchedulerFigures, time_at_work};
 use crate::generation::{Charter, Generation};
 use crate::guard::{Guard, GuardFigures};
 use crate::handler::Handler;
@@ -27,12 +28,11 @@ use crate::hold::{Bell, MakeWaiters, Waiters};
 use crate::lifecycle::State;
 use crate::mailbox::{Letter, Mailbox};
 use crate::pressure::Room;
-use crate::scheduler::{self, Scheduler};
+use crate::scheduler_names;
 use crate::settings::Settings;
-use crate::tally::Tallies;
+use crate::tally::{Ending, MARKED, Tallies, panics};
 use crate::tls::HandshakeFigures;
 use crate::wakeup::Wakeup;
-use crate::watchdog::Watchdog;
 
 /// A server whose addresses are open. [`run`](Self::run) serves until it is told to stop.
 pub struct Server {
@@ -52,8 +52,8 @@ pub struct Server {
     stop_bell: OwnedFd,
     pub(crate) tallies: Arc<Tallies>,
     pub(crate) stalls: Stalls,
-    /// Who runs what, and by what name they were chosen, once it runs.
-    pub(crate) scheduler: OnceLock<(String, Arc<dyn Scheduler>)>,
+    /// Reads the figures of the scheduler, once one runs.
+    pub(crate) scheduler: OnceLock<Box<dyn Fn() -> SchedulerFigures + Send + Sync>>,
     background: OnceLock<tokio::runtime::Handle>,
     /// Had by whoever starts that.
     starting: Mutex<()>,
@@ -217,40 +217,44 @@ impl Server {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Serves until [`stop`](Self::stop), with the scheduler that the settings name.
-    ///
-    /// # Errors
-    ///
-    /// Threads or descriptors that could not be had.
-    pub fn run(self: &Arc<Self>) -> io::Result<()> {
-        let name = self.generation().settings.scheduler.clone();
-        let scheduler = scheduler::by_name(&self.generation().settings)?;
-        self.run_named(name, scheduler)
-    }
-
-    /// Serves until [`stop`](Self::stop), with a scheduler of the program's own.
-    ///
-    /// # Errors
-    ///
-    /// Threads or descriptors that could not be had.
-    pub fn run_with(self: &Arc<Self>, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
-        self.run_named("own".to_owned(), scheduler)
-    }
-
-    fn run_named(self: &Arc<Self>, name: String, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
-        // A server runs once.
-        let _ = self.scheduler.set((name, Arc::clone(&scheduler)));
-        let watchdog = Watchdog::start(self)?;
-        let outcome = scheduler.accept(self);
-        drop(watchdog);
-        self.retire();
-        self.finish_log();
-        if self.stalls.replaces.load(Ordering::Relaxed) {
-            // A loop that turned again at the last moment changes nothing: a success would not be started again.
-            let message = "the process is replaced, because a loop was stuck";
-            return outcome.and(Err(io::Error::other(message)));
+    /// What it has done so far. Takes a lock that only threads take which begin or end, and reads a small file of the
+    /// kernel for each loop.
+    pub fn figures(&self) -> Figures {
+        let sum = self.tallies.sum();
+        let (open, most) = self.census.filled();
+        let mut closed = Ending::ALL.map(|(_, name)| (name, 0));
+        closed.iter_mut().zip(sum.closed).for_each(|(own, count)| own.1 = count);
+        let mut marked = MARKED.map(|status| (status, 0));
+        marked.iter_mut().zip(sum.marked).for_each(|(own, count)| own.1 = count);
+        let loops = sum.loops.into_iter().map(|(number, thread, turns)| LoopFigures {
+            number,
+            turns,
+            connections: self
+                .loops
+                .get(number)
+                .map_or(0, |each| each.connections.load(Ordering::Relaxed)),
+            work: time_at_work(thread),
+        });
+        let mut loops: Vec<_> = loops.collect();
+        loops.sort_by_key(|each| each.number);
+        Figures {
+            accepted: sum.accepted,
+            open,
+            most,
+            refused: self.census.refused(),
+            closed,
+            requests: sum.requests,
+            replies: sum.replies,
+            marked,
+            received: sum.received,
+            sent: sum.sent,
+            panics: panics(),
+            overdue: overdue_calls(),
+            loops,
+            stalls: self.stalls.total.load(Ordering::Relaxed),
+            stuck: self.stalls.stuck.load(Ordering::Relaxed),
+            scheduler: self.scheduler.get().map(|figures| figures()),
         }
-        outcome
     }
 
     /// How it defends itself.
@@ -418,7 +422,7 @@ fn check(settings: &Settings) -> io::Result<()> {
     if settings.tls.is_none() && settings.listeners.iter().any(|listen| listen.tls) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "TLS without a certificate"));
     }
-    scheduler::check(&settings.scheduler)
+    scheduler_names::check(&settings.scheduler)
 }
 
 fn places(settings: &Settings) -> Places {

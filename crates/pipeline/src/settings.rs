@@ -16,7 +16,7 @@ use crate::tls::Tls;
 pub struct Settings {
     /// Where to listen, each with its socket options.
     pub listeners: Vec<Listen>,
-    /// The scheduler's name; [`SCHEDULERS`](crate::scheduler::SCHEDULERS) lists them.
+    /// The scheduler's name; [`SCHEDULERS`](crate::scheduler_names::SCHEDULERS) lists them.
     pub scheduler: String,
     /// Event loops, each one thread.
     pub loops: usize,

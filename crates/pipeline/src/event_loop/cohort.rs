@@ -15,7 +15,7 @@ use crate::event_loop::defense::is_unwelcome;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::next::{Kind, Next};
-use crate::scheduler::Place;
+use crate::scheduling::Place;
 use crate::slab::Token;
 use crate::stages;
 

@@ -20,7 +20,7 @@ use crate::file_part::FilePart;
 use crate::incoming::Retained;
 use crate::next::{Kind, Next};
 use crate::outgoing::{Finished, LaterReply};
-use crate::scheduler::Place;
+use crate::scheduling::Place;
 use crate::server::Server;
 use crate::slab::Token;
 use crate::stages;

@@ -37,7 +37,7 @@ use crate::link::Link;
 use crate::mailbox::{Letter, Mailbox, Ticket};
 use crate::next::{Kind, Next};
 use crate::outgoing::Finished;
-use crate::scheduler::{Place, Scheduler};
+use crate::scheduling::{Place, Scheduler};
 use crate::server::{Server, View};
 use crate::settings::Timeouts;
 use crate::slab::{Slab, Token};

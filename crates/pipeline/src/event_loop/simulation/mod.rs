@@ -24,7 +24,7 @@ use std::time::Duration;
 use crate::event_loop::EventLoop;
 use crate::mailbox::Letter;
 use crate::pressure::Room as Wanted;
-use crate::scheduler::Place;
+use crate::scheduling::Place;
 use crate::server::Server;
 use crate::settings::{Guards, Listen, Settings, Timeouts};
 

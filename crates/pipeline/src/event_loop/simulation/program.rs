@@ -17,10 +17,14 @@ use crate::file_part::FilePart;
 use crate::handler::{Answer, Bench, Handler, Responder, Work};
 use crate::hold::{After, Bell, Deliver, Hold, Sent, Waiters, Why};
 use crate::incoming::{Body, Incoming, Retained};
+use crate::mailbox::Ticket;
+use crate::next::{Kind, Next};
 use crate::outgoing::{Done, Finished, Outgoing};
-use crate::scheduler::{Kind, Next, Place, Scheduler, Server, Task, Ticket};
+use crate::scheduling::{Place, Scheduler};
+use crate::server::Server;
 use crate::stream::Stream;
 use crate::visitor::Who;
+use crate::workers::Task;
 
 use super::HANDLER;
 use super::world::{SLACK, World};

@@ -47,7 +47,7 @@ pub(super) fn check_loop(script: &[Step], expected: &str) {
     assert_eq!(play::<false>(script, Place::Here).told.text(), expected);
 }
 
-pub(super) use crate::scheduler::Place;
+pub(super) use crate::scheduling::Place;
 
 /// Plays `script` to the end of its connection.
 pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> Fake<BLOCKS> {

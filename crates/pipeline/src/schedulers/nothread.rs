@@ -13,8 +13,9 @@ use std::io;
 use std::sync::Arc;
 
 use crate::conversation::Conversations;
-use crate::scheduler::threads::{Holders, serve_threads};
-use crate::scheduler::{Row, Server};
+use crate::schedulers::row::Row;
+use crate::schedulers::threads::{Holders, serve_threads};
+use crate::server::Server;
 
 /// One thread for everything.
 pub struct NoThread {

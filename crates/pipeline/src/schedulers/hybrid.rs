@@ -12,10 +12,14 @@ use std::sync::Arc;
 
 use bine_admission::PoolSizer;
 
-use crate::scheduler::{
-    Kind, Next, Place, Scheduler, Server, ServiceFigures, Task, Ticket, WaitFigures, serve_loops,
-};
-use crate::workers::Workers;
+use crate::mailbox::Ticket;
+use crate::next::{Kind, Next};
+use crate::schedulers::threads::serve_loops;
+use crate::scheduling::{Place, Scheduler};
+use crate::server::Server;
+use crate::waits::WaitFigures;
+use crate::workers::{Task, Workers};
+use bine_admission::queue::ServiceFigures;
 
 /// Event loops and workers.
 pub struct Hybrid {

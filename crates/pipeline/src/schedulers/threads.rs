@@ -14,7 +14,7 @@ use crate::arrival::Arrival;
 use crate::conversation::Conversations;
 use crate::event_loop::EventLoop;
 use crate::lifecycle::State;
-use crate::scheduler::Scheduler;
+use crate::scheduling::Scheduler;
 use crate::server::Server;
 
 /// How soon a second wish to stop is seen while the threads finish what they have begun.

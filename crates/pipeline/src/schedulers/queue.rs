@@ -23,8 +23,11 @@ use crate::arrival::Entrance;
 use crate::conversation::Conversations;
 use crate::lifecycle::State;
 use crate::lobby::Lobby;
-use crate::scheduler::threads::{Holders, serve_threads};
-use crate::scheduler::{Next, Place, Scheduler, Server, Task};
+use crate::next::Next;
+use crate::schedulers::threads::{Holders, serve_threads};
+use crate::scheduling::{Place, Scheduler};
+use crate::server::Server;
+use crate::workers::Task;
 
 /// The acceptor looks no more often than this for who has waited too long, however short that is.
 const LEAST: Duration = Duration::from_millis(1);

@@ -18,8 +18,9 @@ use crate::arrival::Entrance;
 use crate::conversation::Conversations;
 use crate::lifecycle::State;
 use crate::lobby::Lobby;
-use crate::scheduler::threads::{Holders, serve_threads};
-use crate::scheduler::{Row, Server};
+use crate::schedulers::row::Row;
+use crate::schedulers::threads::{Holders, serve_threads};
+use crate::server::Server;
 
 /// An acceptor, and threads that block.
 pub struct AcceptMany {

@@ -15,7 +15,11 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::scheduler::{Next, Place, Scheduler, Server, Task, serve_loops};
+use crate::next::Next;
+use crate::schedulers::threads::serve_loops;
+use crate::scheduling::{Place, Scheduler};
+use crate::server::Server;
+use crate::workers::Task;
 
 /// Event loops that go through the stages in cohorts.
 pub struct Cohort;

@@ -8,7 +8,11 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::scheduler::{Next, Place, Scheduler, Server, Task, serve_loops};
+use crate::next::Next;
+use crate::schedulers::threads::serve_loops;
+use crate::scheduling::{Place, Scheduler};
+use crate::server::Server;
+use crate::workers::Task;
 
 /// Event loops alone.
 pub struct Event;

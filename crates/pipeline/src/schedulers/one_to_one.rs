@@ -24,8 +24,9 @@ use crate::arrival::{Arrival, Entrance};
 use crate::conversation::Conversations;
 use crate::lifecycle::State;
 use crate::refusal::NO_THREAD;
-use crate::scheduler::threads::{outlast, start};
-use crate::scheduler::{Row, Server};
+use crate::schedulers::row::Row;
+use crate::schedulers::threads::{outlast, start};
+use crate::server::Server;
 
 /// At full load who comes has this long to be taken in by a thread whose connection is idle: a little longer than such
 /// a thread needs to see that the load is full.

@@ -4,7 +4,10 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::scheduler::{Next, Place, Scheduler, Server, Task};
+use crate::next::Next;
+use crate::scheduling::{Place, Scheduler};
+use crate::server::Server;
+use crate::workers::Task;
 
 /// A policy that runs each connection in a row: what remains to decide is who accepts and who holds. Each is
 /// a [`Scheduler`].
