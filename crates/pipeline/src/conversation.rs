@@ -20,6 +20,7 @@ use crate::clock::Tick;
 use crate::connection::{Connection, NO_HOLD, Phase};
 use crate::context::{Context, Errand};
 use crate::discard::discard;
+use crate::failure;
 use crate::hold::Why;
 use crate::lifecycle::State;
 use crate::link::{Blocking, Link as _, Nonblocking};
@@ -627,7 +628,7 @@ impl<'s> Conversations<'s> {
     }
 
     fn failed(&self) -> Finished {
-        stages::failed(&self.context.clock, self.context.config.settings.security)
+        failure::failed(&self.context.clock, self.context.config.settings.security)
     }
 
     /// `None`: not in time.

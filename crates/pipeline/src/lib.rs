@@ -18,6 +18,7 @@ pub mod control;
 mod conversation;
 mod discard;
 mod event_loop;
+mod failure;
 mod figures;
 mod file_part;
 mod generation;

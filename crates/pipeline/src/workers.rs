@@ -11,13 +11,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::Clock;
 use crate::discard::discard;
+use crate::failure::{excuse, run_work};
 use crate::file_part::FilePart;
 use crate::handler::Work;
 use crate::incoming::Retained;
 use crate::mailbox::{Letter, Ticket};
 use crate::outgoing::{Finished, Outgoing};
 use crate::relay::Courier;
-use crate::stages::{excuse, run_work};
 use crate::waits::{WaitFigures, Waits};
 use crate::warmth;
 

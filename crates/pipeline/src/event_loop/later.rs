@@ -16,6 +16,7 @@ use crate::connection::{Connection, NO_HOLD, Phase};
 use crate::context::Errand;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
+use crate::failure;
 use crate::file_part::FilePart;
 use crate::incoming::Retained;
 use crate::next::{Kind, Next};
@@ -164,7 +165,7 @@ impl<D: Driver> EventLoop<D> {
         let task = tokio::task::spawn_local(async move {
             let finished = guarded(reply, &clock, &slowness, name).await.unwrap_or_else(|| {
                 log::error(format_args!("{name} panicked; its peer got a 500"));
-                stages::failed(&clock, security)
+                failure::failed(&clock, security)
             });
             returns.bring(Return { token, finished, request });
         });

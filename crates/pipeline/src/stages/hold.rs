@@ -5,6 +5,7 @@ use bine_log as log;
 use crate::access::Replied;
 use crate::connection::{Connection, NO_HOLD, Phase};
 use crate::context::{Context, Errand};
+use crate::failure::failed;
 use crate::hold::{After, Why};
 use crate::link::Link;
 use crate::next::Next;
@@ -24,7 +25,7 @@ pub(crate) fn hold<L: Link>(
     context.take_up(connection);
     let Some(waiters) = &mut context.waiters else {
         log::error(format_args!("a reply was held by a program that has no waiters"));
-        let mut failed = response::failed(&context.clock, context.config.settings.security);
+        let mut failed = failed(&context.clock, context.config.settings.security);
         return response::finished(connection, context, &mut failed, request);
     };
     connection.hold = waiters.park(place, hold);

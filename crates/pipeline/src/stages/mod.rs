@@ -36,8 +36,7 @@ use reply::hand;
 pub(crate) use reply::{park, push, reply, send_ahead};
 pub(crate) use request::request;
 pub(crate) use response::{
-    crowded_out, dynamic, excuse, failed, finished, overloaded, response, run_work, turn_away,
-    unheard,
+    crowded_out, dynamic, finished, overloaded, response, turn_away, unheard,
 };
 
 /// What an idle connection has left when the server stops.

@@ -2,21 +2,21 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, SecurityHeaders, Status};
+use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, Status};
 use bine_log as log;
 
 use crate::access::Replied;
 use crate::budget::Claim;
 use crate::busy::Storing;
-use crate::clock::Clock;
 use crate::connection::{Connection, Phase};
 use crate::context::{Context, Errand};
+use crate::failure::{FAILED, apologize, error_reply, excuse, failed, farewell_to, run_work};
 use crate::generation::ThreadConfig;
 use crate::handler::{Answer, Work};
 use crate::incoming::{Body, Incoming, Retained};
 use crate::link::Link;
 use crate::next::{Kind, Next};
-use crate::outgoing::{Done, Finished, Follow, Outgoing};
+use crate::outgoing::{Finished, Follow, Outgoing};
 use crate::stages::sink::{Owed, Sink};
 use crate::stages::{
     farewell, part, record_bare, refuse, remove_content, remove_content_for_head, send_ahead,
@@ -24,8 +24,6 @@ use crate::stages::{
 use crate::tally::{self, Ending};
 use crate::visitor::Who;
 
-/// What the peer is told of a fault that is ours; what happened is in the log.
-const FAILED: &str = "The page failed; the log says why.\n";
 /// Tells a peer that holds its body back to send it (RFC 9110 section 10.1.1).
 const CONTINUE: &[u8] = bine_http::continue_100();
 
@@ -219,57 +217,6 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
         connection.busy(context).handler = work.name();
     }
     settle_reply(connection, context, done.follow, Some(request), mark)
-}
-
-/// Runs `work`, wherever that is. `None`: it panicked, and what it wrote since it last drained `out` is dropped.
-pub(crate) fn run_work(
-    work: &dyn Work,
-    request: &Retained,
-    clock: &Clock,
-    out: &mut Outgoing<'_>,
-) -> Option<Done> {
-    let mark = out.buffer.len();
-    let ran = catch_unwind(AssertUnwindSafe(|| work.run(request, clock, out)));
-    if ran.is_err() {
-        tally::count_panic();
-        out.buffer.truncate(mark);
-    }
-    ran.ok()
-}
-
-/// Writes what the peer of a `work` that panicked is told, if nothing of its reply has left.
-pub(crate) fn excuse(
-    work: &dyn Work,
-    request: &Retained,
-    clock: &Clock,
-    out: &mut Vec<u8>,
-) -> Done {
-    log::error(format_args!("{} panicked; its peer got a 500", work.name()));
-    let mut incoming = request.incoming();
-    incoming.exchange.keep_alive = false;
-    let exchange = farewell_to(&incoming);
-    apologize(out, exchange, clock, |out| work.failed(&incoming, clock, out));
-    Done { follow: None, close: true }
-}
-
-/// For an answer in place of that of a handler that panicked.
-fn farewell_to(request: &Incoming<'_>) -> Exchange {
-    Exchange { security: request.exchange.security, ..Exchange::farewell() }
-}
-
-/// Lets the program tell that it failed in its own words, unless it fails at that too.
-fn apologize(
-    out: &mut Vec<u8>,
-    exchange: Exchange,
-    clock: &Clock,
-    tell: impl FnOnce(&mut Vec<u8>),
-) {
-    let mark = out.len();
-    let told = catch_unwind(AssertUnwindSafe(|| tell(out)));
-    if told.is_err() || out.len() == mark {
-        out.truncate(mark);
-        error_reply(out, exchange, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
-    }
 }
 
 /// A reply that was made elsewhere is back.
@@ -514,12 +461,6 @@ fn write_error(context: &mut Context, status: Status, told: &str) {
     error_reply(&mut context.output, exchange, status, told, &context.clock);
 }
 
-fn error_reply(out: &mut Vec<u8>, exchange: Exchange, status: Status, told: &str, clock: &Clock) {
-    let mut reply = Reply::begin(out, exchange, status, &clock.date());
-    reply.constant("Content-Type: text/plain; charset=utf-8\r\n");
-    reply.whole(told.as_bytes());
-}
-
 /// What came of asking the program.
 struct Asked {
     answer: Outcome,
@@ -678,12 +619,4 @@ fn ask<L: Link>(
 /// short. Chunks may turn out endless or malformed when the answer has gone, so they are not followed.
 fn can_drop(framing: Framing, most: u64) -> bool {
     matches!(framing, Framing::Length(length) if length <= most)
-}
-
-/// The reply in place of one whose handler panicked.
-pub(crate) fn failed(clock: &Clock, security: SecurityHeaders) -> Finished {
-    let mut bytes = Vec::new();
-    let exchange = Exchange { security, ..Exchange::farewell() };
-    error_reply(&mut bytes, exchange, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
-    Finished { bytes, follow: None, close: true }
 }

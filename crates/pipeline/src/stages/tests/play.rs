@@ -13,6 +13,7 @@ use crate::address::Peer;
 use crate::clock::Clock;
 use crate::connection::{Connection, Phase};
 use crate::context::{Context, Errand};
+use crate::failure;
 use crate::generation::ThreadConfig;
 use crate::handler::Work;
 use crate::hold::Why;
@@ -195,16 +196,16 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
                 match catch_unwind(AssertUnwindSafe(|| reply.as_mut().poll(&mut task))) {
                     Ok(Poll::Ready(finished)) => finished,
                     Ok(Poll::Pending) => unreachable!("the gate is open"),
-                    Err(_) => stages::failed(&context.clock, context.config.settings.security),
+                    Err(_) => failure::failed(&context.clock, context.config.settings.security),
                 }
             }
             Some(Elsewhere::Work(work, request)) => {
                 let mut bytes = Vec::new();
                 let mut keep = |_: &mut Vec<u8>| {};
                 let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
-                let done = stages::run_work(&*work, &request, &context.clock, &mut out);
+                let done = failure::run_work(&*work, &request, &context.clock, &mut out);
                 let done = done.unwrap_or_else(|| {
-                    stages::excuse(&*work, &request, &context.clock, &mut bytes)
+                    failure::excuse(&*work, &request, &context.clock, &mut bytes)
                 });
                 Finished { bytes, follow: done.follow, close: done.close }
             }
