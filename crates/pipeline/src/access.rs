@@ -6,9 +6,8 @@ use std::sync::Arc;
 use bine_log::{Entry, Format, Stamp, Writer};
 
 use crate::address::Peer;
-use crate::clock::Clock;
-use crate::incoming::{Incoming, Retained};
-use crate::outgoing::Follow;
+use crate::handler::{Follow, Incoming, Retained};
+use crate::time::Clock;
 
 /// Where replies are logged, and how.
 #[derive(Clone, Debug)]

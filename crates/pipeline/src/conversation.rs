@@ -14,27 +14,19 @@ use bine_log as log;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
-use crate::arrival::{Arrival, Entrance, Looked, MakingRoom, Progress};
-use crate::busy::Busy;
-use crate::clock::Tick;
-use crate::connection::{Connection, NO_HOLD, Phase};
-use crate::context::{Context, Errand};
+use crate::arrival::{Arrival, Called, Entrance, Lobby, Looked, MakingRoom, NO_THREAD, Progress};
+use crate::connection::{Busy, Connection, Context, Errand, NO_HOLD, Parcel, Phase};
 use crate::discard::discard;
-use crate::failure;
-use crate::hold::Why;
+use crate::handler::{Finished, LaterReply, Parting, Space, Terms, Why, Wire, failure, live};
 use crate::lifecycle::State;
 use crate::link::{Blocking, Link as _, Nonblocking};
-use crate::lobby::{Called, Lobby};
+use crate::metrics::{Ending, count_panic};
 use crate::next::{Kind, Next};
-use crate::outgoing::{Finished, LaterReply};
-use crate::parcel::Parcel;
-use crate::refusal::NO_THREAD;
 use crate::scheduling::{Place, Scheduler};
 use crate::server::{Server, View};
 use crate::stages::{self, GRACE};
-use crate::tally::{Ending, count_panic};
-use crate::wakeup::Wakeup;
-use crate::wire::{Parting, Space, Terms, Wire, live};
+use crate::system::Wakeup;
+use crate::time::Tick;
 
 /// One thread's means to hold connections, one after the other.
 pub struct Conversations<'s> {

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bine_log as log;
 
-use crate::tally::count_panic;
+use crate::metrics::count_panic;
 
 /// Drops what is the program's, whose values may panic as they go.
 pub(crate) fn discard<V>(value: V) {

@@ -10,12 +10,12 @@ use bine_admission::Admission;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::access::{AccessLog, AccessSettings};
-use crate::budget::Budgets;
-use crate::clock::Clock;
 use crate::discard::discard;
 use crate::handler::{Bench, Handler, Responder};
+use crate::limits::Budgets;
 use crate::listener::Listener;
 use crate::settings::{Listen, Settings};
+use crate::time::Clock;
 
 /// What a server can be given anew while it runs. All threads share one.
 pub(crate) struct Generation {
@@ -275,10 +275,7 @@ mod tests {
 
     use super::*;
     use crate::address::Peer;
-    use crate::handler::Answer;
-    use crate::incoming::Incoming;
-    use crate::outgoing::Outgoing;
-    use crate::visitor::Who;
+    use crate::handler::{Answer, Incoming, Outgoing, Who};
     use bine_admission::Terms;
 
     struct Named(&'static str);

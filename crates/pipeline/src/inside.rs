@@ -17,11 +17,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::blocking::blocking;
-use crate::clock::Clock;
-use crate::handler::{Answer, Bench, Handler, Responder, Work};
-use crate::incoming::Retained;
-use crate::outgoing::{LaterReply, Outgoing};
-use crate::tally::count_panic;
+use crate::handler::{Answer, Bench, Handler, LaterReply, Outgoing, Responder, Retained, Work};
+use crate::metrics::count_panic;
+use crate::time::Clock;
 
 /// Threads that ask a program what it would answer. The program is asked as it is by a peer, from its filters on; no line
 /// is written into the access log.
@@ -336,9 +334,7 @@ mod tests {
 
     use super::*;
     use crate::address::Peer;
-    use crate::incoming::{Body, Incoming};
-    use crate::outgoing::{Done, Finished};
-    use crate::visitor::Who;
+    use crate::handler::{Body, Done, Finished, Incoming, Who};
 
     /// Longer than a test may take.
     const LONG: Duration = Duration::from_secs(20);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::net::{Shutdown, shutdown, sockopt};
 
 use crate::address::Peer;
-use crate::socket::{Transfer, receive, transmit, transmit_file};
+use crate::system::{Transfer, receive, transmit, transmit_file};
 use crate::tls::{Desk, Packed, Session};
 
 /// Which way bytes go.

@@ -18,7 +18,7 @@ use rustix::net::{
 
 use crate::address::{Address, Peer};
 use crate::settings::Listen;
-use crate::supervised;
+use crate::system::supervised;
 
 /// A socket that connections come from.
 #[derive(Debug)]

@@ -5,12 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::address::Peer;
-use crate::incoming::Retained;
-use crate::outgoing::Finished;
-use crate::owner::Evict;
-use crate::pressure::Room;
+use crate::handler::{Finished, Retained};
+use crate::limits::Room;
+use crate::quota::Evict;
 use crate::slab::Token;
-use crate::wakeup::Wakeup;
+use crate::system::Wakeup;
 
 /// What another thread has for a loop.
 pub(crate) enum Letter {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::figures::SchedulerFigures;
+use crate::metrics::SchedulerFigures;
 use crate::schedulers;
 use crate::scheduling::Scheduler;
 use crate::server::Server;

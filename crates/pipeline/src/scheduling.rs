@@ -10,9 +10,9 @@ use std::sync::Arc;
 use bine_admission::queue::ServiceFigures;
 
 use crate::mailbox::Ticket;
+use crate::metrics::WaitFigures;
 use crate::next::Next;
 use crate::server::Server;
-use crate::waits::WaitFigures;
 use crate::workers::Task;
 
 /// A policy: who runs what.

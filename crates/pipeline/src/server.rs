@@ -16,23 +16,22 @@ use tokio::sync::watch;
 use crate::access::AccessSettings;
 use crate::address::Address;
 use crate::blocking::{self, overdue_calls};
-use crate::budget::{BudgetFigures, Budgets};
-use crate::census::{Census, Places, descriptors};
-use crate::clock::Clock;
-use crate::context::Context;
-use crate::figures::{Figures, LoopFigures, SchedulerFigures, time_at_work};
+use crate::connection::Context;
 use crate::generation::{Charter, Generation};
-use crate::guard::{Guard, GuardFigures};
-use crate::handler::Handler;
-use crate::hold::{Bell, MakeWaiters, Waiters};
+use crate::handler::{Bell, Handler, MakeWaiters, Waiters};
 use crate::lifecycle::State;
+use crate::limits::{
+    BudgetFigures, Budgets, Census, Guard, GuardFigures, Places, Room, descriptors,
+};
 use crate::mailbox::{Letter, Mailbox};
-use crate::pressure::Room;
+use crate::metrics::{
+    Ending, Figures, LoopFigures, MARKED, SchedulerFigures, Tallies, panics, time_at_work,
+};
 use crate::scheduler_names;
 use crate::settings::Settings;
-use crate::tally::{Ending, MARKED, Tallies, panics};
+use crate::system::Wakeup;
+use crate::time::Clock;
 use crate::tls::HandshakeFigures;
-use crate::wakeup::Wakeup;
 
 /// A server whose addresses are open. [`run`](Self::run) serves until it is told to stop.
 pub struct Server {

@@ -9,19 +9,17 @@ use std::time::Duration;
 use bine_log as log;
 
 use crate::address::Peer;
-use crate::arrival::turn_away;
-use crate::census::Full;
-use crate::clock::Tick;
+use crate::arrival::{NO_MEMORY, TOO_MANY, turn_away};
 use crate::connection::Connection;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::lifecycle::State;
+use crate::limits::Full;
 use crate::listener::Listener;
 use crate::mailbox::Letter;
-use crate::refusal::{NO_MEMORY, TOO_MANY};
-use crate::socket::{is_exhaustion, transmit_now};
 use crate::stages;
-use crate::wheel::Hook;
+use crate::system::{is_exhaustion, transmit_now};
+use crate::time::{Hook, Tick};
 
 /// Accepts of one listener in one turn (DESIGN: slices).
 const SLICE: usize = 16;

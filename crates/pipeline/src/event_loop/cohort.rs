@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bine_log as log;
 
-use crate::aside::Aside;
+use crate::connection::Aside;
 use crate::event_loop::defense::is_unwelcome;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};

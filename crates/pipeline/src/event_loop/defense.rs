@@ -5,19 +5,18 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::address::AddressBlock;
-use crate::clock::{Tick, monotonic_milliseconds};
-use crate::connection::{Connection, Phase};
-use crate::context::{Context, Errand};
+use crate::connection::{Connection, Context, Errand, Phase};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
+use crate::limits::Room;
 use crate::link::Link;
 use crate::mailbox::Letter;
-use crate::pressure::Room;
+use crate::metrics::Ending;
 use crate::server::{Server, View};
 use crate::settings::{Settings, Timeouts};
 use crate::slab::Token;
 use crate::stages;
-use crate::tally::Ending;
+use crate::time::{Tick, monotonic_milliseconds};
 
 /// A connection that has said nothing yet may be about to.
 const JUST_COME: Duration = Duration::from_secs(1);
@@ -212,13 +211,10 @@ mod tests {
     use super::*;
     use crate::access::AccessLog;
     use crate::address::Peer;
-    use crate::clock::Clock;
     use crate::generation::ThreadConfig;
-    use crate::handler::{Answer, Responder};
-    use crate::incoming::Incoming;
+    use crate::handler::{Answer, Incoming, Outgoing, Responder, Who};
     use crate::link::Blocking;
-    use crate::outgoing::Outgoing;
-    use crate::visitor::Who;
+    use crate::time::Clock;
 
     struct Silent;
 

@@ -19,12 +19,12 @@ use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use crate::address::Peer;
 use crate::event_loop::alarm::{KernelTimer, Timer};
 use crate::event_loop::{ALARM, BELL, LISTENER, WATCHED};
+use crate::handler::{Space, Wire};
 use crate::link::{Link, Nonblocking};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::slab::Token;
 use crate::tls::Session;
-use crate::wire::{Space, Wire};
 
 /// The system calls of a loop.
 pub(crate) trait Driver: Sized {

@@ -9,7 +9,7 @@ use bine_log as log;
 use crate::connection::{NO_HOLD, Phase};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
-use crate::hold::{After, Deliver, Sent};
+use crate::handler::{After, Deliver, Sent};
 use crate::slab::Token;
 use crate::stages;
 

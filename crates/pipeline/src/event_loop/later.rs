@@ -11,22 +11,17 @@ use std::time::Duration;
 use bine_log as log;
 
 use crate::address::Peer;
-use crate::busy::Busy;
-use crate::connection::{Connection, NO_HOLD, Phase};
-use crate::context::Errand;
+use crate::connection::{Busy, Connection, Errand, NO_HOLD, Phase};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
-use crate::failure;
-use crate::file_part::FilePart;
-use crate::incoming::Retained;
+use crate::handler::{
+    FilePart, Finished, LaterReply, Retained, Space, Terms, failure, guarded, live,
+};
 use crate::next::{Kind, Next};
-use crate::outgoing::{Finished, LaterReply};
 use crate::scheduling::Place;
 use crate::server::Server;
 use crate::slab::Token;
 use crate::stages;
-use crate::stream::guarded;
-use crate::wire::{Space, Terms, live};
 use crate::workers::Job;
 
 /// What tasks have brought back, and the loop that sleeps until something is there.

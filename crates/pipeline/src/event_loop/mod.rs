@@ -27,24 +27,19 @@ use bine_admission::Turn;
 use bine_log as log;
 use rustix::event::epoll::{self, EventFlags};
 
-use crate::clock::{Clock, Tick};
-use crate::connection::{Connection, NO_HOLD, Phase};
-use crate::context::{Context, Errand};
-use crate::hold::Why;
-use crate::incoming::Retained;
+use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
+use crate::handler::{Finished, Retained, Space, Why};
 use crate::lifecycle::State;
 use crate::link::Link;
 use crate::mailbox::{Letter, Mailbox, Ticket};
+use crate::metrics::Ending;
 use crate::next::{Kind, Next};
-use crate::outgoing::Finished;
 use crate::scheduling::{Place, Scheduler};
 use crate::server::{Server, View};
 use crate::settings::Timeouts;
 use crate::slab::{Slab, Token};
 use crate::stages;
-use crate::tally::Ending;
-use crate::wheel::{Hook, Hooks, Wheel};
-use crate::wire::Space;
+use crate::time::{Clock, Hook, Hooks, Tick, Wheel};
 use crate::workers::{Job, Task};
 
 use accept::Door;

@@ -14,10 +14,9 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::arrival::Entrance;
+use crate::arrival::{Entrance, Lobby};
 use crate::conversation::Conversations;
 use crate::lifecycle::State;
-use crate::lobby::Lobby;
 use crate::schedulers::row::Row;
 use crate::schedulers::threads::{Holders, serve_threads};
 use crate::server::Server;

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use bine_admission::PoolSizer;
 
 use crate::mailbox::Ticket;
+use crate::metrics::WaitFigures;
 use crate::next::{Kind, Next};
 use crate::schedulers::threads::serve_loops;
 use crate::scheduling::{Place, Scheduler};
 use crate::server::Server;
-use crate::waits::WaitFigures;
 use crate::workers::{Task, Workers};
 use bine_admission::queue::ServiceFigures;
 

@@ -20,10 +20,9 @@ use bine_log as log;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::time::Timespec;
 
-use crate::arrival::{Arrival, Entrance};
+use crate::arrival::{Arrival, Entrance, NO_THREAD};
 use crate::conversation::Conversations;
 use crate::lifecycle::State;
-use crate::refusal::NO_THREAD;
 use crate::schedulers::row::Row;
 use crate::schedulers::threads::{outlast, start};
 use crate::server::Server;

@@ -19,10 +19,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::arrival::Entrance;
+use crate::arrival::{Entrance, Lobby};
 use crate::conversation::Conversations;
 use crate::lifecycle::State;
-use crate::lobby::Lobby;
 use crate::next::Next;
 use crate::schedulers::threads::{Holders, serve_threads};
 use crate::scheduling::{Place, Scheduler};

@@ -3,10 +3,8 @@
 use bine_log as log;
 
 use crate::access::Replied;
-use crate::connection::{Connection, NO_HOLD, Phase};
-use crate::context::{Context, Errand};
-use crate::failure::failed;
-use crate::hold::{After, Why};
+use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
+use crate::handler::{After, Why, failed};
 use crate::link::Link;
 use crate::next::Next;
 use crate::stages::{hand, park, response};

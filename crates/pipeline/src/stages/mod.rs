@@ -25,11 +25,10 @@ use bine_http::{Exchange, PeerFault};
 
 use crate::access::{Leaving, Replied};
 use crate::address::Peer;
-use crate::connection::{Connection, Phase};
-use crate::context::Context;
-use crate::hold::Why;
+use crate::connection::{Connection, Context, Phase};
+use crate::handler::Why;
 use crate::link::Link;
-use crate::tally::Ending;
+use crate::metrics::Ending;
 
 pub(crate) use hold::{delivered, held, hold};
 use reply::hand;

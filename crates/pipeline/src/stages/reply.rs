@@ -4,17 +4,14 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use crate::budget::{Claim, Reservation};
-use crate::connection::{Connection, NO_HOLD, Phase};
-use crate::context::{Context, Errand, SLICE};
-use crate::file_part::FilePart;
+use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase, SLICE};
+use crate::handler::{FilePart, Taken, warmth};
+use crate::limits::{Claim, Reservation};
 use crate::link::{Link, Way};
+use crate::metrics::Ending;
 use crate::next::Next;
-use crate::socket::Transfer;
 use crate::stages::{credit, linger, tell_of_leaving};
-use crate::stream::Taken;
-use crate::tally::Ending;
-use crate::warmth;
+use crate::system::Transfer;
 
 /// Replies to requests that were received together are gathered up to this size.
 const GATHER: usize = 64 * 1024;

@@ -5,17 +5,15 @@ use std::time::Duration;
 
 use bine_http::{Event, PeerFault};
 
-use crate::budget::{Budgets, Claim};
-use crate::busy::Storing;
-use crate::connection::{Connection, Phase};
-use crate::context::{Context, Errand};
+use crate::connection::{Connection, Context, Errand, Phase, Storing};
+use crate::handler::{Spool, spool};
+use crate::limits::{Budgets, Claim};
 use crate::link::{Link, Way};
+use crate::metrics::Ending;
 use crate::next::{Kind, Next};
 use crate::settings::Settings;
-use crate::socket::Transfer;
-use crate::spool::{self, Spool};
 use crate::stages::{GRACE, credit, crowded_out, expire, is_collecting, linger, part, refuse};
-use crate::tally::Ending;
+use crate::system::Transfer;
 
 /// How often a thread that waits for more of a body looks whether others need what that holds.
 const LOOK: Duration = Duration::from_millis(250);

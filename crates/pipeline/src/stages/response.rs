@@ -6,23 +6,20 @@ use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, Status};
 use bine_log as log;
 
 use crate::access::Replied;
-use crate::budget::Claim;
-use crate::busy::Storing;
-use crate::connection::{Connection, Phase};
-use crate::context::{Context, Errand};
-use crate::failure::{FAILED, apologize, error_reply, excuse, failed, farewell_to, run_work};
+use crate::connection::{Connection, Context, Errand, Phase, Storing};
 use crate::generation::ThreadConfig;
-use crate::handler::{Answer, Work};
-use crate::incoming::{Body, Incoming, Retained};
+use crate::handler::{
+    Answer, Body, FAILED, Finished, Follow, Incoming, Outgoing, Retained, Who, apologize,
+    error_reply, excuse, failed, farewell_to, run_work,
+};
+use crate::limits::Claim;
 use crate::link::Link;
+use crate::metrics::{Ending, tally};
 use crate::next::{Kind, Next};
-use crate::outgoing::{Finished, Follow, Outgoing};
 use crate::stages::sink::{Owed, Sink};
 use crate::stages::{
     farewell, part, record_bare, refuse, remove_content, remove_content_for_head, send_ahead,
 };
-use crate::tally::{self, Ending};
-use crate::visitor::Who;
 
 /// Tells a peer that holds its body back to send it (RFC 9110 section 10.1.1).
 const CONTINUE: &[u8] = bine_http::continue_100();

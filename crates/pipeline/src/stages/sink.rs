@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bine_log as log;
 
 use crate::access::{Replied, measure};
-use crate::budget::{Budget, Claim, Reservation};
+use crate::limits::{Budget, Claim, Reservation};
 use crate::link::{Link, Way};
+use crate::metrics::Tally;
 use crate::settings::Settings;
-use crate::socket::Transfer;
-use crate::tally::Tally;
+use crate::system::Transfer;
 
 /// What a page's peer has not read, charged to the server's budget.
 pub(crate) struct Owed<'l> {

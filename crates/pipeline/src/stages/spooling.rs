@@ -4,11 +4,8 @@ use bine_http::{Exchange, Reply, Status};
 use bine_log as log;
 use rustix::io::Errno;
 
-use crate::clock::Clock;
-use crate::handler::Work;
-use crate::incoming::Retained;
-use crate::outgoing::{Done, Outgoing};
-use crate::spool::Spool;
+use crate::handler::{Done, Outgoing, Retained, Spool, Work};
+use crate::time::Clock;
 
 /// Writes the piece that was collected. Nothing in `out` says that it is written.
 impl Work for Spool {

@@ -3,7 +3,7 @@
 
 use std::cell::{Ref, RefCell, RefMut};
 
-use crate::owner::Owner;
+use crate::quota::Owner;
 
 /// Bytes encrypted, or received, at once: four records of the longest kind (RFC 8446 section 5.1).
 pub(super) const PIECE: usize = 64 * 1024;

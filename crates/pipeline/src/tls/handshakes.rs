@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bine_log::{self as log, LogLimit};
 
 use crate::address::{AddressBlock, AddressSite};
-use crate::owner::Owner;
-use crate::shares::{Caps, Shares};
+use crate::quota::{Caps, Owner, Shares};
 
 /// A block may have this part of all handshakes under way, and an IPv6 /48 four times that.
 const PART_OF_BLOCK: u64 = 8;

@@ -13,8 +13,8 @@ use super::desk::{Desk, PIECE};
 use super::handshakes::{Handshake, Handshakes};
 use super::{Departure, Tls};
 use crate::address::{AddressBlock, Peer};
-use crate::clock::monotonic_milliseconds;
-use crate::socket::{self, Transfer};
+use crate::system::{Transfer, socket};
+use crate::time::monotonic_milliseconds;
 
 /// The TLS of one connection, on top of a socket that is passed to each call.
 pub(crate) struct Session {

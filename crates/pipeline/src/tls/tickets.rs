@@ -14,7 +14,7 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use rustls::server::ProducesTickets;
 
-use crate::private_file::{is_disk_full, write_private};
+use crate::system::{is_disk_full, write_private};
 
 /// Seconds for which a key makes tickets. Whoever steals one can read what was resumed with it, so that
 /// none is used for long.

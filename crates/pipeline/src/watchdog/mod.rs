@@ -16,10 +16,10 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::mailbox::Letter;
+use crate::metrics::LoopProgress;
 use crate::server::{GRACE, Server, end_process};
 use crate::settings::WatchdogSettings;
-use crate::supervised::{STUCK, is_supervised};
-use crate::tally::LoopProgress;
+use crate::system::{STUCK, is_supervised};
 
 use bine_log as log;
 use heartbeat::Heartbeat;

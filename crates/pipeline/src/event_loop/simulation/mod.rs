@@ -22,8 +22,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::event_loop::EventLoop;
+use crate::limits::Room as Wanted;
 use crate::mailbox::Letter;
-use crate::pressure::Room as Wanted;
 use crate::scheduling::Place;
 use crate::server::Server;
 use crate::settings::{Guards, Listen, Settings, Timeouts};

@@ -12,18 +12,15 @@ use std::time::Duration;
 use bine_http::{Exchange, Head, Pieces, Reply, Status};
 
 use crate::address::Peer;
-use crate::clock::Clock;
-use crate::file_part::FilePart;
-use crate::handler::{Answer, Bench, Handler, Responder, Work};
-use crate::hold::{After, Bell, Deliver, Hold, Sent, Waiters, Why};
-use crate::incoming::{Body, Incoming, Retained};
+use crate::handler::{
+    After, Answer, Bell, Bench, Body, Deliver, Done, FilePart, Finished, Handler, Hold, Incoming,
+    Outgoing, Responder, Retained, Sent, Stream, Waiters, Who, Why, Work,
+};
 use crate::mailbox::Ticket;
 use crate::next::{Kind, Next};
-use crate::outgoing::{Done, Finished, Outgoing};
 use crate::scheduling::{Place, Scheduler};
 use crate::server::Server;
-use crate::stream::Stream;
-use crate::visitor::Who;
+use crate::time::Clock;
 use crate::workers::Task;
 
 use super::HANDLER;

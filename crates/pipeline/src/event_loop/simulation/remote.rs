@@ -14,8 +14,8 @@ use rustix::event::epoll::EventFlags;
 use crate::address::Peer;
 use crate::event_loop::rest::LONG_REST;
 use crate::settings::Settings;
-use crate::socket::Transfer;
 use crate::stages::GRACE;
+use crate::system::Transfer;
 
 use super::world::{COARSE, SLACK, State, Step};
 use super::{HANDLER, Random};

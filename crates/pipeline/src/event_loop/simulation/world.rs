@@ -18,19 +18,19 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 
 use crate::address::Peer;
-use crate::clock::Clock;
 use crate::event_loop::alarm::Timer;
 use crate::event_loop::driver::{Driver, Nested, Wait};
 use crate::event_loop::{ALARM, BATCH, BELL, LISTENER};
+use crate::handler::{Space, Wire};
 use crate::link::Link;
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::server::Server;
 use crate::settings::Settings;
 use crate::slab::Token;
-use crate::socket::Transfer;
+use crate::system::Transfer;
+use crate::time::Clock;
 use crate::tls::Session;
-use crate::wire::{Space, Wire};
 
 use super::program::Workers;
 use super::remote::{Outcome, Remote};
@@ -134,7 +134,7 @@ pub(super) struct State {
     pub(super) news: u64,
     /// Replies that are held.
     pub(super) held: u64,
-    pub(super) bell: Option<crate::hold::Bell>,
+    pub(super) bell: Option<crate::handler::Bell>,
     pub(super) bursts: u32,
     pub(super) seen: Seen,
     /// What became of peers that do as a test says: when, of which, and what.

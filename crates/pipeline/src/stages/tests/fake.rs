@@ -7,9 +7,9 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::clock::{Clock, Tick};
 use crate::link::{Link, Way};
-use crate::socket::Transfer;
+use crate::system::Transfer;
+use crate::time::{Clock, Tick};
 
 /// What happens next outside of the server.
 #[derive(Clone, Debug)]

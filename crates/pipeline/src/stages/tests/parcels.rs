@@ -14,15 +14,13 @@ use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
 
 use crate::address::Peer;
-use crate::clock::Clock;
-use crate::connection::Connection;
-use crate::context::Context;
+use crate::connection::{Connection, Context, Parcel};
 use crate::generation::Charter;
 use crate::handler::{Bench, Handler, Responder};
 use crate::link::Blocking;
 use crate::next::{Kind, Next};
-use crate::parcel::Parcel;
 use crate::stages;
+use crate::time::Clock;
 
 use super::play::{get, post};
 use super::program::{self, Program};
@@ -164,9 +162,9 @@ fn a_reply_that_is_written_while_it_is_sent_stays_where_it_is() {
     let [mut one, _] = contexts(&charter());
     let (own, _peer) = UnixStream::pair().unwrap();
     let mut connection = Connection::new(|_| Blocking::new(own.into(), None), Peer::UNIX, &mut one);
-    let stream = crate::stream::Stream::new(bine_http::Pieces::UntilClose, |_| {
+    let stream = crate::handler::Stream::new(bine_http::Pieces::UntilClose, |_| {
         Box::pin(std::future::ready(Ok(())))
     });
-    connection.follow(crate::outgoing::Follow::Stream(stream), &mut one);
+    connection.follow(crate::handler::Follow::Stream(stream), &mut one);
     assert!(Parcel::pack(connection, &mut one, Next::Reply).is_err());
 }

@@ -10,18 +10,13 @@ use std::time::Duration;
 
 use crate::access::AccessLog;
 use crate::address::Peer;
-use crate::clock::Clock;
-use crate::connection::{Connection, Phase};
-use crate::context::{Context, Errand};
-use crate::failure;
+use crate::connection::{Connection, Context, Errand, Phase};
 use crate::generation::ThreadConfig;
-use crate::handler::Work;
-use crate::hold::Why;
-use crate::incoming::Retained;
+use crate::handler::{Finished, LaterReply, Outgoing, Retained, Why, Work, failure};
 use crate::next::{Kind, Next};
-use crate::outgoing::{Finished, LaterReply, Outgoing};
 use crate::settings::Settings;
 use crate::stages;
+use crate::time::Clock;
 
 use super::fake::{Fake, Step};
 use super::program::{self, Program};

@@ -11,12 +11,10 @@ use std::task::Poll;
 use bine_http::{Exchange, Head, Method, Reply, Status};
 
 use crate::address::Peer;
-use crate::clock::Clock;
-use crate::file_part::FilePart;
-use crate::handler::{Answer, Responder, Work};
-use crate::incoming::{Body, Incoming, Retained};
-use crate::outgoing::{Done, Finished, Outgoing};
-use crate::visitor::Who;
+use crate::handler::{
+    Answer, Body, Done, FilePart, Finished, Incoming, Outgoing, Responder, Retained, Who, Work,
+};
+use crate::time::Clock;
 
 /// Answers by path: `/later` when the gate opens, `/work` on a worker, and any other with itself.
 pub(super) struct Program {
@@ -131,7 +129,7 @@ impl Program {
         Answer::Written { close: body.finish(out.buffer).close }
     }
 
-    fn later(&self, exchange: Exchange, panics: bool) -> crate::outgoing::LaterReply {
+    fn later(&self, exchange: Exchange, panics: bool) -> crate::handler::LaterReply {
         let (gate, clock) = (Rc::clone(&self.gate), Rc::clone(&self.clock));
         Box::pin(async move {
             poll_fn(|_| if gate.replace(false) { Poll::Ready(()) } else { Poll::Pending }).await;
