@@ -16,8 +16,8 @@ use tokio::sync::watch;
 use crate::access::AccessSettings;
 use crate::address::Address;
 use crate::blocking::{self, overdue_calls};
-use crate::connection::Context;
-use crate::generation::{Charter, Generation};
+use crate::connection::ThreadContext;
+use crate::generation::{ConfigSnapshot, Generation};
 use crate::handler::{Bell, Handler, MakeWaiters, Waiters};
 use crate::lifecycle::State;
 use crate::limits::{
@@ -107,14 +107,15 @@ impl Server {
         let budgets = Arc::new(Budgets::new(&settings));
         let (settings, shared) = (Arc::new(settings), Arc::clone(&admission));
         let own = Arc::clone(&budgets);
-        let charter = Charter { settings, access, handler, admission: shared, budgets: own };
+        let snapshot =
+            ConfigSnapshot { settings, access, handler, admission: shared, budgets: own };
         Ok(Self {
             census,
             budgets,
             guard: Guard::default(),
             loops,
             running_loops: AtomicUsize::new(0),
-            newest: Mutex::new(Arc::new(Generation::open(charter, None)?)),
+            newest: Mutex::new(Arc::new(Generation::open(snapshot, None)?)),
             changes: AtomicU32::new(0),
             state: AtomicU8::new(State::Serving as u8),
             told: watch::Sender::new(State::Serving),
@@ -191,8 +192,8 @@ impl Server {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let (settings, admission) = (Arc::new(settings), Arc::clone(&self.admission));
         let budgets = Arc::clone(&self.budgets);
-        let charter = Charter { settings, access, handler, admission, budgets };
-        let next = Arc::new(Generation::open(charter, Some(&newest))?);
+        let snapshot = ConfigSnapshot { settings, access, handler, admission, budgets };
+        let next = Arc::new(Generation::open(snapshot, Some(&newest))?);
         self.budgets.limit(&next.settings);
         self.census.limit(places(&next.settings));
         self.admission.amend(next.settings.admission.clone());
@@ -318,7 +319,7 @@ impl Server {
 
     /// Waits until the access log has what was given to it, a second at most.
     pub(crate) fn finish_log(&self) {
-        if let Some(access) = &self.generation().charter.access {
+        if let Some(access) = &self.generation().snapshot.access {
             access.writer.finish();
         }
     }
@@ -381,13 +382,13 @@ pub(crate) struct View {
 
 impl View {
     /// What a thread needs to run stages.
-    pub(crate) fn context(&self) -> Context {
+    pub(crate) fn context(&self) -> ThreadContext {
         self.context_by(Rc::new(Clock::kernel()))
     }
 
     /// The same with the time of `clock`.
-    pub(crate) fn context_by(&self, clock: Rc<Clock>) -> Context {
-        let mut context = Context::under(&self.generation.charter, clock);
+    pub(crate) fn context_by(&self, clock: Rc<Clock>) -> ThreadContext {
+        let mut context = ThreadContext::under(&self.generation.snapshot, clock);
         context.tally = self.tallies.lend();
         context
     }
@@ -400,13 +401,13 @@ impl View {
     pub(crate) fn keep_up(
         &mut self,
         server: &Server,
-        context: &mut Context,
+        context: &mut ThreadContext,
     ) -> Option<Arc<Generation>> {
         if !self.is_old(server) {
             return None;
         }
         let next = server.view();
-        if !context.begin_era(&next.generation.charter) {
+        if !context.adopt(&next.generation.snapshot) {
             log::error(format_args!("too many settings have connections; these wait for the next"));
             return None;
         }

@@ -18,7 +18,7 @@ use rustix::net::{RecvFlags, Shutdown, SocketFlags, recv, shutdown};
 use rustix::time::Timespec;
 
 use crate::address::Peer;
-use crate::connection::Parcel;
+use crate::connection::DetachedConnection;
 use crate::lifecycle::State;
 use crate::limits::Full;
 use crate::listener::Listener;
@@ -48,7 +48,7 @@ pub(crate) enum Progress {
     /// It was accepted.
     New(OwnedFd),
     /// A thread has left it between two stages.
-    Between(Box<Parcel>),
+    Between(Box<DetachedConnection>),
 }
 
 impl Arrival {
@@ -59,7 +59,7 @@ impl Arrival {
 
     /// Whoever has waited too long may be told so; a reply that is made already is sent in any case.
     pub(crate) fn may_be_turned_away(&self) -> bool {
-        !matches!(&self.progress, Progress::Between(parcel) if parcel.next() == Next::Reply)
+        !matches!(&self.progress, Progress::Between(detached) if detached.next() == Next::Reply)
     }
 
     /// Closes it with `reply`, a whole response, if there is room for that at once. A peer that came in

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use bine_http::HeadIndex;
 
 use crate::address::Peer;
-use crate::connection::aside::{self, Aside};
 use crate::connection::busy::Busy;
+use crate::connection::saved::{self, SavedContext};
 use crate::discard::discard;
-use crate::generation::{Charter, Era, ThreadConfig};
+use crate::generation::{ConfigSnapshot, SnapshotId, ThreadConfig};
 use crate::handler::{FilePart, Hold, LaterReply, Retained, RetainedPool, Waiters, Who, Work};
 use crate::limits::{Budgets, Reservation};
 use crate::metrics::Lent;
 use crate::quota::Owner;
 use crate::settings::Settings;
 use crate::time::{Clock, Slowness};
-use crate::tls::{Desk, Session};
+use crate::tls::{Session, TlsBuffers};
 
 /// What one thread keeps for all its connections: buffers that only one of them uses at a time.
-pub(crate) struct Context {
+pub(crate) struct ThreadContext {
     /// Settings, responder and access log of the connection at hand, and those of the others.
     pub(crate) config: ThreadConfig,
     pub(crate) clock: Rc<Clock>,
@@ -61,8 +61,8 @@ pub(crate) struct Context {
     pub(crate) retained: RetainedPool,
     /// Where connections are put between two stages, for use again.
     #[expect(clippy::vec_box, reason = "they travel to other threads, as one pointer")]
-    pub(crate) asides: Vec<Box<Aside>>,
-    pub(crate) desk: Rc<Desk>,
+    pub(crate) saved_contexts: Vec<Box<SavedContext>>,
+    pub(crate) tls_buffers: Rc<TlsBuffers>,
     pub(crate) budgets: Arc<Budgets>,
     /// Who is told when the connection at hand is to be dropped.
     pub(crate) owner: Owner,
@@ -98,7 +98,7 @@ const SCRATCH: usize = 64 * 1024;
 /// Busy parts kept for use again; more than are ever busy at once on one loop bring nothing.
 const SPARE: usize = 256;
 
-impl Context {
+impl ThreadContext {
     pub(crate) fn new(config: ThreadConfig, clock: Rc<Clock>) -> Self {
         let mut own = Self {
             config,
@@ -121,8 +121,8 @@ impl Context {
             stopping: false,
             spare: Vec::new(),
             retained: RetainedPool::default(),
-            asides: Vec::new(),
-            desk: Rc::default(),
+            saved_contexts: Vec::new(),
+            tls_buffers: Rc::default(),
             budgets: Arc::default(),
             owner: Owner::default(),
         };
@@ -130,29 +130,29 @@ impl Context {
         own
     }
 
-    /// A thread's context for connections under `charter`.
-    pub(crate) fn under(charter: &Arc<Charter>, clock: Rc<Clock>) -> Self {
-        let mut own = Self::new(ThreadConfig::under(charter, &clock), clock);
-        own.budgets = Arc::clone(&charter.budgets);
+    /// A thread's context for connections that keep `snapshot`.
+    pub(crate) fn under(snapshot: &Arc<ConfigSnapshot>, clock: Rc<Clock>) -> Self {
+        let mut own = Self::new(ThreadConfig::under(snapshot, &clock), clock);
+        own.budgets = Arc::clone(&snapshot.budgets);
         own
     }
 
-    /// Puts `charter` in force for the connections to come. False: older ones hold every place, and
+    /// Puts `snapshot` in force for the connections to come. False: older ones hold every place, and
     /// nothing has changed.
-    pub(crate) fn begin_era(&mut self, charter: &Arc<Charter>) -> bool {
-        let has_begun = self.config.begin_era(charter, &self.clock);
+    pub(crate) fn adopt(&mut self, snapshot: &Arc<ConfigSnapshot>) -> bool {
+        let has_begun = self.config.adopt(snapshot, &self.clock);
         if has_begun {
-            self.make_scratch_for(&charter.settings);
+            self.make_scratch_for(&snapshot.settings);
         }
         has_begun
     }
 
-    /// The era here of a connection that comes from another thread, which [leaves](ThreadConfig::leave) it
+    /// The id here of the snapshot of a connection from another thread, which [leaves](ThreadConfig::leave) it
     /// once. `None`: other connections hold every place.
-    pub(crate) fn enter_under(&mut self, charter: &Arc<Charter>) -> Option<Era> {
-        let era = self.config.enter_under(charter, &self.clock)?;
-        self.make_scratch_for(&charter.settings);
-        Some(era)
+    pub(crate) fn enter_under(&mut self, snapshot: &Arc<ConfigSnapshot>) -> Option<SnapshotId> {
+        let snapshot_id = self.config.enter_under(snapshot, &self.clock)?;
+        self.make_scratch_for(&snapshot.settings);
+        Some(snapshot_id)
     }
 
     /// What keeps `peer` secret, if it came where TLS is spoken.
@@ -161,9 +161,9 @@ impl Context {
             return None;
         }
         let tls = self.config.settings.tls.as_ref()?;
-        let (tls, desk) = (Arc::clone(tls), Rc::clone(&self.desk));
+        let (tls, tls_buffers) = (Arc::clone(tls), Rc::clone(&self.tls_buffers));
         let handshakes = Arc::clone(&self.budgets.handshakes);
-        Some(Box::new(Session::new(tls, desk, handshakes, peer.block())))
+        Some(Box::new(Session::new(tls, tls_buffers, handshakes, peer.block())))
     }
 
     /// Room for the largest head that `settings` allow. It never becomes less: connections under
@@ -196,57 +196,57 @@ impl Context {
 
     /// Puts away what is known of the connection at hand, whose next stage is run later. Only for
     /// what stages return as another stage: an errand that is no [`Work`] is begun at once.
-    pub(crate) fn set_aside(&mut self) -> Box<Aside> {
-        let mut aside = self.asides.pop().unwrap_or_default();
-        aside.index = self.current.index.take();
-        if aside.index.is_some() {
-            aside.received.extend_from_slice(&self.scratch[self.current.head.clone()]);
+    pub(crate) fn save(&mut self) -> Box<SavedContext> {
+        let mut saved = self.saved_contexts.pop().unwrap_or_default();
+        saved.index = self.current.index.take();
+        if saved.index.is_some() {
+            saved.received.extend_from_slice(&self.scratch[self.current.head.clone()]);
         }
-        aside.head = aside.received.len();
-        aside.received.extend_from_slice(&self.scratch[take(&mut self.input)]);
-        aside.who = take(&mut self.current.who);
-        std::mem::swap(&mut aside.output, &mut self.output);
-        aside.owed = take(&mut self.owed);
-        aside.fresh = take(&mut self.fresh);
-        (aside.drained, aside.slice, aside.intake) = (self.drained, self.slice, self.intake);
-        aside.work = match self.errand.take() {
+        saved.head = saved.received.len();
+        saved.received.extend_from_slice(&self.scratch[take(&mut self.input)]);
+        saved.who = take(&mut self.current.who);
+        std::mem::swap(&mut saved.output, &mut self.output);
+        saved.owed = take(&mut self.owed);
+        saved.fresh = take(&mut self.fresh);
+        (saved.drained, saved.slice, saved.intake) = (self.drained, self.slice, self.intake);
+        saved.work = match self.errand.take() {
             Some(Errand::Work(work, request)) => Some((work, request)),
             other => {
                 debug_assert!(other.is_none(), "an errand that was not begun");
                 None
             }
         };
-        aside
+        saved
     }
 
-    /// Goes on with a connection of this era where it was set aside.
-    pub(crate) fn take_back(&mut self, mut aside: Box<Aside>, era: Era) {
+    /// Goes on with a connection that keeps this snapshot where it was saved.
+    pub(crate) fn restore(&mut self, mut saved: Box<SavedContext>, snapshot_id: SnapshotId) {
         debug_assert!(self.output.is_empty(), "replies of another connection");
-        self.config.turn_to(era);
+        self.config.turn_to(snapshot_id);
         // Another thread may have had more room.
-        self.make_scratch(aside.received.len() * 2);
-        self.scratch[..aside.received.len()].copy_from_slice(&aside.received);
-        self.current.head = 0..aside.head;
-        self.current.index = aside.index.take();
-        self.current.who = take(&mut aside.who);
-        self.input = aside.head..aside.received.len();
-        std::mem::swap(&mut aside.output, &mut self.output);
-        self.owed = take(&mut aside.owed);
-        self.fresh = aside.fresh;
-        (self.drained, self.slice, self.intake) = (aside.drained, aside.slice, aside.intake);
-        self.errand = aside.work.take().map(|(work, request)| Errand::Work(work, request));
-        self.keep_aside(aside);
+        self.make_scratch(saved.received.len() * 2);
+        self.scratch[..saved.received.len()].copy_from_slice(&saved.received);
+        self.current.head = 0..saved.head;
+        self.current.index = saved.index.take();
+        self.current.who = take(&mut saved.who);
+        self.input = saved.head..saved.received.len();
+        std::mem::swap(&mut saved.output, &mut self.output);
+        self.owed = take(&mut saved.owed);
+        self.fresh = saved.fresh;
+        (self.drained, self.slice, self.intake) = (saved.drained, saved.slice, saved.intake);
+        self.errand = saved.work.take().map(|(work, request)| Errand::Work(work, request));
+        self.recycle_saved(saved);
     }
 
     /// Its connection is no more.
-    pub(crate) fn keep_aside(&mut self, mut aside: Box<Aside>) {
-        aside.received.clear();
-        aside.output.clear();
-        aside.owed = Reservation::default();
-        let fits = aside.received.capacity().max(aside.output.capacity()) <= aside::KEPT;
-        if fits && self.asides.len() < aside::SPARE {
-            (aside.index, aside.who, aside.work) = (None, Who::Anonymous, None);
-            self.asides.push(aside);
+    pub(crate) fn recycle_saved(&mut self, mut saved: Box<SavedContext>) {
+        saved.received.clear();
+        saved.output.clear();
+        saved.owed = Reservation::default();
+        let fits = saved.received.capacity().max(saved.output.capacity()) <= saved::KEPT;
+        if fits && self.saved_contexts.len() < saved::SPARE {
+            (saved.index, saved.who, saved.work) = (None, Who::Anonymous, None);
+            self.saved_contexts.push(saved);
         }
     }
 }

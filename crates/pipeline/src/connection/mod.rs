@@ -4,32 +4,32 @@
 //! A connection that waits for its next request is a [`Connection`] and nothing more. Whatever it
 //! needs besides, while something is under way, is in a pooled [`Busy`].
 
-pub(crate) mod aside;
 mod busy;
 mod context;
-mod parcel;
+mod detached;
+pub(crate) mod saved;
 
 use bine_http::{Machine, Pieces};
 
 use crate::address::Peer;
-use crate::generation::Era;
+use crate::generation::SnapshotId;
 use crate::handler::{Follow, Retained, Streaming};
 use crate::limits::Reservation;
-use crate::link::Link;
 use crate::metrics::Ending;
 use crate::next::Next;
 use crate::time::Tick;
 use crate::tls::Session;
+use crate::transport::Transport;
 use context::INTAKE;
 
-pub(crate) use aside::Aside;
 pub(crate) use busy::{Busy, Storing};
-pub(crate) use context::{Context, Errand, SLICE};
-pub(crate) use parcel::Parcel;
+pub(crate) use context::{Errand, SLICE, ThreadContext};
+pub(crate) use detached::DetachedConnection;
+pub(crate) use saved::SavedContext;
 
-/// One connection, driven by the four [stages](crate::stages) over a link `L`, with a `B` while something is under way.
+/// One connection, driven by the four [stages](crate::stages) over a transport `L`, with a `B` while something is under way.
 pub(crate) struct Connection<L, B = Box<Busy>> {
-    pub(crate) link: L,
+    pub(crate) transport: L,
     pub(crate) machine: Machine,
     pub(crate) peer: Peer,
     /// When it must have come further; what happens then follows from `phase`.
@@ -37,7 +37,7 @@ pub(crate) struct Connection<L, B = Box<Busy>> {
     /// Bytes of an unwanted body, or of a peer being sent away, that may still be dropped.
     pub(crate) patience: u32,
     /// The settings it came under, which it keeps.
-    pub(crate) era: Era,
+    pub(crate) snapshot_id: SnapshotId,
     pub(crate) phase: Phase,
     /// Nothing may follow the replies under way.
     pub(crate) closing: bool,
@@ -92,19 +92,19 @@ pub(crate) enum Phase {
 }
 
 impl<L, B> Connection<L, B> {
-    /// The same connection over what `link` makes of its link, and with what `busy` makes of its other part.
+    /// The same connection over what `transport` makes of its transport, and with what `busy` makes of its other part.
     pub(crate) fn map<M, C>(
         self,
-        link: impl FnOnce(L) -> M,
+        transport: impl FnOnce(L) -> M,
         busy: impl FnOnce(B) -> C,
     ) -> Connection<M, C> {
         Connection {
-            link: link(self.link),
+            transport: transport(self.transport),
             machine: self.machine,
             peer: self.peer,
             deadline: self.deadline,
             patience: self.patience,
-            era: self.era,
+            snapshot_id: self.snapshot_id,
             phase: self.phase,
             closing: self.closing,
             lingers: self.lingers,
@@ -120,30 +120,30 @@ impl<L, B> Connection<L, B> {
     }
 }
 
-impl<L: Link> Connection<L> {
-    /// A connection under the newest settings. Whoever drops it has its era
-    /// [left](crate::generation::ThreadConfig::leave). `link` makes the link of the session that an address for TLS asks for.
+impl<L: Transport> Connection<L> {
+    /// A connection under the newest settings. The code that drops it has its snapshot
+    /// [left](crate::generation::ThreadConfig::leave). `transport` makes the transport of the session that an address for TLS asks for.
     pub(crate) fn new(
-        link: impl FnOnce(Option<Box<Session>>) -> L,
+        transport: impl FnOnce(Option<Box<Session>>) -> L,
         peer: Peer,
-        context: &mut Context,
+        context: &mut ThreadContext,
     ) -> Self {
-        let era = context.config.enter();
-        let link = link(context.session(peer));
+        let snapshot_id = context.config.enter();
+        let transport = transport(context.session(peer));
         context.tally.accepted.add(1);
         let timeouts = &context.config.settings.timeouts;
-        let (phase, wait) = if link.is_shaking_hands() {
+        let (phase, wait) = if transport.is_shaking_hands() {
             (Phase::Handshake, timeouts.handshake)
         } else {
             (Phase::First, timeouts.first_byte)
         };
         Self {
-            link,
+            transport,
             machine: Machine::new(),
             peer,
             deadline: context.clock.now().after(wait),
             patience: 0,
-            era,
+            snapshot_id,
             phase,
             closing: false,
             lingers: false,
@@ -159,7 +159,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// The part that exists only while something is under way.
-    pub(crate) fn busy(&mut self, context: &mut Context) -> &mut Busy {
+    pub(crate) fn busy(&mut self, context: &mut ThreadContext) -> &mut Busy {
         self.busy.get_or_insert_with(|| context.spare_busy())
     }
 
@@ -190,7 +190,7 @@ impl<L: Link> Connection<L> {
         let is_unsent = |busy: &Busy| {
             busy.sent < busy.output.len() || busy.file.is_some() || busy.stream.is_some()
         };
-        self.busy.as_deref().is_some_and(is_unsent) || self.link.holds_back()
+        self.busy.as_deref().is_some_and(is_unsent) || self.transport.holds_back()
     }
 
     /// Ends it, for this reason if there was none before.
@@ -217,7 +217,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Something follows the head that was just written.
-    pub(crate) fn follow(&mut self, follow: Follow, context: &mut Context) {
+    pub(crate) fn follow(&mut self, follow: Follow, context: &mut ThreadContext) {
         match follow {
             Follow::File(part) => {
                 let busy = self.busy(context);
@@ -241,7 +241,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Ends the exchange: everything is sent, and the next request may come.
-    pub(crate) fn end_exchange(&mut self, context: &mut Context) {
+    pub(crate) fn end_exchange(&mut self, context: &mut ThreadContext) {
         // A reply that leaves while the body of a later request is collected ends the earlier exchange only.
         if let Some(busy) = &mut self.busy
             && busy.request.is_none()
@@ -253,7 +253,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Gives the busy part back when nothing is left in it.
-    pub(crate) fn rest(&mut self, context: &mut Context) {
+    pub(crate) fn rest(&mut self, context: &mut ThreadContext) {
         if self.busy.as_ref().is_some_and(|busy| busy.is_spent())
             && let Some(busy) = self.busy.take()
         {
@@ -263,12 +263,12 @@ impl<L: Link> Connection<L> {
 }
 
 // Here and not beside `Context`, which knows no connections.
-impl Context {
+impl ThreadContext {
     /// Makes the thread's buffers and settings those of `connection`: what it had received earlier comes first.
     pub(crate) fn take_up<L>(&mut self, connection: &mut Connection<L>) {
         debug_assert!(self.output.is_empty(), "replies of another connection");
         self.owed = Reservation::default();
-        self.config.turn_to(connection.era);
+        self.config.turn_to(connection.snapshot_id);
         self.slice = SLICE;
         self.intake = INTAKE;
         self.drained = false;
@@ -285,7 +285,7 @@ impl Context {
     }
 
     /// Leaves with `connection` what it has received and not yet used.
-    pub(crate) fn put_down<L: Link>(&mut self, connection: &mut Connection<L>) {
+    pub(crate) fn put_down<L: Transport>(&mut self, connection: &mut Connection<L>) {
         if !self.input.is_empty() {
             let kept = self.input.clone();
             let mut input = std::mem::take(&mut connection.busy(self).input);
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn an_idle_connection_is_small() {
         // The budget is 128 bytes of user memory (DESIGN section 3), slab and timer links included.
-        let size = size_of::<Connection<crate::link::Nonblocking>>();
+        let size = size_of::<Connection<crate::transport::Nonblocking>>();
         assert!(size <= 96, "{size}");
     }
 }

@@ -208,8 +208,8 @@ impl<D: Driver> EventLoop<D> {
         // Looked at behind the accept: whoever comes after a change is served under it.
         self.keep_up();
         let driver = &self.driver;
-        let link = |session| driver.link(socket, session);
-        let mut connection = Connection::new(link, peer, &mut self.context);
+        let transport = |session| driver.transport(socket, session);
+        let mut connection = Connection::new(transport, peer, &mut self.context);
         if self.context.stopping {
             let grace = self.context.clock.now().after(stages::GRACE);
             connection.deadline = connection.deadline.earlier(grace);
@@ -219,7 +219,7 @@ impl<D: Driver> EventLoop<D> {
         let token = self.slab.insert(entry);
         self.server.loops[self.index].connections.store(self.load(), Ordering::Relaxed);
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
-        if let Err(error) = self.driver.watch(&connection.link, token) {
+        if let Err(error) = self.driver.watch(&connection.transport, token) {
             log::warn(format_args!("a connection cannot be watched and is closed: {error}"));
             return self.remove(token);
         }

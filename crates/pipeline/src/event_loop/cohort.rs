@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bine_log as log;
 
-use crate::connection::Aside;
+use crate::connection::SavedContext;
 use crate::event_loop::defense::is_unwelcome;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
@@ -41,7 +41,7 @@ pub(super) struct Cohort {
 
 struct Member {
     token: Token,
-    aside: Box<Aside>,
+    saved: Box<SavedContext>,
 }
 
 impl Cohort {
@@ -84,12 +84,12 @@ impl<D: Driver> EventLoop<D> {
     fn run_one(&mut self, place: usize, stage: Next) {
         let empty = take(&mut self.cohort.running);
         let mut members = std::mem::replace(&mut self.cohort.waiting[place], empty);
-        for Member { token, aside } in members.drain(..) {
+        for Member { token, saved } in members.drain(..) {
             let Some(Entry { connection, .. }) = self.slab.get(token) else {
-                self.context.keep_aside(aside);
+                self.context.recycle_saved(saved);
                 continue;
             };
-            self.context.take_back(aside, connection.era);
+            self.context.restore(saved, connection.snapshot_id);
             self.go_through(token, stage);
         }
         self.cohort.running = members;
@@ -131,8 +131,8 @@ impl<D: Driver> EventLoop<D> {
         let place = STAGES.iter().position(|stage| *stage == next);
         match place {
             Some(place) if self.scheduler.stage(next) == Place::Gathered => {
-                let aside = self.context.set_aside();
-                self.cohort.waiting[place].push(Member { token, aside });
+                let saved = self.context.save();
+                self.cohort.waiting[place].push(Member { token, saved });
             }
             _ => self.run_stages(token, next),
         }

@@ -115,15 +115,15 @@ impl<D: Driver> EventLoop<D> {
     }
 
     /// The connection is taken over: from here on the runtime watches its socket.
-    pub(super) fn start_life(&mut self, connection: Connection<D::Link>, mut busy: Box<Busy>) {
-        let Connection { link, peer, .. } = connection;
+    pub(super) fn start_life(&mut self, connection: Connection<D::Transport>, mut busy: Box<Busy>) {
+        let Connection { transport, peer, .. } = connection;
         self.returns.departed.set(self.returns.departed.get() + 1);
         let (returns, server) = (Rc::clone(&self.returns), Arc::clone(&self.server));
         let departed = Departed { returns, server, peer };
         let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
         self.context.recycle(busy);
         let space = self.space.get_or_insert_with(Space::new).clone();
-        let (Some(upgrade), Ok(wire)) = (upgrade, D::wire(link, received, space)) else {
+        let (Some(upgrade), Ok(wire)) = (upgrade, D::wire(transport, received, space)) else {
             return log::error(format_args!("the socket of an upgrade cannot be watched"));
         };
         let terms = Terms {

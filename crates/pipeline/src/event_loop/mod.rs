@@ -27,10 +27,9 @@ use bine_admission::Turn;
 use bine_log as log;
 use rustix::event::epoll::{self, EventFlags};
 
-use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
+use crate::connection::{Connection, Errand, NO_HOLD, Phase, ThreadContext};
 use crate::handler::{Finished, Retained, Space, Why};
 use crate::lifecycle::State;
-use crate::link::Link;
 use crate::mailbox::{Letter, Mailbox, Ticket};
 use crate::metrics::Ending;
 use crate::next::{Kind, Next};
@@ -40,6 +39,7 @@ use crate::settings::Timeouts;
 use crate::slab::{Slab, Token};
 use crate::stages;
 use crate::time::{Clock, Hook, Hooks, Tick, Wheel};
+use crate::transport::Transport;
 use crate::workers::{Job, Task};
 
 use accept::Door;
@@ -71,8 +71,8 @@ pub(crate) struct EventLoop<D: Driver = Kernel> {
     index: usize,
     mailbox: Arc<Mailbox>,
     driver: D,
-    context: Context,
-    slab: Slab<Entry<D::Link>>,
+    context: ThreadContext,
+    slab: Slab<Entry<D::Transport>>,
     wheel: Wheel,
     alarm: Alarm<D::Timer>,
     /// Connections with more to do that their sockets will not announce (rule 1).
@@ -350,7 +350,7 @@ impl<D: Driver> EventLoop<D> {
     fn push(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if connection.has_unsent() {
-            self.context.config.turn_to(connection.era);
+            self.context.config.turn_to(connection.snapshot_id);
             stages::push(connection, &mut self.context);
             if connection.wants_turn {
                 self.ready.push(token);
@@ -463,7 +463,7 @@ impl<D: Driver> EventLoop<D> {
         } else if (connection.phase == Phase::Writing || connection.has_unsent()) && !*watches_room
         {
             *watches_room = true;
-            if self.driver.watch_room(&connection.link, token).is_err() {
+            if self.driver.watch_room(&connection.transport, token).is_err() {
                 return self.remove(token);
             }
         }
@@ -586,7 +586,7 @@ impl<D: Driver> EventLoop<D> {
     /// The connection goes to somebody else, who may watch its socket (rule 5).
     fn depart(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
-        self.driver.forget(&connection.link);
+        self.driver.forget(&connection.transport);
         // What was received behind the head is for whoever takes it over.
         self.context.put_down(connection);
         let busy = connection.busy.take_if(|busy| busy.upgrade.is_some());
@@ -596,7 +596,7 @@ impl<D: Driver> EventLoop<D> {
             Some(busy) => self.start_life(connection, busy),
             None => {
                 self.server.census.leave(connection.peer);
-                D::depart(connection.link, connection.peer);
+                D::depart(connection.transport, connection.peer);
             }
         }
     }
@@ -604,13 +604,13 @@ impl<D: Driver> EventLoop<D> {
     fn remove(&mut self, token: Token) {
         if let Some(mut connection) = self.take_out(token) {
             // Closing the only descriptor takes the socket out of epoll as well.
-            connection.link.farewell();
+            connection.transport.farewell();
             self.server.census.leave(connection.peer);
         }
     }
 
     /// Forgets a connection, which the census still counts.
-    fn take_out(&mut self, token: Token) -> Option<Connection<D::Link>> {
+    fn take_out(&mut self, token: Token) -> Option<Connection<D::Transport>> {
         let entry = self.slab.get(token)?;
         let (phase, deadline) = (entry.connection.phase, entry.connection.deadline);
         if phase == Phase::Queued {
@@ -620,7 +620,7 @@ impl<D: Driver> EventLoop<D> {
             match withdrawn.and_then(Task::into_request) {
                 Some(request) => self.context.retained.put(request),
                 None => {
-                    self.context.config.turn_to(entry.connection.era);
+                    self.context.config.turn_to(entry.connection.snapshot_id);
                     let due = end_of_run(deadline, &self.context.config.settings.timeouts);
                     self.abandon(token, due);
                 }
@@ -647,7 +647,7 @@ impl<D: Driver> EventLoop<D> {
             }
             self.context.recycle(busy);
         }
-        self.context.config.leave(entry.connection.era);
+        self.context.config.leave(entry.connection.snapshot_id);
         self.server.loops[self.index].connections.store(self.load(), Ordering::Relaxed);
         Some(entry.connection)
     }

@@ -18,10 +18,10 @@ use tokio::sync::watch;
 
 use crate::handler::stream::{Gone, guarded};
 use crate::lifecycle::State;
-use crate::link::{Link as _, Nonblocking};
 use crate::metrics::count_panic;
 use crate::system::Transfer;
 use crate::time::{Clock, Slowness};
+use crate::transport::{Nonblocking, Transport as _};
 
 /// What takes a connection over when the head has left that agrees to that (RFC 9110 section 7.8).
 pub struct Upgrade(Begin);
@@ -55,7 +55,7 @@ pub enum Parting {
 
 /// Both directions of a connection, as bytes, secret or not. For one task: each direction wakes who asked last.
 pub struct Wire {
-    link: AsyncFd<Watched>,
+    transport: AsyncFd<Watched>,
     space: Space,
     /// Received, and used up to `start`.
     received: Vec<u8>,
@@ -81,11 +81,11 @@ const SPACE: usize = 64 * 1024;
 const KEPT: usize = 4 * 1024;
 
 impl Wire {
-    /// `link` from here on, behind the bytes that were received already.
-    pub(crate) fn new(link: Nonblocking, received: Vec<u8>, space: Space) -> io::Result<Self> {
-        // SAFETY: the link has one descriptor, which it keeps open for as long as it lives.
-        let link = unsafe { AsyncFd::register(Watched(link)) }?;
-        Ok(Self { link, space, received, start: 0, signals: Rc::default() })
+    /// `transport` from here on, behind the bytes that were received already.
+    pub(crate) fn new(transport: Nonblocking, received: Vec<u8>, space: Space) -> io::Result<Self> {
+        // SAFETY: the transport has one descriptor, which it keeps open for as long as it lives.
+        let transport = unsafe { AsyncFd::register(Watched(transport)) }?;
+        Ok(Self { transport, space, received, start: 0, signals: Rc::default() })
     }
 
     /// What was received and is not [consumed](Self::consume).
@@ -120,12 +120,12 @@ impl Wire {
             self.start = 0;
         }
         loop {
-            let mut ready = ready!(self.link.poll_read_ready_mut(task)).map_err(|_| Gone)?;
+            let mut ready = ready!(self.transport.poll_read_ready_mut(task)).map_err(|_| Gone)?;
             let mut space = self.space.0.borrow_mut();
-            let link = &mut ready.get_inner_mut().0;
-            match link.receive(&mut space) {
+            let transport = &mut ready.get_inner_mut().0;
+            match transport.receive(&mut space) {
                 Transfer::Moved(count) => {
-                    if link.has_emptied(count, space.len()) {
+                    if transport.has_emptied(count, space.len()) {
                         ready.clear_ready();
                     }
                     self.received.extend_from_slice(&space[..count]);
@@ -145,13 +145,14 @@ impl Wire {
     /// The connection is gone.
     pub fn poll_send(&mut self, task: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, Gone>> {
         loop {
-            if bytes.is_empty() && !self.link.get_ref().0.holds_back() {
+            if bytes.is_empty() && !self.transport.get_ref().0.holds_back() {
                 return Poll::Ready(Ok(0));
             }
-            let mut ready = ready!(self.link.poll_write_ready_mut(task)).map_err(|_| Gone)?;
-            let link = &mut ready.get_inner_mut().0;
-            let was_held_back = link.holds_back();
-            let transfer = if was_held_back { link.flush() } else { link.send(bytes, false) };
+            let mut ready = ready!(self.transport.poll_write_ready_mut(task)).map_err(|_| Gone)?;
+            let transport = &mut ready.get_inner_mut().0;
+            let was_held_back = transport.holds_back();
+            let transfer =
+                if was_held_back { transport.flush() } else { transport.send(bytes, false) };
             match transfer {
                 Transfer::Moved(_) if was_held_back => {}
                 Transfer::Moved(count) => return Poll::Ready(Ok(count)),
@@ -163,7 +164,7 @@ impl Wire {
 
     /// Tells the peer that nothing further will be sent.
     pub fn finish(&mut self) {
-        self.link.get_mut().0.finish();
+        self.transport.get_mut().0.finish();
     }
 
     /// Whether it shall end soon. Its task is woken when that changes.
@@ -181,7 +182,7 @@ impl Wire {
 
 impl Drop for Wire {
     fn drop(&mut self) {
-        self.link.get_mut().0.farewell();
+        self.transport.get_mut().0.farewell();
     }
 }
 
@@ -255,7 +256,7 @@ pub(crate) async fn live(upgrade: Upgrade, wire: Wire, terms: Terms) {
     }
 }
 
-/// A link as the runtime wants to see it.
+/// A transport as the runtime wants to see it.
 struct Watched(Nonblocking);
 
 impl AsRawFd for Watched {

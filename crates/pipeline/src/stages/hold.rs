@@ -3,16 +3,16 @@
 use bine_log as log;
 
 use crate::access::Replied;
-use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
+use crate::connection::{Connection, Errand, NO_HOLD, Phase, ThreadContext};
 use crate::handler::{After, Why, failed};
-use crate::link::Link;
 use crate::next::Next;
 use crate::stages::{hand, park, response};
+use crate::transport::Transport;
 
 /// The connection becomes a waiter. `place` names it to those who deliver.
-pub(crate) fn hold<L: Link>(
+pub(crate) fn hold<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     place: u64,
 ) -> Next {
     let Some(Errand::Hold(hold, request)) = context.errand.take() else { return Next::Closed };
@@ -42,9 +42,9 @@ pub(crate) fn hold<L: Link>(
 }
 
 /// Asks what is owed to a waiter, which then has it sent, rests, or is a waiter no more.
-pub(crate) fn held<L: Link>(
+pub(crate) fn held<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     why: Why,
 ) -> Next {
     let Some(waiters) = &mut context.waiters else { return Next::Closed };
@@ -56,7 +56,11 @@ pub(crate) fn held<L: Link>(
 }
 
 /// What is in the buffer is owed to a waiter, of whom this becomes.
-fn owe<L: Link>(connection: &mut Connection<L>, context: &mut Context, after: After) -> Next {
+fn owe<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+    after: After,
+) -> Next {
     count(context);
     tell(connection, context, after);
     match after {
@@ -75,9 +79,9 @@ fn owe<L: Link>(connection: &mut Connection<L>, context: &mut Context, after: Af
 }
 
 /// Something happened: `bytes` are sent to a waiter while those behind it wait for their turn.
-pub(crate) fn delivered<L: Link>(
+pub(crate) fn delivered<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     bytes: &[u8],
     after: After,
 ) -> Next {
@@ -101,14 +105,14 @@ fn release<L>(connection: &mut Connection<L>, close: bool) {
 }
 
 /// A reply counts when it begins, which what is behind its head never looks like: that is framed, or no HTTP.
-fn count(context: &Context) {
+fn count(context: &ThreadContext) {
     if context.output.starts_with(b"HTTP/1.1 ") {
         context.tally.replied(&context.output);
     }
 }
 
 /// The access log is told of a reply that is whole, and begins to count one that is not.
-fn tell<L: Link>(connection: &mut Connection<L>, context: &mut Context, after: After) {
+fn tell<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext, after: After) {
     if context.output.is_empty() {
         return;
     }

@@ -1,5 +1,5 @@
 //! Decides how a connection gets from one request to the next: request, response, reply, once for
-//! links that block and links that do not.
+//! transports that block and transports that do not.
 //!
 //! ```text
 //! accept -> request -> response -> reply (static | dynamic) -> keep-alive, back to request
@@ -25,10 +25,10 @@ use bine_http::{Exchange, PeerFault};
 
 use crate::access::{Leaving, Replied};
 use crate::address::Peer;
-use crate::connection::{Connection, Context, Phase};
+use crate::connection::{Connection, Phase, ThreadContext};
 use crate::handler::Why;
-use crate::link::Link;
 use crate::metrics::Ending;
+use crate::transport::Transport;
 
 pub(crate) use hold::{delivered, held, hold};
 use reply::hand;
@@ -47,7 +47,10 @@ const FAREWELL: u32 = 256 * 1024;
 /// Says what becomes of a connection whose deadline came: in the middle of a request it is told so,
 /// between two it is closed without a word, since a pool of idle connections would take a 408 for
 /// the answer to its next request.
-pub(crate) fn expire<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn expire<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     match connection.phase {
         Phase::First | Phase::Idle if context.stopping => connection.end(Ending::Drain),
         Phase::Idle => connection.end(Ending::Idle),
@@ -70,9 +73,9 @@ pub(crate) fn expire<L: Link>(connection: &mut Connection<L>, context: &mut Cont
 }
 
 /// Answers a fault of the peer; nothing it sends from here on is looked at.
-fn refuse<L: Link>(
+fn refuse<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     fault: PeerFault,
 ) -> Next {
     let mark = context.output.len();
@@ -87,7 +90,7 @@ fn refuse<L: Link>(
 }
 
 /// For an answer that the server gives by itself, after which the connection closes.
-fn farewell(context: &Context) -> Exchange {
+fn farewell(context: &ThreadContext) -> Exchange {
     Exchange { security: context.config.settings.security, ..Exchange::farewell() }
 }
 
@@ -114,7 +117,7 @@ fn remove_content(output: &mut Vec<u8>, mark: usize) {
 }
 
 /// The reply behind `mark` counts, and has a line in the access log, although its request is not at hand.
-fn record_bare(peer: Peer, context: &mut Context, mark: usize) {
+fn record_bare(peer: Peer, context: &mut ThreadContext, mark: usize) {
     context.tally.replied(&context.output[mark..]);
     if context.config.access.is_on() {
         let replied = Replied::of(&context.output[mark..]);
@@ -123,7 +126,7 @@ fn record_bare(peer: Peer, context: &mut Context, mark: usize) {
 }
 
 /// The reply that is leaving has left, or never will: its line in the access log is due.
-pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut Context) {
+pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     let Some(busy) = &mut connection.busy else { return };
     let Some(leaving) = busy.leaving.take() else { return };
     let unsent = (busy.output.len() - busy.sent) as u64;
@@ -134,7 +137,7 @@ pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut C
     };
     let replied = Replied { status: leaving.status, bytes, head: &leaving.head };
     // The connection at hand may be one that came under other settings.
-    context.config.turn_to(connection.era);
+    context.config.turn_to(connection.snapshot_id);
     let Leaving { request, .. } = &leaving;
     context.config.access.record(&request.incoming(), request.began, &context.clock, replied);
     context.retained.put(leaving.request);
@@ -152,8 +155,8 @@ fn part<L>(connection: &mut Connection<L>) {
 }
 
 /// Nothing more will be said; what the peer still sends is read and dropped until it notices.
-fn linger<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
-    connection.link.finish();
+fn linger<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
+    connection.transport.finish();
     connection.machine.end();
     connection.phase = Phase::Lingering;
     connection.patience = FAREWELL;
@@ -166,7 +169,7 @@ fn linger<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
 }
 
 /// A slow peer's bytes buy it time at the least rate allowed, never more than one pause.
-fn credit<L>(connection: &mut Connection<L>, context: &Context, bytes: u64) {
+fn credit<L>(connection: &mut Connection<L>, context: &ThreadContext, bytes: u64) {
     let timeouts = &context.config.settings.timeouts;
     let pause = match connection.phase {
         Phase::Body => timeouts.body,

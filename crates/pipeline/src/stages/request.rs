@@ -5,21 +5,24 @@ use std::time::Duration;
 
 use bine_http::{Event, PeerFault};
 
-use crate::connection::{Connection, Context, Errand, Phase, Storing};
+use crate::connection::{Connection, Errand, Phase, Storing, ThreadContext};
 use crate::handler::{Spool, spool};
 use crate::limits::{Budgets, Claim};
-use crate::link::{Link, Way};
 use crate::metrics::Ending;
 use crate::next::{Kind, Next};
 use crate::settings::Settings;
 use crate::stages::{GRACE, credit, crowded_out, expire, is_collecting, linger, part, refuse};
 use crate::system::Transfer;
+use crate::transport::{Transport, Way};
 
 /// How often a thread that waits for more of a body looks whether others need what that holds.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The request stage.
-pub(crate) fn request<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn request<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     loop {
         if context.fresh {
             if let Some(next) = understand(connection, context) {
@@ -39,7 +42,10 @@ pub(crate) fn request<L: Link>(connection: &mut Connection<L>, context: &mut Con
 }
 
 /// Takes one event out of the received bytes. `None`: look again.
-fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Option<Next> {
+fn understand<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Option<Next> {
     let input = context.input.clone();
     let was_in_body = connection.machine.phase() == bine_http::Phase::Body;
     if !was_in_body && let Some(busy) = &mut connection.busy {
@@ -162,7 +168,7 @@ fn take_body<L>(
 /// Has the part of the body that is in memory written to disk, where that may block.
 fn store<L>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     storing: Storing,
 ) -> Option<Next> {
     let busy = connection.busy.as_mut()?;
@@ -173,7 +179,10 @@ fn store<L>(
 }
 
 /// Receives once. `None`: look at what came.
-fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Option<Next> {
+fn receive<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Option<Next> {
     if L::BLOCKS {
         await_input(connection, context);
         // Not only when a wait has timed out, which bytes that come again and again prevent.
@@ -188,18 +197,18 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
         if connection.has_reserved_body() {
             left = left.min(LOOK);
         }
-        connection.link.wait_at_most(Way::In, left);
-        if connection.link.holds_back() {
-            connection.link.wait_at_most(Way::Out, left);
+        connection.transport.wait_at_most(Way::In, left);
+        if connection.transport.holds_back() {
+            connection.transport.wait_at_most(Way::Out, left);
         }
     }
     make_room(context);
     let space = &mut context.scratch[context.input.end..];
     let room = space.len();
     if connection.phase == Phase::Handshake {
-        context.desk.note_owner(&context.owner);
+        context.tls_buffers.note_owner(&context.owner);
     }
-    let transfer = connection.link.receive(space);
+    let transfer = connection.transport.receive(space);
     if L::BLOCKS {
         context.clock.turn();
     }
@@ -209,7 +218,7 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
     }
     match transfer {
         Transfer::Moved(count) if connection.phase == Phase::Lingering => {
-            context.drained = connection.link.has_emptied(count, room) && !connection.hung_up;
+            context.drained = connection.transport.has_emptied(count, room) && !connection.hung_up;
             let left = connection.patience.checked_sub(count as u32);
             connection.patience = left.unwrap_or(0);
             left.is_none().then(|| connection.end(Ending::Fault))
@@ -217,7 +226,7 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
         Transfer::Moved(count) => {
             context.input.end += count;
             // With the end of the stream behind these bytes no other event would tell of it.
-            context.drained = connection.link.has_emptied(count, room) && !connection.hung_up;
+            context.drained = connection.transport.has_emptied(count, room) && !connection.hung_up;
             context.fresh = true;
             None
         }
@@ -233,13 +242,13 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
             linger(connection, context);
             None
         }
-        Transfer::Ended if connection.link.departs() => Some(Next::Depart),
+        Transfer::Ended if connection.transport.departs() => Some(Next::Depart),
         Transfer::Ended | Transfer::Broken => Some(connection.end(Ending::Peer)),
     }
 }
 
 /// Room behind what is kept: an incomplete head moves to the front when half the buffer is used.
-fn make_room(context: &mut Context) {
+fn make_room(context: &mut ThreadContext) {
     if context.input.is_empty() {
         context.input = 0..0;
     } else if context.input.end > context.scratch.len() / 2 {
@@ -250,7 +259,7 @@ fn make_room(context: &mut Context) {
 }
 
 /// Nothing more can be done without the peer: notes what is waited for, and until when.
-fn settle<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+fn settle<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Next {
     await_input(connection, context);
     context.put_down(connection);
     Next::Idle
@@ -258,7 +267,7 @@ fn settle<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Nex
 
 /// Sets phase and deadline for the bytes to come. A deadline that runs already runs on: a head or
 /// a body that trickles in gets no more time than one that does not.
-fn await_input<L: Link>(connection: &mut Connection<L>, context: &Context) {
+fn await_input<L: Transport>(connection: &mut Connection<L>, context: &ThreadContext) {
     let timeouts = &context.config.settings.timeouts;
     let (phase, wait) = if connection.phase == Phase::Lingering {
         return;
@@ -266,7 +275,7 @@ fn await_input<L: Link>(connection: &mut Connection<L>, context: &Context) {
         (Phase::Body, timeouts.body)
     } else if !context.input.is_empty() {
         (Phase::Head, timeouts.head)
-    } else if connection.phase == Phase::Handshake && !connection.link.is_shaking_hands() {
+    } else if connection.phase == Phase::Handshake && !connection.transport.is_shaking_hands() {
         (Phase::First, if context.stopping { GRACE } else { timeouts.first_byte })
     } else if matches!(connection.phase, Phase::Handshake | Phase::First) {
         return;

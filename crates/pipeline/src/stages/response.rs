@@ -6,27 +6,30 @@ use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, Status};
 use bine_log as log;
 
 use crate::access::Replied;
-use crate::connection::{Connection, Context, Errand, Phase, Storing};
+use crate::connection::{Connection, Errand, Phase, Storing, ThreadContext};
 use crate::generation::ThreadConfig;
 use crate::handler::{
     Answer, Body, FAILED, Finished, Follow, Incoming, Outgoing, Retained, Who, apologize,
     error_reply, excuse, failed, farewell_to, run_work,
 };
 use crate::limits::Claim;
-use crate::link::Link;
 use crate::metrics::{Ending, tally};
 use crate::next::{Kind, Next};
 use crate::stages::sink::{Owed, Sink};
 use crate::stages::{
     farewell, part, record_bare, refuse, remove_content, remove_content_for_head, send_ahead,
 };
+use crate::transport::Transport;
 
 /// Tells a peer that holds its body back to send it (RFC 9110 section 10.1.1).
 const CONTINUE: &[u8] = bine_http::continue_100();
 
 /// The response stage.
 // Long because it is one match over all ways to answer, each of which continues in its own way.
-pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn response<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     let collected = connection.busy.as_mut().and_then(|busy| busy.request.take());
     let began = context.clock.now();
     let Some(asked) = ask(connection, context, collected.as_deref()) else {
@@ -109,7 +112,11 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
 }
 
 /// Replaces what the program wrote behind `mark` by a 500 that ends the connection.
-fn fail<L: Link>(connection: &mut Connection<L>, context: &mut Context, mark: usize) -> Next {
+fn fail<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+    mark: usize,
+) -> Next {
     context.output.truncate(mark);
     write_error(context, Status::INTERNAL_SERVER_ERROR, FAILED);
     remove_content_for_head(connection, &mut context.output, mark);
@@ -120,9 +127,9 @@ fn fail<L: Link>(connection: &mut Connection<L>, context: &mut Context, mark: us
 }
 
 /// Notes whether the reply that is yet to be made is to a HEAD. One that is there already has no use for it.
-fn note_head<L: Link>(
+fn note_head<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     answer: &Outcome,
     method: Method,
 ) {
@@ -136,9 +143,9 @@ fn note_head<L: Link>(
 }
 
 /// Something follows the reply's head, which stands in the output behind `mark`.
-fn follow<L: Link>(
+fn follow<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     follow: Follow,
     request: Option<Box<Retained>>,
     mark: usize,
@@ -156,7 +163,10 @@ fn follow<L: Link>(
 }
 
 /// The response stage where it may block: runs the work right here.
-pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn dynamic<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     let Some(Errand::Work(work, request)) = context.errand.take() else { return Next::Closed };
     // It may take a while, and earlier replies need not wait for it.
     if !send_ahead(connection, context) {
@@ -164,12 +174,13 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
     }
     let mut bytes = std::mem::take(&mut context.output);
     let mark = bytes.len();
-    let Context { config, clock, tally, owed, budgets, owner, .. } = &mut *context;
+    let ThreadContext { config, clock, tally, owed, budgets, owner, .. } = &mut *context;
     let ThreadConfig { settings, access, .. } = config;
     let claim = Claim { block: connection.peer.block(), owner };
     let owed = Owed { reserved: owed, budget: &budgets.unsent, claim };
     let more = request.exchange.method != Method::Head;
-    let mut sink = Sink::new(&mut connection.link, settings, owed, mark, more, access.wants_head());
+    let mut sink =
+        Sink::new(&mut connection.transport, settings, owed, mark, more, access.wants_head());
     let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
     let mut out = Outgoing { buffer: &mut bytes, drain: &mut drain };
     let done = run_work(&*work, &request, clock, &mut out);
@@ -217,9 +228,9 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
 }
 
 /// A reply that was made elsewhere is back.
-pub(crate) fn finished<L: Link>(
+pub(crate) fn finished<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     finished: &mut Finished,
     request: Option<Box<Retained>>,
 ) -> Next {
@@ -240,9 +251,9 @@ pub(crate) fn finished<L: Link>(
 }
 
 /// There is no reply: a piece of the body is on disk, and what comes behind it may come.
-fn stored<L: Link>(
+fn stored<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     mut request: Box<Retained>,
 ) -> Next {
     let wait = context.config.settings.timeouts.body;
@@ -276,9 +287,9 @@ fn end_storing<L>(connection: &mut Connection<L>) {
 
 /// A reply stands in the output behind `mark`, up to what follows it: has it told to the access
 /// log, now or when that has left.
-fn settle_reply<L: Link>(
+fn settle_reply<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     behind: Option<Follow>,
     request: Option<Box<Retained>>,
     mark: usize,
@@ -315,7 +326,7 @@ fn settle_reply<L: Link>(
 
 /// A reply that was written whole must fit the bound on unsent bytes, like one that is drained. One
 /// that does not is replaced by a 500; true: by its fault the connection must close.
-fn bound(bytes: &mut Vec<u8>, context: &Context) -> bool {
+fn bound(bytes: &mut Vec<u8>, context: &ThreadContext) -> bool {
     let most = context.config.settings.unsent;
     let fits = bytes.len() <= most;
     if !fits {
@@ -326,7 +337,10 @@ fn bound(bytes: &mut Vec<u8>, context: &Context) -> bool {
 }
 
 /// The handler did not answer in time. Whatever it still does, nobody waits for it.
-pub(crate) fn overdue<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn overdue<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     if let Some(busy) = &mut connection.busy
         && let Some(task) = busy.task.take()
     {
@@ -350,7 +364,10 @@ pub(crate) fn overdue<L: Link>(connection: &mut Connection<L>, context: &mut Con
 
 /// A handler has sent nothing for too long in the middle of its reply: what is there is not whole,
 /// and the end of the connection tells its peer so.
-pub(crate) fn silent<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn silent<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     let name = connection.busy.as_ref().map_or("", |busy| busy.handler);
     log::warn(format_args!(
         "{name} sent nothing for {:?} in the middle of its reply, which was cut",
@@ -364,9 +381,9 @@ const RETRIES: [&str; 4] =
     ["Retry-After: 1\r\n", "Retry-After: 2\r\n", "Retry-After: 3\r\n", "Retry-After: 4\r\n"];
 
 /// No worker was free in time: an early, cheap refusal.
-pub(crate) fn overloaded<L: Link>(
+pub(crate) fn overloaded<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     request: Box<Retained>,
 ) -> Next {
     come_again(connection, context, Some(request))
@@ -374,13 +391,19 @@ pub(crate) fn overloaded<L: Link>(
 
 /// The body that is being collected would hold more than its part of what all may hold together, or holds what others
 /// need.
-pub(crate) fn crowded_out<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn crowded_out<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     let request = connection.busy.as_mut().and_then(|busy| busy.request.take());
     come_again(connection, context, request)
 }
 
 /// What the response stage could not do itself is not done: it would need memory that there is too little of.
-pub(crate) fn turn_away<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn turn_away<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     match context.errand.take() {
         Some(Errand::Work(_, request)) => come_again(connection, context, Some(request)),
         Some(Errand::Later(_, request) | Errand::WhileOpen(_, request)) => {
@@ -390,9 +413,9 @@ pub(crate) fn turn_away<L: Link>(connection: &mut Connection<L>, context: &mut C
     }
 }
 
-fn come_again<L: Link>(
+fn come_again<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     request: Option<Box<Retained>>,
 ) -> Next {
     let mark = context.output.len();
@@ -430,12 +453,15 @@ fn come_again<L: Link>(
 }
 
 /// The same for a request that no thread came to in time.
-pub(crate) fn unheard<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn unheard<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     let collected = connection.busy.as_mut().and_then(|busy| busy.request.take());
     let request = match (context.errand.take(), collected) {
         (Some(Errand::Work(_, request)), _) | (_, Some(request)) => request,
         _ => {
-            let Context { config, scratch, current, clock, retained, .. } = context;
+            let ThreadContext { config, scratch, current, clock, retained, .. } = context;
             let Some(index) = current.index.take() else { return Next::Closed };
             let head = Head::from_parts(&scratch[current.head.clone()], index);
             let incoming = Incoming {
@@ -453,7 +479,7 @@ pub(crate) fn unheard<L: Link>(connection: &mut Connection<L>, context: &mut Con
     overloaded(connection, context, request)
 }
 
-fn write_error(context: &mut Context, status: Status, told: &str) {
+fn write_error(context: &mut ThreadContext, status: Status, told: &str) {
     let exchange = farewell(context);
     error_reply(&mut context.output, exchange, status, told, &context.clock);
 }
@@ -470,9 +496,9 @@ struct Asked {
     mark: usize,
 }
 
-fn wait_for<L: Link>(
+fn wait_for<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     exchange: Exchange,
     errand: Errand,
 ) -> Next {
@@ -519,7 +545,11 @@ impl Outcome {
     }
 
     /// What the access log tells of a reply that stands in `output`; `None` when it does not.
-    fn replied<'r, L: Link>(&self, sink: &'r Sink<'_, L>, output: &'r [u8]) -> Option<Replied<'r>> {
+    fn replied<'r, L: Transport>(
+        &self,
+        sink: &'r Sink<'_, L>,
+        output: &'r [u8],
+    ) -> Option<Replied<'r>> {
         match self {
             Self::Answered(Answer::Written { .. }) | Self::Panicked => Some(sink.replied(output)),
             Self::Answered(_) | Self::Broken | Self::Cut => None,
@@ -529,13 +559,23 @@ impl Outcome {
 
 /// Puts the request before the program. `None`: there was no request.
 // Long because it names each part of the thread that it borrows.
-fn ask<L: Link>(
+fn ask<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     collected: Option<&Retained>,
 ) -> Option<Asked> {
-    let Context { config, scratch, output, owed, budgets, owner, current, clock, retained, .. } =
-        context;
+    let ThreadContext {
+        config,
+        scratch,
+        output,
+        owed,
+        budgets,
+        owner,
+        current,
+        clock,
+        retained,
+        ..
+    } = context;
     let ThreadConfig { responder, settings, access, .. } = config;
     let claim = Claim { block: connection.peer.block(), owner };
     let owed = Owed { reserved: owed, budget: &budgets.unsent, claim };
@@ -569,7 +609,8 @@ fn ask<L: Link>(
     incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
     let mark = output.len();
     let more = incoming.exchange.method != Method::Head;
-    let mut sink = Sink::new(&mut connection.link, settings, owed, mark, more, access.wants_head());
+    let mut sink =
+        Sink::new(&mut connection.transport, settings, owed, mark, more, access.wants_head());
     let answer = catch_unwind(AssertUnwindSafe(|| {
         let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
         responder.respond(&incoming, &mut Outgoing { buffer: output, drain: &mut drain })

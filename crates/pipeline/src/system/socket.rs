@@ -11,13 +11,13 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 pub enum Transfer {
     /// This many bytes moved, at least one.
     Moved(usize),
-    /// Nothing can move now; a link that never blocks says when to come again.
+    /// Nothing can move now; a transport that never blocks says when to come again.
     Again,
-    /// A link that blocks waited until its deadline, or received what is not enough to be understood.
+    /// A transport that blocks waited until its deadline, or received what is not enough to be understood.
     TimedOut,
     /// The peer will send nothing more (receiving only).
     Ended,
-    /// The peer broke the link's own rules and was told so; what it still sends can be received and dropped, so
+    /// The peer broke the transport's own rules and was told so; what it still sends can be received and dropped, so
     /// that closing does not take that away from it (receiving only).
     Fault,
     /// The connection is gone.

@@ -131,7 +131,7 @@ impl Responder for Local {
     }
 }
 
-/// Any file does: the simulated link makes its bytes up.
+/// Any file does: the simulated transport makes its bytes up.
 fn file() -> Arc<OwnedFd> {
     static FILE: OnceLock<Arc<OwnedFd>> = OnceLock::new();
     let make = || {

@@ -320,7 +320,7 @@ impl State {
         self.plan(due, Step::Act(key, serial));
     }
 
-    /// Its connection was accepted and has a link.
+    /// Its connection was accepted and has a transport.
     pub(super) fn accepted(&mut self, key: usize) {
         let settings = Arc::clone(&self.settings);
         let Some(remote) = self.remotes.get_mut(&key) else { return };

@@ -22,7 +22,6 @@ use crate::event_loop::alarm::Timer;
 use crate::event_loop::driver::{Driver, Nested, Wait};
 use crate::event_loop::{ALARM, BATCH, BELL, LISTENER};
 use crate::handler::{Space, Wire};
-use crate::link::Link;
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::server::Server;
@@ -31,6 +30,7 @@ use crate::slab::Token;
 use crate::system::Transfer;
 use crate::time::Clock;
 use crate::tls::Session;
+use crate::transport::Transport;
 
 use super::program::Workers;
 use super::remote::{Outcome, Remote};
@@ -93,7 +93,7 @@ pub(super) struct State {
     next_remote: usize,
     /// The peer at the other end of each accepted socket.
     sockets: HashMap<RawFd, usize>,
-    /// Accepted and not made a link yet.
+    /// Accepted and not made a transport yet.
     fresh: Vec<(RawFd, usize)>,
     pub(super) queue: VecDeque<usize>,
     door_is_open: bool,
@@ -140,7 +140,7 @@ pub(super) struct State {
     /// What became of peers that do as a test says: when, of which, and what.
     pub(super) outcomes: Vec<(u64, usize, Outcome)>,
     tasks_woken: bool,
-    /// What a link found wrong. It is told when the loop waits, since the loop survives panics in its turns.
+    /// What a transport found wrong. It is told when the loop waits, since the loop survives panics in its turns.
     failure: Option<String>,
 }
 
@@ -513,7 +513,7 @@ impl State {
         poll(&mut polled, Some(&Timespec::default())) == Ok(1)
     }
 
-    /// A socket that was accepted and got no link was turned away.
+    /// A socket that was accepted and got no transport was turned away.
     fn close_fresh(&mut self) {
         for (socket, key) in std::mem::take(&mut self.fresh) {
             self.sockets.remove(&socket);
@@ -589,7 +589,7 @@ impl State {
     /// The peer's end of `socket`.
     pub(super) fn remote(&mut self, socket: RawFd) -> &mut Remote {
         let key = self.sockets[&socket];
-        self.remotes.get_mut(&key).expect("a link's peer lives as long as the link")
+        self.remotes.get_mut(&key).expect("a transport's peer lives as long as the transport")
     }
 }
 
@@ -599,13 +599,13 @@ pub(super) struct Simulated(pub(super) Rc<World>);
 pub(super) struct SimulatedTimer(Rc<World>);
 
 /// The server's end of a simulated connection. The descriptor leads nowhere; its number names the connection.
-pub(super) struct SimulatedLink {
+pub(super) struct SimulatedTransport {
     socket: OwnedFd,
     world: Rc<World>,
 }
 
 impl Driver for Simulated {
-    type Link = SimulatedLink;
+    type Transport = SimulatedTransport;
     type Timer = SimulatedTimer;
     type Nested = Self;
 
@@ -654,26 +654,26 @@ impl Driver for Simulated {
         Ok((socket, peer))
     }
 
-    fn link(&self, socket: OwnedFd, _session: Option<Box<Session>>) -> SimulatedLink {
+    fn transport(&self, socket: OwnedFd, _session: Option<Box<Session>>) -> SimulatedTransport {
         let mut state = self.0.state();
         state.fresh.retain(|(fresh, _)| *fresh != socket.as_raw_fd());
         let key = state.sockets[&socket.as_raw_fd()];
         state.accepted(key);
-        SimulatedLink { socket, world: Rc::clone(&self.0) }
+        SimulatedTransport { socket, world: Rc::clone(&self.0) }
     }
 
-    fn watch(&self, link: &SimulatedLink, token: Token) -> io::Result<()> {
-        link.watch(token, false);
+    fn watch(&self, transport: &SimulatedTransport, token: Token) -> io::Result<()> {
+        transport.watch(token, false);
         Ok(())
     }
 
-    fn watch_room(&self, link: &SimulatedLink, token: Token) -> io::Result<()> {
-        link.watch(token, true);
+    fn watch_room(&self, transport: &SimulatedTransport, token: Token) -> io::Result<()> {
+        transport.watch(token, true);
         Ok(())
     }
 
-    fn forget(&self, link: &SimulatedLink) {
-        self.0.state().remote(link.socket.as_raw_fd()).watch = None;
+    fn forget(&self, transport: &SimulatedTransport) {
+        self.0.state().remote(transport.socket.as_raw_fd()).watch = None;
     }
 
     fn wait(&self, batch: &mut Vec<epoll::Event>, wait: Wait) -> io::Result<()> {
@@ -699,11 +699,11 @@ impl Driver for Simulated {
         Ok(Self(Rc::clone(&self.0)))
     }
 
-    fn depart(_link: SimulatedLink, _peer: Peer) {
+    fn depart(_link: SimulatedTransport, _peer: Peer) {
         unreachable!("nobody speaks another protocol");
     }
 
-    fn wire(_link: SimulatedLink, _received: Vec<u8>, _space: Space) -> io::Result<Wire> {
+    fn wire(_link: SimulatedTransport, _received: Vec<u8>, _space: Space) -> io::Result<Wire> {
         unreachable!("nobody upgrades");
     }
 }
@@ -757,7 +757,7 @@ impl Timer for SimulatedTimer {
     }
 }
 
-impl SimulatedLink {
+impl SimulatedTransport {
     fn watch(&self, token: Token, room: bool) {
         let mut state = self.world.state();
         let key = state.sockets[&self.socket.as_raw_fd()];
@@ -776,7 +776,7 @@ impl SimulatedLink {
     }
 }
 
-impl Link for SimulatedLink {
+impl Transport for SimulatedTransport {
     const BLOCKS: bool = false;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
@@ -799,7 +799,7 @@ impl Link for SimulatedLink {
     }
 }
 
-impl Drop for SimulatedLink {
+impl Drop for SimulatedTransport {
     fn drop(&mut self) {
         let mut state = self.world.state();
         state.progress += 1;

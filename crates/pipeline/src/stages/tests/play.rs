@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::access::AccessLog;
 use crate::address::Peer;
-use crate::connection::{Connection, Context, Errand, Phase};
+use crate::connection::{Connection, Errand, Phase, ThreadContext};
 use crate::generation::ThreadConfig;
 use crate::handler::{Finished, LaterReply, Outgoing, Retained, Why, Work, failure};
 use crate::next::{Kind, Next};
@@ -37,7 +37,7 @@ pub(super) fn check_with_workers(script: &[Step], expected: &str) {
     assert_eq!(play::<false>(script, Place::Elsewhere).told.text(), expected);
 }
 
-/// The same for one kind of link alone.
+/// The same for one kind of transport alone.
 #[track_caller]
 pub(super) fn check_loop(script: &[Step], expected: &str) {
     assert_eq!(play::<false>(script, Place::Here).told.text(), expected);
@@ -53,12 +53,12 @@ pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> Fake<BL
         Program { clock: Rc::clone(&clock), gate: Rc::clone(&gate), file: program::file() };
     let settings = Settings { unsent: 50_000, ..Settings::default() };
     let config = ThreadConfig::new(Arc::new(settings), Box::new(responder), AccessLog::new(None));
-    let mut context = Context::new(config, Rc::clone(&clock));
-    let link = Fake::new(script, &clock);
-    let connection = Connection::new(|_| link, Peer::UNIX, &mut context);
+    let mut context = ThreadContext::new(config, Rc::clone(&clock));
+    let transport = Fake::new(script, &clock);
+    let connection = Connection::new(|_| transport, Peer::UNIX, &mut context);
     let mut stage = Stage { connection, context, gate, place, elsewhere: None };
     stage.play();
-    stage.connection.link
+    stage.connection.transport
 }
 
 /// What is made away from its connection.
@@ -69,7 +69,7 @@ enum Elsewhere {
 
 struct Stage<const BLOCKS: bool> {
     connection: Connection<Fake<BLOCKS>>,
-    context: Context,
+    context: ThreadContext,
     gate: Rc<Cell<bool>>,
     place: Place,
     elsewhere: Option<Elsewhere>,
@@ -94,12 +94,12 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
                 }
                 Next::Idle => self.wait(),
                 Next::Depart | Next::Closed => {
-                    connection.link.told.say("closed");
+                    connection.transport.told.say("closed");
                     return;
                 }
             };
         }
-        panic!("a script without an end: {}", self.connection.link.told.text());
+        panic!("a script without an end: {}", self.connection.transport.told.text());
     }
 
     /// What the event loop does with a connection that waits.
@@ -107,13 +107,13 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         let Self { connection, context, .. } = self;
         if connection.wants_turn {
             connection.wants_turn = false;
-            connection.link.told.say("turn");
+            connection.transport.told.say("turn");
             context.take_up(connection);
             return if connection.has_unsent() { Next::Reply } else { Next::Request };
         }
         let mut left = connection.deadline.since(context.clock.now());
-        let event = connection.link.script.front().cloned();
-        if !connection.link.pass(&mut left) {
+        let event = connection.transport.script.front().cloned();
+        if !connection.transport.pass(&mut left) {
             context.take_up(connection);
             if connection.phase == Phase::Queued
                 && let Some(Elsewhere::Work(_, request)) = self.elsewhere.take()
@@ -151,7 +151,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         }
         connection.phase = Phase::Queued;
         connection.deadline = context.clock.now().after(context.config.settings.timeouts.queue);
-        connection.link.told.say("queued");
+        connection.transport.told.say("queued");
         Next::Idle
     }
 
@@ -170,8 +170,8 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         }
         let mut left = context.config.settings.timeouts.handler;
         loop {
-            let event = connection.link.script.front().cloned();
-            if !connection.link.pass(&mut left) {
+            let event = connection.transport.script.front().cloned();
+            if !connection.transport.pass(&mut left) {
                 context.take_up(connection);
                 return stages::expire(connection, context);
             }
@@ -209,7 +209,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         if matches!(connection.phase, Phase::Queued | Phase::Handler) {
             context.take_up(connection);
         } else {
-            connection.link.told.say("too late");
+            connection.transport.told.say("too late");
             return Next::Idle;
         }
         stages::finished(connection, context, &mut finished, None)

@@ -2,7 +2,7 @@
 //!
 //! A thread runs the stages of one connection at a time, so what is known between them (the head
 //! in the scratch buffer, replies that are not sent yet) is the thread's, not the connection's. A
-//! scheduler that does something else in between has it set aside here.
+//! scheduler that does something else in between saves it here.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::limits::Reservation;
 
 /// What a thread knows of one connection between two stages. Used again, for its buffers.
 #[derive(Default)]
-pub(crate) struct Aside {
+pub(crate) struct SavedContext {
     /// The head of the request that is to be answered, then what was received behind it.
     pub(crate) received: Vec<u8>,
     /// Where in `received` the head ends.

@@ -9,7 +9,7 @@ use rustix::net::{Shutdown, shutdown, sockopt};
 
 use crate::address::Peer;
 use crate::system::{Transfer, receive, transmit, transmit_file};
-use crate::tls::{Desk, Packed, Session};
+use crate::tls::{DetachedSession, Session, TlsBuffers};
 
 /// Which way bytes go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,8 +21,8 @@ pub enum Way {
 }
 
 /// One end of a byte stream.
-pub trait Link {
-    /// True when calls wait; such a link never says [`Transfer::Again`].
+pub trait Transport {
+    /// True when calls wait; such a transport never says [`Transfer::Again`].
     const BLOCKS: bool;
 
     /// Receives into `space`, which is not empty.
@@ -38,7 +38,7 @@ pub trait Link {
     /// Tells the peer that nothing more will come; what it still sends can be received.
     fn finish(&mut self);
 
-    /// How long the calls of one way that follow may wait; a link that does not block has nothing
+    /// How long the calls of one way that follow may wait; a transport that does not block has nothing
     /// to set.
     fn wait_at_most(&mut self, _way: Way, _duration: Duration) {}
 
@@ -167,7 +167,7 @@ impl Nonblocking {
     }
 }
 
-impl Link for Nonblocking {
+impl Transport for Nonblocking {
     const BLOCKS: bool = false;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
@@ -237,34 +237,39 @@ impl Blocking {
 }
 
 /// A socket that blocks, on its way from one thread to another.
-pub(crate) struct Stowed {
+pub(crate) struct DetachedTransport {
     descriptor: OwnedFd,
-    session: Option<Packed>,
+    session: Option<DetachedSession>,
     wait_in: Duration,
     wait_out: Duration,
 }
 
 impl Blocking {
     /// Leaves its thread. Not for one that shakes hands.
-    pub(crate) fn stow(self) -> Stowed {
+    pub(crate) fn detach(self) -> DetachedTransport {
         let Self { socket: Socket { descriptor, session }, wait_in, wait_out } = self;
-        Stowed { descriptor, session: session.map(|session| session.pack()), wait_in, wait_out }
+        DetachedTransport {
+            descriptor,
+            session: session.map(|session| session.detach()),
+            wait_in,
+            wait_out,
+        }
     }
 }
 
-impl Stowed {
-    /// Goes on at `desk`, that of another thread.
-    pub(crate) fn draw(self, desk: &Rc<Desk>) -> Blocking {
+impl DetachedTransport {
+    /// Goes on with the TLS buffers of another thread.
+    pub(crate) fn attach(self, tls_buffers: &Rc<TlsBuffers>) -> Blocking {
         let Self { descriptor, session, wait_in, wait_out } = self;
-        let session = session.map(|packed| Box::new(packed.unpack(Rc::clone(desk))));
+        let session = session.map(|packed| Box::new(packed.attach(Rc::clone(tls_buffers))));
         Blocking { socket: Socket { descriptor, session }, wait_in, wait_out }
     }
 }
 
 impl From<Blocking> for Nonblocking {
     /// A socket that cannot be told so is of no use; the next call says that it is gone.
-    fn from(link: Blocking) -> Self {
-        let socket = link.socket;
+    fn from(transport: Blocking) -> Self {
+        let socket = transport.socket;
         if rustix::io::ioctl_fionbio(&socket.descriptor, true).is_err() {
             let _ = shutdown(&socket.descriptor, Shutdown::Both);
         }
@@ -272,7 +277,7 @@ impl From<Blocking> for Nonblocking {
     }
 }
 
-impl Link for Blocking {
+impl Transport for Blocking {
     const BLOCKS: bool = true;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {

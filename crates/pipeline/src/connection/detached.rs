@@ -1,7 +1,7 @@
 //! Decides what a connection takes along when another thread goes on with it between two stages.
 //!
 //! Most of a connection belongs to nobody in particular. What belongs to its thread is left there
-//! and found again at the other's: the desk of its TLS session, the era of its settings, the buffer
+//! and found again at the other's: the buffers of its TLS session, the id of its snapshot, the buffer
 //! in which its request was found. What can neither go along nor be found again keeps the
 //! connection where it is: a handshake under way, a held reply, a reply that is written while it is
 //! sent. (A handler that awaits is no stage: its thread waits for it.)
@@ -11,22 +11,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::access::Leaving;
-use crate::connection::aside::Aside;
 use crate::connection::busy::{Busy, Storing};
-use crate::connection::context::Context;
+use crate::connection::context::ThreadContext;
+use crate::connection::saved::SavedContext;
 use crate::connection::{Connection, NO_HOLD};
-use crate::generation::Charter;
+use crate::generation::ConfigSnapshot;
 use crate::handler::{FilePart, Retained, Upgrade};
 use crate::limits::Reservation;
-use crate::link::{Blocking, Link as _, Stowed};
 use crate::next::Next;
+use crate::transport::{Blocking, DetachedTransport, Transport as _};
 
 /// A connection between two stages, which any thread may go on with.
-pub(crate) struct Parcel {
-    /// With the era that it had on the thread it left.
-    connection: Connection<Stowed, Load>,
-    charter: Arc<Charter>,
-    aside: Box<Aside>,
+pub(crate) struct DetachedConnection {
+    /// With the snapshot id that it had on the thread it left.
+    connection: Connection<DetachedTransport, Load>,
+    snapshot: Arc<ConfigSnapshot>,
+    saved: Box<SavedContext>,
     next: Next,
 }
 
@@ -48,13 +48,13 @@ struct Load {
     handler: &'static str,
 }
 
-impl Parcel {
+impl DetachedConnection {
     /// Whether nothing of `connection` belongs to its thread for good.
     pub(crate) fn may_hold(connection: &Connection<Blocking>, next: Next) -> bool {
         let stays = |busy: &Busy| busy.stream.is_some() || busy.task.is_some();
         matches!(next, Next::Request | Next::Response(_) | Next::Reply)
             && connection.hold == NO_HOLD
-            && !connection.link.is_shaking_hands()
+            && !connection.transport.is_shaking_hands()
             && !connection.busy.as_deref().is_some_and(stays)
     }
 
@@ -64,43 +64,46 @@ impl Parcel {
     ///
     /// The connection, if it must go on here.
     #[expect(clippy::result_large_err, reason = "it is moved by both ways out alike")]
-    pub(crate) fn pack(
+    pub(crate) fn detach(
         mut connection: Connection<Blocking>,
-        context: &mut Context,
+        context: &mut ThreadContext,
         next: Next,
     ) -> Result<Self, Connection<Blocking>> {
         if !Self::may_hold(&connection, next) {
             return Err(connection);
         }
-        let Some(charter) = context.config.charter(connection.era).map(Arc::clone) else {
+        let Some(snapshot) = context.config.snapshot(connection.snapshot_id).map(Arc::clone) else {
             return Err(connection);
         };
         connection.rest(context);
-        let aside = context.set_aside();
-        context.config.leave(connection.era);
-        let connection = connection.map(Blocking::stow, |mut busy| {
+        let saved = context.save();
+        context.config.leave(connection.snapshot_id);
+        let connection = connection.map(Blocking::detach, |mut busy| {
             let load = Load::take(&mut busy);
             context.recycle(busy);
             load
         });
-        Ok(Self { connection, charter, aside, next })
+        Ok(Self { connection, snapshot, saved, next })
     }
 
     /// Makes it a connection of this thread, whose buffers it has then. `None`: connections under
     /// other settings hold every place, and it is closed.
-    pub(crate) fn unpack(self, context: &mut Context) -> Option<(Connection<Blocking>, Next)> {
-        let era = context.enter_under(&self.charter)?;
-        let desk = Rc::clone(&context.desk);
+    pub(crate) fn attach(
+        self,
+        context: &mut ThreadContext,
+    ) -> Option<(Connection<Blocking>, Next)> {
+        let snapshot_id = context.enter_under(&self.snapshot)?;
+        let tls_buffers = Rc::clone(&context.tls_buffers);
         let mut connection = self.connection.map(
-            |link| link.draw(&desk),
+            |transport| transport.attach(&tls_buffers),
             |load| {
                 let mut busy = context.spare_busy();
                 load.put(&mut busy);
                 busy
             },
         );
-        connection.era = era;
-        context.take_back(self.aside, era);
+        connection.snapshot_id = snapshot_id;
+        context.restore(self.saved, snapshot_id);
         Some((connection, self.next))
     }
 

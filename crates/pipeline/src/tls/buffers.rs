@@ -1,5 +1,4 @@
-//! Decides what one thread keeps for all of its secret connections together: two buffers, and where the one
-//! at hand is.
+//! The buffers that the TLS connections of one thread share, and the owner of the one at hand.
 
 use std::cell::{Ref, RefCell, RefMut};
 
@@ -10,9 +9,9 @@ pub(super) const PIECE: usize = 64 * 1024;
 /// What records add to a piece, and the room for a handshake's answer.
 const ADDED: usize = 16 * 1024;
 
-/// One thread's buffers for TLS. They exist from its first such connection on.
+/// The TLS buffers that one thread's connections share. They exist from its first such connection on.
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct TlsBuffers {
     buffers: RefCell<Buffers>,
     owner: RefCell<Owner>,
 }
@@ -33,7 +32,7 @@ impl Buffers {
     }
 }
 
-impl Desk {
+impl TlsBuffers {
     pub(super) fn buffers(&self) -> RefMut<'_, Buffers> {
         let mut buffers = self.buffers.borrow_mut();
         if buffers.incoming.is_empty() {

@@ -14,13 +14,13 @@ use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
 
 use crate::address::Peer;
-use crate::connection::{Connection, Context, Parcel};
-use crate::generation::Charter;
+use crate::connection::{Connection, DetachedConnection, ThreadContext};
+use crate::generation::ConfigSnapshot;
 use crate::handler::{Bench, Handler, Responder};
-use crate::link::Blocking;
 use crate::next::{Kind, Next};
 use crate::stages;
 use crate::time::Clock;
+use crate::transport::Blocking;
 
 use super::play::{get, post};
 use super::program::{self, Program};
@@ -35,9 +35,9 @@ impl Handler for House {
     }
 }
 
-fn charter() -> Arc<Charter> {
+fn snapshot() -> Arc<ConfigSnapshot> {
     let admission = Arc::new(Admission::new(Terms::default(), 1));
-    Arc::new(Charter {
+    Arc::new(ConfigSnapshot {
         settings: Arc::default(),
         access: None,
         handler: Arc::new(House),
@@ -47,9 +47,9 @@ fn charter() -> Arc<Charter> {
 }
 
 /// Two threads' worth of everything, with one clock.
-fn contexts(charter: &Arc<Charter>) -> [Context; 2] {
+fn contexts(snapshot: &Arc<ConfigSnapshot>) -> [ThreadContext; 2] {
     let clock = Rc::new(Clock::told(1_795_208_400));
-    [(); 2].map(|()| Context::under(charter, Rc::clone(&clock)))
+    [(); 2].map(|()| ThreadContext::under(snapshot, Rc::clone(&clock)))
 }
 
 /// What the peer gets who sends `stream`, when its connection is handed over before each stage where
@@ -76,20 +76,20 @@ fn serve(stream: &[u8], hops: &[bool]) -> (Vec<u8>, usize) {
 }
 
 fn drive(own: UnixStream, hops: &[bool]) -> usize {
-    let mut contexts = contexts(&charter());
+    let mut contexts = contexts(&snapshot());
     let (mut here, mut hopped) = (0, 0);
-    let link = Blocking::new(own.into(), None);
-    let mut connection = Connection::new(|_| link, Peer::UNIX, &mut contexts[here]);
+    let transport = Blocking::new(own.into(), None);
+    let mut connection = Connection::new(|_| transport, Peer::UNIX, &mut contexts[here]);
     contexts[here].take_up(&mut connection);
     let mut next = Next::Request;
     let mut hops = hops.iter().cycle();
     loop {
         if hops.next() == Some(&true) {
-            match Parcel::pack(connection, &mut contexts[here], next) {
-                Ok(parcel) => {
+            match DetachedConnection::detach(connection, &mut contexts[here], next) {
+                Ok(detached) => {
                     here = 1 - here;
                     hopped += 1;
-                    (connection, next) = parcel.unpack(&mut contexts[here]).unwrap();
+                    (connection, next) = detached.attach(&mut contexts[here]).unwrap();
                 }
                 Err(same) => connection = same,
             }
@@ -142,29 +142,32 @@ fn a_connection_goes_on_elsewhere_before_every_stage() {
 
 #[test]
 fn it_keeps_its_settings_where_others_are_in_force() {
-    let (old, new) = (charter(), charter());
+    let (old, new) = (snapshot(), snapshot());
     let [mut one, mut other] = contexts(&old);
     let (own, mut peer) = UnixStream::pair().unwrap();
     let connection = Connection::new(|_| Blocking::new(own.into(), None), Peer::UNIX, &mut one);
-    assert!(other.begin_era(&new));
-    let parcel = Parcel::pack(connection, &mut one, Next::Request).ok().unwrap();
-    let (mut connection, next) = parcel.unpack(&mut other).unwrap();
+    assert!(other.adopt(&new));
+    let detached = DetachedConnection::detach(connection, &mut one, Next::Request).ok().unwrap();
+    let (mut connection, next) = detached.attach(&mut other).unwrap();
     assert_eq!(next, Next::Request);
-    assert!(Arc::ptr_eq(other.config.charter(connection.era).unwrap(), &old));
+    assert!(Arc::ptr_eq(other.config.snapshot(connection.snapshot_id).unwrap(), &old));
     peer.write_all(get("/a").as_bytes()).unwrap();
     assert_eq!(stages::request(&mut connection, &mut other), Next::Response(Kind::Static));
-    other.config.leave(connection.era);
-    assert!(other.config.charter(connection.era).is_none(), "the old settings go with the last");
+    other.config.leave(connection.snapshot_id);
+    assert!(
+        other.config.snapshot(connection.snapshot_id).is_none(),
+        "the old settings go with the last"
+    );
 }
 
 #[test]
 fn a_reply_that_is_written_while_it_is_sent_stays_where_it_is() {
-    let [mut one, _] = contexts(&charter());
+    let [mut one, _] = contexts(&snapshot());
     let (own, _peer) = UnixStream::pair().unwrap();
     let mut connection = Connection::new(|_| Blocking::new(own.into(), None), Peer::UNIX, &mut one);
     let stream = crate::handler::Stream::new(bine_http::Pieces::UntilClose, |_| {
         Box::pin(std::future::ready(Ok(())))
     });
     connection.follow(crate::handler::Follow::Stream(stream), &mut one);
-    assert!(Parcel::pack(connection, &mut one, Next::Reply).is_err());
+    assert!(DetachedConnection::detach(connection, &mut one, Next::Reply).is_err());
 }
