@@ -25,7 +25,7 @@ The one door for chores.
     cargo xtask tidy                  the rules of the repository that no compiler knows
     cargo xtask fuzz [--seconds N]    every fuzz target in turn, 60 seconds each unless told
     cargo xtask mutants [OPTIONS]     which changes of the code no test notices (docs/mutants.md); fails above 8 %
-        --crate NAME   http, store, push, files or pipeline, repeatable; all unless told
+        --crate NAME   http, store, push, files, log, admission or pipeline, repeatable; all unless told
         --shard K/N    part K, from 0 on, of N; --minutes N for each crate; --jobs N at one time, 1 unless told
     cargo xtask media                 makes the table of media types again; needs npm and the network
     cargo xtask vocabulary            makes the table of what HTML and CSS allow again; needs npm, node and the network

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::{places, process, tools};
 
 /// The crates whose tests are judged.
-const CRATES: [&str; 5] = ["http", "store", "push", "files", "pipeline"];
+const CRATES: [&str; 7] = ["http", "store", "push", "files", "log", "admission", "pipeline"];
 /// The most of a hundred viable mutants that may survive.
 const MOST_PERCENT: f64 = 8.0;
 /// Where survivors that stay are explained.
