@@ -1,5 +1,5 @@
 //! Decides that sessions are finished whatever comes: the model of a server with two workers, as it was done before there
-//! was a server, against what others do. `cargo test -p bine-pipeline simulation -- --nocapture` prints the table.
+//! was a server, against what others do. `cargo test -p bine-admission simulation -- --nocapture` prints the table.
 //!
 //! A request takes 10 ms; between two a visitor thinks for 2 s on average. Who gets no answer in 10 s is gone, and so is
 //! whoever is refused. A model, not a measurement: there is no network, and nobody tries again. What the guide tells of it
