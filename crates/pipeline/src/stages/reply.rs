@@ -225,6 +225,7 @@ fn owe<L>(connection: &mut Connection<L>, context: &ThreadContext, owed: Reserva
 }
 
 /// Sends from the busy part: the rest of the replies, then the file.
+// Long because it is one loop over all that a reply may consist of, with one match over what came of each call.
 fn flush_busy<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
