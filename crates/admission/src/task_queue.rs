@@ -218,9 +218,14 @@ impl<T> TaskQueue<T> {
         None
     }
 
-    /// How many wait.
+    /// How many tasks wait.
     pub const fn len(&self) -> usize {
         self.count
+    }
+
+    /// Whether no task waits.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     /// Somebody was refused not long ago, and nobody has had a worker in good time since. When all hang and nobody is let

@@ -49,7 +49,8 @@ impl Entry<'_> {
         match what {
             Directive::Peer => place.address(self.client.map(|client| client.ip())),
             Directive::PeerPort => {
-                place.number(Some(self.client.map_or(0, |client| client.port()).into()))
+                let port = self.client.map_or(0, |client| client.port());
+                place.number(Some(u64::from(port)));
             }
             Directive::Ident => place.absent(),
             Directive::User => match self.user {

@@ -337,7 +337,7 @@ impl Shared {
                     let busy = queue.busy;
                     queue.sizer.began(now, busy);
                     // What could not run before may do so now, and there is a thread for it.
-                    if queue.waiting.len() > 0 && queue.threads > queue.busy {
+                    if !queue.waiting.is_empty() && queue.threads > queue.busy {
                         self.arrived.notify_one();
                     }
                     return Some(turn);
@@ -356,12 +356,12 @@ impl Shared {
                 let waited = self.arrived.wait_timeout(queue, REST);
                 let (woken, rest) = waited.unwrap_or_else(PoisonError::into_inner);
                 queue = woken;
-                rest.timed_out() && queue.waiting.len() == 0
+                rest.timed_out() && queue.waiting.is_empty()
             };
             if rest {
                 queue.threads -= 1;
                 // It may have been called for a task, which is for another then.
-                if queue.waiting.len() > 0 {
+                if !queue.waiting.is_empty() {
                     self.arrived.notify_one();
                 }
                 return None;
