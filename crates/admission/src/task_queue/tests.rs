@@ -356,7 +356,7 @@ proptest! {
             }
             prop_assert_eq!(came - left, waiting.len() as u32);
             // Somebody is always at work while somebody waits.
-            prop_assert!(waiting.len() == 0 || !running.is_empty());
+            prop_assert!(waiting.is_empty() || !running.is_empty());
             let figures = waiting.figures(all, now);
             prop_assert_eq!(figures.iter().map(|each| each.running).sum::<usize>(), running.len());
         }
