@@ -81,7 +81,7 @@ pub enum Next<T> {
 
 /// What is known of one service, for whoever watches the server.
 #[derive(Clone, PartialEq, Debug)]
-pub struct ServiceFigures {
+pub struct ServiceMetrics {
     /// The handler's name.
     pub name: &'static str,
     /// Runs that it may have under way at one time.
@@ -235,10 +235,10 @@ impl<T> TaskQueue<T> {
     }
 
     /// Each service that has been asked for, in the order of their first requests.
-    pub fn figures(&self, all: usize, now: Instant) -> Vec<ServiceFigures> {
+    pub fn metrics(&self, all: usize, now: Instant) -> Vec<ServiceMetrics> {
         let all = self.left_of(all);
         let places = self.services.iter().enumerate();
-        let figures = places.map(|(place, service)| ServiceFigures {
+        let metrics = places.map(|(place, service)| ServiceMetrics {
             name: service.name,
             limit: self.most_of(place, all, now),
             running: service.running.len() + service.replaced.len(),
@@ -247,7 +247,7 @@ impl<T> TaskQueue<T> {
             refused: service.refused,
             time: service.limiter.time(),
         });
-        figures.collect()
+        metrics.collect()
     }
 
     /// Of so many workers, those that are not away with what nobody waits for.

@@ -39,12 +39,12 @@ mod workers;
 
 /// What a program's own scheduler is made of, and the schedulers that there are.
 pub mod scheduler {
-    pub use bine_admission::queue::ServiceFigures;
+    pub use bine_admission::queue::ServiceMetrics;
 
     pub use crate::arrival::{Arrival, Entrance};
     pub use crate::conversation::Conversations;
     pub use crate::mailbox::Ticket;
-    pub use crate::metrics::WaitFigures;
+    pub use crate::metrics::WaitMetrics;
     pub use crate::next::{Kind, Next};
     pub use crate::scheduler_names::{SCHEDULERS, check};
     pub use crate::schedulers::{
@@ -69,14 +69,14 @@ pub use handler::{Gone, Sender, Stream, Writing};
 pub use handler::{Living, Parting, Upgrade, Wire};
 pub use handler::{Visitor, Who};
 pub use inside::{Around, Errand, Errands, Inside, Then};
-pub use limits::BudgetFigures;
-pub use limits::GuardFigures;
+pub use limits::BudgetMetrics;
+pub use limits::GuardMetrics;
 pub use limits::Pressure;
 pub use limits::memory_limit;
 pub use listener::inherited;
 pub use mailbox::Ticket;
-pub use metrics::{BOUNDS, WaitFigures};
-pub use metrics::{Figures, LoopFigures, SchedulerFigures};
+pub use metrics::{BOUNDS, WaitMetrics};
+pub use metrics::{LoopMetrics, SchedulerMetrics, ServerMetrics};
 pub use next::{Kind, Next};
 pub use process_control::control;
 pub use process_control::supervise;
@@ -85,7 +85,7 @@ pub use server::Server;
 pub use settings::{Budgeted, Guards, Listen, Settings, Timeouts, WatchdogSettings};
 pub use slab::Token;
 pub use system::Transfer;
-pub use system::{ProcessFigures, process_figures};
+pub use system::{ProcessMetrics, process_metrics};
 pub use system::{UnknownUser, User};
 pub use system::{end_with_parent, is_supervised};
 pub use system::{is_disk_full, write_private};

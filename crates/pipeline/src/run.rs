@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::metrics::SchedulerFigures;
+use crate::metrics::SchedulerMetrics;
 use crate::schedulers;
 use crate::scheduling::Scheduler;
 use crate::server::Server;
@@ -35,12 +35,12 @@ impl Server {
     fn run_named(self: &Arc<Self>, name: String, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
         // A server runs once.
         let shown = Arc::clone(&scheduler);
-        let _ = self.scheduler.set(Box::new(move || SchedulerFigures {
+        let _ = self.scheduler.set(Box::new(move || SchedulerMetrics {
             name: name.clone(),
             load: shown.load(),
             status: shown.status(),
             waits: shown.waits(),
-            services: shown.figures(),
+            services: shown.metrics(),
         }));
         let watchdog = Watchdog::start(self)?;
         let outcome = scheduler.accept(self);

@@ -7,10 +7,10 @@
 use std::io;
 use std::sync::Arc;
 
-use bine_admission::queue::ServiceFigures;
+use bine_admission::queue::ServiceMetrics;
 
 use crate::mailbox::Ticket;
-use crate::metrics::WaitFigures;
+use crate::metrics::WaitMetrics;
 use crate::next::Next;
 use crate::server::Server;
 use crate::workers::Task;
@@ -68,12 +68,12 @@ pub trait Scheduler: Send + Sync + 'static {
     }
 
     /// How long tasks have waited for a thread, if they do.
-    fn waits(&self) -> Option<WaitFigures> {
+    fn waits(&self) -> Option<WaitMetrics> {
         None
     }
 
     /// What is known of each service whose runs it [spawns](Self::spawn).
-    fn figures(&self) -> Vec<ServiceFigures> {
+    fn metrics(&self) -> Vec<ServiceMetrics> {
         Vec::new()
     }
 }

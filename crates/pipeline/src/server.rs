@@ -21,17 +21,17 @@ use crate::generation::{ConfigSnapshot, Generation};
 use crate::handler::{Bell, Handler, MakeWaiters, Waiters};
 use crate::lifecycle::State;
 use crate::limits::{
-    BudgetFigures, Budgets, Census, Guard, GuardFigures, Places, Room, descriptors,
+    BudgetMetrics, Budgets, Census, Guard, GuardMetrics, Places, Room, descriptors,
 };
 use crate::mailbox::{Letter, Mailbox};
 use crate::metrics::{
-    Ending, Figures, LoopFigures, MARKED, SchedulerFigures, Tallies, panics, time_at_work,
+    Ending, LoopMetrics, MARKED, SchedulerMetrics, ServerMetrics, Tallies, panics, time_at_work,
 };
 use crate::scheduler_names;
 use crate::settings::Settings;
 use crate::system::Wakeup;
 use crate::time::Clock;
-use crate::tls::HandshakeFigures;
+use crate::tls::HandshakeMetrics;
 
 /// A server whose addresses are open. [`run`](Self::run) serves until it is told to stop.
 pub struct Server {
@@ -52,7 +52,7 @@ pub struct Server {
     pub(crate) tallies: Arc<Tallies>,
     pub(crate) stalls: Stalls,
     /// Reads the figures of the scheduler, once one runs.
-    pub(crate) scheduler: OnceLock<Box<dyn Fn() -> SchedulerFigures + Send + Sync>>,
+    pub(crate) scheduler: OnceLock<Box<dyn Fn() -> SchedulerMetrics + Send + Sync>>,
     background: OnceLock<tokio::runtime::Handle>,
     /// Had by whoever starts that.
     starting: Mutex<()>,
@@ -219,14 +219,14 @@ impl Server {
 
     /// What it has done so far. Takes a lock that only threads take which begin or end, and reads a small file of the
     /// kernel for each loop.
-    pub fn figures(&self) -> Figures {
+    pub fn metrics(&self) -> ServerMetrics {
         let sum = self.tallies.sum();
         let (open, most) = self.census.filled();
         let mut closed = Ending::ALL.map(|(_, name)| (name, 0));
         closed.iter_mut().zip(sum.closed).for_each(|(own, count)| own.1 = count);
         let mut marked = MARKED.map(|status| (status, 0));
         marked.iter_mut().zip(sum.marked).for_each(|(own, count)| own.1 = count);
-        let loops = sum.loops.into_iter().map(|(number, thread, turns)| LoopFigures {
+        let loops = sum.loops.into_iter().map(|(number, thread, turns)| LoopMetrics {
             number,
             turns,
             connections: self
@@ -237,7 +237,7 @@ impl Server {
         });
         let mut loops: Vec<_> = loops.collect();
         loops.sort_by_key(|each| each.number);
-        Figures {
+        ServerMetrics {
             accepted: sum.accepted,
             open,
             most,
@@ -253,23 +253,23 @@ impl Server {
             loops,
             stalls: self.stalls.total.load(Ordering::Relaxed),
             stuck: self.stalls.stuck.load(Ordering::Relaxed),
-            scheduler: self.scheduler.get().map(|figures| figures()),
+            scheduler: self.scheduler.get().map(|metrics| metrics()),
         }
     }
 
     /// How it defends itself.
-    pub fn guards(&self) -> GuardFigures {
-        self.guard.figures()
+    pub fn guards(&self) -> GuardMetrics {
+        self.guard.metrics()
     }
 
     /// How much its connections hold together.
-    pub fn budgets(&self) -> [BudgetFigures; 3] {
-        self.budgets.figures()
+    pub fn budgets(&self) -> [BudgetMetrics; 3] {
+        self.budgets.metrics()
     }
 
     /// Its TLS handshakes.
-    pub fn handshakes(&self) -> HandshakeFigures {
-        self.budgets.handshakes.figures()
+    pub fn handshakes(&self) -> HandshakeMetrics {
+        self.budgets.handshakes.metrics()
     }
 
     /// Has the guards look at what is used. Who is to make room is told how much.

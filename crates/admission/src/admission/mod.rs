@@ -5,8 +5,8 @@
 //! time for it: whoever passes by a tenth of a second after the last look has the next one. While all is calm a request
 //! costs one load of a state that does not change.
 
-mod figures;
 mod gauge;
+mod metrics;
 mod policy;
 mod pool;
 mod sessions;
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-pub use figures::{Figures, Refused};
+pub use metrics::{AdmissionMetrics, Refused};
 pub use policy::State;
 pub use pool::{Queued, ThreadPool};
 pub use sessions::{CLASSES, MOST};
@@ -313,11 +313,11 @@ impl Admission {
     }
 
     /// Everything it knows.
-    pub fn figures(&self) -> Figures {
+    pub fn metrics(&self) -> AdmissionMetrics {
         self.look(self.now());
         let inner = self.lock();
         let Inner { policy, sessions, totals, .. } = &*inner;
-        Figures {
+        AdmissionMetrics {
             is_on: policy.terms.is_on,
             state: policy.state(),
             limit: policy.limit(),

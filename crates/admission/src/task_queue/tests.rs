@@ -82,7 +82,7 @@ fn who_has_waited_too_long_is_refused_by_the_worker_that_comes() {
     assert!(waiting.is_over(now), "half a second is not soon");
     assert!(waiting.next(1, now).is_none());
     assert!(!waiting.is_over(now), "a worker has nothing to do");
-    assert_eq!(waiting.figures(1, now)[0].refused, 1);
+    assert_eq!(waiting.metrics(1, now)[0].refused, 1);
 }
 
 #[test]
@@ -134,12 +134,12 @@ fn runs_that_others_stand_in_for_do_not_keep_a_service_from_running() {
     }
     let begun = (0..8).take_while(|_| matches!(waiting.next(11, now), Some(Next::Run(_))));
     assert_eq!(begun.count(), 6);
-    assert_eq!(waiting.figures(11, now)[0].running, 10);
+    assert_eq!(waiting.metrics(11, now)[0].running, 10);
     waiting.ended(other.run, 11, now);
     for run in hung {
         waiting.ended(run, 11, now);
     }
-    assert_eq!(waiting.figures(8, now)[0].running, 7);
+    assert_eq!(waiting.metrics(8, now)[0].running, 7);
 }
 
 #[test]
@@ -157,9 +157,9 @@ fn services_beyond_the_most_share_a_place_of_which_none_has_the_name() {
     for name in names {
         waiting.push(0, wish(name, now), threads(1, 0)).unwrap();
     }
-    let figures = waiting.figures(1, now);
-    let count = |place: usize| (figures[place].name, figures[place].waiting);
-    assert_eq!(figures.len(), MOST_SERVICES + 1);
+    let metrics = waiting.metrics(1, now);
+    let count = |place: usize| (metrics[place].name, metrics[place].waiting);
+    assert_eq!(metrics.len(), MOST_SERVICES + 1);
     assert_eq!([count(127), count(128)], [("127", 1), ("(others)", 2)]);
 }
 
@@ -357,8 +357,8 @@ proptest! {
             prop_assert_eq!(came - left, waiting.len() as u32);
             // Somebody is always at work while somebody waits.
             prop_assert!(waiting.is_empty() || !running.is_empty());
-            let figures = waiting.figures(all, now);
-            prop_assert_eq!(figures.iter().map(|each| each.running).sum::<usize>(), running.len());
+            let metrics = waiting.metrics(all, now);
+            prop_assert_eq!(metrics.iter().map(|each| each.running).sum::<usize>(), running.len());
         }
     }
 }

@@ -36,7 +36,7 @@ struct Counts {
 
 /// What is known of the guards, for whoever watches the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct GuardFigures {
+pub struct GuardMetrics {
     /// Of descriptors.
     pub descriptors: Pressure,
     /// Of memory.
@@ -176,9 +176,9 @@ impl Guard {
         Pressure::from_byte(self.memory.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn figures(&self) -> GuardFigures {
+    pub(crate) fn metrics(&self) -> GuardMetrics {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        GuardFigures {
+        GuardMetrics {
             descriptors: self.descriptors(),
             memory: self.memory(),
             is_queue_over: self.is_over.load(Ordering::Relaxed),
@@ -228,14 +228,14 @@ mod tests {
         let (guard, settings, census) = guard(Guards::default(), 100, 90);
         let judge = || guard.judge(&settings, &census);
         assert_eq!(judge(), Some(Room { count: 2, known_too: false }));
-        assert_eq!((guard.figures().descriptors, guard.figures().changes), (Pressure::Tight, 1));
+        assert_eq!((guard.metrics().descriptors, guard.metrics().changes), (Pressure::Tight, 1));
         census.leave(Peer::UNIX);
         // Not yet what relieves it, and a little more room is wanted still.
         assert_eq!(judge().map(|room| room.count), Some(1));
         census.leave(Peer::UNIX);
         census.leave(Peer::UNIX);
         assert_eq!(judge(), None);
-        assert_eq!((guard.figures().descriptors, guard.figures().changes), (Pressure::Calm, 2));
+        assert_eq!((guard.metrics().descriptors, guard.metrics().changes), (Pressure::Calm, 2));
         assert!(!guard.pauses());
     }
 
@@ -279,6 +279,6 @@ mod tests {
         for is_over in [false, true, true, false, false] {
             guard.note_queue(is_over);
         }
-        assert_eq!(guard.figures().changes, 2);
+        assert_eq!(guard.metrics().changes, 2);
     }
 }

@@ -6,8 +6,8 @@ mod guard;
 mod pressure;
 pub(crate) mod readings;
 
-pub use budget::BudgetFigures;
-pub use guard::GuardFigures;
+pub use budget::BudgetMetrics;
+pub use guard::GuardMetrics;
 pub use pressure::Pressure;
 pub use readings::memory_limit;
 

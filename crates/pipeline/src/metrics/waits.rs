@@ -16,7 +16,7 @@ pub(crate) struct Waits {
 
 /// How long something has waited, and how often.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct WaitFigures {
+pub struct WaitMetrics {
     /// Waits by the first of the [bounds](BOUNDS) that they are not above, and those above all.
     pub classes: [u64; BOUNDS.len() + 1],
     /// All waits together.
@@ -32,14 +32,14 @@ impl Waits {
         self.microseconds.fetch_add(microseconds, Ordering::Relaxed);
     }
 
-    pub(crate) fn figures(&self) -> WaitFigures {
+    pub(crate) fn metrics(&self) -> WaitMetrics {
         let sum = Duration::from_micros(self.microseconds.load(Ordering::Relaxed));
         let mut classes = [0; BOUNDS.len() + 1];
         classes
             .iter_mut()
             .zip(&self.classes)
             .for_each(|(own, class)| *own = class.load(Ordering::Relaxed));
-        WaitFigures { classes, sum }
+        WaitMetrics { classes, sum }
     }
 }
 
@@ -54,7 +54,7 @@ mod tests {
             waits.count(Duration::from_millis(milliseconds));
         }
         waits.count(Duration::from_micros(1001));
-        let told = waits.figures();
+        let told = waits.metrics();
         assert_eq!((told.classes[0], told.classes[1], told.classes[2]), (2, 2, 1));
         assert_eq!((told.classes[BOUNDS.len() - 1], told.classes[BOUNDS.len()]), (1, 2));
         assert_eq!(told.sum, Duration::from_micros(1_010_008_001));

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use bine_admission::PoolSizer;
 
 use crate::mailbox::Ticket;
-use crate::metrics::WaitFigures;
+use crate::metrics::WaitMetrics;
 use crate::next::{Kind, Next};
 use crate::schedulers::threads::serve_loops;
 use crate::scheduling::{Place, Scheduler};
 use crate::server::Server;
 use crate::workers::{Task, Workers};
-use bine_admission::queue::ServiceFigures;
+use bine_admission::queue::ServiceMetrics;
 
 /// Event loops and workers.
 pub struct Hybrid {
@@ -83,11 +83,11 @@ impl Scheduler for Hybrid {
         self.workers.is_overloaded()
     }
 
-    fn waits(&self) -> Option<WaitFigures> {
+    fn waits(&self) -> Option<WaitMetrics> {
         Some(self.workers.waits())
     }
 
-    fn figures(&self) -> Vec<ServiceFigures> {
-        self.workers.figures()
+    fn metrics(&self) -> Vec<ServiceMetrics> {
+        self.workers.metrics()
     }
 }

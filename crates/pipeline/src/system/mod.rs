@@ -10,7 +10,7 @@ mod wakeup;
 
 pub use notify::{notify, notify_reloading};
 pub use private_file::{is_disk_full, write_private};
-pub use process::{ProcessFigures, process_figures};
+pub use process::{ProcessMetrics, process_metrics};
 pub use socket::Transfer;
 pub use supervised::{end_with_parent, is_supervised};
 pub use user::{UnknownUser, User};

@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// What this process uses. Whatever the kernel does not tell is `None`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ProcessFigures {
+pub struct ProcessMetrics {
     /// Time on CPUs, of all threads together, those that have ended included.
     pub cpu: Duration,
     /// Bytes of memory that are in use at this moment.
@@ -27,12 +27,12 @@ pub struct ProcessFigures {
 }
 
 /// Asks the kernel what this process uses, which takes some tens of microseconds however many connections there are.
-pub fn process_figures() -> ProcessFigures {
+pub fn process_metrics() -> ProcessMetrics {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let pages = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let bytes = |place| Some(number(&pages, place)? * page_size() as u64);
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
-    ProcessFigures {
+    ProcessMetrics {
         cpu: Duration::new(cpu.tv_sec.cast_unsigned(), cpu.tv_nsec.unsigned_abs() as u32),
         resident: bytes(1),
         virtual_size: bytes(0),
@@ -79,15 +79,15 @@ mod tests {
 
     #[test]
     fn a_process_knows_what_it_uses() {
-        let figures = process_figures();
+        let metrics = process_metrics();
         let now = clock_gettime(ClockId::Realtime).tv_sec as f64;
-        assert!(figures.cpu > Duration::ZERO);
-        assert!(figures.resident.is_some_and(|bytes| bytes > 100_000), "{figures:?}");
-        assert!(figures.virtual_size > figures.resident, "{figures:?}");
-        assert!(figures.descriptors.is_some_and(|count| count >= 3), "{figures:?}");
-        assert!(figures.threads.is_some_and(|count| count >= 1), "{figures:?}");
-        let age = now - figures.started.unwrap();
-        assert!((-2.0..1e6).contains(&age), "{figures:?}");
+        assert!(metrics.cpu > Duration::ZERO);
+        assert!(metrics.resident.is_some_and(|bytes| bytes > 100_000), "{metrics:?}");
+        assert!(metrics.virtual_size > metrics.resident, "{metrics:?}");
+        assert!(metrics.descriptors.is_some_and(|count| count >= 3), "{metrics:?}");
+        assert!(metrics.threads.is_some_and(|count| count >= 1), "{metrics:?}");
+        let age = now - metrics.started.unwrap();
+        assert!((-2.0..1e6).contains(&age), "{metrics:?}");
     }
 
     #[test]

@@ -51,7 +51,7 @@ struct Begun {
 
 /// What is known of handshakes, for whoever watches the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HandshakeFigures {
+pub struct HandshakeMetrics {
     /// Under way at this moment.
     pub under_way: u64,
     /// That may be under way at one time.
@@ -133,9 +133,9 @@ impl Handshakes {
         Some(Handshake { all: Arc::clone(self), number, is_evicted })
     }
 
-    pub(crate) fn figures(&self) -> HandshakeFigures {
+    pub(crate) fn metrics(&self) -> HandshakeMetrics {
         let state = self.state();
-        HandshakeFigures {
+        HandshakeMetrics {
             under_way: state.under_way.len() as u64,
             most: state.most,
             refused: self.refused.load(Ordering::Relaxed),
@@ -337,9 +337,9 @@ mod tests {
         drop(begun.remove(1));
         begun.push(begin(&all, "192.0.2.1", 1).unwrap());
         assert_eq!(evicted(&begun), [0]);
-        assert_eq!(all.figures().under_way, 3);
+        assert_eq!(all.metrics().under_way, 3);
         drop(begun);
-        assert_eq!(all.figures().under_way, 0);
+        assert_eq!(all.metrics().under_way, 0);
         assert!(all.state().by_block.is_empty());
     }
 
@@ -362,7 +362,7 @@ mod tests {
         let begun: Vec<Handshake> = (0..12)
             .map(|network| begin(&all, &format!("2001:db8:0:{network:x}::1"), 1).unwrap())
             .collect();
-        assert_eq!((evicted(&begun).len(), all.figures().under_way), (4, 8));
+        assert_eq!((evicted(&begun).len(), all.metrics().under_way), (4, 8));
     }
 
     #[test]
@@ -377,7 +377,7 @@ mod tests {
         let of_site = (0..400).filter(|number| begins(&format!("2001:db8:0:{number:x}::1"), 6000));
         assert_eq!(of_site.count(), 200);
         assert!((0..1000).all(|_| begins("127.0.0.1", 6000)));
-        assert_eq!(all.figures().refused, 50 + 90 + 200);
+        assert_eq!(all.metrics().refused, 50 + 90 + 200);
     }
 
     #[test]

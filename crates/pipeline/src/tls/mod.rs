@@ -20,7 +20,7 @@ use crate::address::Peer;
 
 pub(crate) use buffers::TlsBuffers;
 pub use certificate::{BadCertificate, Certificate};
-pub use handshakes::HandshakeFigures;
+pub use handshakes::HandshakeMetrics;
 pub(crate) use handshakes::{HandshakeLimits, Handshakes};
 pub(crate) use session::{DetachedSession, Session};
 pub use tickets::Tickets;

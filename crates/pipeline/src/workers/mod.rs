@@ -7,14 +7,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bine_admission::queue::{Next, Run, ServiceFigures, TaskQueue, Threads, Turn, Wish};
+use bine_admission::queue::{Next, Run, ServiceMetrics, TaskQueue, Threads, Turn, Wish};
 use bine_admission::{Admission, PoolSizer};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::discard::discard;
 use crate::handler::{FilePart, Finished, Outgoing, Retained, Work, excuse, run_work, warmth};
 use crate::mailbox::{Letter, Ticket};
-use crate::metrics::{WaitFigures, Waits};
+use crate::metrics::{WaitMetrics, Waits};
 use crate::time::Clock;
 use relay::Courier;
 
@@ -209,14 +209,14 @@ impl Workers {
     }
 
     /// How long tasks have waited for a thread.
-    pub(crate) fn waits(&self) -> WaitFigures {
-        self.0.waits.figures()
+    pub(crate) fn waits(&self) -> WaitMetrics {
+        self.0.waits.metrics()
     }
 
     /// What is known of each service.
-    pub(crate) fn figures(&self) -> Vec<ServiceFigures> {
+    pub(crate) fn metrics(&self) -> Vec<ServiceMetrics> {
         let queue = self.0.lock();
-        queue.waiting.figures(queue.allowed(), Instant::now())
+        queue.waiting.metrics(queue.allowed(), Instant::now())
     }
 
     /// A thread is away with a task that nobody waits for: another may take its place.
@@ -482,8 +482,8 @@ mod tests {
             _ => unreachable!("nothing else is posted"),
         });
         assert_eq!(told.take(2).collect::<Vec<_>>(), [(0, &b"ran"[..]), (1, b"refused")]);
-        let figures = bench.workers.figures();
-        assert_eq!((figures[0].name, figures[0].begun, figures[0].refused), ("held", 2, 1));
+        let metrics = bench.workers.metrics();
+        assert_eq!((metrics[0].name, metrics[0].begun, metrics[0].refused), ("held", 2, 1));
         bench.workers.stop();
     }
 

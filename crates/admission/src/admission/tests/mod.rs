@@ -33,7 +33,7 @@ impl Admission {
     }
 
     fn state(&self) -> State {
-        self.figures().state
+        self.metrics().state
     }
 }
 
@@ -116,9 +116,9 @@ fn a_loop_that_is_held_by_a_page_is_in_use() {
         admission.move_to(100 * tenth);
         admission.turned(Turn::default());
     }
-    let figures = admission.figures();
-    assert!((0.45..0.55).contains(&figures.utilization), "{figures:?}");
-    assert!((95.0..105.0).contains(&figures.capacity.unwrap()), "{figures:?}");
+    let metrics = admission.metrics();
+    assert!((0.45..0.55).contains(&metrics.utilization), "{metrics:?}");
+    assert!((95.0..105.0).contains(&metrics.capacity.unwrap()), "{metrics:?}");
 }
 
 #[test]
@@ -142,11 +142,11 @@ fn a_queue_is_no_older_than_the_longest_wait_in_it() {
         admission.move_to(100 * tenth);
         assert_ne!(admission.ask(STRANGER), Verdict::Refused);
     }
-    let before = admission.figures();
+    let before = admission.metrics();
     admission.move_to(600_000);
     admission.task(30 * MS, 10 * MS);
     admission.turned(turn(30 * MS));
-    let after = admission.figures();
+    let after = admission.metrics();
     assert!(after.factor >= 0.99 * before.factor, "{before:?} {after:?}");
     assert_eq!(after.state, State::Asleep, "what is long over");
 }
@@ -167,7 +167,7 @@ fn a_piece_of_a_body_is_no_request_that_was_done() {
         admission.turned(Turn::default());
     }
     // Ten a second, in half of the time that there is.
-    let capacity = admission.figures().capacity.unwrap();
+    let capacity = admission.metrics().capacity.unwrap();
     assert!((19.0..30.0).contains(&capacity), "{capacity}");
 }
 
@@ -217,8 +217,8 @@ fn while_it_watches_everybody_is_let_in_and_those_who_come_again_are_known() {
     let Verdict::Admitted(other) = admission.ask(STRANGER) else { panic!("there is no limit") };
     assert_ne!(one, other);
     assert_eq!(admission.ask(with_ticket(one)), Verdict::Known);
-    let figures = admission.figures();
-    assert_eq!((figures.active, figures.admitted, figures.served), (2, 2, 3));
+    let metrics = admission.metrics();
+    assert_eq!((metrics.active, metrics.admitted, metrics.served), (2, 2, 3));
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn strangers_are_refused_and_whoever_has_begun_is_served() {
     let begun = Asker { has_begun: true, stand_in: Some(7), ..STRANGER };
     assert_eq!(admission.ask(begun), Verdict::Admitted(7));
     assert_eq!(admission.ask(begun), Verdict::Again(7), "whoever takes no cookies is one session");
-    let refused = admission.figures().refused;
+    let refused = admission.metrics().refused;
     assert_eq!((refused.strangers, refused.foreign, refused.total()), (1, 1, 2));
 }
 
@@ -248,7 +248,7 @@ fn a_ticket_outlasts_a_restart_and_no_idleness() {
     // Another has the one place that there is.
     assert!(matches!(admission.ask(STRANGER), Verdict::Admitted(_)));
     assert_eq!(admission.ask(with_ticket(77)), Verdict::Refused);
-    assert_eq!(admission.figures().refused.old, 1);
+    assert_eq!(admission.metrics().refused.old, 1);
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn whoever_was_given_no_ticket_or_lost_it_is_given_it_again() {
     assert_eq!(admission.ask(begun), Verdict::Admitted(7));
     assert_eq!(admission.ask(begun), Verdict::Again(7));
     assert_eq!(admission.ask(with_ticket(7)), Verdict::Known);
-    assert_eq!(admission.figures().admitted, 2, "it is one session all the time");
+    assert_eq!(admission.metrics().admitted, 2, "it is one session all the time");
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn who_logs_in_has_one_place_and_not_two() {
     assert_eq!(admission.ask(with_ticket(5)), Verdict::Known);
     let again = Asker { stand_in: Some(5), ..STRANGER };
     assert_eq!(admission.ask(again), Verdict::Again(5), "another login of the same account");
-    assert_eq!(admission.figures().active, 1);
+    assert_eq!(admission.metrics().active, 1);
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn switched_off_it_never_wakes_and_asleep_it_forgets() {
     admission.move_to(60_000);
     admission.turned(Turn::default());
     admission.move_to(120_000);
-    assert_eq!((admission.state(), admission.figures().known), (State::Asleep, 0));
+    assert_eq!((admission.state(), admission.metrics().known), (State::Asleep, 0));
 }
 
 #[test]

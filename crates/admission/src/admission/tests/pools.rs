@@ -129,7 +129,7 @@ fn work_for_no_single_request_uses_the_pool_and_refuses_nobody() {
         admission.move_to(100 * tenth);
         assert_eq!(admission.state(), State::Watching, "no request has waited");
     }
-    assert!(admission.figures().utilization > 0.95, "{:?}", admission.figures());
+    assert!(admission.metrics().utilization > 0.95, "{:?}", admission.metrics());
     // A request that finds the pool saturated does wait.
     pool.request(30 * MS, 10 * MS);
     admission.move_to(6100);
@@ -172,12 +172,12 @@ fn the_busiest_pool_says_how_much_can_be_done_and_workers_keep_their_own_figures
         admission.move_to(100 * tenth);
         admission.turned(Turn::default());
     }
-    let figures = admission.figures();
-    assert!((0.48..0.51).contains(&figures.utilization), "{figures:?}");
+    let metrics = admission.metrics();
+    assert!((0.48..0.51).contains(&metrics.utilization), "{metrics:?}");
     // 210 a second, in half of the time that there is.
-    assert!((415.0..425.0).contains(&figures.capacity.unwrap()), "{figures:?}");
+    assert!((415.0..425.0).contains(&metrics.capacity.unwrap()), "{metrics:?}");
     // With the task by which it woke.
-    assert_eq!((figures.done, figures.running), (40 * 21 + 1, 0));
+    assert_eq!((metrics.done, metrics.running), (40 * 21 + 1, 0));
 }
 
 /// Under `pool` and the like nothing says what else is done: with a few joins known as done, few sessions would fit.

@@ -12,7 +12,7 @@ use crate::quota::Caps;
 use crate::settings::{Budgeted, Settings};
 use crate::tls::{HandshakeLimits, Handshakes};
 
-pub use pool::BudgetFigures;
+pub use pool::BudgetMetrics;
 
 pub(crate) use pool::{Budget, Claim, Refused, Reservation};
 
@@ -67,8 +67,8 @@ impl Budgets {
         self.unsent.tighten(is_tight);
     }
 
-    pub(crate) fn figures(&self) -> [BudgetFigures; 3] {
-        self.all().map(|budget| budget.figures())
+    pub(crate) fn metrics(&self) -> [BudgetMetrics; 3] {
+        self.all().map(|budget| budget.metrics())
     }
 
     fn all(&self) -> [&Arc<Budget>; 3] {

@@ -66,7 +66,7 @@ pub(crate) enum Refused {
 
 /// What is known of a budget, for whoever watches the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BudgetFigures {
+pub struct BudgetMetrics {
     /// Of what: `bodies`, `uploads` or `unsent`.
     pub of: &'static str,
     /// Bytes that are reserved at this moment.
@@ -118,11 +118,11 @@ impl Budget {
         }
     }
 
-    pub(super) fn figures(&self) -> BudgetFigures {
+    pub(super) fn metrics(&self) -> BudgetMetrics {
         let state = self.state();
         let [full, block] = &self.refused;
         let told = [("full", full), ("address", block)];
-        BudgetFigures {
+        BudgetMetrics {
             of: self.name,
             held: state.used,
             most: state.most,
@@ -443,9 +443,9 @@ mod tests {
                 held.push(own);
             }
         }
-        assert_eq!(budget.figures().held, 16 * MIB);
+        assert_eq!(budget.metrics().held, 16 * MIB);
         held.clear();
-        assert_eq!(budget.figures().held, 0);
+        assert_eq!(budget.metrics().held, 0);
         assert_eq!(budget.state().shares.len(), 0);
     }
 
@@ -481,7 +481,7 @@ mod tests {
         let newcomer = reserve("192.0.2.4", 2 * MIB, 6900);
         let evicted = [&large, &larger, &other, &lively, &newcomer].map(Reservation::is_evicted);
         assert_eq!(evicted, [false, true, false, false, false]);
-        assert_eq!(budget.figures().evicted, 1);
+        assert_eq!(budget.metrics().evicted, 1);
     }
 
     #[test]

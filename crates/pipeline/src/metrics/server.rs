@@ -3,14 +3,14 @@
 use std::fs;
 use std::time::Duration;
 
-use bine_admission::queue::ServiceFigures;
+use bine_admission::queue::ServiceMetrics;
 
 use crate::metrics::tally::{Ending, MARKED};
-use crate::metrics::waits::WaitFigures;
+use crate::metrics::waits::WaitMetrics;
 
 /// What a server has done since it was opened. Each count only grows, and is at most a moment old.
 #[derive(Clone, Debug)]
-pub struct Figures {
+pub struct ServerMetrics {
     /// Connections that were taken in.
     pub accepted: u64,
     /// Connections at this moment, upgraded ones included.
@@ -36,18 +36,18 @@ pub struct Figures {
     /// Blocking calls that nobody waits for any more, over the whole process, at this moment.
     pub overdue: usize,
     /// Each loop, by its number.
-    pub loops: Vec<LoopFigures>,
+    pub loops: Vec<LoopMetrics>,
     /// How often a loop was found stuck.
     pub stalls: u64,
     /// Loops that are stuck at this moment.
     pub stuck: usize,
     /// Who runs what; `None` before the server runs.
-    pub scheduler: Option<SchedulerFigures>,
+    pub scheduler: Option<SchedulerMetrics>,
 }
 
 /// What one loop has done.
 #[derive(Clone, Debug)]
-pub struct LoopFigures {
+pub struct LoopMetrics {
     /// Its number.
     pub number: usize,
     /// How often it has looked what there is to do.
@@ -60,7 +60,7 @@ pub struct LoopFigures {
 
 /// What a scheduler tells of itself.
 #[derive(Clone, Debug)]
-pub struct SchedulerFigures {
+pub struct SchedulerMetrics {
     /// The name by which it was chosen; `own` for a program's own.
     pub name: String,
     /// How busy its threads are, 0 to 1.
@@ -68,9 +68,9 @@ pub struct SchedulerFigures {
     /// How it is, in one line for people.
     pub status: String,
     /// How long tasks have waited for a thread, if they do.
-    pub waits: Option<WaitFigures>,
+    pub waits: Option<WaitMetrics>,
     /// What is known of each service whose runs it spawns.
-    pub services: Vec<ServiceFigures>,
+    pub services: Vec<ServiceMetrics>,
 }
 
 /// The first figure of this file is the thread's time on a CPU, in nanoseconds (Linux, sched-stats). Asked for here and

@@ -8,7 +8,7 @@ use super::sessions::CLASSES;
 
 /// Everything that admission knows, at one moment.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Figures {
+pub struct AdmissionMetrics {
     /// It is not switched off.
     pub is_on: bool,
     /// How much is looked at.

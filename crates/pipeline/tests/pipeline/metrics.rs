@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
-use bine_pipeline::{Figures, Server, Settings, Timeouts};
+use bine_pipeline::{Server, ServerMetrics, Settings, Timeouts};
 
 use crate::PATIENCE;
 use crate::house::{House, LOOPS, SCHEDULERS, settings};
@@ -12,25 +12,28 @@ use crate::peer::{Peer, get};
 
 /// The figures, once they are such: a thread counts an ending a moment after its peer has seen it.
 #[track_caller]
-pub(crate) fn figures(server: &Arc<Server>, are_such: impl Fn(&Figures) -> bool) -> Figures {
+pub(crate) fn metrics(
+    server: &Arc<Server>,
+    are_such: impl Fn(&ServerMetrics) -> bool,
+) -> ServerMetrics {
     let patience = Instant::now() + PATIENCE;
     loop {
-        let figures = server.figures();
-        if are_such(&figures) {
-            return figures;
+        let metrics = server.metrics();
+        if are_such(&metrics) {
+            return metrics;
         }
-        assert!(Instant::now() < patience, "{figures:?}");
+        assert!(Instant::now() < patience, "{metrics:?}");
         yield_now();
     }
 }
 
 /// Of each ending that there was, its name and how often.
-fn endings(figures: &Figures) -> Vec<(&'static str, u64)> {
-    figures.closed.iter().copied().filter(|(_, count)| *count > 0).collect()
+fn endings(metrics: &ServerMetrics) -> Vec<(&'static str, u64)> {
+    metrics.closed.iter().copied().filter(|(_, count)| *count > 0).collect()
 }
 
-fn closed(figures: &Figures) -> u64 {
-    figures.closed.iter().map(|(_, count)| count).sum()
+fn closed(metrics: &ServerMetrics) -> u64 {
+    metrics.closed.iter().map(|(_, count)| count).sum()
 }
 
 #[test]
@@ -59,7 +62,7 @@ fn a_conversation_is_counted_to_the_byte() {
         peer.expect_closed();
         let received = peer.total;
         drop(peer);
-        let told = figures(&house.server, |told| closed(told) == 1 && told.open == 0);
+        let told = metrics(&house.server, |told| closed(told) == 1 && told.open == 0);
         assert_eq!(told.accepted, 1, "{scheduler}");
         assert_eq!(told.requests, 9, "{scheduler}");
         assert_eq!(told.replies, [0, 9, 0, 1, 0], "{scheduler}");
@@ -67,7 +70,7 @@ fn a_conversation_is_counted_to_the_byte() {
         assert_eq!(endings(&told), [("error", 1)], "{scheduler}");
         house.stop();
         house.await_end();
-        let after = house.server.figures();
+        let after = house.server.metrics();
         assert_eq!(
             (after.requests, after.sent),
             (9, received),
@@ -83,7 +86,7 @@ fn check(scheduler: &str, shorten: fn(&mut Timeouts), play: fn(Peer), expected: 
     shorten(&mut settings.timeouts);
     let house = House::with(settings);
     play(house.connect());
-    let told = figures(&house.server, |told| closed(told) == 1);
+    let told = metrics(&house.server, |told| closed(told) == 1);
     assert_eq!(endings(&told), [(expected, 1)], "{scheduler}");
 }
 
@@ -121,10 +124,10 @@ fn panics_are_counted_wherever_they_are() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         for path in ["/panic", "/panic/work", "/panic/later", "/panic/late"] {
-            let before = house.server.figures().panics;
+            let before = house.server.metrics().panics;
             assert_eq!(house.connect().ask(path), "500 close", "{path}");
             // Other tests of this process may have some of their own.
-            figures(&house.server, |told| told.panics > before);
+            metrics(&house.server, |told| told.panics > before);
         }
     }
 }
@@ -138,7 +141,7 @@ fn who_is_closed_by_a_stop_was_drained() {
         house.stop();
         resting.expect_closed();
         house.await_end();
-        assert_eq!(endings(&house.server.figures()), [("drain", 1)], "{scheduler}");
+        assert_eq!(endings(&house.server.metrics()), [("drain", 1)], "{scheduler}");
     }
 }
 
@@ -150,7 +153,7 @@ fn who_finds_no_worker_was_closed_for_load() {
     busy.send(get("/block/a"));
     gate.await_arrivals(1);
     assert_eq!(house.connect().ask("/work"), "503 close");
-    let told = figures(&house.server, |told| closed(told) == 1);
+    let told = metrics(&house.server, |told| closed(told) == 1);
     assert_eq!((told.marked[1], endings(&told)), ((503, 1), vec![("load", 1)]));
     assert!(told.scheduler.is_some_and(|scheduler| scheduler.load > 0.9));
     gate.open();
@@ -162,13 +165,13 @@ fn a_loop_tells_of_its_turns_and_its_work() {
     for scheduler in LOOPS {
         let house = House::with(Settings { loops: 2, ..settings(scheduler) });
         let mut peer = house.connect();
-        let busy = |told: &Figures| {
+        let busy = |told: &ServerMetrics| {
             let turns: u64 = told.loops.iter().map(|each| each.turns).sum();
             let work: Duration = told.loops.iter().filter_map(|each| each.work).sum();
             told.loops.len() == 2 && turns > 0 && work > Duration::ZERO
         };
         peer.ask("/say/a");
-        let told = figures(&house.server, busy);
+        let told = metrics(&house.server, busy);
         assert_eq!(told.loops.iter().map(|each| each.connections).sum::<usize>(), 1);
         let name = told.scheduler.map(|scheduler| scheduler.name);
         assert_eq!(name.as_deref(), Some(scheduler));
