@@ -1,7 +1,19 @@
 //! The pipeline: sockets, threads and timers that carry a request from accept to reply.
 //!
-//! It knows a [`Handler`], and events of `bine-http`; it knows no page, no file and no table. Start
-//! reading at [`Next`] and the four stages, then the event loop, then the schedulers.
+//! It knows a [`Handler`], and events of `bine-http`; it knows no page, no file and no table.
+//!
+//! Modules depend downwards only. From the ground up:
+//!
+//! - `time`, `system`, `address`, `slab`: what the kernel offers.
+//! - `quota`, `limits`, `settings`, `tls`, `transport`: what a connection may hold, and how its bytes travel.
+//! - `handler`: what the server asks of a program; `access` and `metrics` record what it did.
+//! - `generation`, `connection`: a snapshot of the configuration, and the state of one connection and of one thread.
+//! - `stages`, `workers`: the steps from one request to the next, and the threads that may block.
+//! - `server`: what all threads share. `scheduling`: the contract between a scheduler and its threads.
+//! - `event_loop`, `conversation`, `arrival`: the threads that hold many connections, one, or none yet.
+//! - `schedulers`, `watchdog`, `run`, `process_control`: who runs what, and how it starts and ends.
+//!
+//! Start reading at [`Next`] and the four stages, then the event loop, then the schedulers.
 
 mod access;
 mod address;
@@ -59,38 +71,25 @@ pub mod scheduler {
 pub use access::AccessSettings;
 pub use address::{Address, AddressBlock, AddressSite, BadAddress, Peer};
 pub use blocking::{blocking, overdue_calls};
-pub use handler::FilePart;
-pub use handler::Spool;
-pub use handler::{After, Bell, Deliver, Hold, MakeWaiters, Sent, Waiters, Why};
-pub use handler::{Answer, Bench, Handler, Responder, Work};
-pub use handler::{Body, Incoming, Retained};
-pub use handler::{Done, Finished, Follow, LaterReply, Outgoing};
-pub use handler::{Gone, Sender, Stream, Writing};
-pub use handler::{Living, Parting, Upgrade, Wire};
-pub use handler::{Visitor, Who};
+pub use handler::{
+    After, Answer, Bell, Bench, Body, Deliver, Done, FilePart, Finished, Follow, Gone, Handler,
+    Hold, Incoming, LaterReply, Living, MakeWaiters, Outgoing, Parting, Responder, Retained,
+    Sender, Sent, Spool, Stream, Upgrade, Visitor, Waiters, Who, Why, Wire, Work, Writing,
+};
 pub use inside::{Around, Errand, Errands, Inside, Then};
-pub use limits::BudgetMetrics;
-pub use limits::GuardMetrics;
-pub use limits::Pressure;
-pub use limits::memory_limit;
+pub use limits::{BudgetMetrics, GuardMetrics, Pressure, memory_limit};
 pub use listener::inherited;
 pub use mailbox::Ticket;
-pub use metrics::{BOUNDS, WaitMetrics};
-pub use metrics::{LoopMetrics, SchedulerMetrics, ServerMetrics};
+pub use metrics::{BOUNDS, LoopMetrics, SchedulerMetrics, ServerMetrics, WaitMetrics};
 pub use next::{Kind, Next};
-pub use process_control::control;
-pub use process_control::supervise;
-pub use process_control::{on_hangup, reopen_logs_on_signal, stop_on_signals};
+pub use process_control::{control, on_hangup, reopen_logs_on_signal, stop_on_signals, supervise};
 pub use server::Server;
 pub use settings::{Budgeted, Guards, Listen, Settings, Timeouts, WatchdogSettings};
 pub use slab::Token;
-pub use system::Transfer;
-pub use system::{ProcessMetrics, process_metrics};
-pub use system::{UnknownUser, User};
-pub use system::{end_with_parent, is_supervised};
-pub use system::{is_disk_full, write_private};
-pub use system::{notify, notify_reloading};
-pub use time::timeout;
-pub use time::{Clock, Tick};
+pub use system::{
+    ProcessMetrics, Transfer, UnknownUser, User, end_with_parent, is_disk_full, is_supervised,
+    notify, notify_reloading, process_metrics, write_private,
+};
+pub use time::{Clock, Tick, timeout};
 pub use transport::{Transport, Way};
 pub use workers::Task;
