@@ -77,7 +77,7 @@ impl AsFd for Mailbox {
     }
 }
 
-/// Names the connection that waits for a [`Task`], and where to answer it.
+/// Names the connection that waits for a [`Task`](crate::Task), and where to answer it.
 #[derive(Clone)]
 pub struct Ticket {
     pub(crate) token: Token,

@@ -14,7 +14,7 @@ use crate::limits::Reservation;
 pub struct Incoming<'a> {
     /// Request line and fields.
     pub head: Head<'a>,
-    /// Its content, once [`Answer::Collect`] asked for it.
+    /// Its content, once [`Answer::Collect`](crate::Answer::Collect) asked for it.
     pub body: Body<'a>,
     /// Where it came from.
     pub peer: Peer,
@@ -22,7 +22,7 @@ pub struct Incoming<'a> {
     pub who: &'a Who,
     /// When it arrived, in seconds since 1970.
     pub arrival: u64,
-    /// Something that [begins](Responder::begins) a session was answered on its connection before.
+    /// Something that [begins](crate::Responder::begins) a session was answered on its connection before.
     pub has_begun: bool,
     /// What the reply must know of the request.
     pub exchange: Exchange,

@@ -50,7 +50,7 @@ pub enum Follow {
     Hold(Hold),
 }
 
-/// What came of a [`Work`].
+/// What came of a [`Work`](crate::Work).
 #[derive(Debug, Default)]
 pub struct Done {
     /// What follows the head it wrote.

@@ -14,7 +14,7 @@ pub enum Who {
     Known(Arc<dyn Visitor>),
 }
 
-/// What a program knows of whoever asks. It is found out once, in [`Responder::admit`], and goes with the request.
+/// What a program knows of whoever asks. It is found out once, in [`Responder::admit`](crate::Responder::admit), and goes with the request.
 pub trait Visitor: Any + Send + Sync {
     /// By what name they are a user, if they are one.
     fn user(&self) -> Option<&str>;
