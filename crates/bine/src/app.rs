@@ -10,9 +10,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bine_log as log;
 use bine_pipeline::scheduler::Scheduler;
 use bine_pipeline::{
-    AccessSettings, Handler, Server, Settings, end_with_parent, log, notify, reopen_logs_on_signal,
+    AccessSettings, Handler, Server, Settings, end_with_parent, notify, reopen_logs_on_signal,
     stop_on_signals, supervise,
 };
 

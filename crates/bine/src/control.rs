@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bine_log as log;
 use bine_pipeline::control::{self, Control as Socket};
-use bine_pipeline::log;
 
 use crate::configuration::{Configuration, Control, Sources};
 use crate::exit::Exit;

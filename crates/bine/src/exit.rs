@@ -49,7 +49,7 @@ impl Exit {
 
 impl Termination for Exit {
     fn report(self) -> ExitCode {
-        bine_pipeline::log::finish();
+        bine_log::finish();
         match self.0 {
             Outcome::Fine(text) => {
                 print!("{text}");

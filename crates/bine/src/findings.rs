@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use bine_html::tree::Finding;
-use bine_pipeline::log;
+use bine_log as log;
 
 /// So many are told; a program with more has been told enough.
 const MOST: usize = 1000;

@@ -7,8 +7,8 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
+use bine_admission::{Admission, Asker, Shown, Verdict};
 use bine_http::{Exchange, Reply, Status};
-use bine_pipeline::admission::{Admission, Asker, Shown, Verdict};
 use bine_pipeline::{Answer, Body, Clock, Done, Incoming, LaterReply, Outgoing, Retained, Work};
 
 use crate::sessions::ticket::{Holder, Reading, Tickets};
@@ -108,7 +108,8 @@ impl Gate {
         // always be a proxy's, and has no address to tell it from others.
         let is_forwarded =
             ["x-forwarded-for", "forwarded", "via"].iter().any(|name| head.field(name).is_some());
-        let own = if is_forwarded { None } else { self.admission.connection_of(*peer) };
+        let address = if is_forwarded { None } else { peer.socket_address() };
+        let own = address.map(|address| self.admission.number_of(address));
         let account = holder.user.map(|user| self.tickets.account(user, holder.now));
         let has_begun = request.has_begun && own.is_some();
         let asker = Asker { ticket: reading.shown, has_begun, stand_in: account.or(own) };

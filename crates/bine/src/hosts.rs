@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Once};
 
 use bine_http::Status;
-use bine_pipeline::{Address, Listen, Peer, log};
+use bine_log as log;
+use bine_pipeline::{Address, Listen, Peer};
 
 use crate::respond::Response;
 use crate::sites::{HostPattern, without_port};

@@ -7,7 +7,7 @@ use std::panic::PanicHookInfo;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bine_pipeline::log;
+use bine_log as log;
 
 /// Backtraces in a second. The thread that panics, which may be a loop, looks up the names in them:
 /// 180 ms for the first of a process, 1 to 6 ms for the next, 19 kB each (debug build).

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bine_http::{Event, Head, Limits, Method, RequestParser, SecurityHeaders, Status};
+use bine_log as log;
 use bine_pipeline::{
-    Answer, Bench, Clock, Handler, Incoming, Outgoing, Peer, Responder, Retained, Who, log,
+    Answer, Bench, Clock, Handler, Incoming, Outgoing, Peer, Responder, Retained, Who,
 };
 
 use crate::acme::Acme;

@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 use std::{fs, io};
 
 use bine_html::RegionKey;
-use bine_pipeline::{log, write_private};
+use bine_log as log;
+use bine_pipeline::write_private;
 
 /// The file in the data folder that has the key: its 16 bytes.
 const FILE: &str = "region-key";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bine_http::SecurityHeaders;
-use bine_pipeline::log::{self, Format, LogSettings, WhenFull, Writer};
+use bine_log::{self as log, Format, LogSettings, WhenFull, Writer};
 use bine_pipeline::tls::Tls;
 use bine_pipeline::{
     AccessSettings, Address, Handler, Server, is_supervised, notify, notify_reloading,

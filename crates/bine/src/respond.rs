@@ -14,7 +14,8 @@ use bine_html::{Frozen, Page, Writer};
 use bine_http::{
     BodyFraming, Date, Exchange, Finished, Head, Method, Reply, SecurityHeaders, Status,
 };
-use bine_pipeline::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream, log};
+use bine_log as log;
+use bine_pipeline::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream};
 
 mod dress;
 mod manner;

@@ -7,9 +7,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use bine_log as log;
 use bine_pipeline::{
     self as pipeline, Answer, Bench, Clock, Done, Incoming, LaterReply, Outgoing, Retained, Work,
-    log,
 };
 
 use crate::app_state::AppState;

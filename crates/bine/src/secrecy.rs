@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use bine_log as log;
 use bine_pipeline::tls::{Certificate, Tickets, Tls};
-use bine_pipeline::{is_disk_full, log, write_private};
+use bine_pipeline::{is_disk_full, write_private};
 
 use crate::acme::{Acme, Plan, Slot};
 use crate::configuration::Configuration;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use bine_http::Status;
-use bine_pipeline::log;
+use bine_log as log;
 
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::error::{Error, ErrorMapping, MappedError};

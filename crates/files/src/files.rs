@@ -4,7 +4,8 @@ use std::fs::Metadata;
 use std::sync::Arc;
 
 use bine_http::{Method, Status};
-use bine_pipeline::{Answer, Clock, Incoming, Outgoing, log};
+use bine_log as log;
+use bine_pipeline::{Answer, Clock, Incoming, Outgoing};
 
 use crate::cache::{Cache, Capacity};
 use crate::description::Description;

@@ -6,7 +6,8 @@ use std::io;
 use std::sync::Arc;
 
 use bine_http::{Date, Status};
-use bine_pipeline::{Clock, Done, Outgoing, Retained, Work, log};
+use bine_log as log;
+use bine_pipeline::{Clock, Done, Outgoing, Retained, Work};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 
 use crate::location;

@@ -118,6 +118,11 @@ impl Peer {
         self.port
     }
 
+    /// Its IP address and port, `None` for a Unix socket.
+    pub fn socket_address(&self) -> Option<SocketAddr> {
+        self.ip().map(|ip| SocketAddr::new(ip, self.port))
+    }
+
     /// True for a client on this machine: a loopback address or a Unix socket.
     pub fn is_local(&self) -> bool {
         self.ip().is_none_or(|ip| ip.is_loopback())

@@ -21,7 +21,7 @@ const USUAL_PLACES: usize = 16;
 /// Runs `call`, which may block, on another thread, and waits for it.
 ///
 /// As many calls run at one time as the first server of the process has workers; others wait their
-/// turn. Dropping the future, as [`timeout`](crate::timeout) does when the time is over, ends the wait but
+/// turn. Dropping the future, as [`timeout`](crate::timeout()) does when the time is over, ends the wait but
 /// cannot end a call that has begun: it counts as [overdue](overdue_calls), and keeps its place,
 /// until it returns. A panic of the call passes through to whoever awaits it.
 ///
@@ -120,7 +120,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::timeout::timeout;
+    use crate::time::timeout;
 
     #[test]
     fn there_is_a_place_at_least_and_no_more_than_can_be_counted() {

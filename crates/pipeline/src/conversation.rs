@@ -10,32 +10,32 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bine_log as log;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
-use crate::arrival::{Arrival, Entrance, Looked, MakingRoom, Progress};
-use crate::clock::Tick;
-use crate::connection::{Busy, Connection, Context, Errand, NO_HOLD, Phase, discard};
-use crate::handler::{Finished, LaterReply};
-use crate::hold::Why;
-use crate::link::{Blocking, Link as _, Nonblocking};
-use crate::lobby::{Called, Lobby};
-use crate::log;
-use crate::mailbox::Mailbox;
-use crate::parcel::Parcel;
-use crate::refusal::NO_THREAD;
-use crate::scheduler::{Place, Scheduler};
-use crate::server::{Server, State, View};
-use crate::stages::{self, GRACE, Kind, Next};
-use crate::tally::{Ending, count_panic};
-use crate::wire::{Parting, Space, Terms, Wire, live};
+use crate::arrival::{Arrival, Called, Entrance, Lobby, Looked, MakingRoom, NO_THREAD, Progress};
+use crate::connection::{
+    Busy, Connection, DetachedConnection, Errand, NO_HOLD, Phase, ThreadContext,
+};
+use crate::discard::discard;
+use crate::handler::{Finished, LaterReply, Parting, Space, Terms, Why, Wire, failure, live};
+use crate::lifecycle::State;
+use crate::metrics::{Ending, count_panic};
+use crate::next::{Kind, Next};
+use crate::scheduling::{Place, Scheduler};
+use crate::server::{Server, View};
+use crate::stages::{self, GRACE};
+use crate::system::Wakeup;
+use crate::time::Tick;
+use crate::transport::{Blocking, Nonblocking, Transport as _};
 
 /// One thread's means to hold connections, one after the other.
 pub struct Conversations<'s> {
     server: &'s Arc<Server>,
     view: View,
     scheduler: &'s dyn Scheduler,
-    context: Context,
+    context: ThreadContext,
     entrance: Entrance,
     /// Where connections wait that another thread accepts; `None`: this one accepts itself.
     lobby: Option<&'s Lobby>,
@@ -46,7 +46,7 @@ pub struct Conversations<'s> {
     /// The connection at hand leaves so that there is a place for somebody.
     makes_room: Option<MakingRoom>,
     /// Rings when something happens that a held reply of this thread waits for; made by the first.
-    bell: Option<Arc<Mailbox>>,
+    wakeup: Option<Arc<Wakeup>>,
     /// Where who has left HTTP receives; made for the first.
     space: Option<Space>,
     /// The scheduler has lent this thread to a held reply.
@@ -101,7 +101,7 @@ impl<'s> Conversations<'s> {
             crowded_until: None,
             newcomer: None,
             makes_room: None,
-            bell: None,
+            wakeup: None,
             space: None,
             holds: false,
             wanted: Vec::new(),
@@ -154,42 +154,42 @@ impl<'s> Conversations<'s> {
         self.keep_up();
         let (mut connection, next) = match progress {
             Progress::New(socket) => {
-                let link = |session| Blocking::new(socket, session);
-                let mut connection = Connection::new(link, peer, &mut self.context);
+                let transport = |session| Blocking::new(socket, session);
+                let mut connection = Connection::new(transport, peer, &mut self.context);
                 self.context.take_up(&mut connection);
                 (connection, Next::Request)
             }
-            Progress::Between(parcel) => parcel.unpack(&mut self.context)?,
+            Progress::Between(detached) => detached.attach(&mut self.context)?,
         };
-        let era = connection.era;
+        let snapshot_id = connection.snapshot_id;
         // A fault of ours costs this connection and no other.
         let ended =
             catch_unwind(AssertUnwindSafe(|| self.converse(&mut connection, next, may_leave)));
         if let Ok(Some(next)) = ended {
-            match Parcel::pack(connection, &mut self.context, next) {
-                Ok(parcel) => {
-                    self.context.access.flush();
-                    let progress = Progress::Between(Box::new(parcel));
+            match DetachedConnection::detach(connection, &mut self.context, next) {
+                Ok(detached) => {
+                    self.context.config.access.flush();
+                    let progress = Progress::Between(Box::new(detached));
                     return Some(Arrival { progress, peer, counted });
                 }
-                // It has no charter, which every connection of a server has.
+                // It has no snapshot, which every connection of a server has.
                 Err(same) => connection = same,
             }
         }
         self.context.put_down(&mut connection);
         let upgraded = connection.busy.take_if(|busy| busy.upgrade.is_some());
-        let is_upgrade = upgraded.is_some() || connection.link.departs();
+        let is_upgrade = upgraded.is_some() || connection.transport.departs();
         let stopping = self.context.stopping;
         let ending = if is_upgrade { Ending::Upgrade } else { connection.ended(stopping) };
         self.context.tally.closed(ending);
         stages::tell_of_leaving(&mut connection, &mut self.context);
         self.end_hold(&mut connection);
         if let (Some(busy), true) = (upgraded, ended.is_ok()) {
-            self.live(connection.link, busy);
-        } else if connection.link.departs() {
-            connection.link.depart(peer);
+            self.live(connection.transport, busy);
+        } else if connection.transport.departs() {
+            connection.transport.depart(peer);
         } else {
-            connection.link.farewell();
+            connection.transport.farewell();
             connection.busy.take().into_iter().for_each(|busy| self.context.recycle(busy));
             drop(connection);
         }
@@ -198,12 +198,12 @@ impl<'s> Conversations<'s> {
         if ended.is_err() {
             log::error(format_args!("a connection was closed by a fault of the server"));
             self.context = self.view.context();
-            self.bell = None;
+            self.wakeup = None;
         } else {
-            self.context.leave(era);
+            self.context.config.leave(snapshot_id);
         }
         self.context.output.clear();
-        self.context.access.flush();
+        self.context.config.access.flush();
         drop(counted);
         self.pass_place();
         None
@@ -233,7 +233,7 @@ impl<'s> Conversations<'s> {
             // One stage at least, or it would go from thread to thread and come no further.
             if std::mem::replace(&mut has_run, may_leave)
                 && self.scheduler.stage(next) == Place::Elsewhere
-                && Parcel::may_hold(connection, next)
+                && DetachedConnection::may_hold(connection, next)
             {
                 return Some(next);
             }
@@ -242,7 +242,7 @@ impl<'s> Conversations<'s> {
                 Next::Response(Kind::Static) => stages::response(connection, &mut self.context),
                 Next::Response(Kind::Dynamic) => {
                     // The work may keep this thread for long.
-                    self.context.access.flush();
+                    self.context.config.access.flush();
                     stages::dynamic(connection, &mut self.context)
                 }
                 Next::Reply => stages::reply(connection, &mut self.context),
@@ -260,8 +260,8 @@ impl<'s> Conversations<'s> {
     /// Has a connection go that has waited too long for a thread: who is owed a reply is told so, without a wait.
     pub(crate) fn turn_away(&mut self, arrival: Arrival) {
         let Arrival { progress, peer, counted } = arrival;
-        let parcel = match progress {
-            Progress::Between(parcel) => parcel,
+        let detached = match progress {
+            Progress::Between(detached) => detached,
             new @ Progress::New(_) => {
                 return Arrival { progress: new, peer, counted }.refuse(NO_THREAD.told());
             }
@@ -269,8 +269,8 @@ impl<'s> Conversations<'s> {
         self.context.clock.turn();
         self.keep_up();
         counted.count_refusal();
-        let Some((connection, next)) = parcel.unpack(&mut self.context) else { return };
-        let era = connection.era;
+        let Some((connection, next)) = detached.attach(&mut self.context) else { return };
+        let snapshot_id = connection.snapshot_id;
         let mut connection = connection.map(Nonblocking::from, identity);
         self.context.drained = false;
         // It may have said something meanwhile, and has replies, perhaps, that wait for those behind them.
@@ -290,20 +290,20 @@ impl<'s> Conversations<'s> {
             // What the peer has sent is taken, or the close would be a reset that may overtake the reply.
             stages::request(&mut connection, &mut self.context);
         }
-        connection.link.farewell();
+        connection.transport.farewell();
         self.context.tally.closed(Ending::Load);
         stages::tell_of_leaving(&mut connection, &mut self.context);
         self.context.output.clear();
         self.context.input = 0..0;
         self.context.errand = None;
-        self.context.leave(era);
-        self.context.access.flush();
+        self.context.config.leave(snapshot_id);
+        self.context.config.access.flush();
     }
 
     /// Lets whoever takes the connection over live here, if this thread may wait for that.
-    fn live(&mut self, link: Blocking, mut busy: Box<Busy>) {
+    fn live(&mut self, transport: Blocking, mut busy: Box<Busy>) {
         let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
-        self.context.access.flush();
+        self.context.config.access.flush();
         self.holds = self.scheduler.begin_hold();
         let terms = Terms {
             state: self.server.tidings(),
@@ -316,7 +316,7 @@ impl<'s> Conversations<'s> {
         let lived = catch_unwind(AssertUnwindSafe(|| {
             let background = self.server.background()?;
             let _inside = background.enter();
-            let wire = Wire::new(link.into(), received, space)?;
+            let wire = Wire::new(transport.into(), received, space)?;
             if let Some(upgrade) = upgrade {
                 background.block_on(live(upgrade, wire, terms));
             }
@@ -350,12 +350,12 @@ impl<'s> Conversations<'s> {
     /// Waits until the peer says something. False: it did not in its time, which a stop shortens,
     /// or somebody else has its thread now.
     fn await_peer(&mut self, connection: &mut Connection<Blocking>) -> bool {
-        self.context.access.flush();
+        self.context.config.access.flush();
         let mut now = self.context.clock.turn();
         let kept = if matches!(connection.phase, Phase::Handshake | Phase::First) {
             KEPT_SILENT
         } else {
-            connection.deadline = now.after(self.context.settings.timeouts.idle);
+            connection.deadline = now.after(self.context.config.settings.timeouts.idle);
             KEPT
         };
         let gives_way = now.after(kept);
@@ -367,14 +367,14 @@ impl<'s> Conversations<'s> {
                 let grace = if self.is_pressed() { KEPT } else { GRACE };
                 connection.deadline = connection.deadline.earlier(now.after(grace));
             }
-            if connection.link.is_evicted() {
+            if connection.transport.is_evicted() {
                 connection.end(Ending::Load);
                 return false;
             }
             let mut left = connection.deadline.since(now);
             let full = !stopping && self.is_full();
             self.keep_up();
-            self.context.turn_to(connection.era);
+            self.context.config.turn_to(connection.snapshot_id);
             // Nobody waits for a millisecond before somebody is there who waits for its end. A timer that runs out before
             // the kernel's next tick is set in hardware and, when the request comes, taken back: with it a request cost
             // half as much again (docs/measurements.md, "A timer of a millisecond").
@@ -384,7 +384,7 @@ impl<'s> Conversations<'s> {
             } else if !stopping {
                 left = left.min(LOOK);
             }
-            match self.watch(&connection.link, stopping, at_door, left) {
+            match self.watch(&connection.transport, stopping, at_door, left) {
                 Some(Watched::Peer) => return true,
                 // A thread that has become free meanwhile is there for the newcomer.
                 Some(Watched::Door)
@@ -408,7 +408,7 @@ impl<'s> Conversations<'s> {
     /// Waits for the peer, for the stop unless that has come, and at the door if so wished.
     fn watch(
         &mut self,
-        link: &Blocking,
+        transport: &Blocking,
         stopping: bool,
         at_door: bool,
         left: Duration,
@@ -416,7 +416,7 @@ impl<'s> Conversations<'s> {
         let bell = self.server.stop_bell();
         // Every wait for a request comes here: nothing is allocated.
         let mut wanted = emptied(take(&mut self.wanted));
-        wanted.push(PollFd::new(link, PollFlags::IN));
+        wanted.push(PollFd::new(transport, PollFlags::IN));
         if at_door {
             wanted.extend(self.lobby.map(|lobby| PollFd::new(lobby, PollFlags::IN)));
             // Without a place nobody comes as far as the lobby.
@@ -495,7 +495,7 @@ impl<'s> Conversations<'s> {
     }
 
     fn await_handler(&mut self, connection: &mut Connection<Blocking>) -> Next {
-        self.context.access.flush();
+        self.context.config.access.flush();
         let (reply, request) = match self.context.errand.take() {
             Some(Errand::Later(reply, request) | Errand::WhileOpen(reply, request)) => {
                 (reply, request)
@@ -510,7 +510,7 @@ impl<'s> Conversations<'s> {
         if stages::park(connection, &mut self.context) == Next::Closed {
             return Next::Closed;
         }
-        connection.busy(&mut self.context).handler = self.context.responder.last();
+        connection.busy(&mut self.context).handler = self.context.config.responder.last();
         let awaited = self.await_reply(reply);
         self.context.clock.turn();
         self.context.take_up(connection);
@@ -524,13 +524,13 @@ impl<'s> Conversations<'s> {
 
     /// The connection's reply is held, if this thread may wait for that.
     fn begin_hold(&mut self, connection: &mut Connection<Blocking>) -> Next {
-        if self.bell.is_none() {
-            match Mailbox::new() {
-                Ok(bell) => {
-                    let bell = Arc::new(bell);
+        if self.wakeup.is_none() {
+            match Wakeup::new() {
+                Ok(wakeup) => {
+                    let wakeup = Arc::new(wakeup);
                     let clock = &self.context.clock;
-                    self.context.waiters = self.server.waiters(clock, Arc::clone(&bell));
-                    self.bell = Some(bell);
+                    self.context.waiters = self.server.waiters(clock, Arc::clone(&wakeup));
+                    self.wakeup = Some(wakeup);
                 }
                 Err(error) => {
                     log::error(format_args!("no descriptor for a bell: {error}"));
@@ -560,13 +560,13 @@ impl<'s> Conversations<'s> {
             if is_stopping || connection.deadline.has_come(now) {
                 return stages::expire(connection, &mut self.context);
             }
-            let Some(bell) = &self.bell else { return Next::Closed };
+            let Some(wakeup) = &self.wakeup else { return Next::Closed };
             let stop = self.server.stop_bell();
             let mut wanted = [
                 PollFd::new(&stop, PollFlags::IN),
-                PollFd::new(&**bell, PollFlags::IN),
+                PollFd::new(&**wakeup, PollFlags::IN),
                 // Its next request may come before the reply to this one, and is not looked at.
-                PollFd::new(&connection.link, PollFlags::RDHUP),
+                PollFd::new(&connection.transport, PollFlags::RDHUP),
             ];
             let left = Timespec::try_from(connection.deadline.since(now)).ok();
             // Interrupted or not, the descriptors say it all.
@@ -574,8 +574,8 @@ impl<'s> Conversations<'s> {
             if !wanted[2].revents().is_empty() {
                 return Next::Closed;
             }
-            bell.silence();
-            if bell.take_ring() {
+            wakeup.clear();
+            if wakeup.take_ring() {
                 self.context.clock.turn();
                 return stages::held(connection, &mut self.context, Why::Room);
             }
@@ -622,13 +622,13 @@ impl<'s> Conversations<'s> {
     }
 
     fn failed(&self) -> Finished {
-        stages::failed(&self.context.clock, self.context.settings.security)
+        failure::failed(&self.context.clock, self.context.config.settings.security)
     }
 
     /// `None`: not in time.
     fn await_reply(&self, reply: LaterReply) -> Option<Finished> {
-        let limit = self.context.settings.timeouts.handler;
-        let name = self.context.responder.last();
+        let limit = self.context.config.settings.timeouts.handler;
+        let name = self.context.config.responder.last();
         let awaited = catch_unwind(AssertUnwindSafe(|| {
             let background = self.server.background()?;
             // The timer must be made where the runtime is known, inside.

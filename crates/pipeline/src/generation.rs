@@ -6,30 +6,30 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bine_admission::Admission;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::access::{AccessLog, AccessSettings};
-use crate::admission::Admission;
-use crate::budget::Budgets;
-use crate::clock::Clock;
-use crate::connection::{Context, discard};
+use crate::discard::discard;
 use crate::handler::{Bench, Handler, Responder};
+use crate::limits::Budgets;
 use crate::listener::Listener;
 use crate::settings::{Listen, Settings};
+use crate::time::Clock;
 
 /// What a server can be given anew while it runs. All threads share one.
 pub(crate) struct Generation {
     pub(crate) settings: Arc<Settings>,
     pub(crate) listeners: Box<[Arc<Listener>]>,
-    pub(crate) charter: Arc<Charter>,
+    pub(crate) snapshot: Arc<ConfigSnapshot>,
     /// Readable, for ever, once another generation has come.
     superseded: OwnedFd,
 }
 
 impl Generation {
     /// Opens the addresses that `older` does not have; those that it has are shared with it.
-    pub(crate) fn open(charter: Charter, older: Option<&Self>) -> io::Result<Self> {
-        let settings = Arc::clone(&charter.settings);
+    pub(crate) fn open(snapshot: ConfigSnapshot, older: Option<&Self>) -> io::Result<Self> {
+        let settings = Arc::clone(&snapshot.settings);
         let kept = older.map_or_else(Vec::new, |older| older.kept_for(&settings.listeners));
         let open = |(place, wish): (usize, &Listen)| match kept.get(place).copied().flatten() {
             Some((listener, own)) if own == wish => Ok(Arc::clone(listener)),
@@ -41,7 +41,7 @@ impl Generation {
         Ok(Self {
             settings,
             listeners,
-            charter: Arc::new(charter),
+            snapshot: Arc::new(snapshot),
             superseded: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         })
     }
@@ -84,8 +84,8 @@ impl Generation {
 }
 
 /// What the connections of one generation live under. A connection that changes threads takes it
-/// along, since it means the same to each of them, as an [`Era`] does not.
-pub(crate) struct Charter {
+/// along, since it means the same to each of them, as an [`SnapshotId`] does not.
+pub(crate) struct ConfigSnapshot {
     pub(crate) settings: Arc<Settings>,
     pub(crate) access: Option<AccessSettings>,
     pub(crate) handler: Arc<dyn Handler>,
@@ -93,7 +93,7 @@ pub(crate) struct Charter {
     pub(crate) budgets: Arc<Budgets>,
 }
 
-impl Charter {
+impl ConfigSnapshot {
     /// The part of it that the calling thread has to itself.
     fn share(&self, clock: &Rc<Clock>) -> Share {
         let bench = Bench {
@@ -118,13 +118,17 @@ struct Share {
 
 /// Names a [`Share`] of a thread, as a connection remembers it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Era(u16);
+pub(crate) struct SnapshotId(u16);
 
-/// The shares of a thread that its connections still need. The one at hand is in the thread's
-/// [`Context`] itself, so that a request costs one comparison and nothing more.
-pub(crate) struct Eras {
-    at_hand: Era,
-    newest: Era,
+/// The calling thread's configuration: that of the connection at hand, and those that other connections of the
+/// thread still need. A request costs one comparison and nothing more.
+pub(crate) struct ThreadConfig {
+    /// Settings, responder and access log are those of the connection at hand.
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) responder: Box<dyn Responder>,
+    pub(crate) access: AccessLog,
+    at_hand: SnapshotId,
+    newest: SnapshotId,
     places: Vec<Place>,
 }
 
@@ -132,23 +136,128 @@ pub(crate) struct Eras {
 struct Place {
     connections: u32,
     /// Whose share it is; `None`: vacant.
-    charter: Option<Arc<Charter>>,
+    snapshot: Option<Arc<ConfigSnapshot>>,
     /// `None`: at hand, or vacant.
     share: Option<Share>,
 }
 
-impl Eras {
-    pub(crate) fn new() -> Self {
-        Self { at_hand: Era(0), newest: Era(0), places: vec![Place::default()] }
+impl ThreadConfig {
+    /// A configuration without a snapshot, for tests.
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        responder: Box<dyn Responder>,
+        access: AccessLog,
+    ) -> Self {
+        let places = vec![Place::default()];
+        Self { settings, responder, access, at_hand: SnapshotId(0), newest: SnapshotId(0), places }
     }
 
-    fn place(&mut self, era: Era) -> &mut Place {
-        &mut self.places[usize::from(era.0)]
+    /// A configuration whose first connections keep `snapshot`.
+    pub(crate) fn under(snapshot: &Arc<ConfigSnapshot>, clock: &Rc<Clock>) -> Self {
+        let Share { settings, responder, access } = snapshot.share(clock);
+        let mut own = Self::new(settings, responder, access);
+        own.places[0].snapshot = Some(Arc::clone(snapshot));
+        own
+    }
+
+    /// Puts `snapshot` in force for the connections to come. False: older ones hold every place, and
+    /// nothing has changed.
+    pub(crate) fn adopt(&mut self, snapshot: &Arc<ConfigSnapshot>, clock: &Rc<Clock>) -> bool {
+        let Some(snapshot_id) = self.id_of(snapshot, clock) else { return false };
+        let older = std::mem::replace(&mut self.newest, snapshot_id);
+        self.turn_to(snapshot_id);
+        self.release(older);
+        true
+    }
+
+    /// The id here of the snapshot of a connection from another thread, which [leaves](Self::leave) it
+    /// once. `None`: other connections hold every place.
+    pub(crate) fn enter_under(
+        &mut self,
+        snapshot: &Arc<ConfigSnapshot>,
+        clock: &Rc<Clock>,
+    ) -> Option<SnapshotId> {
+        let snapshot_id = self.id_of(snapshot, clock)?;
+        self.place(snapshot_id).connections += 1;
+        self.turn_to(snapshot_id);
+        Some(snapshot_id)
+    }
+
+    /// The snapshot with this id, while a connection keeps it.
+    pub(crate) fn snapshot(&self, snapshot_id: SnapshotId) -> Option<&Arc<ConfigSnapshot>> {
+        self.places[usize::from(snapshot_id.0)].snapshot.as_ref()
+    }
+
+    /// The id of `snapshot` on this thread, which is given one if it has none.
+    fn id_of(&mut self, snapshot: &Arc<ConfigSnapshot>, clock: &Rc<Clock>) -> Option<SnapshotId> {
+        let is_it =
+            |place: &Place| place.snapshot.as_ref().is_some_and(|own| Arc::ptr_eq(own, snapshot));
+        if let Some(number) = self.places.iter().position(is_it) {
+            return u16::try_from(number).ok().map(SnapshotId);
+        }
+        let snapshot_id = self.vacancy()?;
+        let share = snapshot.share(clock);
+        let place = self.place(snapshot_id);
+        (place.snapshot, place.share) = (Some(Arc::clone(snapshot)), Some(share));
+        Some(snapshot_id)
+    }
+
+    /// The id of the snapshot that a new connection keeps. The connection [leaves](Self::leave) it once.
+    pub(crate) fn enter(&mut self) -> SnapshotId {
+        let snapshot_id = self.newest;
+        self.place(snapshot_id).connections += 1;
+        self.turn_to(snapshot_id);
+        snapshot_id
+    }
+
+    /// A connection that kept this snapshot is over.
+    pub(crate) fn leave(&mut self, snapshot_id: SnapshotId) {
+        self.place(snapshot_id).connections -= 1;
+        self.release(snapshot_id);
+    }
+
+    /// Makes the settings, the responder and the access log those of this snapshot.
+    pub(crate) fn turn_to(&mut self, snapshot_id: SnapshotId) {
+        if snapshot_id != self.at_hand {
+            self.exchange(snapshot_id);
+        }
+    }
+
+    #[cold]
+    fn exchange(&mut self, snapshot_id: SnapshotId) {
+        let Some(mut share) = self.place(snapshot_id).share.take() else { return };
+        // Its lines would otherwise wait until one of its connections has a turn again.
+        self.access.flush();
+        std::mem::swap(&mut self.settings, &mut share.settings);
+        std::mem::swap(&mut self.responder, &mut share.responder);
+        std::mem::swap(&mut self.access, &mut share.access);
+        let before = std::mem::replace(&mut self.at_hand, snapshot_id);
+        self.place(before).share = Some(share);
+    }
+
+    /// Drops a snapshot that no connection keeps and that is not the newest.
+    fn release(&mut self, snapshot_id: SnapshotId) {
+        if snapshot_id == self.newest || self.place(snapshot_id).connections > 0 {
+            return;
+        }
+        self.turn_to(self.newest);
+        let place = self.place(snapshot_id);
+        discard((place.snapshot.take(), place.share.take()));
+    }
+
+    /// How many shares this thread holds.
+    #[cfg(test)]
+    pub(crate) fn shares(&self) -> usize {
+        1 + self.places.iter().filter(|place| place.share.is_some()).count()
+    }
+
+    fn place(&mut self, snapshot_id: SnapshotId) -> &mut Place {
+        &mut self.places[usize::from(snapshot_id.0)]
     }
 
     /// A place that nobody needs; `None` when 65 536 are in use, one for each reload that has left
     /// connections behind.
-    fn vacancy(&mut self) -> Option<Era> {
+    fn vacancy(&mut self) -> Option<SnapshotId> {
         let is_vacant = |(number, place): &(usize, &Place)| {
             place.connections == 0
                 && place.share.is_none()
@@ -156,110 +265,11 @@ impl Eras {
                 && *number != usize::from(self.newest.0)
         };
         if let Some((number, _)) = self.places.iter().enumerate().find(is_vacant) {
-            return u16::try_from(number).ok().map(Era);
+            return u16::try_from(number).ok().map(SnapshotId);
         }
         let number = u16::try_from(self.places.len()).ok()?;
         self.places.push(Place::default());
-        Some(Era(number))
-    }
-}
-
-impl Context {
-    /// What a thread needs to run stages of connections under `charter`.
-    pub(crate) fn under(charter: &Arc<Charter>, clock: Rc<Clock>) -> Self {
-        let Share { settings, responder, access } = charter.share(&clock);
-        let mut own = Self::new(settings, clock, responder, access);
-        own.budgets = Arc::clone(&charter.budgets);
-        own.eras.places[0].charter = Some(Arc::clone(charter));
-        own
-    }
-
-    /// Puts `charter` in force for the connections to come. False: older ones hold every place, and
-    /// nothing has changed.
-    pub(crate) fn begin_era(&mut self, charter: &Arc<Charter>) -> bool {
-        let Some(era) = self.era_of(charter) else { return false };
-        let older = std::mem::replace(&mut self.eras.newest, era);
-        self.turn_to(era);
-        self.end_era(older);
-        true
-    }
-
-    /// The era here of a connection that comes from another thread, which [leaves](Self::leave) it
-    /// once. `None`: other connections hold every place.
-    pub(crate) fn enter_under(&mut self, charter: &Arc<Charter>) -> Option<Era> {
-        let era = self.era_of(charter)?;
-        self.eras.place(era).connections += 1;
-        self.turn_to(era);
-        Some(era)
-    }
-
-    /// What the connections of `era` live under.
-    pub(crate) fn charter(&self, era: Era) -> Option<&Arc<Charter>> {
-        self.eras.places[usize::from(era.0)].charter.as_ref()
-    }
-
-    /// The era of `charter` on this thread, which may begin with this.
-    fn era_of(&mut self, charter: &Arc<Charter>) -> Option<Era> {
-        let is_it =
-            |place: &Place| place.charter.as_ref().is_some_and(|own| Arc::ptr_eq(own, charter));
-        if let Some(number) = self.eras.places.iter().position(is_it) {
-            return u16::try_from(number).ok().map(Era);
-        }
-        let era = self.eras.vacancy()?;
-        self.make_scratch_for(&charter.settings);
-        let share = charter.share(&self.clock);
-        let place = self.eras.place(era);
-        (place.charter, place.share) = (Some(Arc::clone(charter)), Some(share));
-        Some(era)
-    }
-
-    /// The era of a new connection, which [leaves](Self::leave) it once.
-    pub(crate) fn enter(&mut self) -> Era {
-        let era = self.eras.newest;
-        self.eras.place(era).connections += 1;
-        self.turn_to(era);
-        era
-    }
-
-    /// A connection of this era is over.
-    pub(crate) fn leave(&mut self, era: Era) {
-        self.eras.place(era).connections -= 1;
-        self.end_era(era);
-    }
-
-    /// Makes the settings, the responder and the access log those of `era`.
-    pub(crate) fn turn_to(&mut self, era: Era) {
-        if era != self.eras.at_hand {
-            self.exchange(era);
-        }
-    }
-
-    #[cold]
-    fn exchange(&mut self, era: Era) {
-        let Some(mut share) = self.eras.place(era).share.take() else { return };
-        // Its lines would otherwise wait until one of its connections has a turn again.
-        self.access.flush();
-        std::mem::swap(&mut self.settings, &mut share.settings);
-        std::mem::swap(&mut self.responder, &mut share.responder);
-        std::mem::swap(&mut self.access, &mut share.access);
-        let before = std::mem::replace(&mut self.eras.at_hand, era);
-        self.eras.place(before).share = Some(share);
-    }
-
-    /// Frees an era that has no connection left and is not the one for the next.
-    fn end_era(&mut self, era: Era) {
-        if era == self.eras.newest || self.eras.place(era).connections > 0 {
-            return;
-        }
-        self.turn_to(self.eras.newest);
-        let place = self.eras.place(era);
-        discard((place.charter.take(), place.share.take()));
-    }
-
-    /// How many shares this thread holds.
-    #[cfg(test)]
-    pub(crate) fn shares(&self) -> usize {
-        1 + self.eras.places.iter().filter(|place| place.share.is_some()).count()
+        Some(SnapshotId(number))
     }
 }
 
@@ -269,8 +279,8 @@ mod tests {
 
     use super::*;
     use crate::address::Peer;
-    use crate::admission::Terms;
     use crate::handler::{Answer, Incoming, Outgoing, Who};
+    use bine_admission::Terms;
 
     struct Named(&'static str);
 
@@ -294,69 +304,76 @@ mod tests {
         }
     }
 
-    fn charter(name: &'static str) -> Arc<Charter> {
+    fn snapshot(name: &'static str) -> Arc<ConfigSnapshot> {
         let admission = Arc::new(Admission::new(Terms::default(), 1));
         let handler = Arc::new(Named(name));
         let (settings, budgets) = (Arc::default(), Arc::default());
-        Arc::new(Charter { settings, access: None, handler, admission, budgets })
+        Arc::new(ConfigSnapshot { settings, access: None, handler, admission, budgets })
     }
 
-    fn context() -> Context {
-        Context::under(&charter("first"), Rc::new(Clock::told(0)))
+    fn clock() -> Rc<Clock> {
+        Rc::new(Clock::told(0))
     }
 
-    #[test]
-    fn a_connection_keeps_its_era_and_newcomers_have_the_next() {
-        let mut context = context();
-        let old = context.enter();
-        assert!(context.begin_era(&charter("second")));
-        let new = context.enter();
-        assert_eq!(context.responder.last(), "second");
-        context.turn_to(old);
-        assert_eq!(context.responder.last(), "first");
-        context.turn_to(new);
-        assert_eq!(context.responder.last(), "second");
+    fn config() -> ThreadConfig {
+        ThreadConfig::under(&snapshot("first"), &clock())
     }
 
     #[test]
-    fn an_era_ends_with_its_last_connection() {
-        let mut context = context();
-        let (one, other) = (context.enter(), context.enter());
-        assert!(context.begin_era(&charter("second")));
-        context.turn_to(one);
-        context.leave(one);
-        assert_eq!(context.shares(), 2);
-        context.leave(other);
-        assert_eq!((context.shares(), context.responder.last()), (1, "second"));
+    fn keeps_the_snapshot_of_a_connection_when_newer_ones_come() {
+        let mut config = config();
+        let old = config.enter();
+        assert!(config.adopt(&snapshot("second"), &clock()));
+        let new = config.enter();
+        assert_eq!(config.responder.last(), "second");
+        config.turn_to(old);
+        assert_eq!(config.responder.last(), "first");
+        config.turn_to(new);
+        assert_eq!(config.responder.last(), "second");
     }
 
     #[test]
-    fn a_thousand_eras_need_the_places_of_two() {
-        let mut context = context();
-        let mut last = context.enter();
+    fn drops_a_snapshot_with_its_last_connection() {
+        let mut config = config();
+        let (one, other) = (config.enter(), config.enter());
+        assert!(config.adopt(&snapshot("second"), &clock()));
+        config.turn_to(one);
+        config.leave(one);
+        assert_eq!(config.shares(), 2);
+        config.leave(other);
+        assert_eq!((config.shares(), config.responder.last()), (1, "second"));
+    }
+
+    #[test]
+    fn a_thousand_snapshots_need_the_places_of_two() {
+        let mut config = config();
+        let mut last = config.enter();
         for _ in 0..1000 {
-            assert!(context.begin_era(&charter("next")));
-            let next = context.enter();
-            context.turn_to(last);
-            context.leave(last);
+            assert!(config.adopt(&snapshot("next"), &clock()));
+            let next = config.enter();
+            config.turn_to(last);
+            config.leave(last);
             last = next;
         }
-        assert_eq!(context.shares(), 1);
-        assert!(context.eras.places.len() <= 3, "{}", context.eras.places.len());
+        assert_eq!(config.shares(), 1);
+        assert!(config.places.len() <= 3, "{}", config.places.len());
     }
 
     #[test]
-    fn a_charter_from_another_thread_has_one_era_here() {
-        let mut context = context();
-        let (one, next) = (charter("one"), charter("next"));
-        let old = context.enter_under(&one).unwrap();
-        assert_eq!((context.enter_under(&one), context.responder.last()), (Some(old), "one"));
+    fn gives_a_snapshot_from_another_thread_one_id() {
+        let mut config = config();
+        let (one, next) = (snapshot("one"), snapshot("next"));
+        let old = config.enter_under(&one, &clock()).unwrap();
+        assert_eq!(
+            (config.enter_under(&one, &clock()), config.responder.last()),
+            (Some(old), "one")
+        );
         // It is known here before the thread itself has taken note of it.
-        let early = context.enter_under(&next).unwrap();
-        assert!(context.begin_era(&next));
-        assert_eq!((context.enter(), context.shares()), (early, 2));
-        context.leave(old);
-        context.leave(old);
-        assert_eq!((context.shares(), context.charter(old).is_some()), (1, false));
+        let early = config.enter_under(&next, &clock()).unwrap();
+        assert!(config.adopt(&next, &clock()));
+        assert_eq!((config.enter(), config.shares()), (early, 2));
+        config.leave(old);
+        config.leave(old);
+        assert_eq!((config.shares(), config.snapshot(old).is_some()), (1, false));
     }
 }

@@ -11,15 +11,15 @@ use std::task::{Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bine_admission::{Admission, ThreadPool};
+use bine_log as log;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
 
-use crate::admission::{Admission, ThreadPool};
 use crate::blocking::blocking;
-use crate::clock::Clock;
 use crate::handler::{Answer, Bench, Handler, LaterReply, Outgoing, Responder, Retained, Work};
-use crate::log;
-use crate::tally::count_panic;
+use crate::metrics::count_panic;
+use crate::time::Clock;
 
 /// Threads that ask a program what it would answer. The program is asked as it is by a peer, from its filters on; no line
 /// is written into the access log.

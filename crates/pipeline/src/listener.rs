@@ -9,6 +9,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bine_log as log;
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::net::{
     AddressFamily, Shutdown, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType,
@@ -16,9 +17,8 @@ use rustix::net::{
 };
 
 use crate::address::{Address, Peer};
-use crate::log;
 use crate::settings::Listen;
-use crate::supervise;
+use crate::system::supervised;
 
 /// A socket that connections come from.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Listener {
     pub(crate) fn open(wish: &Listen) -> io::Result<Self> {
         let opened = match &wish.address {
             Address::Tcp(_) | Address::Unix(_)
-                if let Some(descriptor) = supervise::take_socket(&wish.address) =>
+                if let Some(descriptor) = supervised::take_socket(&wish.address) =>
             {
                 inherit(descriptor, wish)
             }
@@ -148,7 +148,7 @@ impl Drop for SocketFile {
 /// The descriptors that systemd passed, `LISTEN_FDS` from 3 on, if they are meant for us
 /// (`sd_listen_fds(3)`).
 pub fn inherited() -> Vec<Address> {
-    let passed_on = supervise::passed_on();
+    let passed_on = supervised::passed_on();
     if !passed_on.is_empty() {
         return passed_on.into_iter().map(Address::Inherited).collect();
     }

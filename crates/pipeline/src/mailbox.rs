@@ -2,15 +2,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
-
-use rustix::event::{EventfdFlags, eventfd};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::address::Peer;
-use crate::guard::Room;
 use crate::handler::{Finished, Retained};
+use crate::limits::Room;
+use crate::quota::Evict;
 use crate::slab::Token;
+use crate::system::Wakeup;
 
 /// What another thread has for a loop.
 pub(crate) enum Letter {
@@ -33,64 +32,65 @@ pub(crate) enum Letter {
 /// One loop's box.
 pub(crate) struct Mailbox {
     letters: Mutex<Vec<Letter>>,
-    /// Its waiters have news.
-    has_rung: AtomicBool,
-    bell: OwnedFd,
+    wakeup: Arc<Wakeup>,
 }
 
 impl Mailbox {
     pub(crate) fn new() -> io::Result<Self> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { letters: Mutex::default(), has_rung: AtomicBool::new(false), bell })
+        Ok(Self { letters: Mutex::default(), wakeup: Arc::new(Wakeup::new()?) })
     }
 
-    /// Drops a letter in; the bell rings only when the box was empty, one system call for a batch.
+    /// The loop's wakeup, for others than those who post letters.
+    pub(crate) const fn wakeup(&self) -> &Arc<Wakeup> {
+        &self.wakeup
+    }
+
+    /// Drops a letter in; the wakeup is signaled only when the box was empty, one system call for a batch.
     pub(crate) fn post(&self, letter: Letter) {
         let mut letters = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
         letters.push(letter);
         let first = letters.len() == 1;
         drop(letters);
         if first {
-            self.sound();
+            self.wakeup.signal();
         }
-    }
-
-    /// Rings for the waiters, with one system call until they have been looked after.
-    pub(crate) fn ring(&self) {
-        if !self.has_rung.swap(true, Ordering::AcqRel) {
-            self.sound();
-        }
-    }
-
-    /// Whether it was rung for the waiters since the last time.
-    pub(crate) fn take_ring(&self) -> bool {
-        self.has_rung.swap(false, Ordering::AcqRel)
-    }
-
-    fn sound(&self) {
-        // The counter cannot overflow: it is cleared before the box is emptied.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-    }
-
-    /// So that the next sound is heard anew.
-    pub(crate) fn silence(&self) {
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
     }
 
     /// Empties the box into `letters`.
     pub(crate) fn take(&self, letters: &mut Vec<Letter>) {
-        // Silence the bell first: a letter that comes in between rings again.
-        self.silence();
+        // Clear the wakeup first: a letter that comes in between signals again.
+        self.wakeup.clear();
         let mut box_ = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
         letters.append(&mut box_);
     }
 }
 
-impl AsFd for Mailbox {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+impl Evict for Mailbox {
+    fn evict(&self, token: Token) {
+        self.post(Letter::Evict(token));
     }
 }
+
+impl AsFd for Mailbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wakeup.as_fd()
+    }
+}
+
+/// Names the connection that waits for a [`Task`](crate::Task), and where to answer it.
+#[derive(Clone)]
+pub struct Ticket {
+    pub(crate) token: Token,
+    pub(crate) reply_to: Arc<Mailbox>,
+}
+
+impl PartialEq for Ticket {
+    fn eq(&self, other: &Self) -> bool {
+        self.token == other.token && Arc::ptr_eq(&self.reply_to, &other.reply_to)
+    }
+}
+
+impl Eq for Ticket {}
 
 #[cfg(test)]
 mod tests {

@@ -3,33 +3,35 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use bine_admission::Admission;
+use bine_log as log;
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::watch;
 
 use crate::access::AccessSettings;
 use crate::address::Address;
-use crate::admission::Admission;
-use crate::blocking;
-use crate::budget::{BudgetFigures, Budgets};
-use crate::census::{Census, Places, descriptors};
-use crate::clock::Clock;
-use crate::connection::Context;
-use crate::generation::{Charter, Generation};
-use crate::guard::{Guard, GuardFigures, Room};
-use crate::handler::Handler;
-use crate::hold::{Bell, MakeWaiters, Waiters};
-use crate::log;
+use crate::blocking::{self, overdue_calls};
+use crate::connection::ThreadContext;
+use crate::generation::{ConfigSnapshot, Generation};
+use crate::handler::{Bell, Handler, MakeWaiters, Waiters};
+use crate::lifecycle::State;
+use crate::limits::{
+    BudgetMetrics, Budgets, Census, Guard, GuardMetrics, Places, Room, descriptors,
+};
 use crate::mailbox::{Letter, Mailbox};
-use crate::scheduler::{self, Scheduler};
+use crate::metrics::{
+    Ending, LoopMetrics, MARKED, SchedulerMetrics, ServerMetrics, Tallies, panics, time_at_work,
+};
+use crate::scheduler_names;
 use crate::settings::Settings;
-use crate::tally::Tallies;
-use crate::tls::HandshakeFigures;
-use crate::watchdog::{Stalls, Watchdog};
+use crate::system::Wakeup;
+use crate::time::Clock;
+use crate::tls::HandshakeMetrics;
 
 /// A server whose addresses are open. [`run`](Self::run) serves until it is told to stop.
 pub struct Server {
@@ -49,8 +51,8 @@ pub struct Server {
     stop_bell: OwnedFd,
     pub(crate) tallies: Arc<Tallies>,
     pub(crate) stalls: Stalls,
-    /// Who runs what, and by what name they were chosen, once it runs.
-    pub(crate) scheduler: OnceLock<(String, Arc<dyn Scheduler>)>,
+    /// Reads the figures of the scheduler, once one runs.
+    pub(crate) scheduler: OnceLock<Box<dyn Fn() -> SchedulerMetrics + Send + Sync>>,
     background: OnceLock<tokio::runtime::Handle>,
     /// Had by whoever starts that.
     starting: Mutex<()>,
@@ -67,15 +69,15 @@ pub(crate) struct Loop {
     pub(crate) connections: AtomicUsize,
 }
 
-/// How far a server is from its end.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum State {
-    /// It serves.
-    Serving,
-    /// It finishes what has begun.
-    Draining,
-    /// It ends now.
-    Over,
+/// The watchdog's findings, for the metrics.
+#[derive(Default)]
+pub(crate) struct Stalls {
+    /// Times that a loop was reported.
+    pub(crate) total: AtomicU64,
+    /// Loops that are stuck at this moment.
+    pub(crate) stuck: AtomicUsize,
+    /// The process drains because it is to be replaced.
+    pub(crate) replaces: AtomicBool,
 }
 
 impl Server {
@@ -100,19 +102,20 @@ impl Server {
         let loops: Vec<Loop> = loops.collect::<io::Result<_>>()?;
         let most = settings.workers.max(settings.most_workers);
         let admission = Admission::new(settings.admission.clone(), most);
-        let admission = Arc::new(admission.on_loops(loops.len()));
+        let admission = Arc::new(admission.on_loops(loops.len()).on_change(log_admission));
         let census = Census::new(places(&settings));
         let budgets = Arc::new(Budgets::new(&settings));
         let (settings, shared) = (Arc::new(settings), Arc::clone(&admission));
         let own = Arc::clone(&budgets);
-        let charter = Charter { settings, access, handler, admission: shared, budgets: own };
+        let snapshot =
+            ConfigSnapshot { settings, access, handler, admission: shared, budgets: own };
         Ok(Self {
             census,
             budgets,
             guard: Guard::default(),
             loops,
             running_loops: AtomicUsize::new(0),
-            newest: Mutex::new(Arc::new(Generation::open(charter, None)?)),
+            newest: Mutex::new(Arc::new(Generation::open(snapshot, None)?)),
             changes: AtomicU32::new(0),
             state: AtomicU8::new(State::Serving as u8),
             told: watch::Sender::new(State::Serving),
@@ -143,9 +146,9 @@ impl Server {
     pub(crate) fn waiters(
         &self,
         clock: &Rc<Clock>,
-        bell: Arc<Mailbox>,
+        wakeup: Arc<Wakeup>,
     ) -> Option<Box<dyn Waiters>> {
-        self.make_waiters.get().map(|make| make(Rc::clone(clock), Bell(bell)))
+        self.make_waiters.get().map(|make| make(Rc::clone(clock), Bell(wakeup)))
     }
 
     /// The addresses it listens on, with the ports that the kernel chose.
@@ -189,8 +192,8 @@ impl Server {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let (settings, admission) = (Arc::new(settings), Arc::clone(&self.admission));
         let budgets = Arc::clone(&self.budgets);
-        let charter = Charter { settings, access, handler, admission, budgets };
-        let next = Arc::new(Generation::open(charter, Some(&newest))?);
+        let snapshot = ConfigSnapshot { settings, access, handler, admission, budgets };
+        let next = Arc::new(Generation::open(snapshot, Some(&newest))?);
         self.budgets.limit(&next.settings);
         self.census.limit(places(&next.settings));
         self.admission.amend(next.settings.admission.clone());
@@ -214,55 +217,59 @@ impl Server {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Serves until [`stop`](Self::stop), with the scheduler that the settings name.
-    ///
-    /// # Errors
-    ///
-    /// Threads or descriptors that could not be had.
-    pub fn run(self: &Arc<Self>) -> io::Result<()> {
-        let name = self.generation().settings.scheduler.clone();
-        let scheduler = scheduler::by_name(&self.generation().settings)?;
-        self.run_named(name, scheduler)
-    }
-
-    /// Serves until [`stop`](Self::stop), with a scheduler of the program's own.
-    ///
-    /// # Errors
-    ///
-    /// Threads or descriptors that could not be had.
-    pub fn run_with(self: &Arc<Self>, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
-        self.run_named("own".to_owned(), scheduler)
-    }
-
-    fn run_named(self: &Arc<Self>, name: String, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
-        // A server runs once.
-        let _ = self.scheduler.set((name, Arc::clone(&scheduler)));
-        let watchdog = Watchdog::start(self)?;
-        let outcome = scheduler.accept(self);
-        drop(watchdog);
-        self.retire();
-        self.finish_log();
-        if self.stalls.replaces.load(Ordering::Relaxed) {
-            // A loop that turned again at the last moment changes nothing: a success would not be started again.
-            let message = "the process is replaced, because a loop was stuck";
-            return outcome.and(Err(io::Error::other(message)));
+    /// What it has done so far. Takes a lock that only threads take which begin or end, and reads a small file of the
+    /// kernel for each loop.
+    pub fn metrics(&self) -> ServerMetrics {
+        let sum = self.tallies.sum();
+        let (open, most) = self.census.filled();
+        let mut closed = Ending::ALL.map(|(_, name)| (name, 0));
+        closed.iter_mut().zip(sum.closed).for_each(|(own, count)| own.1 = count);
+        let mut marked = MARKED.map(|status| (status, 0));
+        marked.iter_mut().zip(sum.marked).for_each(|(own, count)| own.1 = count);
+        let loops = sum.loops.into_iter().map(|(number, thread, turns)| LoopMetrics {
+            number,
+            turns,
+            connections: self
+                .loops
+                .get(number)
+                .map_or(0, |each| each.connections.load(Ordering::Relaxed)),
+            work: time_at_work(thread),
+        });
+        let mut loops: Vec<_> = loops.collect();
+        loops.sort_by_key(|each| each.number);
+        ServerMetrics {
+            accepted: sum.accepted,
+            open,
+            most,
+            refused: self.census.refused(),
+            closed,
+            requests: sum.requests,
+            replies: sum.replies,
+            marked,
+            received: sum.received,
+            sent: sum.sent,
+            panics: panics(),
+            overdue: overdue_calls(),
+            loops,
+            stalls: self.stalls.total.load(Ordering::Relaxed),
+            stuck: self.stalls.stuck.load(Ordering::Relaxed),
+            scheduler: self.scheduler.get().map(|metrics| metrics()),
         }
-        outcome
     }
 
     /// How it defends itself.
-    pub fn guards(&self) -> GuardFigures {
-        self.guard.figures()
+    pub fn guards(&self) -> GuardMetrics {
+        self.guard.metrics()
     }
 
     /// How much its connections hold together.
-    pub fn budgets(&self) -> [BudgetFigures; 3] {
-        self.budgets.figures()
+    pub fn budgets(&self) -> [BudgetMetrics; 3] {
+        self.budgets.metrics()
     }
 
     /// Its TLS handshakes.
-    pub fn handshakes(&self) -> HandshakeFigures {
-        self.budgets.handshakes.figures()
+    pub fn handshakes(&self) -> HandshakeMetrics {
+        self.budgets.handshakes.metrics()
     }
 
     /// Has the guards look at what is used. Who is to make room is told how much.
@@ -312,7 +319,7 @@ impl Server {
 
     /// Waits until the access log has what was given to it, a second at most.
     pub(crate) fn finish_log(&self) {
-        if let Some(access) = &self.generation().charter.access {
+        if let Some(access) = &self.generation().snapshot.access {
             access.writer.finish();
         }
     }
@@ -375,13 +382,13 @@ pub(crate) struct View {
 
 impl View {
     /// What a thread needs to run stages.
-    pub(crate) fn context(&self) -> Context {
+    pub(crate) fn context(&self) -> ThreadContext {
         self.context_by(Rc::new(Clock::kernel()))
     }
 
     /// The same with the time of `clock`.
-    pub(crate) fn context_by(&self, clock: Rc<Clock>) -> Context {
-        let mut context = Context::under(&self.generation.charter, clock);
+    pub(crate) fn context_by(&self, clock: Rc<Clock>) -> ThreadContext {
+        let mut context = ThreadContext::under(&self.generation.snapshot, clock);
         context.tally = self.tallies.lend();
         context
     }
@@ -394,13 +401,13 @@ impl View {
     pub(crate) fn keep_up(
         &mut self,
         server: &Server,
-        context: &mut Context,
+        context: &mut ThreadContext,
     ) -> Option<Arc<Generation>> {
         if !self.is_old(server) {
             return None;
         }
         let next = server.view();
-        if !context.begin_era(&next.generation.charter) {
+        if !context.adopt(&next.generation.snapshot) {
             log::error(format_args!("too many settings have connections; these wait for the next"));
             return None;
         }
@@ -415,7 +422,7 @@ fn check(settings: &Settings) -> io::Result<()> {
     if settings.tls.is_none() && settings.listeners.iter().any(|listen| listen.tls) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "TLS without a certificate"));
     }
-    scheduler::check(&settings.scheduler)
+    scheduler_names::check(&settings.scheduler)
 }
 
 fn places(settings: &Settings) -> Places {
@@ -433,4 +440,15 @@ fn start_background() -> io::Result<tokio::runtime::Handle> {
         .name("bine async".to_owned())
         .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
     Ok(handle)
+}
+/// Logs the states of admission that visitors notice.
+fn log_admission(state: bine_admission::State) {
+    use bine_admission::State;
+    match state {
+        State::Limiting => log::notice(format_args!(
+            "more visitors come than can be served: newcomers are let in as sessions end"
+        )),
+        State::Watching => log::notice(format_args!("newcomers are let in again")),
+        State::Asleep => {}
+    }
 }

@@ -5,19 +5,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bine_admission::Terms;
 use bine_http::{Limits, SecurityHeaders};
 
 use crate::address::Address;
-use crate::admission::Terms;
 use crate::tls::Tls;
-use crate::watchdog::WatchdogSettings;
 
 /// Everything the pipeline can be told. The defaults are safe to ship.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Where to listen, each with its socket options.
     pub listeners: Vec<Listen>,
-    /// The scheduler's name; [`SCHEDULERS`](crate::scheduler::SCHEDULERS) lists them.
+    /// The scheduler's name; [`SCHEDULERS`](crate::scheduler_names::SCHEDULERS) lists them.
     pub scheduler: String,
     /// Event loops, each one thread.
     pub loops: usize,
@@ -251,5 +250,20 @@ impl Default for Timeouts {
             linger: Duration::from_secs(2),
             drain: Duration::from_secs(30),
         }
+    }
+}
+
+/// When a stuck loop is reported, and when its process is replaced.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WatchdogSettings {
+    /// A loop that has not turned for this long is logged, with the stack of its thread; `None`: never.
+    pub report: Option<Duration>,
+    /// Under a supervisor, the process ends when a loop has not turned for this long; `None`: never.
+    pub replace: Option<Duration>,
+}
+
+impl Default for WatchdogSettings {
+    fn default() -> Self {
+        Self { report: Some(Duration::from_secs(10)), replace: Some(Duration::from_secs(30)) }
     }
 }

@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bine_http::Date;
-use bine_pipeline::log;
+use bine_log as log;
 use bine_pipeline::tls::Certificate;
 use tokio::runtime::{self, Runtime};
 

@@ -7,8 +7,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use bine_log as log;
 use bine_pipeline::tls::Certificate;
-use bine_pipeline::{log, write_private};
+use bine_pipeline::write_private;
 use instant_acme::AccountCredentials;
 use serde_json::{Value, json};
 

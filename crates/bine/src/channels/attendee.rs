@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bine_pipeline::log;
+use bine_log as log;
 use bine_push::{ChannelName, Command, Durability, Refused, Retention, Settings, name_from_bits};
 
 use super::access::{Denied, Visitor};

@@ -14,7 +14,8 @@ use std::task::{Context, Poll, ready};
 use std::thread;
 use std::time::Duration;
 
-use bine_pipeline::{Bell, log};
+use bine_log as log;
+use bine_pipeline::Bell;
 use bine_push::{
     Applied, Command, Durability, Hub, Limits, Preparation, Prepared, Publisher, Refused,
     SnapshotReader, is_channel_record,

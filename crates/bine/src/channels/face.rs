@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bine_http::{Exchange, Framing, Method, Reply, Status};
-use bine_pipeline::{Answer, Body, Clock, Finished, Follow, Incoming, Outgoing, Retained, log};
+use bine_log as log;
+use bine_pipeline::{Answer, Body, Clock, Finished, Follow, Incoming, Outgoing, Retained};
 use bine_push::{Command, Cursor, Publish, Published, Receipt};
 
 use super::access::{Action, Denied, Gate, Visitor};

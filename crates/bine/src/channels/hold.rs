@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use bine_http::{Exchange, Finished, Head, Status};
-use bine_pipeline::{Follow, Hold, Incoming, log};
+use bine_log as log;
+use bine_pipeline::{Follow, Hold, Incoming};
 use bine_push::{Cursor, Refused, Start};
 
 use super::Channels;

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bine_pipeline::{AddressBlock, log};
+use bine_log as log;
+use bine_pipeline::AddressBlock;
 use bine_push::{Command, Content, Draft, Presence, PresenceChange, Publish};
 
 use super::clock::now;

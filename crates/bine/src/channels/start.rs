@@ -1,6 +1,6 @@
 //! The start of a program's channels: with what the journal has kept, and with those that the program wants.
 
-use bine_pipeline::log;
+use bine_log as log;
 
 use super::{Channels, Error as ChannelError, Refused, Settings, status_of};
 use crate::error::{Error, ErrorMapping, MappedError};

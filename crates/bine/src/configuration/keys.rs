@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use bine_pipeline::{Settings, User, admission, scheduler};
+use bine_admission as admission;
+use bine_pipeline::{Settings, User, scheduler};
 
 use super::values::{
     bytes, listen, number, percent, plain_listen, seconds, session_time, sessions, set_time,
@@ -275,7 +276,7 @@ pub(super) static KEYS: &[Key] = &[
         &["combined"],
         "common, combined, json, or a line with %h %l %u %t %r %s %b and others",
         |c, v| {
-            bine_pipeline::log::Format::parse(v)?;
+            bine_log::Format::parse(v)?;
             v.clone_into(&mut c.logs.format);
             Ok(())
         },

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bine_http::Status;
-use bine_pipeline::log;
+use bine_log as log;
 use bine_push::{Command, Publish};
 use serde::Serialize;
 

@@ -29,8 +29,9 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bine_pipeline::admission::Admission;
-use bine_pipeline::{Errand, Errands, Handler, Incoming, Inside, Retained, Then, log};
+use bine_admission::Admission;
+use bine_log as log;
+use bine_pipeline::{Errand, Errands, Handler, Incoming, Inside, Retained, Then};
 
 use crate::app_state::States;
 use crate::channels::{Command, Content, Draft, Engine, Publish};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use bine_pipeline::admission::{Admission, Queued, ThreadPool};
+use bine_admission::{Admission, Queued, ThreadPool};
 use bine_pipeline::{AddressBlock, Errand, Errands};
 
 use super::Live;
@@ -283,7 +283,7 @@ impl Asker {
 mod tests {
     use std::net::IpAddr;
 
-    use bine_pipeline::admission::{State as Admitting, Terms};
+    use bine_admission::{State as Admitting, Terms};
     use bine_pipeline::{Around, Peer, Then};
 
     use super::super::testing::request;
@@ -321,7 +321,7 @@ mod tests {
     }
 
     fn state(admission: &Admission) -> Admitting {
-        admission.figures().state
+        admission.metrics().state
     }
 
     #[test]
@@ -361,10 +361,10 @@ mod tests {
         drop(joins.remove(1));
         renders.finish_join(1, Duration::ZERO, &asker);
         let began = Instant::now();
-        while admission.figures().done == 0 {
+        while admission.metrics().done == 0 {
             assert!(began.elapsed() < Duration::from_secs(20), "nothing was done");
         }
-        assert_eq!(admission.figures().done, 1);
+        assert_eq!(admission.metrics().done, 1);
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use bine_admission::Terms;
 use bine_http::{Head, Method, Reply, SecurityHeaders, Status};
-use bine_pipeline::admission::Terms;
+use bine_log as log;
 use bine_pipeline::{
     Address, Answer, Bench, Clock, Guards, Handler, Incoming, Listen, Outgoing, Peer, Responder,
-    Server, Settings, Who, log,
+    Server, Settings, Who,
 };
 
 use super::Metrics;

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use bine_admission as admission;
 use bine_http::Status;
-use bine_pipeline::scheduler::ServiceFigures;
-use bine_pipeline::tls::HandshakeFigures;
+use bine_pipeline::scheduler::ServiceMetrics;
+use bine_pipeline::tls::HandshakeMetrics;
 use bine_pipeline::{
-    BOUNDS, BudgetFigures, Figures, GuardFigures, SchedulerFigures, Server, admission,
-    process_figures,
+    BOUNDS, BudgetMetrics, GuardMetrics, SchedulerMetrics, Server, ServerMetrics, process_metrics,
 };
 
 use super::text::{Family, Text};
@@ -41,8 +41,8 @@ impl Metrics {
         text.gauge("bine_ready", "1 while newcomers should be sent here, as /ready says.")
             .is(u8::from(is_ready));
         if let Some(server) = self.server.upgrade() {
-            tell_server(&mut text, &server.figures());
-            tell_admission(&mut text, &server.admission().figures());
+            tell_server(&mut text, &server.metrics());
+            tell_admission(&mut text, &server.admission().metrics());
             tell_guards(&mut text, &server.guards());
             tell_budgets(&mut text, &server.budgets());
             tell_handshakes(&mut text, &server.handshakes());
@@ -122,7 +122,7 @@ impl Metrics {
 }
 
 // Long because it is a table: a name and a meaning for each figure.
-fn tell_server(text: &mut Text, told: &Figures) {
+fn tell_server(text: &mut Text, told: &ServerMetrics) {
     text.counter("bine_connections_accepted_total", "Connections that were taken in.")
         .is(told.accepted);
     text.gauge("bine_connections_open", "Connections there are.").is(told.open);
@@ -176,7 +176,7 @@ fn tell_server(text: &mut Text, told: &Figures) {
     }
 }
 
-fn tell_guards(text: &mut Text, told: &GuardFigures) {
+fn tell_guards(text: &mut Text, told: &GuardMetrics) {
     let mut pressure = text.gauge(
         "bine_guard_pressure",
         "0 while there is enough, 1 while strangers make room, 2 while nobody comes in.",
@@ -197,7 +197,7 @@ fn tell_guards(text: &mut Text, told: &GuardFigures) {
     refused.with(&[("who", "stranger")], told.strangers);
 }
 
-fn tell_budgets(text: &mut Text, told: &[BudgetFigures]) {
+fn tell_budgets(text: &mut Text, told: &[BudgetMetrics]) {
     let mut held = text.gauge("bine_budget_held_bytes", "What all connections hold together.");
     for each in told {
         held.with(&[("of", each.of)], each.held);
@@ -224,7 +224,7 @@ fn tell_budgets(text: &mut Text, told: &[BudgetFigures]) {
     }
 }
 
-fn tell_handshakes(text: &mut Text, told: &HandshakeFigures) {
+fn tell_handshakes(text: &mut Text, told: &HandshakeMetrics) {
     text.gauge("bine_tls_handshakes", "TLS handshakes under way.").is(told.under_way);
     text.gauge("bine_tls_handshakes_most", "TLS handshakes that may be under way.").is(told.most);
     text.counter(
@@ -239,7 +239,7 @@ fn tell_handshakes(text: &mut Text, told: &HandshakeFigures) {
     .is(told.refused);
 }
 
-fn tell_scheduler(text: &mut Text, told: &SchedulerFigures) {
+fn tell_scheduler(text: &mut Text, told: &SchedulerMetrics) {
     text.gauge("bine_scheduler_load", "How busy the threads are that may block, 0 to 1.")
         .with(&[("scheduler", &told.name)], told.load);
     if let Some(waits) = told.waits {
@@ -256,7 +256,7 @@ fn tell_scheduler(text: &mut Text, told: &SchedulerFigures) {
     if told.services.is_empty() {
         return;
     }
-    let tell = |mut family: Family<'_>, figure: fn(&ServiceFigures) -> f64| {
+    let tell = |mut family: Family<'_>, figure: fn(&ServiceMetrics) -> f64| {
         for service in &told.services {
             family.with(&[("service", service.name)], figure(service));
         }
@@ -275,7 +275,7 @@ fn tell_scheduler(text: &mut Text, told: &SchedulerFigures) {
     tell(text.counter("bine_service_refused_total", refused), |service| service.refused as f64);
 }
 
-fn tell_admission(text: &mut Text, told: &admission::Figures) {
+fn tell_admission(text: &mut Text, told: &admission::AdmissionMetrics) {
     text.gauge("bine_admission_on", "1 unless admission is switched off.").is(u8::from(told.is_on));
     let mut states = text.gauge("bine_admission_state", "1 at the state it is in.");
     let all = [
@@ -339,7 +339,7 @@ fn tell_admission(text: &mut Text, told: &admission::Figures) {
 
 /// By the names that every program uses for these.
 fn tell_process(text: &mut Text) {
-    let told = process_figures();
+    let told = process_metrics();
     text.counter("process_cpu_seconds_total", "Time on CPUs, user and system.")
         .is(told.cpu.as_secs_f64());
     let gauges = [

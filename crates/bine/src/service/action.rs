@@ -10,7 +10,7 @@ use std::sync::{Arc, Once};
 
 use bine_html::{Attribute, AttributeValue, Writer};
 use bine_http::Status;
-use bine_pipeline::log;
+use bine_log as log;
 use serde::Serialize;
 
 use super::answer::{Answer, Outcome, Said};

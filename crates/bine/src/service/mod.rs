@@ -22,7 +22,7 @@ use std::task::Poll;
 
 use bine_html::{Attribute, AttributeValue, Writer};
 use bine_http::{Head, Method, Status};
-use bine_pipeline::log;
+use bine_log as log;
 
 use answer::{Outcome, Said};
 use call::Asked;

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-use bine_pipeline::{is_disk_full, log, write_private};
+use bine_log as log;
+use bine_pipeline::{is_disk_full, write_private};
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 

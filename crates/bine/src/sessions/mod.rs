@@ -27,7 +27,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bine_http::Head;
-use bine_pipeline::{AddressBlock, Incoming, Peer, Who, log};
+use bine_log as log;
+use bine_pipeline::{AddressBlock, Incoming, Peer, Who};
 
 use badge::Badge;
 use ended::Ended;

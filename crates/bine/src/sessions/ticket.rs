@@ -4,9 +4,9 @@
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
+use bine_admission::Shown;
 use bine_http::Head;
 use bine_pipeline::Peer;
-use bine_pipeline::admission::Shown;
 use ring::hmac;
 
 use super::keys::{Key, Keys, Name};

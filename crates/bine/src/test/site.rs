@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bine_http::Method;
-use bine_pipeline::log::{self, Level};
+use bine_log::{self as log, Level};
 use bine_pipeline::{Address, Server};
 use serde::Serialize;
 

@@ -162,7 +162,7 @@ impl Opening {
         let mut reply = upgrade.accept(out, date, terms.protocols);
         for (name, value) in fields {
             if let Err(misuse) = reply.field(name, value) {
-                pipeline::log::error(format_args!("the field `{name}` was left out: {misuse}"));
+                bine_log::error(format_args!("the field `{name}` was left out: {misuse}"));
             }
         }
         reply.empty();

@@ -6,21 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bine_log as log;
+
 use crate::address::Peer;
-use crate::arrival::turn_away;
-use crate::census::Full;
-use crate::clock::Tick;
+use crate::arrival::{NO_MEMORY, TOO_MANY, turn_away};
 use crate::connection::Connection;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
-use crate::link::{is_exhaustion, transmit_now};
+use crate::lifecycle::State;
+use crate::limits::Full;
 use crate::listener::Listener;
-use crate::log;
 use crate::mailbox::Letter;
-use crate::refusal::{NO_MEMORY, TOO_MANY};
-use crate::server::State;
 use crate::stages;
-use crate::wheel::Hook;
+use crate::system::{is_exhaustion, transmit_now};
+use crate::time::{Hook, Tick};
 
 /// Accepts of one listener in one turn (DESIGN: slices).
 const SLICE: usize = 16;
@@ -209,8 +208,8 @@ impl<D: Driver> EventLoop<D> {
         // Looked at behind the accept: whoever comes after a change is served under it.
         self.keep_up();
         let driver = &self.driver;
-        let link = |session| driver.link(socket, session);
-        let mut connection = Connection::new(link, peer, &mut self.context);
+        let transport = |session| driver.transport(socket, session);
+        let mut connection = Connection::new(transport, peer, &mut self.context);
         if self.context.stopping {
             let grace = self.context.clock.now().after(stages::GRACE);
             connection.deadline = connection.deadline.earlier(grace);
@@ -220,7 +219,7 @@ impl<D: Driver> EventLoop<D> {
         let token = self.slab.insert(entry);
         self.server.loops[self.index].connections.store(self.load(), Ordering::Relaxed);
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
-        if let Err(error) = self.driver.watch(&connection.link, token) {
+        if let Err(error) = self.driver.watch(&connection.transport, token) {
             log::warn(format_args!("a connection cannot be watched and is closed: {error}"));
             return self.remove(token);
         }

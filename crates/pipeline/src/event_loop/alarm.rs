@@ -13,7 +13,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
-use crate::clock::Tick;
+use crate::time::Tick;
 
 pub(super) struct Alarm<T> {
     timer: T,

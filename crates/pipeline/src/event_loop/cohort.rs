@@ -8,14 +8,16 @@
 use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::aside::Aside;
+use bine_log as log;
+
+use crate::connection::SavedContext;
 use crate::event_loop::defense::is_unwelcome;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
-use crate::log;
-use crate::scheduler::Place;
+use crate::next::{Kind, Next};
+use crate::scheduling::Place;
 use crate::slab::Token;
-use crate::stages::{self, Kind, Next};
+use crate::stages;
 
 /// As many go through the stages together. What each takes along between two stages, some hundreds
 /// of bytes, should still be in the cache when its turn comes.
@@ -39,7 +41,7 @@ pub(super) struct Cohort {
 
 struct Member {
     token: Token,
-    aside: Box<Aside>,
+    saved: Box<SavedContext>,
 }
 
 impl Cohort {
@@ -82,12 +84,12 @@ impl<D: Driver> EventLoop<D> {
     fn run_one(&mut self, place: usize, stage: Next) {
         let empty = take(&mut self.cohort.running);
         let mut members = std::mem::replace(&mut self.cohort.waiting[place], empty);
-        for Member { token, aside } in members.drain(..) {
+        for Member { token, saved } in members.drain(..) {
             let Some(Entry { connection, .. }) = self.slab.get(token) else {
-                self.context.keep_aside(aside);
+                self.context.recycle_saved(saved);
                 continue;
             };
-            self.context.take_back(aside, connection.era);
+            self.context.restore(saved, connection.snapshot_id);
             self.go_through(token, stage);
         }
         self.cohort.running = members;
@@ -129,8 +131,8 @@ impl<D: Driver> EventLoop<D> {
         let place = STAGES.iter().position(|stage| *stage == next);
         match place {
             Some(place) if self.scheduler.stage(next) == Place::Gathered => {
-                let aside = self.context.set_aside();
-                self.cohort.waiting[place].push(Member { token, aside });
+                let saved = self.context.save();
+                self.cohort.waiting[place].push(Member { token, saved });
             }
             _ => self.run_stages(token, next),
         }

@@ -5,18 +5,18 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::address::AddressBlock;
-use crate::clock::{Tick, monotonic_milliseconds};
-use crate::connection::{Connection, Context, Errand, Phase};
+use crate::connection::{Connection, Errand, Phase, ThreadContext};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
-use crate::guard::Room;
-use crate::link::Link;
+use crate::limits::Room;
 use crate::mailbox::Letter;
+use crate::metrics::Ending;
 use crate::server::{Server, View};
 use crate::settings::{Settings, Timeouts};
 use crate::slab::Token;
 use crate::stages;
-use crate::tally::Ending;
+use crate::time::{Tick, monotonic_milliseconds};
+use crate::transport::Transport;
 
 /// A connection that has said nothing yet may be about to.
 const JUST_COME: Duration = Duration::from_secs(1);
@@ -67,7 +67,7 @@ impl<D: Driver> EventLoop<D> {
             self.context.take_up(connection);
             let next = stages::crowded_out(connection, &mut self.context);
             self.advance(token, next);
-        } else if connection.has_evicted_reply() || connection.link.is_evicted() {
+        } else if connection.has_evicted_reply() || connection.transport.is_evicted() {
             connection.end(Ending::Load);
             self.remove(token);
         }
@@ -84,13 +84,15 @@ impl<D: Driver> EventLoop<D> {
         for token in self.slab.tokens() {
             let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };
             // The deadline was set by the settings under which the connection was accepted.
-            let Some(charter) = self.context.charter(connection.era) else { continue };
+            let Some(snapshot) = self.context.config.snapshot(connection.snapshot_id) else {
+                continue;
+            };
             let (block, least) = (
                 connection.peer.block(),
                 if connection.phase == Phase::Idle { idle } else { JUST_COME },
             );
             if let Some(Silence { lasted, part }) =
-                silence(connection, &charter.settings.timeouts, now)
+                silence(connection, &snapshot.settings.timeouts, now)
                 && lasted >= least
                 && whose(block)
             {
@@ -133,7 +135,11 @@ struct Silence {
 
 /// For how long the peer of `connection` has been silent, or has fallen behind the least rate, under these timeouts.
 /// `None`: the connection waits for the server.
-fn silence<L: Link>(connection: &Connection<L>, timeouts: &Timeouts, now: Tick) -> Option<Silence> {
+fn silence<L: Transport>(
+    connection: &Connection<L>,
+    timeouts: &Timeouts,
+    now: Tick,
+) -> Option<Silence> {
     let allowed = match connection.phase {
         // The loop has not come to it yet.
         _ if connection.wants_turn => None,
@@ -164,7 +170,7 @@ pub(super) fn is_unwelcome<L>(
     server: &Server,
     view: &View,
     connection: &Connection<L>,
-    context: &Context,
+    context: &ThreadContext,
 ) -> bool {
     if !server.guard.refuses() || !is_stranger(connection) {
         return false;
@@ -211,9 +217,10 @@ mod tests {
     use super::*;
     use crate::access::AccessLog;
     use crate::address::Peer;
-    use crate::clock::Clock;
+    use crate::generation::ThreadConfig;
     use crate::handler::{Answer, Incoming, Outgoing, Responder, Who};
-    use crate::link::Blocking;
+    use crate::time::Clock;
+    use crate::transport::Blocking;
 
     struct Silent;
 
@@ -234,10 +241,13 @@ mod tests {
     fn connection() -> (Connection<Blocking>, Rc<Clock>) {
         let clock = Rc::new(Clock::told(0));
         let (settings, log) = (Arc::new(Settings::default()), AccessLog::new(None));
-        let mut context = Context::new(settings, Rc::clone(&clock), Box::new(Silent), log);
+        let mut context = ThreadContext::new(
+            ThreadConfig::new(settings, Box::new(Silent), log),
+            Rc::clone(&clock),
+        );
         let (own, _) = UnixStream::pair().unwrap();
-        let link = |_| Blocking::new(own.into(), None);
-        (Connection::new(link, Peer::UNIX, &mut context), clock)
+        let transport = |_| Blocking::new(own.into(), None);
+        (Connection::new(transport, Peer::UNIX, &mut context), clock)
     }
 
     /// Symptom: a reply that was made piece by piece was cut when every place was taken (seed 1465514 of the

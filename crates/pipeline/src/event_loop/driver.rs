@@ -19,17 +19,17 @@ use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use crate::address::Peer;
 use crate::event_loop::alarm::{KernelTimer, Timer};
 use crate::event_loop::{ALARM, BELL, LISTENER, WATCHED};
-use crate::link::{Link, Nonblocking};
+use crate::handler::{Space, Wire};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::slab::Token;
 use crate::tls::Session;
-use crate::wire::{Space, Wire};
+use crate::transport::{Nonblocking, Transport};
 
 /// The system calls of a loop.
 pub(crate) trait Driver: Sized {
     /// The server's end of a connection.
-    type Link: Link;
+    type Transport: Transport;
     type Timer: Timer;
     type Nested: Nested;
 
@@ -47,16 +47,16 @@ pub(crate) trait Driver: Sized {
     /// The next newcomer at `listener`.
     fn accept(&self, listener: &Listener) -> io::Result<(OwnedFd, Peer)>;
 
-    /// The link over an accepted socket, encrypted if there is a `session`.
-    fn link(&self, socket: OwnedFd, session: Option<Box<Session>>) -> Self::Link;
+    /// The transport over an accepted socket, encrypted if there is a `session`.
+    fn transport(&self, socket: OwnedFd, session: Option<Box<Session>>) -> Self::Transport;
 
-    /// Reports each change of `link`'s readiness once (rule 1): input and the end of the stream.
-    fn watch(&self, link: &Self::Link, token: Token) -> io::Result<()>;
+    /// Reports each change of `transport`'s readiness once (rule 1): input and the end of the stream.
+    fn watch(&self, transport: &Self::Transport, token: Token) -> io::Result<()>;
 
     /// From here on also reports when there is room to send.
-    fn watch_room(&self, link: &Self::Link, token: Token) -> io::Result<()>;
+    fn watch_room(&self, transport: &Self::Transport, token: Token) -> io::Result<()>;
 
-    fn forget(&self, link: &Self::Link);
+    fn forget(&self, transport: &Self::Transport);
 
     /// Fills `batch` up to its capacity. An interruption is an empty batch.
     fn wait(&self, batch: &mut Vec<epoll::Event>, wait: Wait) -> io::Result<()>;
@@ -65,10 +65,10 @@ pub(crate) trait Driver: Sized {
     fn nest(&self) -> io::Result<Self::Nested>;
 
     /// Gives the connection to the owner of the protocol that its peer speaks.
-    fn depart(link: Self::Link, peer: Peer);
+    fn depart(transport: Self::Transport, peer: Peer);
 
     /// Has the runtime watch the socket of a connection that was upgraded.
-    fn wire(link: Self::Link, received: Vec<u8>, space: Space) -> io::Result<Wire>;
+    fn wire(transport: Self::Transport, received: Vec<u8>, space: Space) -> io::Result<Wire>;
 }
 
 /// How the runtime learns that [`Driver::wait`] has events.
@@ -107,7 +107,7 @@ impl Kernel {
 }
 
 impl Driver for Kernel {
-    type Link = Nonblocking;
+    type Transport = Nonblocking;
     type Timer = KernelTimer;
     type Nested = AsyncFd<Rc<OwnedFd>>;
 
@@ -136,22 +136,22 @@ impl Driver for Kernel {
         listener.accept(SocketFlags::NONBLOCK)
     }
 
-    fn link(&self, socket: OwnedFd, session: Option<Box<Session>>) -> Nonblocking {
+    fn transport(&self, socket: OwnedFd, session: Option<Box<Session>>) -> Nonblocking {
         Nonblocking::new(socket, session)
     }
 
-    fn watch(&self, link: &Nonblocking, token: Token) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, link, EventData::new_u64(token.bits()), WATCHED)?)
+    fn watch(&self, transport: &Nonblocking, token: Token) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, transport, EventData::new_u64(token.bits()), WATCHED)?)
     }
 
-    fn watch_room(&self, link: &Nonblocking, token: Token) -> io::Result<()> {
+    fn watch_room(&self, transport: &Nonblocking, token: Token) -> io::Result<()> {
         let data = EventData::new_u64(token.bits());
-        Ok(epoll::modify(&self.epoll, link, data, WATCHED | EventFlags::OUT)?)
+        Ok(epoll::modify(&self.epoll, transport, data, WATCHED | EventFlags::OUT)?)
     }
 
-    fn forget(&self, link: &Nonblocking) {
+    fn forget(&self, transport: &Nonblocking) {
         // It was added when it came; there is nothing to go wrong.
-        let _ = epoll::delete(&self.epoll, link);
+        let _ = epoll::delete(&self.epoll, transport);
     }
 
     fn wait(&self, batch: &mut Vec<epoll::Event>, wait: Wait) -> io::Result<()> {
@@ -173,12 +173,12 @@ impl Driver for Kernel {
         Ok(nested?)
     }
 
-    fn depart(link: Nonblocking, peer: Peer) {
-        link.depart(peer);
+    fn depart(transport: Nonblocking, peer: Peer) {
+        transport.depart(peer);
     }
 
-    fn wire(link: Nonblocking, received: Vec<u8>, space: Space) -> io::Result<Wire> {
-        Wire::new(link, received, space)
+    fn wire(transport: Nonblocking, received: Vec<u8>, space: Space) -> io::Result<Wire> {
+        Wire::new(transport, received, space)
     }
 }
 

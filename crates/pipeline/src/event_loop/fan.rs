@@ -4,11 +4,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use bine_log as log;
+
 use crate::connection::{NO_HOLD, Phase};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
-use crate::hold::{After, Deliver, Sent};
-use crate::log;
+use crate::handler::{After, Deliver, Sent};
 use crate::slab::Token;
 use crate::stages;
 

@@ -8,18 +8,20 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use bine_log as log;
+
 use crate::address::Peer;
 use crate::connection::{Busy, Connection, Errand, NO_HOLD, Phase};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
-use crate::handler::{FilePart, Finished, LaterReply, Retained};
-use crate::log;
-use crate::scheduler::Place;
+use crate::handler::{
+    FilePart, Finished, LaterReply, Retained, Space, Terms, failure, guarded, live,
+};
+use crate::next::{Kind, Next};
+use crate::scheduling::Place;
 use crate::server::Server;
 use crate::slab::Token;
-use crate::stages::{self, Kind, Next};
-use crate::stream::guarded;
-use crate::wire::{Space, Terms, live};
+use crate::stages;
 use crate::workers::Job;
 
 /// What tasks have brought back, and the loop that sleeps until something is there.
@@ -113,15 +115,15 @@ impl<D: Driver> EventLoop<D> {
     }
 
     /// The connection is taken over: from here on the runtime watches its socket.
-    pub(super) fn start_life(&mut self, connection: Connection<D::Link>, mut busy: Box<Busy>) {
-        let Connection { link, peer, .. } = connection;
+    pub(super) fn start_life(&mut self, connection: Connection<D::Transport>, mut busy: Box<Busy>) {
+        let Connection { transport, peer, .. } = connection;
         self.returns.departed.set(self.returns.departed.get() + 1);
         let (returns, server) = (Rc::clone(&self.returns), Arc::clone(&self.server));
         let departed = Departed { returns, server, peer };
         let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
         self.context.recycle(busy);
         let space = self.space.get_or_insert_with(Space::new).clone();
-        let (Some(upgrade), Ok(wire)) = (upgrade, D::wire(link, received, space)) else {
+        let (Some(upgrade), Ok(wire)) = (upgrade, D::wire(transport, received, space)) else {
             return log::error(format_args!("the socket of an upgrade cannot be watched"));
         };
         let terms = Terms {
@@ -153,12 +155,12 @@ impl<D: Driver> EventLoop<D> {
         let returns = Rc::clone(&self.returns);
         let clock = Rc::clone(&context.clock);
         let slowness = Rc::clone(&context.slowness);
-        let name = context.responder.last();
-        let security = context.settings.security;
+        let name = context.config.responder.last();
+        let security = context.config.settings.security;
         let task = tokio::task::spawn_local(async move {
             let finished = guarded(reply, &clock, &slowness, name).await.unwrap_or_else(|| {
                 log::error(format_args!("{name} panicked; its peer got a 500"));
-                stages::failed(&clock, security)
+                failure::failed(&clock, security)
             });
             returns.bring(Return { token, finished, request });
         });

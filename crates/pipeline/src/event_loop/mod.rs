@@ -23,25 +23,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use bine_admission::Turn;
+use bine_log as log;
 use rustix::event::epoll::{self, EventFlags};
 
-use crate::admission::Turn;
-use crate::clock::{Clock, Tick};
-use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
-use crate::handler::{Finished, Retained};
-use crate::hold::Why;
-use crate::link::Link;
-use crate::log;
-use crate::mailbox::{Letter, Mailbox};
-use crate::scheduler::{Place, Scheduler};
-use crate::server::{Server, State, View};
+use crate::connection::{Connection, Errand, NO_HOLD, Phase, ThreadContext};
+use crate::handler::{Finished, Retained, Space, Why};
+use crate::lifecycle::State;
+use crate::mailbox::{Letter, Mailbox, Ticket};
+use crate::metrics::Ending;
+use crate::next::{Kind, Next};
+use crate::scheduling::{Place, Scheduler};
+use crate::server::{Server, View};
 use crate::settings::Timeouts;
 use crate::slab::{Slab, Token};
-use crate::stages::{self, Kind, Next};
-use crate::tally::Ending;
-use crate::wheel::{Hook, Hooks, Wheel};
-use crate::wire::Space;
-use crate::workers::{Job, Task, Ticket};
+use crate::stages;
+use crate::time::{Clock, Hook, Hooks, Tick, Wheel};
+use crate::transport::Transport;
+use crate::workers::{Job, Task};
 
 use accept::Door;
 use alarm::Alarm;
@@ -72,8 +71,8 @@ pub(crate) struct EventLoop<D: Driver = Kernel> {
     index: usize,
     mailbox: Arc<Mailbox>,
     driver: D,
-    context: Context,
-    slab: Slab<Entry<D::Link>>,
+    context: ThreadContext,
+    slab: Slab<Entry<D::Transport>>,
     wheel: Wheel,
     alarm: Alarm<D::Timer>,
     /// Connections with more to do that their sockets will not announce (rule 1).
@@ -163,9 +162,10 @@ impl<D: Driver> EventLoop<D> {
         let view = server.view();
         let mut context = view.context_by(clock);
         context.warms_files = true;
-        context.owner.mailbox = Some(Arc::clone(&server.loops[index].mailbox));
+        context.owner.thread = Some(Arc::<Mailbox>::clone(&server.loops[index].mailbox));
         context.tally.is_of_loop(index);
-        context.waiters = server.waiters(&context.clock, Arc::clone(&server.loops[index].mailbox));
+        context.waiters =
+            server.waiters(&context.clock, Arc::clone(server.loops[index].mailbox.wakeup()));
         let mailbox = Arc::clone(&server.loops[index].mailbox);
         driver.watch_mailbox(&mailbox)?;
         let ended = context.clock.milliseconds();
@@ -235,7 +235,7 @@ impl<D: Driver> EventLoop<D> {
         self.ready.splice(0..0, self.taking_turns.drain(..).skip(taken));
         self.take_returns();
         self.fan_out();
-        self.context.access.flush();
+        self.context.config.access.flush();
         self.tell_of_wait(began, batch.len() == BATCH);
     }
 
@@ -350,7 +350,7 @@ impl<D: Driver> EventLoop<D> {
     fn push(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if connection.has_unsent() {
-            self.context.turn_to(connection.era);
+            self.context.config.turn_to(connection.snapshot_id);
             stages::push(connection, &mut self.context);
             if connection.wants_turn {
                 self.ready.push(token);
@@ -382,7 +382,8 @@ impl<D: Driver> EventLoop<D> {
             }
             // A worker has it, so it is the handler's own time that runs, and has run since then.
             connection.phase = Phase::Handler;
-            connection.deadline = end_of_run(connection.deadline, &self.context.settings.timeouts);
+            connection.deadline =
+                end_of_run(connection.deadline, &self.context.config.settings.timeouts);
             self.context.put_down(connection);
             return self.settle(token);
         }
@@ -462,7 +463,7 @@ impl<D: Driver> EventLoop<D> {
         } else if (connection.phase == Phase::Writing || connection.has_unsent()) && !*watches_room
         {
             *watches_room = true;
-            if self.driver.watch_room(&connection.link, token).is_err() {
+            if self.driver.watch_room(&connection.transport, token).is_err() {
                 return self.remove(token);
             }
         }
@@ -483,7 +484,7 @@ impl<D: Driver> EventLoop<D> {
             return self.remove(token);
         }
         connection.phase = Phase::Queued;
-        let timeouts = &context.settings.timeouts;
+        let timeouts = &context.config.settings.timeouts;
         let wait = timeouts.queue.min(timeouts.handler);
         connection.deadline = context.clock.now().after(wait);
         connection.busy(context).handler = work.name();
@@ -523,7 +524,7 @@ impl<D: Driver> EventLoop<D> {
         let mut letters = std::mem::take(&mut self.letters);
         self.mailbox.take(&mut letters);
         // Behind the silence, or a ring in between would be lost.
-        self.has_news |= self.mailbox.take_ring();
+        self.has_news |= self.mailbox.wakeup().take_ring();
         let mut room = None;
         for letter in letters.drain(..) {
             match letter {
@@ -585,7 +586,7 @@ impl<D: Driver> EventLoop<D> {
     /// The connection goes to somebody else, who may watch its socket (rule 5).
     fn depart(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
-        self.driver.forget(&connection.link);
+        self.driver.forget(&connection.transport);
         // What was received behind the head is for whoever takes it over.
         self.context.put_down(connection);
         let busy = connection.busy.take_if(|busy| busy.upgrade.is_some());
@@ -595,7 +596,7 @@ impl<D: Driver> EventLoop<D> {
             Some(busy) => self.start_life(connection, busy),
             None => {
                 self.server.census.leave(connection.peer);
-                D::depart(connection.link, connection.peer);
+                D::depart(connection.transport, connection.peer);
             }
         }
     }
@@ -603,13 +604,13 @@ impl<D: Driver> EventLoop<D> {
     fn remove(&mut self, token: Token) {
         if let Some(mut connection) = self.take_out(token) {
             // Closing the only descriptor takes the socket out of epoll as well.
-            connection.link.farewell();
+            connection.transport.farewell();
             self.server.census.leave(connection.peer);
         }
     }
 
     /// Forgets a connection, which the census still counts.
-    fn take_out(&mut self, token: Token) -> Option<Connection<D::Link>> {
+    fn take_out(&mut self, token: Token) -> Option<Connection<D::Transport>> {
         let entry = self.slab.get(token)?;
         let (phase, deadline) = (entry.connection.phase, entry.connection.deadline);
         if phase == Phase::Queued {
@@ -619,8 +620,8 @@ impl<D: Driver> EventLoop<D> {
             match withdrawn.and_then(Task::into_request) {
                 Some(request) => self.context.retained.put(request),
                 None => {
-                    self.context.turn_to(entry.connection.era);
-                    let due = end_of_run(deadline, &self.context.settings.timeouts);
+                    self.context.config.turn_to(entry.connection.snapshot_id);
+                    let due = end_of_run(deadline, &self.context.config.settings.timeouts);
                     self.abandon(token, due);
                 }
             }
@@ -646,7 +647,7 @@ impl<D: Driver> EventLoop<D> {
             }
             self.context.recycle(busy);
         }
-        self.context.leave(entry.connection.era);
+        self.context.config.leave(entry.connection.snapshot_id);
         self.server.loops[self.index].connections.store(self.load(), Ordering::Relaxed);
         Some(entry.connection)
     }

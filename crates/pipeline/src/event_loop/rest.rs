@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use crate::clock::Tick;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
+use crate::time::Tick;
 
 /// Half of what two ticks may lie apart. A shorter rest needs nothing: no deadline that passed in it is as old as that.
 pub(super) const LONG_REST: Duration = Duration::from_millis(1 << 30);

@@ -1,16 +1,18 @@
 //! Decides what a connection does whose reply waits for something to happen.
 
+use bine_log as log;
+
 use crate::access::Replied;
-use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
-use crate::hold::{After, Why};
-use crate::link::Link;
-use crate::log;
-use crate::stages::{Next, hand, park, response};
+use crate::connection::{Connection, Errand, NO_HOLD, Phase, ThreadContext};
+use crate::handler::{After, Why, failed};
+use crate::next::Next;
+use crate::stages::{hand, park, response};
+use crate::transport::Transport;
 
 /// The connection becomes a waiter. `place` names it to those who deliver.
-pub(crate) fn hold<L: Link>(
+pub(crate) fn hold<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     place: u64,
 ) -> Next {
     let Some(Errand::Hold(hold, request)) = context.errand.take() else { return Next::Closed };
@@ -21,13 +23,13 @@ pub(crate) fn hold<L: Link>(
     context.take_up(connection);
     let Some(waiters) = &mut context.waiters else {
         log::error(format_args!("a reply was held by a program that has no waiters"));
-        let mut failed = response::failed(&context.clock, context.settings.security);
+        let mut failed = failed(&context.clock, context.config.settings.security);
         return response::finished(connection, context, &mut failed, request);
     };
     connection.hold = waiters.park(place, hold);
     connection.spoke = false;
     match request {
-        Some(mut request) if context.access.is_on() => {
+        Some(mut request) if context.config.access.is_on() => {
             // The log is told of its head and its user alone, however long it waits.
             request.drop_body();
             request.who.forget();
@@ -40,9 +42,9 @@ pub(crate) fn hold<L: Link>(
 }
 
 /// Asks what is owed to a waiter, which then has it sent, rests, or is a waiter no more.
-pub(crate) fn held<L: Link>(
+pub(crate) fn held<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     why: Why,
 ) -> Next {
     let Some(waiters) = &mut context.waiters else { return Next::Closed };
@@ -54,7 +56,11 @@ pub(crate) fn held<L: Link>(
 }
 
 /// What is in the buffer is owed to a waiter, of whom this becomes.
-fn owe<L: Link>(connection: &mut Connection<L>, context: &mut Context, after: After) -> Next {
+fn owe<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+    after: After,
+) -> Next {
     count(context);
     tell(connection, context, after);
     match after {
@@ -73,9 +79,9 @@ fn owe<L: Link>(connection: &mut Connection<L>, context: &mut Context, after: Af
 }
 
 /// Something happened: `bytes` are sent to a waiter while those behind it wait for their turn.
-pub(crate) fn delivered<L: Link>(
+pub(crate) fn delivered<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     bytes: &[u8],
     after: After,
 ) -> Next {
@@ -99,14 +105,14 @@ fn release<L>(connection: &mut Connection<L>, close: bool) {
 }
 
 /// A reply counts when it begins, which what is behind its head never looks like: that is framed, or no HTTP.
-fn count(context: &Context) {
+fn count(context: &ThreadContext) {
     if context.output.starts_with(b"HTTP/1.1 ") {
         context.tally.replied(&context.output);
     }
 }
 
 /// The access log is told of a reply that is whole, and begins to count one that is not.
-fn tell<L: Link>(connection: &mut Connection<L>, context: &mut Context, after: After) {
+fn tell<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext, after: After) {
     if context.output.is_empty() {
         return;
     }
@@ -117,11 +123,16 @@ fn tell<L: Link>(connection: &mut Connection<L>, context: &mut Context, after: A
         match after {
             After::Over { .. } => {
                 let replied = Replied::of(&context.output);
-                context.access.record(&request.incoming(), request.began, &context.clock, replied);
+                context.config.access.record(
+                    &request.incoming(),
+                    request.began,
+                    &context.clock,
+                    replied,
+                );
                 context.retained.put(request);
             }
             After::Waits(_) => {
-                busy.leaving = Some(context.access.begin_held(request, &context.output));
+                busy.leaving = Some(context.config.access.begin_held(request, &context.output));
             }
         }
     }

@@ -1,5 +1,5 @@
 //! Decides how a connection gets from one request to the next: request, response, reply, once for
-//! links that block and links that do not.
+//! transports that block and transports that do not.
 //!
 //! ```text
 //! accept -> request -> response -> reply (static | dynamic) -> keep-alive, back to request
@@ -8,11 +8,14 @@
 //! A stage takes a connection and its thread's context and returns what comes next. It never
 //! decides where that runs: the thread's driver and its scheduler do.
 
+use crate::next::Next;
+
 mod hold;
 mod reply;
 mod request;
 mod response;
 mod sink;
+mod spooling;
 #[cfg(test)]
 mod tests;
 
@@ -22,49 +25,18 @@ use bine_http::{Exchange, PeerFault};
 
 use crate::access::{Leaving, Replied};
 use crate::address::Peer;
-use crate::connection::{Connection, Context, Phase};
-use crate::hold::Why;
-use crate::link::Link;
-use crate::tally::Ending;
+use crate::connection::{Connection, Phase, ThreadContext};
+use crate::handler::Why;
+use crate::metrics::Ending;
+use crate::transport::Transport;
 
 pub(crate) use hold::{delivered, held, hold};
 use reply::hand;
 pub(crate) use reply::{park, push, reply, send_ahead};
 pub(crate) use request::request;
 pub(crate) use response::{
-    RetainedPool, crowded_out, dynamic, excuse, failed, finished, overloaded, response, run_work,
-    turn_away, unheard,
+    crowded_out, dynamic, finished, overloaded, response, turn_away, unheard,
 };
-
-/// What a stage returns: where its connection stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Next {
-    /// Receive and understand a request.
-    Request,
-    /// Make the response.
-    Response(Kind),
-    /// Send what was made.
-    Reply,
-    /// Nothing to do until the socket says so or the deadline comes.
-    Idle,
-    /// Nothing to do until a reply that is made elsewhere comes back, or something happens that it waits for.
-    Park,
-    /// All that was owed to a waiter has left; there may be more.
-    Held,
-    /// It goes to somebody who speaks its peer's protocol, at once or by agreement.
-    Depart,
-    /// It is over.
-    Closed,
-}
-
-/// What a response may do to the thread that makes it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// It never blocks: files, constants, async handlers.
-    Static,
-    /// It may block.
-    Dynamic,
-}
 
 /// What an idle connection has left when the server stops.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
@@ -75,7 +47,10 @@ const FAREWELL: u32 = 256 * 1024;
 /// Says what becomes of a connection whose deadline came: in the middle of a request it is told so,
 /// between two it is closed without a word, since a pool of idle connections would take a 408 for
 /// the answer to its next request.
-pub(crate) fn expire<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn expire<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     match connection.phase {
         Phase::First | Phase::Idle if context.stopping => connection.end(Ending::Drain),
         Phase::Idle => connection.end(Ending::Idle),
@@ -98,9 +73,9 @@ pub(crate) fn expire<L: Link>(connection: &mut Connection<L>, context: &mut Cont
 }
 
 /// Answers a fault of the peer; nothing it sends from here on is looked at.
-fn refuse<L: Link>(
+fn refuse<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     fault: PeerFault,
 ) -> Next {
     let mark = context.output.len();
@@ -115,8 +90,8 @@ fn refuse<L: Link>(
 }
 
 /// For an answer that the server gives by itself, after which the connection closes.
-fn farewell(context: &Context) -> Exchange {
-    Exchange { security: context.settings.security, ..Exchange::closing() }
+fn farewell(context: &ThreadContext) -> Exchange {
+    Exchange { security: context.config.settings.security, ..Exchange::closing() }
 }
 
 /// Whether the request's body is being collected for its handler, so that the request has no answer yet.
@@ -142,16 +117,16 @@ fn remove_content(output: &mut Vec<u8>, mark: usize) {
 }
 
 /// The reply behind `mark` counts, and has a line in the access log, although its request is not at hand.
-fn record_bare(peer: Peer, context: &mut Context, mark: usize) {
+fn record_bare(peer: Peer, context: &mut ThreadContext, mark: usize) {
     context.tally.replied(&context.output[mark..]);
-    if context.access.is_on() {
+    if context.config.access.is_on() {
         let replied = Replied::of(&context.output[mark..]);
-        context.access.record_bare(peer, context.clock.unix(), replied);
+        context.config.access.record_bare(peer, context.clock.unix(), replied);
     }
 }
 
 /// The reply that is leaving has left, or never will: its line in the access log is due.
-pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut Context) {
+pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     let Some(busy) = &mut connection.busy else { return };
     let Some(leaving) = busy.leaving.take() else { return };
     let unsent = (busy.output.len() - busy.sent) as u64;
@@ -162,9 +137,9 @@ pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut C
     };
     let replied = Replied { status: leaving.status, bytes, head: &leaving.head };
     // The connection at hand may be one that came under other settings.
-    context.turn_to(connection.era);
+    context.config.turn_to(connection.snapshot_id);
     let Leaving { request, .. } = &leaving;
-    context.access.record(&request.incoming(), request.began, &context.clock, replied);
+    context.config.access.record(&request.incoming(), request.began, &context.clock, replied);
     context.retained.put(leaving.request);
 }
 
@@ -180,12 +155,12 @@ fn part<L>(connection: &mut Connection<L>) {
 }
 
 /// Nothing more will be said; what the peer still sends is read and dropped until it notices.
-fn linger<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
-    connection.link.finish();
+fn linger<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
+    connection.transport.finish();
     connection.machine.end();
     connection.phase = Phase::Lingering;
     connection.patience = FAREWELL;
-    connection.deadline = context.clock.now().after(context.settings.timeouts.linger);
+    connection.deadline = context.clock.now().after(context.config.settings.timeouts.linger);
     context.input = 0..0;
     context.fresh = false;
     if let Some(busy) = &mut connection.busy {
@@ -194,8 +169,8 @@ fn linger<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
 }
 
 /// A slow peer's bytes buy it time at the least rate allowed, never more than one pause.
-fn credit<L>(connection: &mut Connection<L>, context: &Context, bytes: u64) {
-    let timeouts = &context.settings.timeouts;
+fn credit<L>(connection: &mut Connection<L>, context: &ThreadContext, bytes: u64) {
+    let timeouts = &context.config.settings.timeouts;
     let pause = match connection.phase {
         Phase::Body => timeouts.body,
         Phase::Writing => timeouts.write,

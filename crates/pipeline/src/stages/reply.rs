@@ -4,14 +4,14 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use crate::budget::{Claim, Reservation};
-use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase, SLICE};
-use crate::handler::FilePart;
-use crate::link::{Link, Transfer, Way};
-use crate::stages::{Next, credit, linger, tell_of_leaving};
-use crate::stream::Taken;
-use crate::tally::Ending;
-use crate::warmth;
+use crate::connection::{Connection, Errand, NO_HOLD, Phase, SLICE, ThreadContext};
+use crate::handler::{FilePart, Taken, warmth};
+use crate::limits::{Claim, Reservation};
+use crate::metrics::Ending;
+use crate::next::Next;
+use crate::stages::{credit, linger, tell_of_leaving};
+use crate::system::Transfer;
+use crate::transport::{Transport, Way};
 
 /// Replies to requests that were received together are gathered up to this size.
 const GATHER: usize = 64 * 1024;
@@ -23,7 +23,10 @@ const SEND_SLICE: u64 = 1 << 20;
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The reply stage.
-pub(crate) fn reply<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn reply<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     let may_gather = context.fresh && context.slice > 0 && context.output.len() < GATHER;
     let is_last = connection.closing || connection.hold != NO_HOLD || connection.is_leaving();
     if may_gather && !is_last && !connection.has_unsent() {
@@ -55,22 +58,25 @@ pub(crate) fn reply<L: Link>(connection: &mut Connection<L>, context: &mut Conte
 }
 
 /// Nothing more can be sent: the peer has left, or was too slow.
-fn broken<L: Link>(connection: &mut Connection<L>, context: &Context) -> Next {
+fn broken<L: Transport>(connection: &mut Connection<L>, context: &ThreadContext) -> Next {
     let is_late = connection.deadline.has_come(context.clock.now());
     connection.end(if is_late { Ending::Timeout } else { Ending::Peer })
 }
 
 /// All that a handler has written so far has left: it has its time again to write more.
-fn await_writer<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
+fn await_writer<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     if connection.phase != Phase::Streaming {
         connection.phase = Phase::Streaming;
-        connection.deadline = context.clock.now().after(context.settings.timeouts.handler);
+        connection.deadline = context.clock.now().after(context.config.settings.timeouts.handler);
     }
     context.put_down(connection);
 }
 
 /// The reply is made elsewhere: what is there already leaves, then the connection waits for it.
-pub(crate) fn park<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn park<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     if !context.output.is_empty() {
         match flush(connection, context) {
             Flushed::Broken => return broken(connection, context),
@@ -80,20 +86,23 @@ pub(crate) fn park<L: Link>(connection: &mut Connection<L>, context: &mut Contex
         }
     }
     connection.phase = Phase::Handler;
-    connection.deadline = context.clock.now().after(context.settings.timeouts.handler);
+    connection.deadline = context.clock.now().after(context.config.settings.timeouts.handler);
     context.put_down(connection);
     Next::Park
 }
 
-/// Earlier replies of a pipeline leave before a later one is made. False: the link is broken.
-pub(crate) fn send_ahead<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> bool {
+/// Earlier replies of a pipeline leave before a later one is made. False: the transport is broken.
+pub(crate) fn send_ahead<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> bool {
     context.output.is_empty() || !matches!(flush(connection, context), Flushed::Broken)
 }
 
 /// What is in the buffer was handed to a waiter, and leaves at once if it can; `after` says what then becomes of it.
-pub(super) fn hand<L: Link>(
+pub(super) fn hand<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     wait: Option<Duration>,
 ) -> Next {
     match flush(connection, context) {
@@ -135,9 +144,9 @@ pub(super) fn hand<L: Link>(
 }
 
 /// Sends what earlier replies still have unsent, while the connection waits for a later one.
-pub(crate) fn push<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
+pub(crate) fn push<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     let (phase, deadline) = (connection.phase, connection.deadline);
-    // A broken link is noticed when the reply it waits for is sent.
+    // A broken transport is noticed when the reply it waits for is sent.
     // A cold file is read in place: a worker's letter would be taken for the later reply's.
     let flushed = flush_busy(connection, context);
     connection.wants_turn = matches!(flushed, Flushed::SliceOver | Flushed::Cold(_));
@@ -157,7 +166,7 @@ enum Flushed {
     Broken,
 }
 
-fn flush<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flushed {
+fn flush<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Flushed {
     let owed = std::mem::take(&mut context.owed);
     if !connection.has_unsent() {
         // The hot path: everything in one send, straight from the thread's buffer.
@@ -165,9 +174,9 @@ fn flush<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flus
             return Flushed::Whole;
         }
         begin_writing(connection, context);
-        match connection.link.send(&context.output, false) {
+        match connection.transport.send(&context.output, false) {
             Transfer::Moved(count)
-                if count == context.output.len() && !connection.link.holds_back() =>
+                if count == context.output.len() && !connection.transport.holds_back() =>
             {
                 context.tally.sent.add(count as u64);
                 context.output.clear();
@@ -205,7 +214,7 @@ fn flush<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flus
 }
 
 /// Charges what is unsent to the server's budget, `owed` of it already. False: there is no room for it.
-fn owe<L>(connection: &mut Connection<L>, context: &Context, owed: Reservation) -> bool {
+fn owe<L>(connection: &mut Connection<L>, context: &ThreadContext, owed: Reservation) -> bool {
     let Some(busy) = &mut connection.busy else { return true };
     if !busy.owed.is_some() {
         busy.owed = owed;
@@ -216,7 +225,11 @@ fn owe<L>(connection: &mut Connection<L>, context: &Context, owed: Reservation) 
 }
 
 /// Sends from the busy part: the rest of the replies, then the file.
-fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flushed {
+// Long because it is one loop over all that a reply may consist of, with one match over what came of each call.
+fn flush_busy<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Flushed {
     let mut slice = if L::BLOCKS { SEND_SLICE } else { SEND_SLICE.min(context.allowance) };
     loop {
         if L::BLOCKS {
@@ -228,14 +241,14 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
         let Some(busy) = &mut connection.busy else { return Flushed::Whole };
         let unsent = &busy.output[busy.sent..];
         let part = busy.file.as_mut().filter(|file| file.length > 0);
-        let transfer = if connection.link.holds_back() {
-            connection.link.flush()
+        let transfer = if connection.transport.holds_back() {
+            connection.transport.flush()
         } else if slice == 0 && (!unsent.is_empty() || part.is_some()) {
             return Flushed::SliceOver;
         } else if !unsent.is_empty() {
             let count = unsent.len().min(slice as usize);
             let more = count < unsent.len() || part.is_some();
-            let transfer = connection.link.send(&unsent[..count], more);
+            let transfer = connection.transport.send(&unsent[..count], more);
             if let Transfer::Moved(count) = transfer {
                 busy.sent += count;
                 busy.owed.touch();
@@ -252,7 +265,7 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
             }
             let count = slice.min(file.length);
             let transfer =
-                connection.link.send_file(file.file.as_fd(), file.offset, count as usize);
+                connection.transport.send_file(file.file.as_fd(), file.offset, count as usize);
             if let Transfer::Moved(moved) = transfer {
                 file.offset += moved as u64;
                 file.length -= moved as u64;
@@ -297,7 +310,7 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
 }
 
 /// Says how long the next call may wait for the peer to read. False: others need what it does not read.
-fn may_wait<L: Link>(connection: &mut Connection<L>, context: &Context) -> bool {
+fn may_wait<L: Transport>(connection: &mut Connection<L>, context: &ThreadContext) -> bool {
     if connection.has_evicted_reply() {
         connection.end(Ending::Load);
         return false;
@@ -306,12 +319,15 @@ fn may_wait<L: Link>(connection: &mut Connection<L>, context: &Context) -> bool 
     if connection.busy.as_ref().is_some_and(|busy| busy.owed.is_some()) {
         left = left.min(LOOK);
     }
-    connection.link.wait_at_most(Way::Out, left);
+    connection.transport.wait_at_most(Way::Out, left);
     true
 }
 
 /// Everything is sent that a handler had written: takes what it has written since. `None`: there is some.
-fn take_written<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Option<Flushed> {
+fn take_written<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Option<Flushed> {
     let busy = connection.busy.as_mut()?;
     let stream = busy.stream.as_mut()?;
     busy.output.clear();
@@ -339,18 +355,18 @@ fn take_written<L: Link>(connection: &mut Connection<L>, context: &mut Context) 
 }
 
 /// The deadline of a reply runs from its first byte, however it is cut into turns.
-fn begin_writing<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
+fn begin_writing<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     if connection.phase != Phase::Writing {
         connection.phase = Phase::Writing;
-        connection.deadline = context.clock.now().after(context.settings.timeouts.write);
+        connection.deadline = context.clock.now().after(context.config.settings.timeouts.write);
         if L::BLOCKS {
-            connection.link.wait_at_most(Way::Out, context.settings.timeouts.write);
+            connection.transport.wait_at_most(Way::Out, context.config.settings.timeouts.write);
         }
     }
 }
 
 /// Everything is sent.
-fn after<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+fn after<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Next {
     if connection.hold != NO_HOLD {
         return Next::Held;
     }

@@ -5,21 +5,24 @@ use std::time::Duration;
 
 use bine_http::{Event, PeerFault};
 
-use crate::budget::{Budgets, Claim};
-use crate::connection::{Connection, Context, Errand, Phase, Storing};
-use crate::link::{Link, Transfer, Way};
+use crate::connection::{Connection, Errand, Phase, Storing, ThreadContext};
+use crate::handler::{Spool, spool};
+use crate::limits::{Budgets, Claim};
+use crate::metrics::Ending;
+use crate::next::{Kind, Next};
 use crate::settings::Settings;
-use crate::spool::{self, Spool};
-use crate::stages::{
-    GRACE, Kind, Next, credit, crowded_out, expire, is_collecting, linger, part, refuse,
-};
-use crate::tally::Ending;
+use crate::stages::{GRACE, credit, crowded_out, expire, is_collecting, linger, part, refuse};
+use crate::system::Transfer;
+use crate::transport::{Transport, Way};
 
 /// How often a thread that waits for more of a body looks whether others need what that holds.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The request stage.
-pub(crate) fn request<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn request<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     loop {
         if context.fresh {
             if let Some(next) = understand(connection, context) {
@@ -39,15 +42,19 @@ pub(crate) fn request<L: Link>(connection: &mut Connection<L>, context: &mut Con
 }
 
 /// Takes one event out of the received bytes. `None`: look again.
-fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Option<Next> {
+fn understand<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Option<Next> {
     let input = context.input.clone();
     let was_in_body = connection.machine.phase() == bine_http::Phase::Body;
     if !was_in_body && let Some(busy) = &mut connection.busy {
         // Earlier requests have their answers.
         busy.is_head = false;
     }
-    let step =
-        connection.machine.receive(&context.scratch[input.clone()], &context.settings.limits);
+    let step = connection
+        .machine
+        .receive(&context.scratch[input.clone()], &context.config.settings.limits);
     context.input.start += step.consumed;
     // The end of a body is told without another byte: only a machine between requests has
     // nothing to say about nothing.
@@ -63,7 +70,7 @@ fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
             // Empty lines before a head are consumed with it but are no part of it.
             context.current.head = end - head.raw().len()..end;
             context.current.index = Some(head.index());
-            context.current.who = context.responder.admit(&head, connection.peer);
+            context.current.who = context.config.responder.admit(&head, connection.peer);
             context.slice = context.slice.saturating_sub(1);
             context.tally.requests.add(1);
             Some(Next::Response(Kind::Static))
@@ -71,7 +78,8 @@ fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
         Event::Body(piece) => {
             let bytes = piece.len();
             let claim = Claim { block: connection.peer.block(), owner: &context.owner };
-            let taken = take_body(connection, &context.settings, &context.budgets, claim, piece);
+            let taken =
+                take_body(connection, &context.config.settings, &context.budgets, claim, piece);
             if connection.phase == Phase::Body {
                 credit(connection, context, bytes as u64);
             }
@@ -160,7 +168,7 @@ fn take_body<L>(
 /// Has the part of the body that is in memory written to disk, where that may block.
 fn store<L>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     storing: Storing,
 ) -> Option<Next> {
     let busy = connection.busy.as_mut()?;
@@ -171,7 +179,10 @@ fn store<L>(
 }
 
 /// Receives once. `None`: look at what came.
-fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Option<Next> {
+fn receive<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Option<Next> {
     if L::BLOCKS {
         await_input(connection, context);
         // Not only when a wait has timed out, which bytes that come again and again prevent.
@@ -181,23 +192,23 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
         if connection.has_evicted_body() {
             return Some(crowded_out(connection, context));
         }
-        context.access.flush();
+        context.config.access.flush();
         let mut left = connection.deadline.since(context.clock.now());
         if connection.has_reserved_body() {
             left = left.min(LOOK);
         }
-        connection.link.wait_at_most(Way::In, left);
-        if connection.link.holds_back() {
-            connection.link.wait_at_most(Way::Out, left);
+        connection.transport.wait_at_most(Way::In, left);
+        if connection.transport.holds_back() {
+            connection.transport.wait_at_most(Way::Out, left);
         }
     }
     make_room(context);
     let space = &mut context.scratch[context.input.end..];
     let room = space.len();
     if connection.phase == Phase::Handshake {
-        context.desk.note_owner(&context.owner);
+        context.tls_buffers.note_owner(&context.owner);
     }
-    let transfer = connection.link.receive(space);
+    let transfer = connection.transport.receive(space);
     if L::BLOCKS {
         context.clock.turn();
     }
@@ -207,7 +218,7 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
     }
     match transfer {
         Transfer::Moved(count) if connection.phase == Phase::Lingering => {
-            context.drained = connection.link.has_emptied(count, room) && !connection.hung_up;
+            context.drained = connection.transport.has_emptied(count, room) && !connection.hung_up;
             let left = connection.patience.checked_sub(count as u32);
             connection.patience = left.unwrap_or(0);
             left.is_none().then(|| connection.end(Ending::Fault))
@@ -215,7 +226,7 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
         Transfer::Moved(count) => {
             context.input.end += count;
             // With the end of the stream behind these bytes no other event would tell of it.
-            context.drained = connection.link.has_emptied(count, room) && !connection.hung_up;
+            context.drained = connection.transport.has_emptied(count, room) && !connection.hung_up;
             context.fresh = true;
             None
         }
@@ -231,13 +242,13 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
             linger(connection, context);
             None
         }
-        Transfer::Ended if connection.link.departs() => Some(Next::Depart),
+        Transfer::Ended if connection.transport.departs() => Some(Next::Depart),
         Transfer::Ended | Transfer::Broken => Some(connection.end(Ending::Peer)),
     }
 }
 
 /// Room behind what is kept: an incomplete head moves to the front when half the buffer is used.
-fn make_room(context: &mut Context) {
+fn make_room(context: &mut ThreadContext) {
     if context.input.is_empty() {
         context.input = 0..0;
     } else if context.input.end > context.scratch.len() / 2 {
@@ -248,7 +259,7 @@ fn make_room(context: &mut Context) {
 }
 
 /// Nothing more can be done without the peer: notes what is waited for, and until when.
-fn settle<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+fn settle<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Next {
     await_input(connection, context);
     context.put_down(connection);
     Next::Idle
@@ -256,15 +267,15 @@ fn settle<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Nex
 
 /// Sets phase and deadline for the bytes to come. A deadline that runs already runs on: a head or
 /// a body that trickles in gets no more time than one that does not.
-fn await_input<L: Link>(connection: &mut Connection<L>, context: &Context) {
-    let timeouts = &context.settings.timeouts;
+fn await_input<L: Transport>(connection: &mut Connection<L>, context: &ThreadContext) {
+    let timeouts = &context.config.settings.timeouts;
     let (phase, wait) = if connection.phase == Phase::Lingering {
         return;
     } else if connection.machine.phase() == bine_http::Phase::Body {
         (Phase::Body, timeouts.body)
     } else if !context.input.is_empty() {
         (Phase::Head, timeouts.head)
-    } else if connection.phase == Phase::Handshake && !connection.link.is_shaking_hands() {
+    } else if connection.phase == Phase::Handshake && !connection.transport.is_shaking_hands() {
         (Phase::First, if context.stopping { GRACE } else { timeouts.first_byte })
     } else if matches!(connection.phase, Phase::Handshake | Phase::First) {
         return;

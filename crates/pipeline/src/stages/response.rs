@@ -2,39 +2,41 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, SecurityHeaders, Status};
+use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, Status};
+use bine_log as log;
 
 use crate::access::Replied;
-use crate::budget::{Claim, Reservation};
-use crate::clock::Clock;
-use crate::connection::{Connection, Context, Errand, Phase, Storing};
+use crate::connection::{Connection, Errand, Phase, Storing, ThreadContext};
+use crate::generation::ThreadConfig;
 use crate::handler::{
-    Answer, Body, Done, Finished, Follow, Incoming, Outgoing, Retained, Who, Work,
+    Answer, Body, FAILED, Finished, Follow, Incoming, Outgoing, Retained, Who, apologize,
+    error_reply, excuse, failed, farewell_to, run_work,
 };
-use crate::link::Link;
-use crate::log;
+use crate::limits::Claim;
+use crate::metrics::{Ending, tally};
+use crate::next::{Kind, Next};
 use crate::stages::sink::{Owed, Sink};
 use crate::stages::{
-    Kind, Next, farewell, part, record_bare, refuse, remove_content, remove_content_for_head,
-    send_ahead,
+    farewell, part, record_bare, refuse, remove_content, remove_content_for_head, send_ahead,
 };
-use crate::tally::{self, Ending};
+use crate::transport::Transport;
 
-/// What the peer is told of a fault that is ours; what happened is in the log.
-const FAILED: &str = "The page failed; the log says why.\n";
 /// Tells a peer that holds its body back to send it (RFC 9110 section 10.1.1).
 const CONTINUE: &[u8] = bine_http::continue_100();
 
 /// The response stage.
 // Long because it is one match over all ways to answer, each of which continues in its own way.
-pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn response<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     let collected = connection.busy.as_mut().and_then(|busy| busy.request.take());
     let began = context.clock.now();
     let Some(asked) = ask(connection, context, collected.as_deref()) else {
         return Next::Request;
     };
     if !L::BLOCKS {
-        context.slowness.look(&context.clock, began, context.responder.last());
+        context.slowness.look(&context.clock, began, context.config.responder.last());
     }
     let Asked { answer, exchange, framing, expects, kept, mark } = asked;
     let has_unread_body = framing != Framing::None && collected.is_none();
@@ -58,26 +60,26 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
         }
         Outcome::Answered(Answer::Stream(stream)) => {
             connection.closing |= !exchange.keep_alive;
-            connection.busy(context).handler = context.responder.last();
+            connection.busy(context).handler = context.config.responder.last();
             follow(connection, context, Follow::Stream(stream), collected.or(kept), mark)
         }
         Outcome::Answered(Answer::Upgrade(_)) if has_unread_body => {
             // The new protocol would read the body as its own first bytes.
-            let name = context.responder.last();
+            let name = context.config.responder.last();
             log::error(format_args!("{name} accepts an upgrade of a request with a body"));
             fail(connection, context, mark)
         }
         Outcome::Answered(Answer::Upgrade(upgrade)) => {
-            connection.busy(context).handler = context.responder.last();
+            connection.busy(context).handler = context.config.responder.last();
             follow(connection, context, Follow::Upgrade(upgrade), collected.or(kept), mark)
         }
         Outcome::Answered(Answer::Collect { .. }) if collected.is_some() => {
-            log::error(format_args!("{} asked twice for a body", context.responder.last()));
+            log::error(format_args!("{} asked twice for a body", context.config.responder.last()));
             let mark = context.output.len();
             fail(connection, context, mark)
         }
         Outcome::Answered(Answer::Collect { limit, on_disk }) => {
-            let limit = if on_disk { limit.max(context.settings.upload) } else { limit };
+            let limit = if on_disk { limit.max(context.config.settings.upload) } else { limit };
             if matches!(framing, Framing::Length(length) if length > limit) {
                 return refuse(connection, context, PeerFault::ContentTooLarge);
             }
@@ -110,7 +112,11 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
 }
 
 /// Replaces what the program wrote behind `mark` by a 500 that ends the connection.
-fn fail<L: Link>(connection: &mut Connection<L>, context: &mut Context, mark: usize) -> Next {
+fn fail<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+    mark: usize,
+) -> Next {
     context.output.truncate(mark);
     write_error(context, Status::INTERNAL_SERVER_ERROR, FAILED);
     remove_content_for_head(connection, &mut context.output, mark);
@@ -121,9 +127,9 @@ fn fail<L: Link>(connection: &mut Connection<L>, context: &mut Context, mark: us
 }
 
 /// Notes whether the reply that is yet to be made is to a HEAD. One that is there already has no use for it.
-fn note_head<L: Link>(
+fn note_head<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     answer: &Outcome,
     method: Method,
 ) {
@@ -137,19 +143,19 @@ fn note_head<L: Link>(
 }
 
 /// Something follows the reply's head, which stands in the output behind `mark`.
-fn follow<L: Link>(
+fn follow<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     follow: Follow,
     request: Option<Box<Retained>>,
     mark: usize,
 ) -> Next {
     if let Some(mut request) = request
-        && context.access.is_on()
+        && context.config.access.is_on()
     {
         // The log is told of its head alone, however long the reply takes.
         request.drop_body();
-        let leaving = context.access.begin(request, &context.output[mark..], &follow);
+        let leaving = context.config.access.begin(request, &context.output[mark..], &follow);
         connection.busy(context).leaving = Some(leaving);
     }
     connection.follow(follow, context);
@@ -157,7 +163,10 @@ fn follow<L: Link>(
 }
 
 /// The response stage where it may block: runs the work right here.
-pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn dynamic<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     let Some(Errand::Work(work, request)) = context.errand.take() else { return Next::Closed };
     // It may take a while, and earlier replies need not wait for it.
     if !send_ahead(connection, context) {
@@ -165,11 +174,13 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
     }
     let mut bytes = std::mem::take(&mut context.output);
     let mark = bytes.len();
-    let Context { settings, clock, access, tally, owed, budgets, owner, .. } = &mut *context;
+    let ThreadContext { config, clock, tally, owed, budgets, owner, .. } = &mut *context;
+    let ThreadConfig { settings, access, .. } = config;
     let claim = Claim { block: connection.peer.block(), owner };
     let owed = Owed { reserved: owed, budget: &budgets.unsent, claim };
     let more = request.exchange.method != Method::Head;
-    let mut sink = Sink::new(&mut connection.link, settings, owed, mark, more, access.wants_head());
+    let mut sink =
+        Sink::new(&mut connection.transport, settings, owed, mark, more, access.wants_head());
     let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
     let mut out = Outgoing { buffer: &mut bytes, drain: &mut drain };
     let done = run_work(&*work, &request, clock, &mut out);
@@ -216,61 +227,10 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
     settle_reply(connection, context, done.follow, Some(request), mark)
 }
 
-/// Runs `work`, wherever that is. `None`: it panicked, and what it wrote since it last drained `out` is dropped.
-pub(crate) fn run_work(
-    work: &dyn Work,
-    request: &Retained,
-    clock: &Clock,
-    out: &mut Outgoing<'_>,
-) -> Option<Done> {
-    let mark = out.buffer.len();
-    let ran = catch_unwind(AssertUnwindSafe(|| work.run(request, clock, out)));
-    if ran.is_err() {
-        tally::count_panic();
-        out.buffer.truncate(mark);
-    }
-    ran.ok()
-}
-
-/// Writes what the peer of a `work` that panicked is told, if nothing of its reply has left.
-pub(crate) fn excuse(
-    work: &dyn Work,
-    request: &Retained,
-    clock: &Clock,
-    out: &mut Vec<u8>,
-) -> Done {
-    log::error(format_args!("{} panicked; its peer got a 500", work.name()));
-    let mut incoming = request.incoming();
-    incoming.exchange.keep_alive = false;
-    let exchange = farewell_to(&incoming);
-    apologize(out, exchange, clock, |out| work.failed(&incoming, clock, out));
-    Done { follow: None, close: true }
-}
-
-/// For an answer in place of that of a handler that panicked.
-fn farewell_to(request: &Incoming<'_>) -> Exchange {
-    Exchange { security: request.exchange.security, ..Exchange::closing() }
-}
-
-/// Lets the program tell that it failed in its own words, unless it fails at that too.
-fn apologize(
-    out: &mut Vec<u8>,
-    exchange: Exchange,
-    clock: &Clock,
-    tell: impl FnOnce(&mut Vec<u8>),
-) {
-    let mark = out.len();
-    let told = catch_unwind(AssertUnwindSafe(|| tell(out)));
-    if told.is_err() || out.len() == mark {
-        out.truncate(mark);
-        error_reply(out, exchange, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
-    }
-}
-
 /// A reply that was made elsewhere is back.
-pub(crate) fn finished<L: Link>(
+pub(crate) fn finished<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     finished: &mut Finished,
     request: Option<Box<Retained>>,
 ) -> Next {
@@ -291,12 +251,12 @@ pub(crate) fn finished<L: Link>(
 }
 
 /// There is no reply: a piece of the body is on disk, and what comes behind it may come.
-fn stored<L: Link>(
+fn stored<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     mut request: Box<Retained>,
 ) -> Next {
-    let wait = context.settings.timeouts.body;
+    let wait = context.config.settings.timeouts.body;
     let busy = connection.busy(context);
     let Some(storing) = busy.storing.take() else {
         log::error(format_args!("{} wrote no reply", busy.handler));
@@ -327,9 +287,9 @@ fn end_storing<L>(connection: &mut Connection<L>) {
 
 /// A reply stands in the output behind `mark`, up to what follows it: has it told to the access
 /// log, now or when that has left.
-fn settle_reply<L: Link>(
+fn settle_reply<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     behind: Option<Follow>,
     request: Option<Box<Retained>>,
     mark: usize,
@@ -345,9 +305,14 @@ fn settle_reply<L: Link>(
         }
         (None, Some(request)) => {
             context.tally.replied(&context.output[mark..]);
-            if context.access.is_on() {
+            if context.config.access.is_on() {
                 let replied = Replied::of(&context.output[mark..]);
-                context.access.record(&request.incoming(), request.began, &context.clock, replied);
+                context.config.access.record(
+                    &request.incoming(),
+                    request.began,
+                    &context.clock,
+                    replied,
+                );
             }
             context.retained.put(request);
             Next::Reply
@@ -361,18 +326,21 @@ fn settle_reply<L: Link>(
 
 /// A reply that was written whole must fit the bound on unsent bytes, like one that is drained. One
 /// that does not is replaced by a 500; true: by its fault the connection must close.
-fn bound(bytes: &mut Vec<u8>, context: &Context) -> bool {
-    let most = context.settings.unsent;
+fn bound(bytes: &mut Vec<u8>, context: &ThreadContext) -> bool {
+    let most = context.config.settings.unsent;
     let fits = bytes.len() <= most;
     if !fits {
         log::error(format_args!("a reply of {} bytes is over the {most} allowed", bytes.len()));
-        *bytes = failed(&context.clock, context.settings.security).bytes;
+        *bytes = failed(&context.clock, context.config.settings.security).bytes;
     }
     !fits
 }
 
 /// The handler did not answer in time. Whatever it still does, nobody waits for it.
-pub(crate) fn overdue<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn overdue<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     if let Some(busy) = &mut connection.busy
         && let Some(task) = busy.task.take()
     {
@@ -381,7 +349,7 @@ pub(crate) fn overdue<L: Link>(connection: &mut Connection<L>, context: &mut Con
     let name = connection.busy.as_ref().map_or("", |busy| busy.handler);
     log::warn(format_args!(
         "{name} took longer than {:?}; its peer got a 504",
-        context.settings.timeouts.handler
+        context.config.settings.timeouts.handler
     ));
     let mark = context.output.len();
     write_error(context, Status::GATEWAY_TIMEOUT, "the page took too long\n");
@@ -396,11 +364,14 @@ pub(crate) fn overdue<L: Link>(connection: &mut Connection<L>, context: &mut Con
 
 /// A handler has sent nothing for too long in the middle of its reply: what is there is not whole,
 /// and the end of the connection tells its peer so.
-pub(crate) fn silent<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn silent<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     let name = connection.busy.as_ref().map_or("", |busy| busy.handler);
     log::warn(format_args!(
         "{name} sent nothing for {:?} in the middle of its reply, which was cut",
-        context.settings.timeouts.handler
+        context.config.settings.timeouts.handler
     ));
     connection.end(Ending::Timeout)
 }
@@ -410,9 +381,9 @@ const RETRIES: [&str; 4] =
     ["Retry-After: 1\r\n", "Retry-After: 2\r\n", "Retry-After: 3\r\n", "Retry-After: 4\r\n"];
 
 /// No worker was free in time: an early, cheap refusal.
-pub(crate) fn overloaded<L: Link>(
+pub(crate) fn overloaded<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     request: Box<Retained>,
 ) -> Next {
     come_again(connection, context, Some(request))
@@ -420,13 +391,19 @@ pub(crate) fn overloaded<L: Link>(
 
 /// The body that is being collected would hold more than its part of what all may hold together, or holds what others
 /// need.
-pub(crate) fn crowded_out<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn crowded_out<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     let request = connection.busy.as_mut().and_then(|busy| busy.request.take());
     come_again(connection, context, request)
 }
 
 /// What the response stage could not do itself is not done: it would need memory that there is too little of.
-pub(crate) fn turn_away<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn turn_away<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     match context.errand.take() {
         Some(Errand::Work(_, request)) => come_again(connection, context, Some(request)),
         Some(Errand::Later(_, request) | Errand::WhileOpen(_, request)) => {
@@ -436,9 +413,9 @@ pub(crate) fn turn_away<L: Link>(connection: &mut Connection<L>, context: &mut C
     }
 }
 
-fn come_again<L: Link>(
+fn come_again<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     request: Option<Box<Retained>>,
 ) -> Next {
     let mark = context.output.len();
@@ -459,9 +436,14 @@ fn come_again<L: Link>(
     context.tally.replied(&context.output[mark..]);
     connection.end(Ending::Load);
     if let Some(request) = request {
-        if context.access.is_on() {
+        if context.config.access.is_on() {
             let replied = Replied::of(&context.output[mark..]);
-            context.access.record(&request.incoming(), request.began, &context.clock, replied);
+            context.config.access.record(
+                &request.incoming(),
+                request.began,
+                &context.clock,
+                replied,
+            );
         }
         context.retained.put(request);
     }
@@ -471,12 +453,15 @@ fn come_again<L: Link>(
 }
 
 /// The same for a request that no thread came to in time.
-pub(crate) fn unheard<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn unheard<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
     let collected = connection.busy.as_mut().and_then(|busy| busy.request.take());
     let request = match (context.errand.take(), collected) {
         (Some(Errand::Work(_, request)), _) | (_, Some(request)) => request,
         _ => {
-            let Context { scratch, current, clock, access, retained, .. } = context;
+            let ThreadContext { config, scratch, current, clock, retained, .. } = context;
             let Some(index) = current.index.take() else { return Next::Closed };
             let head = Head::from_parts(&scratch[current.head.clone()], index);
             let incoming = Incoming {
@@ -488,21 +473,15 @@ pub(crate) fn unheard<L: Link>(connection: &mut Connection<L>, context: &mut Con
                 has_begun: connection.has_begun,
                 exchange: head.exchange(),
             };
-            retained.take(&incoming, access.moment(clock))
+            retained.take(&incoming, config.access.moment(clock))
         }
     };
     overloaded(connection, context, request)
 }
 
-fn write_error(context: &mut Context, status: Status, told: &str) {
+fn write_error(context: &mut ThreadContext, status: Status, told: &str) {
     let exchange = farewell(context);
     error_reply(&mut context.output, exchange, status, told, &context.clock);
-}
-
-fn error_reply(out: &mut Vec<u8>, exchange: Exchange, status: Status, told: &str, clock: &Clock) {
-    let mut reply = Reply::begin(out, exchange, status, &clock.date());
-    reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n");
-    reply.whole(told.as_bytes());
 }
 
 /// What came of asking the program.
@@ -517,9 +496,9 @@ struct Asked {
     mark: usize,
 }
 
-fn wait_for<L: Link>(
+fn wait_for<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     exchange: Exchange,
     errand: Errand,
 ) -> Next {
@@ -566,7 +545,11 @@ impl Outcome {
     }
 
     /// What the access log tells of a reply that stands in `output`; `None` when it does not.
-    fn replied<'r, L: Link>(&self, sink: &'r Sink<'_, L>, output: &'r [u8]) -> Option<Replied<'r>> {
+    fn replied<'r, L: Transport>(
+        &self,
+        sink: &'r Sink<'_, L>,
+        output: &'r [u8],
+    ) -> Option<Replied<'r>> {
         match self {
             Self::Answered(Answer::Written { .. }) | Self::Panicked => Some(sink.replied(output)),
             Self::Answered(_) | Self::Broken | Self::Cut => None,
@@ -576,25 +559,24 @@ impl Outcome {
 
 /// Puts the request before the program. `None`: there was no request.
 // Long because it names each part of the thread that it borrows.
-fn ask<L: Link>(
+fn ask<L: Transport>(
     connection: &mut Connection<L>,
-    context: &mut Context,
+    context: &mut ThreadContext,
     collected: Option<&Retained>,
 ) -> Option<Asked> {
-    let Context {
-        responder,
+    let ThreadContext {
+        config,
         scratch,
         output,
         owed,
         budgets,
         owner,
         current,
-        settings,
         clock,
-        access,
         retained,
         ..
     } = context;
+    let ThreadConfig { responder, settings, access, .. } = config;
     let claim = Claim { block: connection.peer.block(), owner };
     let owed = Owed { reserved: owed, budget: &budgets.unsent, claim };
     let began = collected.map_or_else(|| access.moment(clock), |request| request.began);
@@ -627,7 +609,8 @@ fn ask<L: Link>(
     incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
     let mark = output.len();
     let more = incoming.exchange.method != Method::Head;
-    let mut sink = Sink::new(&mut connection.link, settings, owed, mark, more, access.wants_head());
+    let mut sink =
+        Sink::new(&mut connection.transport, settings, owed, mark, more, access.wants_head());
     let answer = catch_unwind(AssertUnwindSafe(|| {
         let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
         responder.respond(&incoming, &mut Outgoing { buffer: output, drain: &mut drain })
@@ -674,39 +657,4 @@ fn ask<L: Link>(
 /// short. Chunks may turn out endless or malformed when the answer has gone, so they are not followed.
 fn can_drop(framing: Framing, most: u64) -> bool {
     matches!(framing, Framing::Length(length) if length <= most)
-}
-
-/// The reply in place of one whose handler panicked.
-pub(crate) fn failed(clock: &Clock, security: SecurityHeaders) -> Finished {
-    let mut bytes = Vec::new();
-    let exchange = Exchange { security, ..Exchange::closing() };
-    error_reply(&mut bytes, exchange, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
-    Finished { bytes, follow: None, close: true }
-}
-
-/// Requests kept past their turn, used again so that handing one to a worker allocates nothing.
-#[derive(Default)]
-#[expect(clippy::vec_box, reason = "they travel to workers and back, as one pointer")]
-pub(crate) struct RetainedPool(Vec<Box<Retained>>);
-
-impl RetainedPool {
-    pub(crate) fn take(&mut self, request: &Incoming<'_>, began: u64) -> Box<Retained> {
-        let mut kept = match self.0.pop() {
-            Some(mut kept) => {
-                kept.refill(request);
-                kept
-            }
-            None => Box::new(Retained::of(request)),
-        };
-        kept.began = began;
-        kept
-    }
-
-    pub(crate) fn put(&mut self, mut request: Box<Retained>) {
-        (request.spool, request.who) = (None, Who::Anonymous);
-        request.reserved = Reservation::default();
-        if self.0.len() < 256 && request.head.capacity() + request.body.capacity() < 32 * 1024 {
-            self.0.push(request);
-        }
-    }
 }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use bine_log as log;
+
 use crate::access::{Replied, measure};
-use crate::budget::{Budget, Claim, Reservation};
-use crate::link::{Link, Transfer, Way};
-use crate::log;
+use crate::limits::{Budget, Claim, Reservation};
+use crate::metrics::Tally;
 use crate::settings::Settings;
-use crate::tally::Tally;
+use crate::system::Transfer;
+use crate::transport::{Transport, Way};
 
 /// What a page's peer has not read, charged to the server's budget.
 pub(crate) struct Owed<'l> {
@@ -18,7 +20,7 @@ pub(crate) struct Owed<'l> {
 
 /// A long page's way out while it is being written.
 pub(crate) struct Sink<'l, L> {
-    link: &'l mut L,
+    transport: &'l mut L,
     settings: &'l Settings,
     owed: Owed<'l>,
     /// Where this reply begins; earlier ones stand before it.
@@ -33,9 +35,9 @@ pub(crate) struct Sink<'l, L> {
     pub(crate) broken: bool,
 }
 
-impl<'l, L: Link> Sink<'l, L> {
+impl<'l, L: Transport> Sink<'l, L> {
     pub(crate) const fn new(
-        link: &'l mut L,
+        transport: &'l mut L,
         settings: &'l Settings,
         owed: Owed<'l>,
         mark: usize,
@@ -44,7 +46,7 @@ impl<'l, L: Link> Sink<'l, L> {
     ) -> Self {
         // Nothing is allocated before there is a head to keep.
         let head = if keeps_head { Some(Vec::new()) } else { None };
-        Self { link, settings, owed, mark, begun: None, head, sent: 0, more, broken: false }
+        Self { transport, settings, owed, mark, begun: None, head, sent: 0, more, broken: false }
     }
 
     /// The whole reply, whose end is in `output`.
@@ -72,7 +74,7 @@ impl<'l, L: Link> Sink<'l, L> {
         }
     }
 
-    /// Sends what the link takes now and leaves the rest, up to the bound on unsent bytes.
+    /// Sends what the transport takes now and leaves the rest, up to the bound on unsent bytes.
     pub(crate) fn drain(&mut self, buffer: &mut Vec<u8>) {
         if self.begun.is_none() {
             let measured = buffer.get(self.mark..).and_then(measure);
@@ -81,10 +83,10 @@ impl<'l, L: Link> Sink<'l, L> {
                 kept.extend_from_slice(&buffer[self.mark..end]);
             }
         }
-        self.link.wait_at_most(Way::Out, self.settings.timeouts.write);
+        self.transport.wait_at_most(Way::Out, self.settings.timeouts.write);
         let mut from = 0;
         while from < buffer.len() && !self.broken {
-            match self.link.send(&buffer[from..], self.more) {
+            match self.transport.send(&buffer[from..], self.more) {
                 Transfer::Moved(count) => from += count,
                 Transfer::Again => break,
                 Transfer::TimedOut | Transfer::Ended | Transfer::Fault | Transfer::Broken => {

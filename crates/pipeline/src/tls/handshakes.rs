@@ -6,11 +6,10 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bine_log::{self as log, LogLimit};
+
 use crate::address::{AddressBlock, AddressSite};
-use crate::budget::Owner;
-use crate::log::{self, LogLimit};
-use crate::settings::Settings;
-use crate::shares::{Caps, Shares};
+use crate::quota::{Caps, Owner, Shares};
 
 /// A block may have this part of all handshakes under way, and an IPv6 /48 four times that.
 const PART_OF_BLOCK: u64 = 8;
@@ -52,7 +51,7 @@ struct Begun {
 
 /// What is known of handshakes, for whoever watches the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HandshakeFigures {
+pub struct HandshakeMetrics {
     /// Under way at this moment.
     pub under_way: u64,
     /// That may be under way at one time.
@@ -64,8 +63,8 @@ pub struct HandshakeFigures {
 }
 
 impl Handshakes {
-    pub(crate) fn new(settings: &Settings) -> Self {
-        let (most, caps, rate) = bounds(settings);
+    pub(crate) fn new(limits: HandshakeLimits) -> Self {
+        let HandshakeLimits { most, caps, rate } = limits;
         let state = State {
             most,
             caps,
@@ -86,9 +85,9 @@ impl Handshakes {
     }
 
     /// Changes the bounds. What is under way stays.
-    pub(crate) fn limit(&self, settings: &Settings) {
+    pub(crate) fn limit(&self, HandshakeLimits { most, caps, rate }: HandshakeLimits) {
         let mut state = self.state();
-        (state.most, state.caps, state.rate) = bounds(settings);
+        (state.most, state.caps, state.rate) = (most, caps, rate);
     }
 
     /// A place for a handshake of `block` that begins at `now` milliseconds. When there is none, the oldest of that
@@ -134,9 +133,9 @@ impl Handshakes {
         Some(Handshake { all: Arc::clone(self), number, is_evicted })
     }
 
-    pub(crate) fn figures(&self) -> HandshakeFigures {
+    pub(crate) fn metrics(&self) -> HandshakeMetrics {
         let state = self.state();
-        HandshakeFigures {
+        HandshakeMetrics {
             under_way: state.under_way.len() as u64,
             most: state.most,
             refused: self.refused.load(Ordering::Relaxed),
@@ -156,7 +155,7 @@ impl Handshakes {
         }
         for begun in evicted {
             begun.is_evicted.store(true, Ordering::Relaxed);
-            begun.owner.tell();
+            begun.owner.evict();
         }
     }
 
@@ -166,16 +165,19 @@ impl Handshakes {
     }
 }
 
-/// Each loop has its number of handshakes under way; the sum is for all of them together.
-fn bounds(settings: &Settings) -> (u64, Caps, u64) {
-    let most = settings.handshakes.saturating_mul(settings.loops.max(1)) as u64;
-    let caps = Caps::new(most / PART_OF_BLOCK, most - most / 10);
-    (most.max(1), caps, u64::from(settings.handshake_rate))
+/// How many handshakes may be under way, and how many may begin.
+#[derive(Clone, Copy)]
+pub(crate) struct HandshakeLimits {
+    most: u64,
+    caps: Caps,
+    rate: u64,
 }
 
-impl Default for Handshakes {
-    fn default() -> Self {
-        Self::new(&Settings::default())
+impl HandshakeLimits {
+    /// `most` under way on all loops together, and `rate` begun by each address block per second.
+    pub(crate) fn new(most: u64, rate: u32) -> Self {
+        let caps = Caps::new(most / PART_OF_BLOCK, most - most / 10);
+        Self { most: most.max(1), caps, rate: rate.into() }
     }
 }
 
@@ -310,8 +312,7 @@ mod tests {
     use super::*;
 
     fn handshakes(handshakes: usize, handshake_rate: u32) -> Arc<Handshakes> {
-        let settings = Settings { handshakes, handshake_rate, loops: 1, ..Settings::default() };
-        Arc::new(Handshakes::new(&settings))
+        Arc::new(Handshakes::new(HandshakeLimits::new(handshakes as u64, handshake_rate)))
     }
 
     fn begin(all: &Arc<Handshakes>, from: &str, now: u64) -> Option<Handshake> {
@@ -336,9 +337,9 @@ mod tests {
         drop(begun.remove(1));
         begun.push(begin(&all, "192.0.2.1", 1).unwrap());
         assert_eq!(evicted(&begun), [0]);
-        assert_eq!(all.figures().under_way, 3);
+        assert_eq!(all.metrics().under_way, 3);
         drop(begun);
-        assert_eq!(all.figures().under_way, 0);
+        assert_eq!(all.metrics().under_way, 0);
         assert!(all.state().by_block.is_empty());
     }
 
@@ -361,7 +362,7 @@ mod tests {
         let begun: Vec<Handshake> = (0..12)
             .map(|network| begin(&all, &format!("2001:db8:0:{network:x}::1"), 1).unwrap())
             .collect();
-        assert_eq!((evicted(&begun).len(), all.figures().under_way), (4, 8));
+        assert_eq!((evicted(&begun).len(), all.metrics().under_way), (4, 8));
     }
 
     #[test]
@@ -376,7 +377,7 @@ mod tests {
         let of_site = (0..400).filter(|number| begins(&format!("2001:db8:0:{number:x}::1"), 6000));
         assert_eq!(of_site.count(), 200);
         assert!((0..1000).all(|_| begins("127.0.0.1", 6000)));
-        assert_eq!(all.figures().refused, 50 + 90 + 200);
+        assert_eq!(all.metrics().refused, 50 + 90 + 200);
     }
 
     #[test]

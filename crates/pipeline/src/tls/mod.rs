@@ -1,8 +1,8 @@
 //! Decides how connections are kept secret: which certificate is shown to whom, what is agreed on, and
 //! who takes a connection that agrees on another protocol (docs/decisions/0010).
 
+mod buffers;
 mod certificate;
-mod desk;
 mod handshakes;
 mod session;
 mod tickets;
@@ -18,11 +18,11 @@ use rustls::{ServerConfig, version};
 
 use crate::address::Peer;
 
+pub(crate) use buffers::TlsBuffers;
 pub use certificate::{BadCertificate, Certificate};
-pub(crate) use desk::Desk;
-pub use handshakes::HandshakeFigures;
-pub(crate) use handshakes::Handshakes;
-pub(crate) use session::{Packed, Session};
+pub use handshakes::HandshakeMetrics;
+pub(crate) use handshakes::{HandshakeLimits, Handshakes};
+pub(crate) use session::{DetachedSession, Session};
 pub use tickets::Tickets;
 
 /// The protocol that is spoken here (RFC 7301 section 6).

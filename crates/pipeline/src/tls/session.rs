@@ -1,25 +1,25 @@
-//! Decides how one connection is kept secret: what is received is decrypted on the thread's desk, what is
+//! Decides how one connection is kept secret: what is received is decrypted in the thread's TLS buffers, what is
 //! sent is encrypted there, and between two turns only a record that is not yet whole stays behind.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bine_log as log;
 use rustls::server::{Accepted, Acceptor, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 
-use super::desk::{Desk, PIECE};
+use super::buffers::{PIECE, TlsBuffers};
 use super::handshakes::{Handshake, Handshakes};
 use super::{Departure, Tls};
 use crate::address::{AddressBlock, Peer};
-use crate::clock::monotonic_milliseconds;
-use crate::link::{self, Transfer};
-use crate::log;
+use crate::system::{Transfer, socket};
+use crate::time::monotonic_milliseconds;
 
 /// The TLS of one connection, on top of a socket that is passed to each call.
 pub(crate) struct Session {
     stage: Stage,
-    desk: Rc<Desk>,
+    tls_buffers: Rc<TlsBuffers>,
     /// Received, and no whole record yet, or no whole message of the handshake.
     kept: Vec<u8>,
     /// Encrypted, from `sent` on, and too much for the socket.
@@ -35,9 +35,9 @@ pub(crate) struct Session {
     handshake: Option<Handshake>,
 }
 
-/// A session on its way to another thread: all of it but the desk. Not for one in its handshake,
+/// A session on its way to another thread: all of it but the buffers. Not for one in its handshake,
 /// which has a place among those of its thread.
-pub(crate) struct Packed {
+pub(crate) struct DetachedSession {
     stage: Stage,
     kept: Vec<u8>,
     unsent: Vec<u8>,
@@ -47,14 +47,14 @@ pub(crate) struct Packed {
     fault_is_told: bool,
 }
 
-impl Packed {
-    /// Goes on at `desk`, that of another thread.
-    pub(crate) fn unpack(self, desk: Rc<Desk>) -> Session {
+impl DetachedSession {
+    /// Goes on with the buffers of another thread.
+    pub(crate) fn attach(self, tls_buffers: Rc<TlsBuffers>) -> Session {
         let Self { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told } = self;
         let handshake = None;
         Session {
             stage,
-            desk,
+            tls_buffers,
             kept,
             unsent,
             sent,
@@ -91,7 +91,7 @@ const NOT_PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
 struct Understood {
     /// Bytes of content, in the caller's space.
     content: usize,
-    /// Bytes to be sent, on the desk.
+    /// Bytes to be sent, in the buffers.
     answer: usize,
     /// Bytes that are done with.
     used: usize,
@@ -104,13 +104,13 @@ impl Session {
     /// For a connection from `block` that has just come, with a place among `handshakes` when it begins one.
     pub(crate) fn new(
         tls: Arc<Tls>,
-        desk: Rc<Desk>,
+        tls_buffers: Rc<TlsBuffers>,
         handshakes: Arc<Handshakes>,
         block: AddressBlock,
     ) -> Self {
         Self {
             stage: Stage::Hello { tls, handshakes, block },
-            desk,
+            tls_buffers,
             kept: Vec::new(),
             unsent: Vec::new(),
             sent: 0,
@@ -121,11 +121,11 @@ impl Session {
         }
     }
 
-    /// Leaves its desk.
-    pub(crate) fn pack(self) -> Packed {
+    /// Leaves its buffers.
+    pub(crate) fn detach(self) -> DetachedSession {
         debug_assert!(self.handshake.is_none(), "a handshake has its place on this thread");
         let Self { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told, .. } = self;
-        Packed { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told }
+        DetachedSession { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told }
     }
 
     /// Receives content into `space`. `Again` says too that what came has none.
@@ -140,7 +140,7 @@ impl Session {
             }
             // Nobody looks at it.
             Stage::Over => {
-                let transfer = link::receive(socket, space);
+                let transfer = socket::receive(socket, space);
                 self.has_emptied =
                     matches!(transfer, Transfer::Moved(count) if count < space.len());
                 return transfer;
@@ -149,8 +149,8 @@ impl Session {
             Stage::Hello { .. } | Stage::Open(_) if self.has_ended => return Transfer::Ended,
             Stage::Hello { .. } | Stage::Open(_) => {}
         }
-        let desk = Rc::clone(&self.desk);
-        let mut buffers = desk.buffers();
+        let tls_buffers = Rc::clone(&self.tls_buffers);
+        let mut buffers = tls_buffers.buffers();
         let (incoming, outgoing) = buffers.both();
         loop {
             // Content is never longer than the records it came in, so that all of it has room.
@@ -160,7 +160,7 @@ impl Session {
                 log::debug(format_args!("a TLS message of more than {most} bytes"));
                 return Transfer::Broken;
             }
-            let count = match link::receive(socket, &mut incoming[kept..most]) {
+            let count = match socket::receive(socket, &mut incoming[kept..most]) {
                 Transfer::Moved(count) => count,
                 other => return other,
             };
@@ -201,14 +201,14 @@ impl Session {
         if let Err(held_up) = self.flush_all(socket) {
             return held_up;
         }
-        let desk = Rc::clone(&self.desk);
-        let mut buffers = desk.buffers();
+        let tls_buffers = Rc::clone(&self.tls_buffers);
+        let mut buffers = tls_buffers.buffers();
         let (_, outgoing) = buffers.both();
         let count = bytes.len().min(PIECE);
         self.send_piece(socket, &bytes[..count], outgoing, more || count < bytes.len())
     }
 
-    /// Sends from a file, by way of the desk.
+    /// Sends from a file, by way of the buffers.
     pub(crate) fn send_file(
         &mut self,
         socket: &OwnedFd,
@@ -219,8 +219,8 @@ impl Session {
         if let Err(held_up) = self.flush_all(socket) {
             return held_up;
         }
-        let desk = Rc::clone(&self.desk);
-        let mut buffers = desk.buffers();
+        let tls_buffers = Rc::clone(&self.tls_buffers);
+        let mut buffers = tls_buffers.buffers();
         let (incoming, outgoing) = buffers.both();
         let most = count.min(PIECE);
         match rustix::io::pread(file, &mut incoming[..most], offset) {
@@ -232,7 +232,7 @@ impl Session {
 
     /// Sends what is held back.
     pub(crate) fn flush(&mut self, socket: &OwnedFd) -> Transfer {
-        let transfer = link::transmit(socket, &self.unsent[self.sent..], false);
+        let transfer = socket::transmit(socket, &self.unsent[self.sent..], false);
         if let Transfer::Moved(count) = transfer {
             self.sent += count;
             if self.sent == self.unsent.len() {
@@ -267,7 +267,7 @@ impl Session {
         };
         let mut alert = [0; 64];
         if let Ok(length) = traffic.queue_close_notify(&mut alert) {
-            link::transmit_now(socket, &alert[..length]);
+            socket::transmit_now(socket, &alert[..length]);
         }
     }
 
@@ -310,7 +310,7 @@ impl Session {
         if received[0] != HANDSHAKE {
             self.stage = Stage::Over;
             if received[0].is_ascii_uppercase() {
-                link::transmit_now(socket, NOT_PLAIN);
+                socket::transmit_now(socket, NOT_PLAIN);
             }
             self.fault_is_told = true;
             return Some(Transfer::Fault);
@@ -328,7 +328,8 @@ impl Session {
             self.stage = Stage::Departing(Box::new((accepted, Arc::clone(tls))));
             return Some(Transfer::Ended);
         }
-        self.handshake = handshakes.begin(*block, &self.desk.owner(), monotonic_milliseconds());
+        self.handshake =
+            handshakes.begin(*block, &self.tls_buffers.owner(), monotonic_milliseconds());
         if self.handshake.is_none() {
             return Some(Transfer::Broken);
         }
@@ -342,7 +343,7 @@ impl Session {
         None
     }
 
-    /// Decrypts what is whole of `received` into `space`, and writes on the desk what the handshake has to
+    /// Decrypts what is whole of `received` into `space`, and writes into the buffers what the handshake has to
     /// say.
     fn understand(
         &mut self,
@@ -411,7 +412,7 @@ impl Session {
         more: bool,
     ) -> Transfer {
         let Some(length) = self.encrypt(piece, outgoing) else { return Transfer::Broken };
-        let moved = match link::transmit(socket, &outgoing[..length], more) {
+        let moved = match socket::transmit(socket, &outgoing[..length], more) {
             Transfer::Moved(count) => count,
             Transfer::Again => 0,
             other => return other,
@@ -450,7 +451,7 @@ impl Session {
     /// Sends what the handshake has to say; that never waits, and the deadline of the handshake stands.
     fn answer(&mut self, socket: &OwnedFd, bytes: &[u8]) {
         if !bytes.is_empty() {
-            let sent = link::transmit_now(socket, bytes);
+            let sent = socket::transmit_now(socket, bytes);
             self.unsent.extend_from_slice(&bytes[sent..]);
         }
     }

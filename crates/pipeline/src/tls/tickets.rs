@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use bine_log as log;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use rustls::server::ProducesTickets;
 
-use crate::log;
-use crate::private_file::{is_disk_full, write_private};
+use crate::system::{is_disk_full, write_private};
 
 /// Seconds for which a key makes tickets. Whoever steals one can read what was resumed with it, so that
 /// none is used for long.
@@ -241,7 +241,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::log::tests::Folder;
+    use bine_log::test_support::ScratchFolder;
 
     #[test]
     fn a_ticket_is_good_for_twelve_hours_whichever_key_made_it() {
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn keys_outlast_a_restart_and_nobody_else_may_read_them() {
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let path = folder.path("tickets");
         let ticket = Tickets::kept(&path).unwrap().encrypt(b"agreed").unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
@@ -276,7 +276,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
 
         for mode in [0o640, 0o660, 0o620, 0o610, 0o604, 0o602, 0o601] {
-            let folder = Folder::new();
+            let folder = ScratchFolder::new();
             let path = folder.path("tickets");
             let ticket = Tickets::kept(&path).unwrap().encrypt(b"agreed").unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -284,7 +284,7 @@ mod tests {
             assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600, "{mode:o}");
         }
         for mode in [0o600, 0o400] {
-            let folder = Folder::new();
+            let folder = ScratchFolder::new();
             let path = folder.path("tickets");
             let ticket = Tickets::kept(&path).unwrap().encrypt(b"agreed").unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_file_that_holds_no_keys_is_replaced() {
-        let folder = Folder::new();
+        let folder = ScratchFolder::new();
         let path = folder.path("tickets");
         for text in ["", "something else", "bine ticket keys 1\n1 2 3\nx", TITLE] {
             fs::remove_file(&path).ok();

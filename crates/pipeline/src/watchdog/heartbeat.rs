@@ -4,8 +4,7 @@ use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crate::notify::{notify, watchdog_limit};
-use crate::supervise::take_heartbeat;
+use crate::system::{notify, take_heartbeat, watchdog_limit};
 
 /// Tells the service manager, or a supervisor that passes it on, that the loops turn (`sd_watchdog_enabled(3)`).
 pub(super) struct Heartbeat {

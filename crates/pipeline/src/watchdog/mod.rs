@@ -9,18 +9,19 @@ mod stack;
 
 use std::fs;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::log;
 use crate::mailbox::Letter;
+use crate::metrics::LoopProgress;
 use crate::server::{GRACE, Server, end_process};
-use crate::supervise::{STUCK, is_supervised};
-use crate::tally::LoopProgress;
+use crate::settings::WatchdogSettings;
+use crate::system::{STUCK, is_supervised};
 
+use bine_log as log;
 use heartbeat::Heartbeat;
 
 /// The looks within the time after which a loop is reported.
@@ -29,32 +30,6 @@ const LOOKS: u32 = 4;
 const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 /// The time between two looks when no loop is reported at all.
 const LONGEST_PERIOD: Duration = Duration::from_secs(10);
-
-/// When a stuck loop is reported, and when its process is replaced.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct WatchdogSettings {
-    /// A loop that has not turned for this long is logged, with the stack of its thread; `None`: never.
-    pub report: Option<Duration>,
-    /// Under a supervisor, the process ends when a loop has not turned for this long; `None`: never.
-    pub replace: Option<Duration>,
-}
-
-impl Default for WatchdogSettings {
-    fn default() -> Self {
-        Self { report: Some(Duration::from_secs(10)), replace: Some(Duration::from_secs(30)) }
-    }
-}
-
-/// What the watchdog has found, for the metrics.
-#[derive(Default)]
-pub(crate) struct Stalls {
-    /// Times that a loop was reported.
-    pub(crate) total: AtomicU64,
-    /// Loops that are stuck at this moment.
-    pub(crate) stuck: AtomicUsize,
-    /// The process drains because it is to be replaced.
-    pub(crate) replaces: AtomicBool,
-}
 
 /// The watchdog of one server. Dropping it ends its thread.
 pub(crate) struct Watchdog {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use bine_pipeline::log::{Format, LogSettings, WhenFull, Writer};
+use bine_log::{Format, LogSettings, WhenFull, Writer};
 use bine_pipeline::{AccessSettings, reopen_logs_on_signal};
 use rustix::process::{Signal, getpid, kill_process};
 

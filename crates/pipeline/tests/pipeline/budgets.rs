@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bine_pipeline::{Address, BudgetFigures, Budgeted, Settings};
+use bine_pipeline::{Address, BudgetMetrics, Budgeted, Settings};
 
 use crate::PATIENCE;
 use crate::house::{AT_ONCE, House, LOOPS, settings};
@@ -18,14 +18,14 @@ fn post(path: &str, sent: usize) -> Vec<u8> {
 
 /// Of this, what is held once that is `held`, which threads do in a moment.
 #[track_caller]
-fn await_held(house: &House, of: &str, held: impl Fn(u64) -> bool) -> BudgetFigures {
+fn await_held(house: &House, of: &str, held: impl Fn(u64) -> bool) -> BudgetMetrics {
     let patience = Instant::now() + PATIENCE;
     loop {
-        let figures = house.server.budgets().into_iter().find(|figures| figures.of == of).unwrap();
-        if held(figures.held) {
-            return figures;
+        let metrics = house.server.budgets().into_iter().find(|metrics| metrics.of == of).unwrap();
+        if held(metrics.held) {
+            return metrics;
         }
-        assert!(Instant::now() < patience, "{figures:?}");
+        assert!(Instant::now() < patience, "{metrics:?}");
         std::thread::yield_now();
     }
 }
@@ -65,8 +65,8 @@ fn bounds_bodies_until_handlers_are_done_and_serves_small_requests() {
             assert_eq!(peer.reply().status, 200, "{scheduler} {path}");
         }
         // The handlers have given back what they held.
-        let figures = await_held(&house, "bodies", |held| held == 0);
-        assert_eq!(figures.refused, [("full", 0), ("address", 1)]);
+        let metrics = await_held(&house, "bodies", |held| held == 0);
+        assert_eq!(metrics.refused, [("full", 0), ("address", 1)]);
         inside[0].send(post(path, BODY));
         assert_eq!(inside[0].reply().status, 200, "{scheduler} {path}");
     }
@@ -167,14 +167,14 @@ fn bounds_replies_that_are_not_read() {
             }
             let patience = Instant::now() + PATIENCE;
             loop {
-                let figures = await_held(&house, "unsent", |_| true);
-                assert!(figures.held <= figures.most / 10 * 9, "{figures:?}");
+                let metrics = await_held(&house, "unsent", |_| true);
+                assert!(metrics.held <= metrics.most / 10 * 9, "{metrics:?}");
                 // Of six three are too many.
-                let refused: u64 = figures.refused.iter().map(|(_, count)| count).sum();
-                if refused + figures.evicted >= 3 {
+                let refused: u64 = metrics.refused.iter().map(|(_, count)| count).sum();
+                if refused + metrics.evicted >= 3 {
                     break;
                 }
-                assert!(Instant::now() < patience, "{scheduler} {path} {figures:?}");
+                assert!(Instant::now() < patience, "{scheduler} {path} {metrics:?}");
                 std::thread::yield_now();
             }
             assert_eq!(house.connect().ask("/"), "200 hello");

@@ -3,10 +3,10 @@
 use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use bine_pipeline::{Address, Figures, Settings, Timeouts};
+use bine_pipeline::{Address, ServerMetrics, Settings, Timeouts};
 
-use crate::figures::figures;
 use crate::house::{AT_ONCE, House, LOOPS, SCHEDULERS, settings};
+use crate::metrics::metrics;
 use crate::peer::{Peer, get};
 
 #[test]
@@ -37,10 +37,10 @@ fn a_full_queue_is_an_early_503_and_everything_else_goes_on() {
     peers[0].send(get("/block/gate"));
     house.program.gate("gate").await_arrivals(1);
     peers[1].send(get("/block/gate"));
-    let waits = |told: &Figures| {
+    let waits = |told: &ServerMetrics| {
         told.scheduler.as_ref().is_some_and(|own| own.status.ends_with(", 1 requests wait"))
     };
-    figures(&house.server, waits);
+    metrics(&house.server, waits);
     peers[2].send(get("/block/gate"));
     assert_eq!(peers[2].reply().to_string(), "503 close");
     peers[2].expect_closed();

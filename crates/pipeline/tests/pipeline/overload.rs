@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bine_pipeline::admission::State;
+use bine_admission::State;
 use bine_pipeline::scheduler::{Kind, Next, Place, Scheduler, Task, serve_loops};
 use bine_pipeline::{Guards, Pressure, Server, Settings};
 
@@ -56,8 +56,8 @@ fn nobody_comes_in_while_requests_wait_too_long_and_who_is_inside_is_served() {
     house.program.gate("gate").open();
     assert_eq!(first.reply().to_string(), "200 work");
     assert_eq!(newcomer.reply().to_string(), "200 in");
-    let figures = house.server.guards();
-    assert_eq!((figures.is_queue_over, figures.changes), (false, 2));
+    let metrics = house.server.guards();
+    assert_eq!((metrics.is_queue_over, metrics.changes), (false, 2));
 }
 
 #[test]
@@ -94,8 +94,8 @@ fn without_memory(scheduler: &str) {
     assert_eq!(stranger.ask("/"), "200 hello");
     stranger.send(get("/work"));
     assert_eq!(stranger.reply().to_string(), "503 close", "{scheduler}");
-    let figures = house.server.guards();
-    assert_eq!((figures.memory, figures.strangers), (Pressure::Tight, 1));
+    let metrics = house.server.guards();
+    assert_eq!((metrics.memory, metrics.strangers), (Pressure::Tight, 1));
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn where_a_connection_has_a_thread_nobody_is_counted_or_refused_a_place_for_a_wa
         for peer in &mut waiting {
             assert_eq!(peer.reply().to_string(), "200 work", "{scheduler}");
         }
-        let figures = house.server.admission().figures();
-        assert_eq!((figures.is_on, figures.state), (true, State::Asleep), "{scheduler}");
+        let metrics = house.server.admission().metrics();
+        assert_eq!((metrics.is_on, metrics.state), (true, State::Asleep), "{scheduler}");
     }
 }
 
@@ -194,9 +194,9 @@ fn what_a_scheduler_of_the_program_runs_counts_as_done() {
         assert_eq!(peer.reply().to_string(), "200 work");
     }
     // Eight in a row have waited.
-    assert_ne!(house.server.admission().figures().state, State::Asleep);
+    assert_ne!(house.server.admission().metrics().state, State::Asleep);
     let began = Instant::now();
-    while house.server.admission().figures().capacity.is_none_or(|capacity| capacity == 0.0) {
+    while house.server.admission().metrics().capacity.is_none_or(|capacity| capacity == 0.0) {
         assert!(began.elapsed() < PATIENCE, "nothing was done");
         assert_eq!(waiting[0].ask("/work"), "200 work");
     }

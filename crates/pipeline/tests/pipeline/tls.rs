@@ -239,8 +239,8 @@ fn drops_the_oldest_handshake_for_a_newer_one() {
         // What it was sent already, and the end.
         rest(begun.remove(0));
         assert_eq!(house.connect_secure().ask("/"), "200 hello", "{scheduler}");
-        let figures = house.server.handshakes();
-        assert_eq!((figures.evicted, figures.refused), (2, 0), "{scheduler}");
+        let metrics = house.server.handshakes();
+        assert_eq!((metrics.evicted, metrics.refused), (2, 0), "{scheduler}");
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bine_http::{Head, Status};
-use bine_pipeline::{AddressBlock, Incoming, Peer, log};
+use bine_log as log;
+use bine_pipeline::{AddressBlock, Incoming, Peer};
 use bine_push::{Draft, Publisher};
 use ring::digest;
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use bine_pipeline::log;
+use bine_log as log;
 use bine_push::{Applied, Prepared};
 use bine_store::{Pending, Sync};
 

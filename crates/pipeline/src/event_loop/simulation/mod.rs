@@ -22,13 +22,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::event_loop::EventLoop;
-use crate::guard::Room as Wanted;
-use crate::log::capture;
+use crate::limits::Room as Wanted;
 use crate::mailbox::Letter;
-use crate::scheduler::Place;
+use crate::scheduling::Place;
 use crate::server::Server;
 use crate::settings::{Guards, Listen, Settings, Timeouts};
 
+use bine_log::test_support::capture;
 use program::{Program, Room, Workers};
 use remote::{Deed, Outcome, Remote};
 use world::{COARSE, SLACK, Simulated, State, Step, World};
@@ -176,7 +176,7 @@ fn simulate(
     let workers = Arc::new(Workers::new(place));
     let world = World::new((random, start), (Arc::clone(&server), Arc::clone(&workers)));
     program::enter(Some(&world));
-    let messages = capture::begin();
+    let messages = capture();
     plan(&mut world.state());
     let driver = Simulated(Rc::clone(&world));
     let clock = Rc::clone(&world.clock);
@@ -356,7 +356,7 @@ fn check_end(own: &mut EventLoop<Simulated>, world: &Rc<World>) {
     }
     assert_eq!((own.slab.len(), own.wheel.next()), (0, None));
     assert_eq!(world.state().held, 0, "somebody waits without a connection");
-    assert_eq!(own.context.shares(), 1, "settings are kept that no connection needs");
+    assert_eq!(own.context.config.shares(), 1, "settings are kept that no connection needs");
     assert_eq!(own.server.census.filled().0, 0, "the census counts somebody");
 }
 

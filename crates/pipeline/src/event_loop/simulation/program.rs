@@ -12,14 +12,16 @@ use std::time::Duration;
 use bine_http::{BodyFraming, Exchange, Head, Reply, Status};
 
 use crate::address::Peer;
-use crate::clock::Clock;
 use crate::handler::{
-    Answer, Bench, Body, Done, FilePart, Finished, Handler, Incoming, Outgoing, Responder,
-    Retained, Who, Work,
+    After, Answer, Bell, Bench, Body, Deliver, Done, FilePart, Finished, Handler, Hold, Incoming,
+    Outgoing, Responder, Retained, Sent, Stream, Waiters, Who, Why, Work,
 };
-use crate::hold::{After, Bell, Deliver, Hold, Sent, Waiters, Why};
-use crate::scheduler::{Kind, Next, Place, Scheduler, Server, Task, Ticket};
-use crate::stream::Stream;
+use crate::mailbox::Ticket;
+use crate::next::{Kind, Next};
+use crate::scheduling::{Place, Scheduler};
+use crate::server::Server;
+use crate::time::Clock;
+use crate::workers::Task;
 
 use super::HANDLER;
 use super::world::{SLACK, World};
@@ -129,7 +131,7 @@ impl Responder for Local {
     }
 }
 
-/// Any file does: the simulated link makes its bytes up.
+/// Any file does: the simulated transport makes its bytes up.
 fn file() -> Arc<OwnedFd> {
     static FILE: OnceLock<Arc<OwnedFd>> = OnceLock::new();
     let make = || {

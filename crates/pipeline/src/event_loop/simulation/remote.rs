@@ -13,9 +13,9 @@ use rustix::event::epoll::EventFlags;
 
 use crate::address::Peer;
 use crate::event_loop::rest::LONG_REST;
-use crate::link::Transfer;
 use crate::settings::Settings;
 use crate::stages::GRACE;
+use crate::system::Transfer;
 
 use super::world::{COARSE, SLACK, State, Step};
 use super::{HANDLER, Random};
@@ -320,7 +320,7 @@ impl State {
         self.plan(due, Step::Act(key, serial));
     }
 
-    /// Its connection was accepted and has a link.
+    /// Its connection was accepted and has a transport.
     pub(super) fn accepted(&mut self, key: usize) {
         let settings = Arc::clone(&self.settings);
         let Some(remote) = self.remotes.get_mut(&key) else { return };

@@ -18,18 +18,19 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 
 use crate::address::Peer;
-use crate::clock::Clock;
 use crate::event_loop::alarm::Timer;
 use crate::event_loop::driver::{Driver, Nested, Wait};
 use crate::event_loop::{ALARM, BATCH, BELL, LISTENER};
-use crate::link::{Link, Transfer};
+use crate::handler::{Space, Wire};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::server::Server;
 use crate::settings::Settings;
 use crate::slab::Token;
+use crate::system::Transfer;
+use crate::time::Clock;
 use crate::tls::Session;
-use crate::wire::{Space, Wire};
+use crate::transport::Transport;
 
 use super::program::Workers;
 use super::remote::{Outcome, Remote};
@@ -92,7 +93,7 @@ pub(super) struct State {
     next_remote: usize,
     /// The peer at the other end of each accepted socket.
     sockets: HashMap<RawFd, usize>,
-    /// Accepted and not made a link yet.
+    /// Accepted and not made a transport yet.
     fresh: Vec<(RawFd, usize)>,
     pub(super) queue: VecDeque<usize>,
     door_is_open: bool,
@@ -133,13 +134,13 @@ pub(super) struct State {
     pub(super) news: u64,
     /// Replies that are held.
     pub(super) held: u64,
-    pub(super) bell: Option<crate::hold::Bell>,
+    pub(super) bell: Option<crate::handler::Bell>,
     pub(super) bursts: u32,
     pub(super) seen: Seen,
     /// What became of peers that do as a test says: when, of which, and what.
     pub(super) outcomes: Vec<(u64, usize, Outcome)>,
     tasks_woken: bool,
-    /// What a link found wrong. It is told when the loop waits, since the loop survives panics in its turns.
+    /// What a transport found wrong. It is told when the loop waits, since the loop survives panics in its turns.
     failure: Option<String>,
 }
 
@@ -512,7 +513,7 @@ impl State {
         poll(&mut polled, Some(&Timespec::default())) == Ok(1)
     }
 
-    /// A socket that was accepted and got no link was turned away.
+    /// A socket that was accepted and got no transport was turned away.
     fn close_fresh(&mut self) {
         for (socket, key) in std::mem::take(&mut self.fresh) {
             self.sockets.remove(&socket);
@@ -588,7 +589,7 @@ impl State {
     /// The peer's end of `socket`.
     pub(super) fn remote(&mut self, socket: RawFd) -> &mut Remote {
         let key = self.sockets[&socket];
-        self.remotes.get_mut(&key).expect("a link's peer lives as long as the link")
+        self.remotes.get_mut(&key).expect("a transport's peer lives as long as the transport")
     }
 }
 
@@ -598,13 +599,13 @@ pub(super) struct Simulated(pub(super) Rc<World>);
 pub(super) struct SimulatedTimer(Rc<World>);
 
 /// The server's end of a simulated connection. The descriptor leads nowhere; its number names the connection.
-pub(super) struct SimulatedLink {
+pub(super) struct SimulatedTransport {
     socket: OwnedFd,
     world: Rc<World>,
 }
 
 impl Driver for Simulated {
-    type Link = SimulatedLink;
+    type Transport = SimulatedTransport;
     type Timer = SimulatedTimer;
     type Nested = Self;
 
@@ -653,26 +654,26 @@ impl Driver for Simulated {
         Ok((socket, peer))
     }
 
-    fn link(&self, socket: OwnedFd, _session: Option<Box<Session>>) -> SimulatedLink {
+    fn transport(&self, socket: OwnedFd, _session: Option<Box<Session>>) -> SimulatedTransport {
         let mut state = self.0.state();
         state.fresh.retain(|(fresh, _)| *fresh != socket.as_raw_fd());
         let key = state.sockets[&socket.as_raw_fd()];
         state.accepted(key);
-        SimulatedLink { socket, world: Rc::clone(&self.0) }
+        SimulatedTransport { socket, world: Rc::clone(&self.0) }
     }
 
-    fn watch(&self, link: &SimulatedLink, token: Token) -> io::Result<()> {
-        link.watch(token, false);
+    fn watch(&self, transport: &SimulatedTransport, token: Token) -> io::Result<()> {
+        transport.watch(token, false);
         Ok(())
     }
 
-    fn watch_room(&self, link: &SimulatedLink, token: Token) -> io::Result<()> {
-        link.watch(token, true);
+    fn watch_room(&self, transport: &SimulatedTransport, token: Token) -> io::Result<()> {
+        transport.watch(token, true);
         Ok(())
     }
 
-    fn forget(&self, link: &SimulatedLink) {
-        self.0.state().remote(link.socket.as_raw_fd()).watch = None;
+    fn forget(&self, transport: &SimulatedTransport) {
+        self.0.state().remote(transport.socket.as_raw_fd()).watch = None;
     }
 
     fn wait(&self, batch: &mut Vec<epoll::Event>, wait: Wait) -> io::Result<()> {
@@ -698,11 +699,11 @@ impl Driver for Simulated {
         Ok(Self(Rc::clone(&self.0)))
     }
 
-    fn depart(_link: SimulatedLink, _peer: Peer) {
+    fn depart(_link: SimulatedTransport, _peer: Peer) {
         unreachable!("nobody speaks another protocol");
     }
 
-    fn wire(_link: SimulatedLink, _received: Vec<u8>, _space: Space) -> io::Result<Wire> {
+    fn wire(_link: SimulatedTransport, _received: Vec<u8>, _space: Space) -> io::Result<Wire> {
         unreachable!("nobody upgrades");
     }
 }
@@ -756,7 +757,7 @@ impl Timer for SimulatedTimer {
     }
 }
 
-impl SimulatedLink {
+impl SimulatedTransport {
     fn watch(&self, token: Token, room: bool) {
         let mut state = self.world.state();
         let key = state.sockets[&self.socket.as_raw_fd()];
@@ -775,7 +776,7 @@ impl SimulatedLink {
     }
 }
 
-impl Link for SimulatedLink {
+impl Transport for SimulatedTransport {
     const BLOCKS: bool = false;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
@@ -798,7 +799,7 @@ impl Link for SimulatedLink {
     }
 }
 
-impl Drop for SimulatedLink {
+impl Drop for SimulatedTransport {
     fn drop(&mut self) {
         let mut state = self.world.state();
         state.progress += 1;

@@ -7,8 +7,9 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::clock::{Clock, Tick};
-use crate::link::{Link, Transfer, Way};
+use crate::system::Transfer;
+use crate::time::{Clock, Tick};
+use crate::transport::{Transport, Way};
 
 /// What happens next outside of the server.
 #[derive(Clone, Debug)]
@@ -145,7 +146,7 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
     }
 }
 
-impl<const BLOCKS: bool> Link for Fake<BLOCKS> {
+impl<const BLOCKS: bool> Transport for Fake<BLOCKS> {
     const BLOCKS: bool = BLOCKS;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {

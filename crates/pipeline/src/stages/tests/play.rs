@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use crate::access::AccessLog;
 use crate::address::Peer;
-use crate::clock::Clock;
-use crate::connection::{Connection, Context, Errand, Phase};
-use crate::handler::{Finished, LaterReply, Outgoing, Retained, Work};
-use crate::hold::Why;
+use crate::connection::{Connection, Errand, Phase, ThreadContext};
+use crate::generation::ThreadConfig;
+use crate::handler::{Finished, LaterReply, Outgoing, Retained, Why, Work, failure};
+use crate::next::{Kind, Next};
 use crate::settings::Settings;
-use crate::stages::{self, Kind, Next};
+use crate::stages;
+use crate::time::Clock;
 
 use super::fake::{Fake, Step};
 use super::program::{self, Program};
@@ -36,13 +37,13 @@ pub(super) fn check_with_workers(script: &[Step], expected: &str) {
     assert_eq!(play::<false>(script, Place::Elsewhere).told.text(), expected);
 }
 
-/// The same for one kind of link alone.
+/// The same for one kind of transport alone.
 #[track_caller]
 pub(super) fn check_loop(script: &[Step], expected: &str) {
     assert_eq!(play::<false>(script, Place::Here).told.text(), expected);
 }
 
-pub(super) use crate::scheduler::Place;
+pub(super) use crate::scheduling::Place;
 
 /// Plays `script` to the end of its connection.
 pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> Fake<BLOCKS> {
@@ -51,17 +52,13 @@ pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> Fake<BL
     let responder =
         Program { clock: Rc::clone(&clock), gate: Rc::clone(&gate), file: program::file() };
     let settings = Settings { unsent: 50_000, ..Settings::default() };
-    let mut context = Context::new(
-        Arc::new(settings),
-        Rc::clone(&clock),
-        Box::new(responder),
-        AccessLog::new(None),
-    );
-    let link = Fake::new(script, &clock);
-    let connection = Connection::new(|_| link, Peer::UNIX, &mut context);
+    let config = ThreadConfig::new(Arc::new(settings), Box::new(responder), AccessLog::new(None));
+    let mut context = ThreadContext::new(config, Rc::clone(&clock));
+    let transport = Fake::new(script, &clock);
+    let connection = Connection::new(|_| transport, Peer::UNIX, &mut context);
     let mut stage = Stage { connection, context, gate, place, elsewhere: None };
     stage.play();
-    stage.connection.link
+    stage.connection.transport
 }
 
 /// What is made away from its connection.
@@ -72,7 +69,7 @@ enum Elsewhere {
 
 struct Stage<const BLOCKS: bool> {
     connection: Connection<Fake<BLOCKS>>,
-    context: Context,
+    context: ThreadContext,
     gate: Rc<Cell<bool>>,
     place: Place,
     elsewhere: Option<Elsewhere>,
@@ -97,12 +94,12 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
                 }
                 Next::Idle => self.wait(),
                 Next::Depart | Next::Closed => {
-                    connection.link.told.say("closed");
+                    connection.transport.told.say("closed");
                     return;
                 }
             };
         }
-        panic!("a script without an end: {}", self.connection.link.told.text());
+        panic!("a script without an end: {}", self.connection.transport.told.text());
     }
 
     /// What the event loop does with a connection that waits.
@@ -110,13 +107,13 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         let Self { connection, context, .. } = self;
         if connection.wants_turn {
             connection.wants_turn = false;
-            connection.link.told.say("turn");
+            connection.transport.told.say("turn");
             context.take_up(connection);
             return if connection.has_unsent() { Next::Reply } else { Next::Request };
         }
         let mut left = connection.deadline.since(context.clock.now());
-        let event = connection.link.script.front().cloned();
-        if !connection.link.pass(&mut left) {
+        let event = connection.transport.script.front().cloned();
+        if !connection.transport.pass(&mut left) {
             context.take_up(connection);
             if connection.phase == Phase::Queued
                 && let Some(Elsewhere::Work(_, request)) = self.elsewhere.take()
@@ -153,8 +150,8 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
             return Next::Closed;
         }
         connection.phase = Phase::Queued;
-        connection.deadline = context.clock.now().after(context.settings.timeouts.queue);
-        connection.link.told.say("queued");
+        connection.deadline = context.clock.now().after(context.config.settings.timeouts.queue);
+        connection.transport.told.say("queued");
         Next::Idle
     }
 
@@ -171,10 +168,10 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         if !BLOCKS {
             return Next::Idle;
         }
-        let mut left = context.settings.timeouts.handler;
+        let mut left = context.config.settings.timeouts.handler;
         loop {
-            let event = connection.link.script.front().cloned();
-            if !connection.link.pass(&mut left) {
+            let event = connection.transport.script.front().cloned();
+            if !connection.transport.pass(&mut left) {
                 context.take_up(connection);
                 return stages::expire(connection, context);
             }
@@ -194,16 +191,16 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
                 match catch_unwind(AssertUnwindSafe(|| reply.as_mut().poll(&mut task))) {
                     Ok(Poll::Ready(finished)) => finished,
                     Ok(Poll::Pending) => unreachable!("the gate is open"),
-                    Err(_) => stages::failed(&context.clock, context.settings.security),
+                    Err(_) => failure::failed(&context.clock, context.config.settings.security),
                 }
             }
             Some(Elsewhere::Work(work, request)) => {
                 let mut bytes = Vec::new();
                 let mut keep = |_: &mut Vec<u8>| {};
                 let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
-                let done = stages::run_work(&*work, &request, &context.clock, &mut out);
+                let done = failure::run_work(&*work, &request, &context.clock, &mut out);
                 let done = done.unwrap_or_else(|| {
-                    stages::excuse(&*work, &request, &context.clock, &mut bytes)
+                    failure::excuse(&*work, &request, &context.clock, &mut bytes)
                 });
                 Finished { bytes, follow: done.follow, close: done.close }
             }
@@ -212,7 +209,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         if matches!(connection.phase, Phase::Queued | Phase::Handler) {
             context.take_up(connection);
         } else {
-            connection.link.told.say("too late");
+            connection.transport.told.say("too late");
             return Next::Idle;
         }
         stages::finished(connection, context, &mut finished, None)

@@ -11,10 +11,10 @@ use std::task::Poll;
 use bine_http::{Exchange, Head, Method, Reply, Status};
 
 use crate::address::Peer;
-use crate::clock::Clock;
 use crate::handler::{
     Answer, Body, Done, FilePart, Finished, Incoming, Outgoing, Responder, Retained, Who, Work,
 };
+use crate::time::Clock;
 
 /// Answers by path: `/later` when the gate opens, `/work` on a worker, and any other with itself.
 pub(super) struct Program {

@@ -1,5 +1,5 @@
 //! Decides that nobody can tell how a stream was cut: whatever the pieces and the room, the peer
-//! gets the same bytes, from links of both kinds.
+//! gets the same bytes, from transports of both kinds.
 
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert, proptest};

@@ -1,0 +1,40 @@
+//! Overload policies: which sessions, tasks and threads a server admits when more work arrives than it can do.
+//!
+//! - [`Admission`] limits sessions, so that clients that have begun can finish.
+//! - [`queue::TaskQueue`] orders the tasks that wait for a worker, fairly by service, and rejects those that would wait
+//!   for too long.
+//! - [`Limiter`] limits the concurrent runs of one service by the gradient of its run times.
+//! - [`PoolSizer`] sizes a thread pool by what waits and what the cores do.
+//!
+//! The policies start no thread, and time is an argument. [`Admission`] alone reads the clock, lazily: a request that
+//! is admitted while the server is calm costs one atomic load.
+//!
+//! ```
+//! use std::time::{Duration, Instant};
+//!
+//! use bine_admission::PoolSizer;
+//!
+//! // Tasks wait while the cores are idle, so the pool grows.
+//! let mut sizer = PoolSizer::new(16, 256, 2);
+//! let now = Instant::now();
+//! sizer.look(now, Duration::ZERO);
+//! sizer.look(now + Duration::from_millis(50), Duration::from_millis(5));
+//! assert_eq!(sizer.size(), 20);
+//! ```
+
+mod admission;
+mod limiter;
+mod pool_sizer;
+mod task_queue;
+
+pub use admission::{
+    Admission, AdmissionMetrics, Asker, CLASSES, MOST, Queued, Refused, Shown, State, Terms,
+    ThreadPool, Turn, Verdict,
+};
+pub use limiter::Limiter;
+pub use pool_sizer::PoolSizer;
+
+/// The queue of tasks that wait for a worker, ordered by service.
+pub mod queue {
+    pub use crate::task_queue::{Next, Run, ServiceMetrics, TaskQueue, Threads, Turn, Wish};
+}

@@ -1,0 +1,426 @@
+//! Decides how one reply is told: each part of the format, written straight into the thread's
+//! lines, without allocating and without the machinery of `write!`.
+
+use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr};
+
+use bine_http::{Head, Version};
+
+use crate::escape::{Ends, Escaping, QUOTE, push_number};
+use crate::format::{Directive, Format, Part};
+use crate::stamp::Stamp;
+
+/// One reply, as a line of the access log describes it.
+#[derive(Clone, Copy, Default)]
+pub struct Entry<'a> {
+    /// The client's address; `None` for a client of a Unix socket.
+    pub client: Option<SocketAddr>,
+    /// The user's name, if the client is logged in.
+    pub user: Option<&'a str>,
+    /// The request's head; `None` when the request could not be parsed or is no longer at hand.
+    pub request: Option<&'a Head<'a>>,
+    /// The reply's status.
+    pub status: u16,
+    /// Bytes of the reply's content on the wire.
+    pub bytes: u64,
+    /// The reply's status line and fields, if [the format wants them](Format::wants_reply_head).
+    pub reply_head: &'a [u8],
+    /// The time from request to reply, if [the format wants it](Format::wants_duration).
+    pub microseconds: Option<u64>,
+}
+
+impl Entry<'_> {
+    /// Appends the line of a reply to a request that arrived at `stamp`.
+    pub fn write(&self, lines: &mut Vec<u8>, format: &Format, stamp: &Stamp) {
+        for part in &format.parts {
+            match part {
+                Part::Text(text) => lines.extend_from_slice(text.as_bytes()),
+                Part::Value { what, ends } => {
+                    let mut place = Place { lines, escaping: format.escaping, ends: *ends };
+                    self.put(what, stamp, &mut place);
+                }
+            }
+        }
+        lines.push(b'\n');
+    }
+
+    fn put(&self, what: &Directive, stamp: &Stamp, place: &mut Place<'_>) {
+        let request = self.request;
+        match what {
+            Directive::Peer => place.address(self.client.map(|client| client.ip())),
+            Directive::PeerPort => {
+                let port = self.client.map_or(0, |client| client.port());
+                place.number(Some(u64::from(port)));
+            }
+            Directive::Ident => place.absent(),
+            Directive::User => match self.user {
+                None => place.absent(),
+                Some(name) => place.text(name.as_bytes()),
+            },
+            Directive::Time => place.own(stamp.classic()),
+            Directive::IsoTime => place.own(stamp.iso()),
+            Directive::RequestLine => match request {
+                None => place.absent(),
+                Some(head) => {
+                    place.own(head.method().as_str().as_bytes());
+                    place.own(b" ");
+                    let (path, query) = head.target().split_once('?').unzip();
+                    place.text(path.unwrap_or(head.target()).as_bytes());
+                    if let Some(query) = query {
+                        place.own(b"?");
+                        place.query(query);
+                    }
+                    place.own(b" ");
+                    place.own(version(head));
+                }
+            },
+            Directive::Method => place.maybe(request.map(|head| head.method().as_str().as_bytes())),
+            Directive::Path => place.maybe(request.map(|head| path(head).as_bytes())),
+            Directive::Query => {
+                if let Some(query) = request.and_then(Head::query) {
+                    place.own(b"?");
+                    place.query(query);
+                }
+            }
+            Directive::Version => place.maybe(request.map(version)),
+            Directive::Host => place.maybe(request.and_then(host).map(str::as_bytes)),
+            Directive::Status => place.number(Some(u64::from(self.status))),
+            Directive::SizeOrDash if self.bytes == 0 => place.absent(),
+            Directive::SizeOrDash | Directive::Size => place.number(Some(self.bytes)),
+            Directive::Duration(unit) => place.number(self.microseconds.map(|took| took / unit)),
+            Directive::RequestField(name) => place.maybe(request.and_then(|head| head.field(name))),
+            Directive::ReplyField(name) => place.maybe(reply_field(self.reply_head, name)),
+        }
+    }
+}
+
+/// Where a value goes.
+struct Place<'a> {
+    lines: &'a mut Vec<u8>,
+    escaping: Escaping,
+    ends: Ends,
+}
+
+impl Place<'_> {
+    /// Words of ours.
+    fn own(&mut self, text: &[u8]) {
+        self.lines.extend_from_slice(text);
+    }
+
+    /// Words of somebody else's.
+    fn text(&mut self, text: &[u8]) {
+        self.escaping.push(self.lines, text, self.ends);
+    }
+
+    /// A query without the token that who can send no fields puts there (RFC 6750 section 2.3): whoever reads the log must
+    /// not be able to use it.
+    fn query(&mut self, query: &str) {
+        if !query.contains(TOKEN) {
+            return self.text(query.as_bytes());
+        }
+        for (place, pair) in query.split('&').enumerate() {
+            if place > 0 {
+                self.own(b"&");
+            }
+            let is_secret = pair.starts_with(TOKEN);
+            self.text(if is_secret { TOKEN } else { pair }.as_bytes());
+            self.own(if is_secret { b"..." } else { b"" });
+        }
+    }
+
+    fn maybe(&mut self, text: Option<&[u8]>) {
+        match text {
+            // An empty value would look like none to whoever splits a line at its spaces.
+            Some([]) | None => self.absent(),
+            Some(text) => self.text(text),
+        }
+    }
+
+    fn number(&mut self, number: Option<u64>) {
+        match number {
+            Some(number) => push_number(self.lines, number),
+            None if self.escaping == Escaping::Json && self.ends != QUOTE => self.own(b"null"),
+            None => self.absent(),
+        }
+    }
+
+    fn absent(&mut self) {
+        self.own(b"-");
+    }
+
+    fn address(&mut self, ip: Option<IpAddr>) {
+        match ip {
+            None => self.own(b"unix"),
+            Some(IpAddr::V4(ip)) => {
+                let [first, rest @ ..] = ip.octets();
+                push_number(self.lines, u64::from(first));
+                for octet in rest {
+                    self.own(b".");
+                    push_number(self.lines, u64::from(octet));
+                }
+            }
+            Some(IpAddr::V6(ip)) => {
+                // Writing into a Vec cannot fail. The zeros to leave out (RFC 5952) are worth it.
+                let _ = write!(self.lines, "{ip}");
+            }
+        }
+    }
+}
+
+/// What a token in a query stands behind.
+const TOKEN: &str = "access_token=";
+
+fn version(head: &Head<'_>) -> &'static [u8] {
+    match head.version() {
+        Version::Http10 => b"HTTP/1.0",
+        Version::Http11 => b"HTTP/1.1",
+    }
+}
+
+/// As it was sent.
+fn path<'h>(head: &Head<'h>) -> &'h str {
+    let sent = || head.target().split('?').next().unwrap_or_default();
+    head.plain_path().unwrap_or_else(sent)
+}
+
+/// Without the port, and an IPv6 address without its brackets, as a peer's: `[::1]:80` is `::1`.
+fn host<'h>(head: &Head<'h>) -> Option<&'h str> {
+    let authority = head.authority()?;
+    if let Some((ip, _)) = authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return Some(ip);
+    }
+    authority.split(':').next()
+}
+
+/// The value of the first field of this name.
+fn reply_field<'h>(head: &'h [u8], name: &str) -> Option<&'h [u8]> {
+    let mut lines = head.split(|byte| *byte == b'\n').skip(1);
+    lines.find_map(|line| {
+        let (own, value) = line.split_at_checked(name.len())?;
+        let value = value.strip_prefix(b":")?;
+        own.eq_ignore_ascii_case(name.as_bytes()).then(|| value.trim_ascii())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bine_http::{Event, Limits, RequestParser};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const REPLY: &[u8] =
+        b"HTTP/1.1 200 OK\r\nServer: bine\r\nContent-Type: text/html\r\nx-empty:\r\n\r\n";
+
+    /// The line that `format` makes of `request` and [`REPLY`].
+    #[track_caller]
+    fn line(format: &str, request: &[u8], user: Option<&str>) -> String {
+        let event = RequestParser::new().receive(request, &Limits::default()).event;
+        let Event::Head(head) = event else { panic!("no head: {event:?}") };
+        let entry = Entry {
+            client: "192.0.2.7:4711".parse().ok(),
+            user,
+            request: Some(&head),
+            status: 200,
+            bytes: 3,
+            reply_head: REPLY,
+            microseconds: Some(2_345_678),
+        };
+        let mut lines = Vec::new();
+        let stamp = Stamp::at(1_795_208_400);
+        entry.write(&mut lines, &Format::parse(format).unwrap(), &stamp);
+        String::from_utf8(lines).unwrap()
+    }
+
+    #[track_caller]
+    fn check(format: &str, expected: &str) {
+        let request = b"GET /a%20b?c=d HTTP/1.1\r\nHost: Example.org:8080\r\nReferer: \r\n\
+            User-Agent: a \"b\"\r\n\r\n";
+        assert_eq!(line(format, request, None), format!("{expected}\n"), "{format}");
+    }
+
+    #[test]
+    fn a_token_in_a_query_is_not_told() {
+        let request = b"GET /a?c=d&access_token=secret&access_token=&x=access_token HTTP/1.1\r\nHost: a\r\n\r\n";
+        let told = line("%q", request, None);
+        assert_eq!(told, "?c=d&access_token=...&access_token=...&x=access_token\n");
+        for format in ["common", "combined", "json"] {
+            let told = line(format, request, None);
+            assert!(told.contains("?c=d&access_token=...&") && !told.contains("secret"), "{told}");
+        }
+    }
+
+    #[test]
+    fn the_formats_with_a_name_say_what_their_readers_expect() {
+        let common =
+            r#"192.0.2.7 - - [20/Nov/2026:21:00:00 +0000] "GET /a%20b?c=d HTTP/1.1" 200 3"#;
+        check("common", common);
+        check("combined", &format!(r#"{common} "-" "a \"b\"""#));
+        let json = concat!(
+            r#"{"time":"2026-11-20T21:00:00Z","peer":"192.0.2.7","user":"-","host":"Example.org","#,
+            r#""method":"GET","target":"/a%20b?c=d","version":"HTTP/1.1","status":200,"bytes":3,"#,
+            r#""microseconds":2345678,"referer":"-","agent":"a \"b\""}"#
+        );
+        check("json", json);
+    }
+
+    #[test]
+    fn each_directive_says_what_it_stands_for() {
+        check("%h %a %{remote}p %l %u", "192.0.2.7 192.0.2.7 4711 - -");
+        check("%m|%U|%q|%H|%v", "GET|/a%20b|?c=d|HTTP/1.1|Example.org");
+        check("%s %>s %<s %b %B", "200 200 200 3 3");
+        check("%D %{us}T %{ms}T %T %{s}T", "2345678 2345678 2345 2 2");
+        check("%t %{iso}t", "[20/Nov/2026:21:00:00 +0000] 2026-11-20T21:00:00Z");
+        check("%{host}i %{nothing}i", "Example.org:8080 -");
+        check("%{server}o %{CONTENT-TYPE}o %{x-empty}o %{content}o", "bine text/html - -");
+        check("%%%s", "%200");
+    }
+
+    #[test]
+    fn a_host_is_told_without_its_port_and_brackets() {
+        for (sent, expected) in [("a:80", "a"), ("[::1]:80", "::1"), ("[::1]", "::1"), ("a", "a")] {
+            let request = format!("GET / HTTP/1.1\r\nHost: {sent}\r\n\r\n");
+            assert_eq!(line("%v", request.as_bytes(), None), format!("{expected}\n"));
+        }
+    }
+
+    #[test]
+    fn an_absolute_target_and_an_ipv6_peer_are_told_too() {
+        let request = b"GET http://a/b%2e?c HTTP/1.1\r\nHost: a\r\n\r\n";
+        assert_eq!(line("%v %r", request, None), "a GET http://a/b%2e?c HTTP/1.1\n");
+        let mut lines = Vec::new();
+        let mut place = Place { lines: &mut lines, escaping: Escaping::Classic, ends: QUOTE };
+        place.address("2001:db8::1".parse().ok());
+        assert_eq!(lines, b"2001:db8::1");
+    }
+
+    /// Splits a line as log readers do: at spaces, but not between quotes or brackets, and undoes
+    /// the escapes.
+    fn read_classic(line: &str) -> Vec<Vec<u8>> {
+        let mut fields = vec![Vec::new()];
+        let mut bytes = line.bytes();
+        let mut until = None;
+        while let Some(byte) = bytes.next() {
+            let field = fields.last_mut().unwrap();
+            match (byte, until) {
+                (b'\\', _) => match bytes.next().unwrap() {
+                    b'x' => {
+                        let mut digit = || (bytes.next().unwrap() as char).to_digit(16).unwrap();
+                        field.push((digit() * 16 + digit()) as u8);
+                    }
+                    other => field.push(other),
+                },
+                (b'"', None) => until = Some(b'"'),
+                (b'[', None) => until = Some(b']'),
+                (b' ', None) => fields.push(Vec::new()),
+                (byte, Some(end)) if byte == end => until = None,
+                (byte, _) => field.push(byte),
+            }
+        }
+        fields
+    }
+
+    /// The strings and bare words of one flat JSON object, in order: names and values by turns.
+    fn read_json(line: &str) -> Vec<String> {
+        let mut inner = line.strip_prefix('{').unwrap().strip_suffix('}').unwrap().chars();
+        let mut words = Vec::new();
+        while let Some(letter) = inner.next() {
+            let mut units = Vec::new();
+            if letter == '"' {
+                loop {
+                    match inner.next().unwrap() {
+                        '"' => break,
+                        '\\' => match inner.next().unwrap() {
+                            'u' => {
+                                let digits: String = inner.by_ref().take(4).collect();
+                                units.push(u16::from_str_radix(&digits, 16).unwrap());
+                            }
+                            other => units.push(other as u16),
+                        },
+                        other => {
+                            assert!((' '..='~').contains(&other));
+                            units.push(other as u16);
+                        }
+                    }
+                }
+            } else {
+                let rest = inner.as_str();
+                let end = rest.find([',', ':']).unwrap_or(rest.len());
+                units.push(letter as u16);
+                units.extend(rest[..end].encode_utf16());
+                inner = rest[end..].chars();
+            }
+            words.push(String::from_utf16(&units).unwrap());
+            assert!(matches!(inner.next(), Some(',' | ':') | None));
+        }
+        words
+    }
+
+    /// What a field of a request can hold at most (RFC 9110 section 5.5), not empty, trimmed.
+    fn field() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![
+            Just(b'"'),
+            Just(b'\\'),
+            Just(b' '),
+            Just(b']'),
+            Just(b'|'),
+            b' '..=b'~',
+            0x80_u8..
+        ];
+        prop::collection::vec(byte, 1..60).prop_filter("white space is trimmed", |value| {
+            value.trim_ascii().len() == value.len() && value != b"-"
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_make_one_line_that_reads_back_to_them(
+            referer in field(),
+            agent in field(),
+            query in "[!-~&&[^#\"<>\\\\^`{|}%]]{0,40}",
+            name in "\\PC{1,20}|[\u{0}-\u{20}\u{7f}-\u{9f}\u{2028}\"\\\\]{1,20}",
+        ) {
+            let mut request = format!("GET /?{query} HTTP/1.1\r\nHost: a\r\nReferer: ").into_bytes();
+            request.extend_from_slice(&referer);
+            request.extend_from_slice(b"\r\nUser-Agent: ");
+            request.extend_from_slice(&agent);
+            request.extend_from_slice(b"\r\n\r\n");
+            let user = Some(name.as_str());
+
+            let text = line("combined", &request, user);
+            let text = text.strip_suffix('\n').unwrap();
+            prop_assert!(text.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+            let read = read_classic(text);
+            let asked = format!("GET /?{query} HTTP/1.1");
+            let expected: [&[u8]; 9] = [
+                b"192.0.2.7", b"-", name.as_bytes(), b"20/Nov/2026:21:00:00 +0000",
+                asked.as_bytes(), b"200", b"3", &referer, &agent,
+            ];
+            prop_assert_eq!(read, expected);
+
+            let text = line("json", &request, user);
+            let read = read_json(text.strip_suffix('\n').unwrap());
+            let values: Vec<&str> = read.iter().skip(1).step_by(2).map(String::as_str).collect();
+            let (referer, agent) = (String::from_utf8_lossy(&referer), String::from_utf8_lossy(&agent));
+            let target = format!("/?{query}");
+            let expected = [
+                "2026-11-20T21:00:00Z", "192.0.2.7", &name, "a", "GET", &target, "HTTP/1.1",
+                "200", "3", "2345678", &referer, &agent,
+            ];
+            prop_assert_eq!(values, expected);
+
+            // A format of one's own, without quotes, whose fields end at a bar.
+            let text = line("%u|%{Referer}i|%{User-Agent}i", &request, user);
+            let text = text.strip_suffix('\n').unwrap();
+            prop_assert_eq!(text.split('|').count(), 3);
+            let mut fields = text.split('|').map(|field| read_classic(field).concat());
+            prop_assert_eq!(fields.next_back().unwrap(), line_agent(&request));
+        }
+    }
+
+    fn line_agent(request: &[u8]) -> &[u8] {
+        let name = b"User-Agent: ";
+        let at = request.windows(name.len()).rposition(|window| window == name).unwrap();
+        request[at + name.len()..].trim_ascii_end()
+    }
+}

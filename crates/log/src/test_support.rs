@@ -1,0 +1,116 @@
+//! Test helpers: captured messages, scratch folders, and a disk with little room left.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+thread_local! {
+    static CAPTURED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+/// Keeps this thread's messages out of the log until it is dropped.
+pub struct Capture(());
+
+/// Begins to capture this thread's messages.
+pub fn capture() -> Capture {
+    CAPTURED.set(Some(Vec::new()));
+    Capture(())
+}
+
+impl Capture {
+    /// Ends the capture and returns its messages.
+    pub fn end(self) -> Vec<String> {
+        let Self(()) = self;
+        CAPTURED.take().unwrap_or_default()
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        CAPTURED.set(None);
+    }
+}
+
+/// Captures `message`, if this thread captures messages.
+pub(crate) fn captured(message: fmt::Arguments<'_>) -> bool {
+    CAPTURED.with_borrow_mut(|captured| {
+        captured.as_mut().map(|captured| captured.push(message.to_string())).is_some()
+    })
+}
+
+/// A temporary folder for one test, removed on drop.
+pub struct ScratchFolder(PathBuf);
+
+impl ScratchFolder {
+    /// Creates an empty folder.
+    #[expect(clippy::new_without_default, reason = "it creates a folder on disk")]
+    pub fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("bine-logs-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    /// The path of the file called `name` in this folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Creates a named pipe.
+    pub fn pipe(&self) -> PathBuf {
+        let path = self.path("pipe");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+
+    /// A disk of 256 KiB with little room left, for the test called `name`. The test runs again in a process that has
+    /// mounts of its own. Returns `None` in the first process, and where a test may not mount anything.
+    pub fn small_disk(name: &str) -> Option<Self> {
+        if let Some(path) = std::env::var_os("BINE_SMALL_DISK") {
+            let disk = Self(path.into());
+            std::fs::write(disk.path("ballast"), vec![0; 224 * 1024]).unwrap();
+            return Some(disk);
+        }
+        let folder = Self::new();
+        let mount = "mount -t tmpfs -o size=256k none \"$BINE_SMALL_DISK\" || exit 77; \
+                     exec \"$0\" --exact \"$1\" --nocapture";
+        let status = Command::new("unshare")
+            .args(["-rm", "sh", "-c", mount])
+            .arg(std::env::current_exe().unwrap())
+            .arg(name)
+            .env("BINE_SMALL_DISK", &folder.0)
+            .status();
+        // Not every system lets a test mount something; where it can, the test must pass there too.
+        assert_ne!(status.ok().and_then(|status| status.code()), Some(101), "it failed there");
+        None
+    }
+}
+
+impl Drop for ScratchFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Waits until the text of the file at `path` satisfies `is_enough`, and returns it.
+///
+/// # Panics
+///
+/// After 20 seconds.
+#[track_caller]
+pub fn await_text(path: &Path, is_enough: impl Fn(&str) -> bool) -> String {
+    let began = Instant::now();
+    loop {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        if is_enough(&text) {
+            return text;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "only this came: {text:?}");
+        std::thread::yield_now();
+    }
+}

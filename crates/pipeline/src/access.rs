@@ -1,0 +1,238 @@
+//! Decides when a line of the access log is made and handed over: one for each reply, gathered by
+//! its thread, once per turn.
+
+use std::sync::Arc;
+
+use bine_log::{Entry, Format, Stamp, Writer};
+
+use crate::address::Peer;
+use crate::handler::{Follow, Incoming, Retained};
+use crate::time::Clock;
+
+/// Where replies are logged, and how.
+#[derive(Clone, Debug)]
+pub struct AccessSettings {
+    /// The log.
+    pub writer: Arc<Writer>,
+    /// What its lines tell.
+    pub format: Arc<Format>,
+}
+
+/// One thread's way to the access log.
+pub(crate) struct AccessLog(Option<Open>);
+
+struct Open {
+    settings: AccessSettings,
+    lines: Vec<u8>,
+    stamp: Stamp,
+}
+
+/// What a line tells of a reply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Replied<'a> {
+    pub(crate) status: u16,
+    /// Of content, as it stands on the wire.
+    pub(crate) bytes: u64,
+    /// Status line and fields, as far as they are at hand.
+    pub(crate) head: &'a [u8],
+}
+
+impl<'a> Replied<'a> {
+    /// A reply that stands whole in memory.
+    pub(crate) fn of(reply: &'a [u8]) -> Self {
+        let (status, head) = measure(reply).unwrap_or_default();
+        Self { status, bytes: (reply.len() - head) as u64, head: &reply[..head] }
+    }
+}
+
+/// A reply that takes its time to leave: its line is made when that is over, and tells how much left.
+pub(crate) struct Leaving {
+    pub(crate) request: Box<Retained>,
+    pub(crate) status: u16,
+    /// Status line and fields, if a line tells of them.
+    pub(crate) head: Vec<u8>,
+    /// How long the file behind the head is, or what its waiters have sent until now.
+    pub(crate) length: u64,
+}
+
+/// Status and length of the head at the front of a reply.
+pub(crate) fn measure(reply: &[u8]) -> Option<(u16, usize)> {
+    let status = std::str::from_utf8(reply.get(9..12)?).ok()?.parse().ok()?;
+    // The end is looked for by its last byte: of most heads every fourth byte is looked at.
+    let mut at = 3;
+    loop {
+        at += match reply.get(at)? {
+            b'\n' if reply[at - 3..at] == *b"\r\n\r" => return Some((status, at + 1)),
+            b'\r' | b'\n' => 1,
+            _ => 4,
+        };
+    }
+}
+
+/// Lines are handed over when they reach this size, whatever the turn still brings.
+const PILE: usize = 16 * 1024;
+
+impl AccessLog {
+    pub(crate) fn new(settings: Option<AccessSettings>) -> Self {
+        let open = |settings| Open { settings, lines: Vec::new(), stamp: Stamp::at(0) };
+        Self(settings.map(open))
+    }
+
+    pub(crate) const fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The moment a request arrives or a reply is made, in microseconds. Costs nothing where no
+    /// line tells how long it took.
+    pub(crate) fn moment(&self, clock: &Clock) -> u64 {
+        let wanted = self.0.as_ref().is_some_and(|open| open.settings.format.wants_duration());
+        if wanted { clock.microseconds() } else { 0 }
+    }
+
+    /// True when a reply's head must be kept although the reply is leaving already.
+    pub(crate) fn wants_head(&self) -> bool {
+        self.0.as_ref().is_some_and(|open| open.settings.format.wants_reply_head())
+    }
+
+    /// The reply to `request`, which arrived at `began`, is made.
+    pub(crate) fn record(
+        &mut self,
+        request: &Incoming<'_>,
+        began: u64,
+        clock: &Clock,
+        replied: Replied<'_>,
+    ) {
+        let took = self.moment(clock).saturating_sub(began);
+        self.push(
+            request.arrival,
+            &Entry {
+                client: request.peer.socket_address(),
+                user: request.who.user(),
+                request: Some(&request.head),
+                status: replied.status,
+                bytes: replied.bytes,
+                reply_head: replied.head,
+                microseconds: Some(took),
+            },
+        );
+    }
+
+    /// A reply to a request that is not at hand: it could not be understood, or is with a worker.
+    pub(crate) fn record_bare(&mut self, peer: Peer, arrival: u64, replied: Replied<'_>) {
+        self.push(
+            arrival,
+            &Entry {
+                client: peer.socket_address(),
+                status: replied.status,
+                bytes: replied.bytes,
+                reply_head: replied.head,
+                ..Entry::default()
+            },
+        );
+    }
+
+    /// What will be told of a reply whose head stands in `reply`, and whose content takes its time.
+    pub(crate) fn begin(&self, request: Box<Retained>, reply: &[u8], follow: &Follow) -> Leaving {
+        let (status, head) = measure(reply).unwrap_or_default();
+        let head = if self.wants_head() { reply[..head].to_vec() } else { Vec::new() };
+        let length = match follow {
+            Follow::File(part) => part.length,
+            Follow::Stream(_) | Follow::Upgrade(_) | Follow::Hold(_) => 0,
+        };
+        Leaving { request, status, head, length }
+    }
+
+    /// The same of a reply that its waiters send little by little; its head and some content stand in `reply`.
+    pub(crate) fn begin_held(&self, request: Box<Retained>, reply: &[u8]) -> Leaving {
+        let (status, head) = measure(reply).unwrap_or_default();
+        let length = (reply.len() - head) as u64;
+        let head = if self.wants_head() { reply[..head].to_vec() } else { Vec::new() };
+        Leaving { request, status, head, length }
+    }
+
+    /// Hands the gathered lines to the writer: once per turn, and before a thread waits for a peer
+    /// or a handler, who may take long.
+    pub(crate) fn flush(&mut self) {
+        if let Some(open) = &mut self.0 {
+            open.flush();
+        }
+    }
+
+    fn push(&mut self, arrival: u64, entry: &Entry<'_>) {
+        let Some(open) = &mut self.0 else { return };
+        open.stamp.move_to(arrival);
+        entry.write(&mut open.lines, &open.settings.format, &open.stamp);
+        if open.lines.len() >= PILE {
+            open.flush();
+        }
+    }
+}
+
+impl Open {
+    fn flush(&mut self) {
+        if self.lines.is_empty() {
+            return;
+        }
+        self.settings.writer.append(&self.lines, self.settings.format.gap());
+        self.lines.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bine_log::LogSettings;
+    use bine_log::test_support::ScratchFolder;
+
+    fn log_with(format: &str, folder: &ScratchFolder) -> AccessLog {
+        let writer = Writer::open(LogSettings::at(folder.path("log"))).unwrap();
+        let format = Arc::new(Format::parse(format).unwrap());
+        AccessLog::new(Some(AccessSettings { writer, format }))
+    }
+
+    fn lines(log: &AccessLog) -> &str {
+        std::str::from_utf8(&log.0.as_ref().unwrap().lines).unwrap()
+    }
+
+    #[test]
+    fn a_reply_is_measured_behind_its_head() {
+        let reply = b"HTTP/1.1 404 Not Found\r\nA: b\r\n\r\nabc";
+        let head = &reply[..32];
+        assert_eq!(Replied::of(reply), Replied { status: 404, bytes: 3, head });
+        assert_eq!(measure(b"HTTP/1.1"), None);
+        for length in 0..20 {
+            let reply = format!("HTTP/1.1 200 {}\r\nA:\r\r\n\r\n\n", "x".repeat(length));
+            assert_eq!(measure(reply.as_bytes()), Some((200, reply.len() - 1)), "{length}");
+            assert_eq!(measure(&reply.as_bytes()[..reply.len() - 2]), None);
+        }
+    }
+
+    #[test]
+    fn a_fault_has_a_line_too() {
+        let folder = ScratchFolder::new();
+        let peer = Peer::tcp("192.0.2.7:1".parse().unwrap());
+        let replied = Replied { status: 408, bytes: 36, head: b"" };
+        let mut log = log_with("combined", &folder);
+        log.record_bare(peer, 1_795_208_400, replied);
+        let expected = "192.0.2.7 - - [20/Nov/2026:21:00:00 +0000] \"-\" 408 36 \"-\" \"-\"\n";
+        assert_eq!(lines(&log), expected);
+        let mut log = log_with("json", &folder);
+        log.record_bare(peer, 1_795_208_400, replied);
+        let expected = "{\"time\":\"2026-11-20T21:00:00Z\",\"peer\":\"192.0.2.7\",\"user\":\"-\",\
+            \"host\":\"-\",\"method\":\"-\",\"target\":\"-\",\"version\":\"-\",\"status\":408,\
+            \"bytes\":36,\"microseconds\":null,\"referer\":\"-\",\"agent\":\"-\"}\n";
+        assert_eq!(lines(&log), expected);
+    }
+
+    /// Lines gathered until a thread had nothing left to do for its connection, which a peer that
+    /// never pauses puts off for ever: memory grew, and what a log holds was passed at once.
+    #[test]
+    fn lines_are_handed_over_before_they_pile_up() {
+        let folder = ScratchFolder::new();
+        let mut log = log_with("common", &folder);
+        for _ in 0..10_000 {
+            log.record_bare(Peer::UNIX, 0, Replied::default());
+            assert!(lines(&log).len() < PILE);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Decides what a connection takes along when another thread goes on with it between two stages.
+//!
+//! Most of a connection belongs to nobody in particular. What belongs to its thread is left there
+//! and found again at the other's: the buffers of its TLS session, the id of its snapshot, the buffer
+//! in which its request was found. What can neither go along nor be found again keeps the
+//! connection where it is: a handshake under way, a held reply, a reply that is written while it is
+//! sent. (A handler that awaits is no stage: its thread waits for it.)
+
+use std::mem::take;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::access::Leaving;
+use crate::connection::busy::{Busy, Storing};
+use crate::connection::context::ThreadContext;
+use crate::connection::saved::SavedContext;
+use crate::connection::{Connection, NO_HOLD};
+use crate::generation::ConfigSnapshot;
+use crate::handler::{FilePart, Retained, Upgrade};
+use crate::limits::Reservation;
+use crate::next::Next;
+use crate::transport::{Blocking, DetachedTransport, Transport as _};
+
+/// A connection between two stages, which any thread may go on with.
+pub(crate) struct DetachedConnection {
+    /// With the snapshot id that it had on the thread it left.
+    connection: Connection<DetachedTransport, Load>,
+    snapshot: Arc<ConfigSnapshot>,
+    saved: Box<SavedContext>,
+    next: Next,
+}
+
+/// What goes along of a [`Busy`].
+struct Load {
+    input: Vec<u8>,
+    output: Vec<u8>,
+    sent: usize,
+    owed: Reservation,
+    file: Option<FilePart>,
+    warm_to: u64,
+    upgrade: Option<Upgrade>,
+    leaving: Option<Leaving>,
+    request: Option<Box<Retained>>,
+    collect: u64,
+    on_disk: bool,
+    storing: Option<Storing>,
+    is_head: bool,
+    handler: &'static str,
+}
+
+impl DetachedConnection {
+    /// Whether nothing of `connection` belongs to its thread for good.
+    pub(crate) fn may_hold(connection: &Connection<Blocking>, next: Next) -> bool {
+        let stays = |busy: &Busy| busy.stream.is_some() || busy.task.is_some();
+        matches!(next, Next::Request | Next::Response(_) | Next::Reply)
+            && connection.hold == NO_HOLD
+            && !connection.transport.is_shaking_hands()
+            && !connection.busy.as_deref().is_some_and(stays)
+    }
+
+    /// Takes `connection` off this thread, whose buffers it has, before the stage `next`.
+    ///
+    /// # Errors
+    ///
+    /// The connection, if it must go on here.
+    #[expect(clippy::result_large_err, reason = "it is moved by both ways out alike")]
+    pub(crate) fn detach(
+        mut connection: Connection<Blocking>,
+        context: &mut ThreadContext,
+        next: Next,
+    ) -> Result<Self, Connection<Blocking>> {
+        if !Self::may_hold(&connection, next) {
+            return Err(connection);
+        }
+        let Some(snapshot) = context.config.snapshot(connection.snapshot_id).map(Arc::clone) else {
+            return Err(connection);
+        };
+        connection.rest(context);
+        let saved = context.save();
+        context.config.leave(connection.snapshot_id);
+        let connection = connection.map(Blocking::detach, |mut busy| {
+            let load = Load::take(&mut busy);
+            context.recycle(busy);
+            load
+        });
+        Ok(Self { connection, snapshot, saved, next })
+    }
+
+    /// Makes it a connection of this thread, whose buffers it has then. `None`: connections under
+    /// other settings hold every place, and it is closed.
+    pub(crate) fn attach(
+        self,
+        context: &mut ThreadContext,
+    ) -> Option<(Connection<Blocking>, Next)> {
+        let snapshot_id = context.enter_under(&self.snapshot)?;
+        let tls_buffers = Rc::clone(&context.tls_buffers);
+        let mut connection = self.connection.map(
+            |transport| transport.attach(&tls_buffers),
+            |load| {
+                let mut busy = context.spare_busy();
+                load.put(&mut busy);
+                busy
+            },
+        );
+        connection.snapshot_id = snapshot_id;
+        context.restore(self.saved, snapshot_id);
+        Some((connection, self.next))
+    }
+
+    /// The stage before which it was packed.
+    pub(crate) const fn next(&self) -> Next {
+        self.next
+    }
+}
+
+impl Load {
+    fn take(busy: &mut Busy) -> Self {
+        Self {
+            input: take(&mut busy.input),
+            output: take(&mut busy.output),
+            sent: take(&mut busy.sent),
+            owed: take(&mut busy.owed),
+            file: busy.file.take(),
+            warm_to: busy.warm_to,
+            upgrade: busy.upgrade.take(),
+            leaving: busy.leaving.take(),
+            request: busy.request.take(),
+            collect: busy.collect,
+            on_disk: busy.on_disk,
+            storing: busy.storing.take(),
+            is_head: busy.is_head,
+            handler: busy.handler,
+        }
+    }
+
+    fn put(self, busy: &mut Busy) {
+        let Self {
+            input,
+            output,
+            sent,
+            owed,
+            file,
+            warm_to,
+            upgrade,
+            leaving,
+            request,
+            collect,
+            on_disk,
+            storing,
+            is_head,
+            handler,
+        } = self;
+        *busy = Busy {
+            input,
+            output,
+            sent,
+            owed,
+            file,
+            warm_to,
+            warms_up: false,
+            stream: None,
+            upgrade,
+            leaving,
+            request,
+            collect,
+            on_disk,
+            storing,
+            is_head,
+            handler,
+            task: None,
+            is_while_open: false,
+        };
+    }
+}

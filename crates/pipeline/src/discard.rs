@@ -1,0 +1,15 @@
+//! Drops values of the program, whose destructors may panic.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bine_log as log;
+
+use crate::metrics::count_panic;
+
+/// Drops what is the program's, whose values may panic as they go.
+pub(crate) fn discard<V>(value: V) {
+    if catch_unwind(AssertUnwindSafe(move || drop(value))).is_err() {
+        count_panic();
+        log::error(format_args!("a value of the program panicked as it was dropped"));
+    }
+}

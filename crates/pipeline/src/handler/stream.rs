@@ -1,0 +1,365 @@
+//! Decides how a reply is written over time: how far its writer may be ahead of its peer, and what
+//! each of the two learns of the other's end.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::mem::take;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use bine_http::BodyFraming;
+use bine_log as log;
+use tokio::task::AbortHandle;
+
+use crate::metrics::tally;
+use crate::time::{Clock, Slowness};
+
+/// A writer waits while this much of its content is unsent.
+const AHEAD: usize = 64 * 1024;
+
+/// Content that is written while it is sent, behind a head that stands in the buffer.
+///
+/// It ends where its writer ends. A writer that fails or panics has its connection cut, so that the
+/// peer sees that the content is not whole. When the peer goes, the writer is dropped.
+pub struct Stream {
+    pieces: BodyFraming,
+    write: Begin,
+}
+
+/// A writer at work. Its error is for the log.
+pub type Writing = Pin<Box<dyn Future<Output = Result<(), String>>>>;
+
+type Begin = Box<dyn FnOnce(Sender) -> Writing + Send>;
+
+impl Stream {
+    /// Content framed as `pieces`, which the head announces. `write` is called on the connection's
+    /// own thread, and what it returns runs there and must not block.
+    pub fn new(
+        pieces: BodyFraming,
+        write: impl FnOnce(Sender) -> Writing + Send + 'static,
+    ) -> Self {
+        Self { pieces, write: Box::new(write) }
+    }
+
+    /// The whole content, unframed, for a program that wants to look at what a step answers. Needs the runtime that
+    /// its writer needs.
+    ///
+    /// # Errors
+    ///
+    /// The writer's.
+    pub async fn gather(self) -> Result<Vec<u8>, String> {
+        let flow = Rc::new(Flow::of(BodyFraming::CloseDelimited));
+        let mut writing = (self.write)(Sender(Rc::clone(&flow)));
+        let (mut content, mut piece) = (Vec::new(), Vec::new());
+        let written = poll_fn(|task| {
+            loop {
+                let polled = writing.as_mut().poll(task);
+                while flow.take(&mut piece) == Taken::More {
+                    content.append(&mut piece);
+                }
+                let waker = task.waker().clone();
+                if polled.is_ready() || !flow.await_more(move || waker.wake_by_ref()) {
+                    return polled;
+                }
+            }
+        });
+        written.await.map(|()| content)
+    }
+
+    pub(crate) const fn pieces(&self) -> BodyFraming {
+        self.pieces
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").field("pieces", &self.pieces).finish_non_exhaustive()
+    }
+}
+
+/// Where a writer puts its content.
+#[derive(Debug)]
+pub struct Sender(Rc<Flow>);
+
+/// The content ended before: its peer is gone, or its writer has returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gone;
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nobody reads any more")
+    }
+}
+
+impl std::error::Error for Gone {}
+
+impl Sender {
+    /// Sends `content` behind what was sent before. Waits while 64 KiB are unsent, so that a slow
+    /// peer slows its writer down and nothing piles up.
+    ///
+    /// # Errors
+    ///
+    /// Nobody reads any more.
+    pub async fn send(&mut self, content: impl AsRef<[u8]>) -> Result<(), Gone> {
+        // One that is longer than what may be unsent goes in parts.
+        for part in content.as_ref().chunks(AHEAD) {
+            poll_fn(|task| self.0.put(part, task.waker())).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What a writer and its connection share.
+#[derive(Default)]
+pub(crate) struct Flow(RefCell<State>);
+
+struct State {
+    /// Written and framed, not yet taken.
+    ready: Vec<u8>,
+    pieces: BodyFraming,
+    end: Option<End>,
+    /// Waits for room.
+    writer: Option<Waker>,
+    /// Wakes the connection, which waits for more.
+    reader: Option<Box<dyn Fn()>>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            ready: Vec::new(),
+            pieces: BodyFraming::Empty,
+            end: None,
+            writer: None,
+            reader: None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    Whole,
+    Cut,
+}
+
+/// What a connection finds in a [`Flow`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Taken {
+    /// Content, which is in its buffer now.
+    More,
+    /// Nothing yet.
+    Nothing,
+    /// The end.
+    Whole,
+    /// The writer failed.
+    Cut,
+}
+
+impl Flow {
+    fn of(pieces: BodyFraming) -> Self {
+        Self(RefCell::new(State { pieces, ..State::default() }))
+    }
+
+    fn put(&self, part: &[u8], writer: &Waker) -> Poll<Result<(), Gone>> {
+        let mut state = self.0.borrow_mut();
+        if state.end.is_some() {
+            return Poll::Ready(Err(Gone));
+        }
+        if state.ready.len() >= AHEAD {
+            state.writer = Some(writer.clone());
+            return Poll::Pending;
+        }
+        let pieces = state.pieces;
+        pieces.append(&mut state.ready, part);
+        drop(state);
+        self.wake_reader();
+        Poll::Ready(Ok(()))
+    }
+
+    fn end(&self, end: End) {
+        let mut state = self.0.borrow_mut();
+        if state.end.is_none() {
+            state.end = Some(end);
+            if end == End::Whole {
+                let pieces = state.pieces;
+                pieces.end(&mut state.ready);
+            }
+        }
+        let writer = state.writer.take();
+        drop(state);
+        if let Some(writer) = writer {
+            writer.wake();
+        }
+        self.wake_reader();
+    }
+
+    /// Called outside the borrow: the reader may look at once.
+    fn wake_reader(&self) {
+        let reader = self.0.borrow_mut().reader.take();
+        if let Some(reader) = reader {
+            reader();
+        }
+    }
+
+    /// Puts what is ready into `buffer`, which must be empty and whose memory is used again.
+    pub(crate) fn take(&self, buffer: &mut Vec<u8>) -> Taken {
+        debug_assert!(buffer.is_empty(), "content that is not sent");
+        let mut state = self.0.borrow_mut();
+        if !state.ready.is_empty() {
+            std::mem::swap(&mut state.ready, buffer);
+            let writer = state.writer.take();
+            drop(state);
+            if let Some(writer) = writer {
+                writer.wake();
+            }
+            return Taken::More;
+        }
+        match state.end {
+            None => Taken::Nothing,
+            Some(End::Whole) => Taken::Whole,
+            Some(End::Cut) => Taken::Cut,
+        }
+    }
+
+    /// Has `wake` called once, when there is something to take. True: there is already.
+    pub(crate) fn await_more(&self, wake: impl Fn() + 'static) -> bool {
+        let mut state = self.0.borrow_mut();
+        let more = !state.ready.is_empty() || state.end.is_some();
+        state.reader = if more { None } else { Some(Box::new(wake)) };
+        more
+    }
+}
+
+impl fmt::Debug for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Flow")
+    }
+}
+
+/// A connection's end of a [`Stream`]. Dropping it drops the writer.
+pub(crate) struct Streaming {
+    pub(crate) flow: Rc<Flow>,
+    writer: Writer,
+    /// Bytes taken from the flow, for the log.
+    pub(crate) taken: u64,
+}
+
+enum Writer {
+    /// Begins when the head has left.
+    Waits(Begin),
+    /// Polled by the thread that holds the connection.
+    Here(Pin<Box<dyn Future<Output = ()>>>),
+    /// A task of the connection's loop.
+    Task(AbortHandle),
+    Over,
+}
+
+impl Streaming {
+    pub(crate) fn new(stream: Stream) -> Self {
+        let flow = Rc::new(Flow::of(stream.pieces));
+        Self { flow, writer: Writer::Waits(stream.write), taken: 0 }
+    }
+
+    /// The writer, to be run by whoever asks first; `None` for everybody after that.
+    pub(crate) fn begin(
+        &mut self,
+        clock: &Rc<Clock>,
+        slowness: &Rc<Slowness>,
+        name: &'static str,
+    ) -> Option<impl Future<Output = ()> + 'static> {
+        if !matches!(self.writer, Writer::Waits(_)) {
+            return None;
+        }
+        let Writer::Waits(write) = std::mem::replace(&mut self.writer, Writer::Over) else {
+            return None;
+        };
+        Some(run(write, Rc::clone(&self.flow), Rc::clone(clock), Rc::clone(slowness), name))
+    }
+
+    /// It runs as a task.
+    pub(crate) fn runs_as(&mut self, task: AbortHandle) {
+        self.writer = Writer::Task(task);
+    }
+
+    /// It is polled through [`poll`](Self::poll).
+    pub(crate) fn runs_here(&mut self, writing: impl Future<Output = ()> + 'static) {
+        self.writer = Writer::Here(Box::pin(writing));
+    }
+
+    /// Ready when there is something to take.
+    pub(crate) fn poll(&mut self, task: &mut std::task::Context<'_>) -> Poll<()> {
+        if let Writer::Here(writing) = &mut self.writer
+            && writing.as_mut().poll(task).is_ready()
+        {
+            self.writer = Writer::Over;
+        }
+        let waker = task.waker().clone();
+        let more = self.flow.await_more(move || waker.wake_by_ref());
+        if more { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Drop for Streaming {
+    fn drop(&mut self) {
+        if let Writer::Task(task) = &self.writer {
+            task.abort();
+        }
+        // A sender that has left its writer hears that nobody reads.
+        self.flow.end(End::Cut);
+        take(&mut self.flow.0.borrow_mut().ready);
+    }
+}
+
+/// Runs a writer to its end, whatever that is, and tells the flow.
+async fn run(
+    write: Begin,
+    flow: Rc<Flow>,
+    clock: Rc<Clock>,
+    slowness: Rc<Slowness>,
+    name: &'static str,
+) {
+    let sender = Sender(Rc::clone(&flow));
+    let written = match catch_unwind(AssertUnwindSafe(|| write(sender))) {
+        Ok(writing) => guarded(writing, &clock, &slowness, name).await,
+        Err(_) => None,
+    };
+    let end = match written {
+        Some(Ok(())) => End::Whole,
+        Some(Err(error)) => {
+            log::error(format_args!(
+                "{name} failed in the middle of its reply, which was cut: {error}"
+            ));
+            End::Cut
+        }
+        None => {
+            log::error(format_args!("{name} panicked in the middle of its reply, which was cut"));
+            End::Cut
+        }
+    };
+    flow.end(end);
+}
+
+/// `future`, with its slow polls named; `None` if it panics.
+pub(crate) async fn guarded<F: Future + Unpin>(
+    mut future: F,
+    clock: &Clock,
+    slowness: &Slowness,
+    name: &'static str,
+) -> Option<F::Output> {
+    poll_fn(|task| {
+        let began = clock.glance();
+        let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut future).poll(task)));
+        slowness.look(clock, began, name);
+        match polled {
+            Ok(polled) => polled.map(Some),
+            Err(_) => {
+                tally::count_panic();
+                Poll::Ready(None)
+            }
+        }
+    })
+    .await
+}

@@ -1,0 +1,122 @@
+//! The bytes that all connections of a server may hold together: of request bodies in memory, of
+//! uploads on disk, and of replies that their clients have not read; and how many TLS handshakes they
+//! may have under way.
+
+mod pool;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::limits::readings::memory_in_all;
+use crate::quota::Caps;
+use crate::settings::{Budgeted, Settings};
+use crate::tls::{HandshakeLimits, Handshakes};
+
+pub use pool::BudgetMetrics;
+
+pub(crate) use pool::{Budget, Claim, Refused, Reservation};
+
+/// Without a word of the operator each budget of memory is this part of it, but not less than
+/// [`LEAST`].
+const PART_OF_MEMORY: u64 = 8;
+const LEAST: u64 = 64 << 20;
+/// A block's share of a budget: a quarter, but enough for one body of the size that handlers
+/// usually take, unless that is more than half of the budget.
+const PART_OF_BLOCK: u64 = 4;
+const LEAST_OF_BLOCK: u64 = 17 << 20;
+/// Without a word of the operator uploads may take this part of what their disk has free.
+const PART_OF_DISK: u64 = 4;
+/// Assumed where the system does not say how much there is.
+const UNKNOWN: u64 = 1 << 30;
+
+/// What the connections of one server may hold together.
+pub(crate) struct Budgets {
+    /// Request bodies in memory, until their handler is done with them.
+    pub(crate) bodies: Arc<Budget>,
+    /// Request bodies on disk.
+    pub(crate) uploads: Arc<Budget>,
+    /// Replies in memory that their clients have not read.
+    pub(crate) unsent: Arc<Budget>,
+    /// TLS handshakes under way.
+    pub(crate) handshakes: Arc<Handshakes>,
+}
+
+impl Budgets {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let [bodies, uploads, unsent] = sizes(settings);
+        let open = |name, (most, caps)| Arc::new(Budget::new(name, most, caps));
+        Self {
+            bodies: open("bodies", bodies),
+            uploads: open("uploads", uploads),
+            unsent: open("unsent", unsent),
+            handshakes: Arc::new(Handshakes::new(handshake_limits(settings))),
+        }
+    }
+
+    /// Changes the bounds. What is held already stays.
+    pub(crate) fn limit(&self, settings: &Settings) {
+        for (budget, (most, caps)) in self.all().into_iter().zip(sizes(settings)) {
+            budget.limit(most, caps);
+        }
+        self.handshakes.limit(handshake_limits(settings));
+    }
+
+    /// Whether memory is short.
+    pub(crate) fn tighten(&self, is_tight: bool) {
+        self.bodies.tighten(is_tight);
+        self.unsent.tighten(is_tight);
+    }
+
+    pub(crate) fn metrics(&self) -> [BudgetMetrics; 3] {
+        self.all().map(|budget| budget.metrics())
+    }
+
+    fn all(&self) -> [&Arc<Budget>; 3] {
+        [&self.bodies, &self.uploads, &self.unsent]
+    }
+}
+
+/// Without bounds of bytes.
+impl Default for Budgets {
+    fn default() -> Self {
+        let open = |name| Arc::new(Budget::new(name, u64::MAX, Caps::new(u64::MAX, u64::MAX)));
+        Self {
+            bodies: open("bodies"),
+            uploads: open("uploads"),
+            unsent: open("unsent"),
+            handshakes: Arc::new(Handshakes::new(handshake_limits(&Settings::default()))),
+        }
+    }
+}
+
+/// Each loop has its number of handshakes under way; the sum is for all of them together.
+fn handshake_limits(settings: &Settings) -> HandshakeLimits {
+    let most = settings.handshakes.saturating_mul(settings.loops.max(1)) as u64;
+    HandshakeLimits::new(most, settings.handshake_rate)
+}
+
+fn sizes(settings: &Settings) -> [(u64, Caps); 3] {
+    let Budgeted { bodies, uploads, unsent, share } = settings.budgets;
+    let memory = || {
+        let all = memory_in_all(settings.guards.memory).unwrap_or(UNKNOWN);
+        (all / PART_OF_MEMORY).max(LEAST)
+    };
+    let disk = || (room_on_disk(&settings.spool).unwrap_or(UNKNOWN) / PART_OF_DISK).max(LEAST);
+    let with_caps = |most: u64, least: u64| {
+        let block = match share {
+            Some(percent) => (u128::from(most) * u128::from(percent) / 100) as u64,
+            None => (most / PART_OF_BLOCK).max(least.min(most / 2)),
+        };
+        (most, Caps::new(block, (most / 10 * 9).max(block)))
+    };
+    [
+        with_caps(bodies.unwrap_or_else(memory), LEAST_OF_BLOCK),
+        with_caps(uploads.unwrap_or_else(disk), settings.upload),
+        with_caps(unsent.unwrap_or_else(memory), LEAST_OF_BLOCK),
+    ]
+}
+
+fn room_on_disk(folder: &Path) -> Option<u64> {
+    let told = rustix::fs::statvfs(folder).ok()?;
+    Some(told.f_bavail.saturating_mul(told.f_frsize))
+}

@@ -1,0 +1,525 @@
+//! One budget of bytes that all connections of a server share, and the reservations made from it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bine_log::{self as log, LogLimit};
+
+use crate::address::AddressBlock;
+use crate::quota::{Caps, Owner, Shares, in_order_of_eviction};
+use crate::time::monotonic_milliseconds;
+
+/// Reservations grow in steps of this size.
+const STEP: u64 = 64 * 1024;
+/// A reservation that has not grown for this many milliseconds has stalled, and may be evicted.
+const STALLED: u64 = 1000;
+/// Milliseconds between two searches for reservations to evict.
+const SEARCH: u64 = 100;
+
+/// A bound on the sum of what connections hold of one kind, with a share for each address block.
+pub(crate) struct Budget {
+    /// As the log and the metrics name it.
+    name: &'static str,
+    state: Mutex<State>,
+    refused: [AtomicU64; 2],
+    evicted: AtomicU64,
+    log: LogLimit,
+}
+
+struct State {
+    most: u64,
+    caps: Caps,
+    /// Memory is short: half of `most` is in force.
+    is_tight: bool,
+    used: u64,
+    shares: Shares,
+    /// Every reservation by its number.
+    holders: HashMap<u64, Holder>,
+    next: u64,
+    /// When somebody searched for reservations to evict, in milliseconds.
+    searched: u64,
+}
+
+struct Holder {
+    block: AddressBlock,
+    bytes: u64,
+    /// When it grew last, or its peer made progress, in milliseconds.
+    grown: u64,
+    /// It waits for its peer, so that it can be evicted.
+    may_go: bool,
+    is_evicted: Arc<AtomicBool>,
+    owner: Owner,
+}
+
+/// Why a reservation cannot grow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refused {
+    /// The budget is spent.
+    Everywhere,
+    /// The address block has its share.
+    ForBlock,
+    /// It was evicted for others.
+    Evicted,
+}
+
+/// What is known of a budget, for whoever watches the server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BudgetMetrics {
+    /// Of what: `bodies`, `uploads` or `unsent`.
+    pub of: &'static str,
+    /// Bytes that are reserved at this moment.
+    pub held: u64,
+    /// Bytes that may be reserved at one time.
+    pub most: u64,
+    /// Reservations that were refused because the budget was spent, and because an address block
+    /// had its share.
+    pub refused: [(&'static str, u64); 2],
+    /// Reservations that were evicted because they had stalled while others needed their bytes.
+    pub evicted: u64,
+}
+
+impl Budget {
+    /// With `most` bytes, of which `block` are for each address block and `local` for this machine.
+    pub(super) fn new(name: &'static str, most: u64, caps: Caps) -> Self {
+        let state = State {
+            most,
+            caps,
+            is_tight: false,
+            used: 0,
+            shares: Shares::default(),
+            holders: HashMap::new(),
+            next: 0,
+            searched: 0,
+        };
+        Self {
+            name,
+            state: Mutex::new(state),
+            refused: Default::default(),
+            evicted: AtomicU64::new(0),
+            log: LogLimit::default(),
+        }
+    }
+
+    /// Changes the bounds. What is reserved already stays.
+    pub(super) fn limit(&self, most: u64, caps: Caps) {
+        let mut state = self.state();
+        (state.most, state.caps) = (most, caps);
+    }
+
+    /// Whether memory is short, in which case half of the budget is in force.
+    pub(super) fn tighten(&self, is_tight: bool) {
+        let mut state = self.state();
+        if std::mem::replace(&mut state.is_tight, is_tight) != is_tight && is_tight {
+            let evicted = state.search(None, monotonic_milliseconds());
+            drop(state);
+            self.tell(&evicted);
+        }
+    }
+
+    pub(super) fn metrics(&self) -> BudgetMetrics {
+        let state = self.state();
+        let [full, block] = &self.refused;
+        let told = [("full", full), ("address", block)];
+        BudgetMetrics {
+            of: self.name,
+            held: state.used,
+            most: state.most,
+            refused: told.map(|(reason, count)| (reason, count.load(Ordering::Relaxed))),
+            evicted: self.evicted.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Charges `to` bytes in all to a reservation; `now` is in milliseconds.
+    fn grow(
+        self: &Arc<Self>,
+        reservation: &mut Reservation,
+        claim: Claim<'_>,
+        to: u64,
+        now: u64,
+    ) -> Result<(), Refused> {
+        if reservation.is_evicted() {
+            return Err(Refused::Evicted);
+        }
+        let to = to.next_multiple_of(STEP);
+        let mut state = self.state();
+        let number = reservation.0.as_ref().map(|held| held.number);
+        let grown = state.charge(number, claim.block, to - reservation.bytes());
+        if grown.is_ok() {
+            let held = reservation.0.get_or_insert_with(|| {
+                let number = state.next;
+                state.next += 1;
+                let is_evicted = Arc::<AtomicBool>::default();
+                let holder = Holder {
+                    block: claim.block,
+                    bytes: 0,
+                    grown: now,
+                    may_go: true,
+                    is_evicted: Arc::clone(&is_evicted),
+                    owner: claim.owner.clone(),
+                };
+                state.holders.insert(number, holder);
+                Box::new(Held { budget: Arc::clone(self), number, bytes: 0, is_evicted })
+            });
+            held.bytes = to;
+            if let Some(holder) = state.holders.get_mut(&held.number) {
+                (holder.bytes, holder.grown, holder.may_go) = (to, now, true);
+            }
+        }
+        let own = reservation.0.as_ref().map(|held| held.number);
+        let evicted = if state.is_pressed(claim.block) || grown.is_err() {
+            state.search(own, now)
+        } else {
+            Vec::new()
+        };
+        let (used, most) = (state.used, state.most);
+        drop(state);
+        self.tell(&evicted);
+        if let Err(refused) = grown {
+            self.refused[refused as usize].fetch_add(1, Ordering::Relaxed);
+            if let Some(left_out) = self.log.allows(now) {
+                let (name, block) = (self.name, claim.block);
+                let why = match refused {
+                    Refused::ForBlock => "holds its share (`budget-share`)",
+                    Refused::Everywhere | Refused::Evicted => "wants more, and nothing is left",
+                };
+                log::warn(format_args!(
+                    "budget-{name}: {block} {why}: a request is refused or cut; {used} of {most} bytes are held, \
+                     and {left_out} such lines were left out"
+                ));
+            }
+        }
+        grown
+    }
+
+    fn tell(&self, evicted: &[Owner]) {
+        if evicted.is_empty() {
+            return;
+        }
+        self.evicted.fetch_add(evicted.len() as u64, Ordering::Relaxed);
+        if let Some(left_out) = self.log.allows(monotonic_milliseconds()) {
+            log::warn(format_args!(
+                "budget-{}: {} requests or replies are dropped that had stalled while others need their bytes; \
+                 {left_out} such lines were left out",
+                self.name,
+                evicted.len()
+            ));
+        }
+        evicted.iter().for_each(Owner::evict);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing under it can panic half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    const fn in_force(&self) -> u64 {
+        if self.is_tight { self.most / 2 } else { self.most }
+    }
+
+    fn charge(
+        &mut self,
+        number: Option<u64>,
+        block: AddressBlock,
+        more: u64,
+    ) -> Result<(), Refused> {
+        // A connection keeps the block that it came from.
+        debug_assert!(
+            number
+                .and_then(|number| self.holders.get(&number))
+                .is_none_or(|held| held.block == block),
+            "a reservation of another connection"
+        );
+        if self.used.saturating_add(more) > self.in_force() {
+            return Err(Refused::Everywhere);
+        }
+        let State { shares, caps, .. } = self;
+        if !shares.take(block, more, caps) {
+            return Err(Refused::ForBlock);
+        }
+        self.used += more;
+        Ok(())
+    }
+
+    /// Whether an eighth is left of the budget, or of what `block` may have of it.
+    fn is_pressed(&self, block: AddressBlock) -> bool {
+        self.used > self.in_force() / 8 * 7
+            || self.shares.fullness(block, &self.caps, (0, 0)) > 875_000
+    }
+
+    /// Evicts reservations that have stalled until a quarter of the budget is free, and a quarter of the share of
+    /// the block that `own` belongs to: always next the largest and slowest of the block whose share is fullest.
+    fn search(&mut self, own: Option<u64>, now: u64) -> Vec<Owner> {
+        if now.saturating_sub(self.searched) < SEARCH {
+            return Vec::new();
+        }
+        self.searched = now;
+        let pressed = own.and_then(|own| self.holders.get(&own)).map(|holder| holder.block);
+        let (mut going, mut candidates) = (0, Vec::new());
+        for (number, holder) in &self.holders {
+            if holder.is_evicted.load(Ordering::Relaxed) {
+                going += holder.bytes;
+            } else if holder.may_go
+                && Some(*number) != own
+                && now.saturating_sub(holder.grown) >= STALLED
+            {
+                let slowness = holder.bytes.saturating_mul(now - holder.grown);
+                candidates.push((holder.block, holder.bytes, (*number, slowness)));
+            }
+        }
+        // Of equals the oldest goes first.
+        candidates.sort_unstable_by_key(|(_, _, (number, _))| *number);
+        let order =
+            in_order_of_eviction(candidates, &self.shares, &self.caps, |(_, slowness)| *slowness);
+        let mut excess = self.used.saturating_sub(going).saturating_sub(self.in_force() / 4 * 3);
+        let mut of_block = pressed.map_or(0, |block| self.excess_of(block));
+        let mut told = Vec::new();
+        for (number, _) in order {
+            let Some(holder) = self.holders.get(&number) else { continue };
+            let is_of_block = Some(holder.block) == pressed;
+            if excess == 0 && (of_block == 0 || !is_of_block) {
+                continue;
+            }
+            excess = excess.saturating_sub(holder.bytes);
+            if is_of_block {
+                of_block = of_block.saturating_sub(holder.bytes);
+            }
+            holder.is_evicted.store(true, Ordering::Relaxed);
+            told.push(holder.owner.clone());
+        }
+        told
+    }
+
+    /// How many bytes `block` holds beyond three quarters of its share, when it holds more than seven eighths.
+    fn excess_of(&self, block: AddressBlock) -> u64 {
+        let going = self
+            .holders
+            .values()
+            .filter(|holder| holder.block == block && holder.is_evicted.load(Ordering::Relaxed));
+        let held = self.shares.held(block).saturating_sub(going.map(|holder| holder.bytes).sum());
+        if self.shares.fullness(block, &self.caps, (0, 0)) <= 875_000 {
+            return 0;
+        }
+        held.saturating_sub(self.caps.of(block) / 4 * 3)
+    }
+}
+
+/// Who reserves.
+#[derive(Clone, Copy)]
+pub(crate) struct Claim<'c> {
+    pub(crate) block: AddressBlock,
+    /// Whom to tell when the reservation is evicted.
+    pub(crate) owner: &'c Owner,
+}
+
+/// Bytes of a budget that one connection holds. Nothing is reserved at first; dropped, they are
+/// given back.
+#[derive(Default)]
+pub(crate) struct Reservation(Option<Box<Held>>);
+
+struct Held {
+    budget: Arc<Budget>,
+    number: u64,
+    bytes: u64,
+    is_evicted: Arc<AtomicBool>,
+}
+
+impl Reservation {
+    /// What is needed of a budget is free up to here: small requests are never refused for it.
+    pub(crate) const FREE: u64 = 64 * 1024;
+
+    /// Has at least `bytes` reserved from `budget`, beyond the first 64 KiB of each connection.
+    ///
+    /// # Errors
+    ///
+    /// The budget or the share is spent, or this reservation was evicted. It keeps what it has.
+    pub(crate) fn reach(
+        &mut self,
+        bytes: u64,
+        budget: &Arc<Budget>,
+        claim: Claim<'_>,
+    ) -> Result<(), Refused> {
+        if bytes <= Self::FREE.max(self.bytes()) && !self.is_evicted() {
+            return Ok(());
+        }
+        budget.grow(self, claim, bytes, monotonic_milliseconds())
+    }
+
+    /// Its peer makes progress.
+    pub(crate) fn touch(&mut self) {
+        if let Some(held) = &self.0
+            && let Some(holder) = held.budget.state().holders.get_mut(&held.number)
+        {
+            holder.grown = monotonic_milliseconds();
+        }
+    }
+
+    /// It no longer waits for its peer, and is not evicted any more.
+    pub(crate) fn settle(&mut self) {
+        if let Some(held) = &self.0
+            && let Some(holder) = held.budget.state().holders.get_mut(&held.number)
+        {
+            holder.may_go = false;
+        }
+    }
+
+    /// Whether others need its bytes, so that whoever holds it must drop it.
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.0.as_ref().is_some_and(|held| held.is_evicted.load(Ordering::Relaxed))
+    }
+
+    /// Whether it holds anything.
+    pub(crate) const fn is_some(&self) -> bool {
+        self.0.is_some()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.as_ref().map_or(0, |held| held.bytes)
+    }
+}
+
+/// A copy reserves nothing: it is the copier's own.
+impl Clone for Reservation {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reservation({})", self.bytes())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut state = self.budget.state();
+        if let Some(holder) = state.holders.remove(&self.number) {
+            state.used -= holder.bytes;
+            state.shares.give_back(holder.block, holder.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn budget(most: u64, block: u64) -> Arc<Budget> {
+        Arc::new(Budget::new("bodies", most, Caps::new(block, most / 10 * 9)))
+    }
+
+    fn grow(
+        budget: &Arc<Budget>,
+        own: &mut Reservation,
+        from: &str,
+        to: u64,
+        now: u64,
+    ) -> Result<(), Refused> {
+        let block = AddressBlock::of(from.parse().unwrap());
+        budget.grow(own, Claim { block, owner: &Owner::default() }, to, now)
+    }
+
+    #[test]
+    fn grants_no_block_more_than_its_share_and_all_no_more_than_there_is() {
+        let budget = budget(16 * MIB, 4 * MIB);
+        let mut held: Vec<Reservation> = Vec::new();
+        for source in 0..6 {
+            let from = format!("192.0.2.{source}");
+            for number in 0..8 {
+                let mut own = Reservation::default();
+                let expected = match (source, number) {
+                    (0..4, 0..4) => Ok(()),
+                    (0..4, _) if source < 3 => Err(Refused::ForBlock),
+                    _ => Err(Refused::Everywhere),
+                };
+                let grown = grow(&budget, &mut own, &from, MIB, 5000);
+                assert_eq!(grown, expected, "{source} {number}");
+                held.push(own);
+            }
+        }
+        assert_eq!(budget.metrics().held, 16 * MIB);
+        held.clear();
+        assert_eq!(budget.metrics().held, 0);
+        assert_eq!(budget.state().shares.len(), 0);
+    }
+
+    #[test]
+    fn counts_networks_of_ipv6_and_bounds_their_sites() {
+        let budget = budget(64 * MIB, 4 * MIB);
+        let mut held: Vec<Reservation> = Vec::new();
+        let mut hold = |from: String| {
+            let mut own = Reservation::default();
+            let grown = grow(&budget, &mut own, &from, MIB, 5000);
+            held.push(own);
+            grown.is_ok()
+        };
+        let granted = (0..16).filter(|host| hold(format!("2001:db8::{host:x}"))).count();
+        assert_eq!(granted, 4);
+        let granted = (0..90).filter(|network| hold(format!("2001:db8:0:{network:x}::1"))).count();
+        assert_eq!(granted, 12);
+    }
+
+    #[test]
+    fn evicts_what_has_stalled_of_the_fullest_block_before_all_is_spent() {
+        let budget = budget(16 * MIB, 8 * MIB);
+        let reserve = |from: &str, to: u64, now: u64| {
+            let mut own = Reservation::default();
+            grow(&budget, &mut own, from, to, now).unwrap();
+            own
+        };
+        let large = reserve("192.0.2.1", 3 * MIB, 5000);
+        let larger = reserve("192.0.2.1", 4 * MIB, 5000);
+        let other = reserve("192.0.2.2", 5 * MIB, 5000);
+        let lively = reserve("192.0.2.3", MIB, 6500);
+        // An eighth is left, and of the three who have stalled it is enough when one goes.
+        let newcomer = reserve("192.0.2.4", 2 * MIB, 6900);
+        let evicted = [&large, &larger, &other, &lively, &newcomer].map(Reservation::is_evicted);
+        assert_eq!(evicted, [false, true, false, false, false]);
+        assert_eq!(budget.metrics().evicted, 1);
+    }
+
+    #[test]
+    fn keeps_what_a_handler_uses_and_a_block_alone_in_its_share() {
+        let budget = budget(16 * MIB, 4 * MIB);
+        let mut used = Reservation::default();
+        grow(&budget, &mut used, "192.0.2.1", 3 * MIB, 5000).unwrap();
+        used.settle();
+        // Slow, and nearly at its share: no other reservation of its block would profit.
+        let mut slow = Reservation::default();
+        for step in 1..=16 {
+            grow(&budget, &mut slow, "192.0.2.1", step * STEP, 5000 + step * 2000).unwrap();
+        }
+        assert!(!used.is_evicted() && !slow.is_evicted());
+        assert_eq!(grow(&budget, &mut slow, "192.0.2.1", 2 * MIB, 50_000), Err(Refused::ForBlock));
+    }
+
+    #[test]
+    fn half_is_in_force_while_memory_is_short() {
+        let budget = budget(16 * MIB, 16 * MIB);
+        let mut own = Reservation::default();
+        grow(&budget, &mut own, "192.0.2.1", 10 * MIB, 1).unwrap();
+        budget.tighten(true);
+        assert!(own.is_evicted());
+        let mut newcomer = Reservation::default();
+        let refused = Err(Refused::Everywhere);
+        assert_eq!(grow(&budget, &mut newcomer, "192.0.2.2", MIB, 5000), refused);
+        budget.tighten(false);
+        assert_eq!(grow(&budget, &mut newcomer, "192.0.2.2", MIB, 5000), Ok(()));
+    }
+
+    #[test]
+    fn small_amounts_are_never_refused() {
+        let budget = budget(0, 0);
+        let mut own = Reservation::default();
+        let owner = Owner::default();
+        let claim = Claim { block: AddressBlock::LOCAL, owner: &owner };
+        assert_eq!(own.reach(64 * 1024, &budget, claim), Ok(()));
+        assert_eq!(own.reach(64 * 1024 + 1, &budget, claim), Err(Refused::Everywhere));
+    }
+}

@@ -1,0 +1,12 @@
+//! Metrics: what threads count, and the figures that are read from it.
+
+mod server;
+pub(crate) mod tally;
+mod waits;
+
+pub use server::{LoopMetrics, SchedulerMetrics, ServerMetrics};
+pub use waits::{BOUNDS, WaitMetrics};
+
+pub(crate) use server::time_at_work;
+pub(crate) use tally::{Ending, Lent, LoopProgress, MARKED, Tallies, Tally, count_panic, panics};
+pub(crate) use waits::Waits;

@@ -1,0 +1,236 @@
+//! Decides how a running server is spoken to from its own machine: one word a connection, over a Unix
+//! socket that only its user may open.
+//!
+//! ```text
+//! reload\n   ->   ok\n...   or   error\n...
+//! ```
+
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bine_log as log;
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
+
+use crate::listener::{SocketFile, remove_stale};
+
+/// Bytes of a word.
+const LONGEST: u64 = 64;
+/// Bytes of an answer.
+const LONGEST_ANSWER: u64 = 64 * 1024;
+/// How long a peer may take to say its word, and to read the answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long an answer may take to be made.
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+/// How long the end of a server waits for an answer that is under way.
+const LONGEST_ANSWERING: Duration = Duration::from_secs(5);
+/// What may wait to be answered; more need not be there at one time.
+const BACKLOG: i32 = 16;
+
+/// A socket that words come from. Its file goes with this value.
+#[derive(Debug)]
+pub struct Control {
+    listener: Option<UnixListener>,
+    answering: Arc<Answering>,
+    _file: SocketFile,
+}
+
+/// Whether a word is being answered at this moment.
+#[derive(Default, Debug)]
+struct Answering {
+    is_busy: Mutex<bool>,
+    is_done: Condvar,
+}
+
+impl Control {
+    /// Opens the socket at `path`, in place of one that a dead server has left there.
+    ///
+    /// # Errors
+    ///
+    /// `AddrInUse` when a living server has it, `AlreadyExists` when there is another file.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        remove_stale(path)?;
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        // The file gets the mode of the socket, so that there is no moment when others may open it.
+        fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+        bind(&socket, &SocketAddrUnix::new(path)?)?;
+        let file = SocketFile::at(path);
+        listen(&socket, BACKLOG)?;
+        Ok(Self { listener: Some(socket.into()), answering: Arc::default(), _file: file })
+    }
+
+    /// Answers each word on a thread of its own, one after the other: what could be done, or why not.
+    ///
+    /// # Errors
+    ///
+    /// The thread cannot be started.
+    pub fn serve(
+        &mut self,
+        mut answer: impl FnMut(&str) -> Result<String, String> + Send + 'static,
+    ) -> io::Result<()> {
+        let Some(listener) = self.listener.take() else { return Ok(()) };
+        let answering = Arc::clone(&self.answering);
+        let body = move || {
+            for stream in listener.incoming() {
+                // Whoever goes before the answer does not want to know.
+                let told = stream.and_then(|stream| converse(stream, &answering, &mut answer));
+                if let Err(error) = told
+                    && matches!(error.raw_os_error(), Some(23 | 24))
+                {
+                    // ENFILE, EMFILE: at once it would fail again.
+                    thread::park_timeout(PATIENCE);
+                }
+            }
+        };
+        thread::Builder::new().name("bine control".to_owned()).spawn(body)?;
+        Ok(())
+    }
+}
+
+/// Waits until the client that is being answered has its answer: after `stop` the process could end before that.
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.answering.wait();
+    }
+}
+
+impl Answering {
+    fn set(&self, is_busy: bool) {
+        *self.is_busy.lock().unwrap_or_else(PoisonError::into_inner) = is_busy;
+        self.is_done.notify_all();
+    }
+
+    fn wait(&self) {
+        let is_busy = self.is_busy.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.is_done.wait_timeout_while(is_busy, LONGEST_ANSWERING, |is_busy| *is_busy));
+    }
+}
+
+fn converse(
+    mut stream: UnixStream,
+    answering: &Answering,
+    answer: &mut dyn FnMut(&str) -> Result<String, String>,
+) -> io::Result<()> {
+    let word = read_word(&mut stream)?;
+    answering.set(true);
+    let told = reply(stream, answer(word.trim()));
+    answering.set(false);
+    told
+}
+
+fn reply(mut stream: UnixStream, answer: Result<String, String>) -> io::Result<()> {
+    let (kind, text) = match answer {
+        Ok(text) => ("ok", text),
+        Err(text) => ("error", text),
+    };
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(format!("{kind}\n{text}").as_bytes())
+}
+
+/// Bytes up to the end of a line, however they trickle in, within the patience.
+fn read_word(stream: &mut UnixStream) -> io::Result<String> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut word = Vec::new();
+    while !word.ends_with(b"\n") && (word.len() as u64) < LONGEST {
+        let left = deadline.saturating_duration_since(Instant::now());
+        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        let mut byte = [0];
+        match stream.read(&mut byte) {
+            Ok(0) => break,
+            Ok(_) => word.push(byte[0]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(String::from_utf8_lossy(&word).into_owned())
+}
+
+/// Says `word` to the server whose socket is at `path`, and returns what it did, or why not.
+///
+/// # Errors
+///
+/// There is nobody, or no answer within a minute.
+pub fn ask(path: &Path, word: &str) -> io::Result<Result<String, String>> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(LONGEST_WAIT))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(format!("{word}\n").as_bytes())?;
+    let mut text = String::new();
+    stream.take(LONGEST_ANSWER).read_to_string(&mut text)?;
+    match text.split_once('\n') {
+        Some(("ok", told)) => Ok(Ok(told.to_owned())),
+        Some(("error", reason)) => Ok(Err(reason.to_owned())),
+        _ => {
+            log::warn(format_args!("{} answers in no way that is known", path.display()));
+            Err(io::ErrorKind::InvalidData.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_word_is_answered_and_the_file_goes_with_the_server() {
+        let path = std::env::temp_dir().join(format!("bine-control-{}", std::process::id()));
+        // A dropped std listener leaves its file, as a killed server does.
+        drop(UnixListener::bind(&path).unwrap());
+        let mut control = Control::open(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let answer = |word: &str| match word {
+            "reload" => Ok("done\nwell".to_owned()),
+            other => Err(format!("what is {other}?")),
+        };
+        control.serve(answer).unwrap();
+        assert_eq!(Control::open(&path).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(ask(&path, "reload").unwrap(), Ok("done\nwell".to_owned()));
+        assert_eq!(ask(&path, "dance").unwrap(), Err("what is dance?".to_owned()));
+        assert!(ask(&path, &"x".repeat(100_000)).is_err() || path.exists());
+        drop(control);
+        assert!(!path.exists());
+    }
+
+    /// Symptom: `bine stop` failed now and then on a busy machine, although the server stopped.
+    /// Cause: the process ended before the thread of its control socket had sent the answer.
+    /// Fix: the socket closes when the answer has been sent.
+    #[test]
+    fn sends_the_answer_to_stop_before_the_socket_closes() {
+        let path = std::env::temp_dir().join(format!("bine-control-stop-{}", std::process::id()));
+        let mut control = Control::open(&path).unwrap();
+        let (began, begins) = std::sync::mpsc::channel();
+        let (go, goes) = std::sync::mpsc::channel();
+        let is_answered = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let answered = Arc::clone(&is_answered);
+        let answer = move |_: &str| {
+            began.send(()).unwrap();
+            goes.recv().unwrap();
+            answered.store(true, std::sync::atomic::Ordering::SeqCst);
+            Ok(String::new())
+        };
+        control.serve(answer).unwrap();
+        thread::scope(|scope| {
+            let asked = scope.spawn(|| ask(&path, "stop").unwrap());
+            begins.recv().unwrap();
+            let (dropped, is_dropped) = std::sync::mpsc::channel();
+            scope.spawn(move || {
+                // Without the fix the socket is closed by now; with it, it never is before the answer.
+                let _ = is_dropped.recv_timeout(Duration::from_millis(100));
+                go.send(()).unwrap();
+            });
+            drop(control);
+            let _ = dropped.send(());
+            assert!(is_answered.load(std::sync::atomic::Ordering::SeqCst));
+            assert_eq!(asked.join().unwrap(), Ok(String::new()));
+        });
+    }
+}

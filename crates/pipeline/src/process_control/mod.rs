@@ -1,0 +1,8 @@
+//! Control of the server process: signals, its supervisor, and commands from its operator.
+
+pub mod control;
+mod signals;
+mod supervise;
+
+pub use signals::{on_hangup, reopen_logs_on_signal, stop_on_signals};
+pub use supervise::supervise;

@@ -1,0 +1,40 @@
+//! Decides that everything runs on the event loops: the null policy, which the others are measured
+//! against.
+//!
+//! ```text
+//! loop: accept -> request -> response -> reply -> ...
+//! ```
+
+use std::io;
+use std::sync::Arc;
+
+use crate::next::Next;
+use crate::schedulers::threads::serve_loops;
+use crate::scheduling::{Place, Scheduler};
+use crate::server::Server;
+use crate::workers::Task;
+
+/// Event loops alone.
+pub struct Event;
+
+impl Scheduler for Event {
+    fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
+        serve_loops(server, &(self as Arc<dyn Scheduler>))
+    }
+
+    fn stage(&self, _next: Next) -> Place {
+        Place::Here
+    }
+
+    fn spawn(&self, task: Task) -> Result<(), Task> {
+        Err(task)
+    }
+
+    fn load(&self) -> f32 {
+        0.0
+    }
+
+    fn status(&self) -> String {
+        "event loops alone: nothing waits for a thread".to_owned()
+    }
+}

@@ -1,0 +1,93 @@
+//! Decides as document 001 does: connections on event loops, each request that may block on one
+//! worker of a small pool.
+//!
+//! ```text
+//! loop:    accept -> request -> response(static) -> reply -> ...
+//!                          \-> response(dynamic)      ^
+//! workers:                     handler, page writer --'  (one letter each way)
+//! ```
+
+use std::io;
+use std::sync::Arc;
+
+use bine_admission::PoolSizer;
+
+use crate::mailbox::Ticket;
+use crate::metrics::WaitMetrics;
+use crate::next::{Kind, Next};
+use crate::schedulers::threads::serve_loops;
+use crate::scheduling::{Place, Scheduler};
+use crate::server::Server;
+use crate::workers::{Task, Workers};
+use bine_admission::queue::ServiceMetrics;
+
+/// Event loops and workers.
+pub struct Hybrid {
+    workers: Workers,
+}
+
+impl Hybrid {
+    /// At most `workers` threads that may block, and `queue` requests that may wait for one.
+    pub fn new(workers: usize, queue: usize) -> Self {
+        Self { workers: Workers::new(PoolSizer::new(workers, workers, 1), queue) }
+    }
+
+    /// The same with as many threads as it takes, between `least` and `most`: more while requests wait and the cores
+    /// have nothing to do.
+    pub fn growing(least: usize, most: usize, queue: usize) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self { workers: Workers::new(PoolSizer::new(least, most, cores), queue) }
+    }
+}
+
+impl Scheduler for Hybrid {
+    fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
+        let own: Arc<dyn Scheduler> = Arc::<Self>::clone(&self);
+        let outcome = serve_loops(server, &own);
+        self.workers.stop();
+        outcome
+    }
+
+    fn stage(&self, next: Next) -> Place {
+        match next {
+            Next::Response(Kind::Dynamic) => Place::Elsewhere,
+            _ => Place::Here,
+        }
+    }
+
+    fn spawn(&self, task: Task) -> Result<(), Task> {
+        self.workers.spawn(task)
+    }
+
+    fn withdraw(&self, ticket: &Ticket) -> Option<Task> {
+        self.workers.withdraw(ticket)
+    }
+
+    fn on_overdue(&self) {
+        self.workers.replace();
+    }
+
+    fn on_returned(&self) {
+        self.workers.welcome_back();
+    }
+
+    fn load(&self) -> f32 {
+        self.workers.load()
+    }
+
+    fn status(&self) -> String {
+        self.workers.status()
+    }
+
+    fn is_overloaded(&self) -> bool {
+        self.workers.is_overloaded()
+    }
+
+    fn waits(&self) -> Option<WaitMetrics> {
+        Some(self.workers.waits())
+    }
+
+    fn metrics(&self) -> Vec<ServiceMetrics> {
+        self.workers.metrics()
+    }
+}

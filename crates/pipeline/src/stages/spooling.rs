@@ -1,0 +1,32 @@
+//! Writes collected pieces of a body to disk, as work that may block.
+
+use bine_http::{Exchange, Reply, Status};
+use bine_log as log;
+use rustix::io::Errno;
+
+use crate::handler::{Done, Outgoing, Retained, Spool, Work};
+use crate::time::Clock;
+
+/// Writes the piece that was collected. Nothing in `out` says that it is written.
+impl Work for Spool {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
+        let Err(error) = self.append(&request.body) else { return Done::default() };
+        log::error(format_args!("a body cannot be kept in {}: {error}", self.folder().display()));
+        let full =
+            [Errno::NOSPC, Errno::DQUOT, Errno::FBIG].map(|errno| Some(errno.raw_os_error()));
+        let (status, told) = if full.contains(&error.raw_os_error()) {
+            (Status::INSUFFICIENT_STORAGE, "There is no room for this.\n")
+        } else {
+            (Status::INTERNAL_SERVER_ERROR, "This could not be stored; the log says why.\n")
+        };
+        let exchange = Exchange { security: request.exchange.security, ..Exchange::closing() };
+        let mut reply = Reply::begin(out.buffer, exchange, status, &clock.date());
+        reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n");
+        reply.whole(told.as_bytes());
+        Done { follow: None, close: true }
+    }
+
+    fn name(&self) -> &'static str {
+        "storing a body"
+    }
+}

@@ -1,0 +1,173 @@
+//! Decides that nobody can tell which thread went on with a connection: whatever the hand-overs
+//! between its stages, the peer gets the same bytes.
+
+use std::cell::Cell;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
+
+use bine_admission::{Admission, Terms};
+use proptest::collection::vec;
+use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
+
+use crate::address::Peer;
+use crate::connection::{Connection, DetachedConnection, ThreadContext};
+use crate::generation::ConfigSnapshot;
+use crate::handler::{Bench, Handler, Responder};
+use crate::next::{Kind, Next};
+use crate::stages;
+use crate::time::Clock;
+use crate::transport::Blocking;
+
+use super::play::{get, post};
+use super::program::{self, Program};
+use super::splits::{shown, streams};
+
+struct House;
+
+impl Handler for House {
+    fn local(&self, bench: Bench) -> Box<dyn Responder> {
+        let gate = Rc::new(Cell::new(false));
+        Box::new(Program { clock: bench.clock, gate, file: program::file() })
+    }
+}
+
+fn snapshot() -> Arc<ConfigSnapshot> {
+    let admission = Arc::new(Admission::new(Terms::default(), 1));
+    Arc::new(ConfigSnapshot {
+        settings: Arc::default(),
+        access: None,
+        handler: Arc::new(House),
+        admission,
+        budgets: Arc::default(),
+    })
+}
+
+/// Two threads' worth of everything, with one clock.
+fn contexts(snapshot: &Arc<ConfigSnapshot>) -> [ThreadContext; 2] {
+    let clock = Rc::new(Clock::told(1_795_208_400));
+    [(); 2].map(|()| ThreadContext::under(snapshot, Rc::clone(&clock)))
+}
+
+/// What the peer gets who sends `stream`, when its connection is handed over before each stage where
+/// `hops` says so, over and over again; and how often it was.
+fn serve(stream: &[u8], hops: &[bool]) -> (Vec<u8>, usize) {
+    let (own, peer) = UnixStream::pair().unwrap();
+    let (mut sender, mut receiver) = (peer.try_clone().unwrap(), peer);
+    let stream = stream.to_vec();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            // Who is at fault is not listened to any more.
+            let _ = sender.write_all(&stream);
+            let _ = sender.shutdown(Shutdown::Write);
+        });
+        let received = scope.spawn(move || {
+            let mut bytes = Vec::new();
+            // What had come before a connection was reset is there.
+            let _ = receiver.read_to_end(&mut bytes);
+            bytes
+        });
+        let hopped = drive(own, hops);
+        (received.join().unwrap(), hopped)
+    })
+}
+
+fn drive(own: UnixStream, hops: &[bool]) -> usize {
+    let mut contexts = contexts(&snapshot());
+    let (mut here, mut hopped) = (0, 0);
+    let transport = Blocking::new(own.into(), None);
+    let mut connection = Connection::new(|_| transport, Peer::UNIX, &mut contexts[here]);
+    contexts[here].take_up(&mut connection);
+    let mut next = Next::Request;
+    let mut hops = hops.iter().cycle();
+    loop {
+        if hops.next() == Some(&true) {
+            match DetachedConnection::detach(connection, &mut contexts[here], next) {
+                Ok(detached) => {
+                    here = 1 - here;
+                    hopped += 1;
+                    (connection, next) = detached.attach(&mut contexts[here]).unwrap();
+                }
+                Err(same) => connection = same,
+            }
+        }
+        let context = &mut contexts[here];
+        next = match next {
+            Next::Request => stages::request(&mut connection, context),
+            Next::Response(Kind::Static) => stages::response(&mut connection, context),
+            Next::Response(Kind::Dynamic) => stages::dynamic(&mut connection, context),
+            Next::Reply => stages::reply(&mut connection, context),
+            Next::Idle => {
+                context.take_up(&mut connection);
+                if connection.has_unsent() { Next::Reply } else { Next::Request }
+            }
+            Next::Closed => return hopped,
+            other => unreachable!("{other:?} in a play without it"),
+        };
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn the_bytes_do_not_depend_on_hand_overs(stream in streams(), hops in vec(any::<bool>(), 1..40)) {
+        let (expected, _) = serve(&stream, &[false]);
+        for hops in [&hops[..], &[true]] {
+            let (bytes, _) = serve(&stream, hops);
+            prop_assert!(bytes == expected, "{}\ninstead of\n{}", shown(&bytes), shown(&expected));
+        }
+    }
+}
+
+#[test]
+fn a_connection_goes_on_elsewhere_before_every_stage() {
+    // Input behind the head, a body half received, replies not sent yet, work, a file of many slices.
+    let stream = get("/a")
+        + &post("/echo/9", 9)
+        + "012345678"
+        + &get("/work")
+        + &get("/long/70000")
+        + &get("/file/0")
+        + &get("/b");
+    let (expected, none) = serve(stream.as_bytes(), &[false]);
+    let (bytes, hopped) = serve(stream.as_bytes(), &[true]);
+    assert!(bytes == expected, "{}\ninstead of\n{}", shown(&bytes), shown(&expected));
+    // Each request has three stages at least.
+    assert!(none == 0 && hopped >= 18, "{hopped} hand-overs");
+}
+
+#[test]
+fn it_keeps_its_settings_where_others_are_in_force() {
+    let (old, new) = (snapshot(), snapshot());
+    let [mut one, mut other] = contexts(&old);
+    let (own, mut peer) = UnixStream::pair().unwrap();
+    let connection = Connection::new(|_| Blocking::new(own.into(), None), Peer::UNIX, &mut one);
+    assert!(other.adopt(&new));
+    let detached = DetachedConnection::detach(connection, &mut one, Next::Request).ok().unwrap();
+    let (mut connection, next) = detached.attach(&mut other).unwrap();
+    assert_eq!(next, Next::Request);
+    assert!(Arc::ptr_eq(other.config.snapshot(connection.snapshot_id).unwrap(), &old));
+    peer.write_all(get("/a").as_bytes()).unwrap();
+    assert_eq!(stages::request(&mut connection, &mut other), Next::Response(Kind::Static));
+    other.config.leave(connection.snapshot_id);
+    assert!(
+        other.config.snapshot(connection.snapshot_id).is_none(),
+        "the old settings go with the last"
+    );
+}
+
+#[test]
+fn a_reply_that_is_written_while_it_is_sent_stays_where_it_is() {
+    let [mut one, _] = contexts(&snapshot());
+    let (own, _peer) = UnixStream::pair().unwrap();
+    let mut connection = Connection::new(|_| Blocking::new(own.into(), None), Peer::UNIX, &mut one);
+    let stream = crate::handler::Stream::new(bine_http::BodyFraming::CloseDelimited, |_| {
+        Box::pin(std::future::ready(Ok(())))
+    });
+    connection.follow(crate::handler::Follow::Stream(stream), &mut one);
+    assert!(DetachedConnection::detach(connection, &mut one, Next::Reply).is_err());
+}

@@ -1,0 +1,21 @@
+//! What the operating system offers: sockets, wakeups, users, private files, the service manager.
+
+mod notify;
+mod private_file;
+mod process;
+pub(crate) mod socket;
+pub(crate) mod supervised;
+mod user;
+mod wakeup;
+
+pub use notify::{notify, notify_reloading};
+pub use private_file::{is_disk_full, write_private};
+pub use process::{ProcessMetrics, process_metrics};
+pub use socket::Transfer;
+pub use supervised::{end_with_parent, is_supervised};
+pub use user::{UnknownUser, User};
+
+pub(crate) use notify::watchdog_limit;
+pub(crate) use socket::{is_exhaustion, receive, transmit, transmit_file, transmit_now};
+pub(crate) use supervised::{HEARTBEAT, SOCKETS, STUCK, name, take_heartbeat};
+pub(crate) use wakeup::Wakeup;

@@ -1,0 +1,120 @@
+//! Files that hold secrets: only their owner may read them, and they are replaced as a whole.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// Replaces the file at `path` with one of these bytes, which only its owner may read (mode 0600).
+///
+/// A crash or a power failure at any moment leaves the file of before or the new one, and after this function has
+/// returned the new one: the bytes are synced before they get the name, and the folder after.
+///
+/// # Errors
+///
+/// The system's. The file at `path` is the one of before, unless the last step failed: then it is either.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    // One that a crash has left may have another mode.
+    remove_if_there(&beside)?;
+    let written = write_synced(&beside, bytes).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        // On a full disk it would keep others from the room it has.
+        let _ = remove_if_there(&beside);
+    }
+    written?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Whether an error says that the disk has no room, where there may be some later.
+pub fn is_disk_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::process::Command;
+
+    use super::*;
+    use bine_log::test_support::ScratchFolder;
+
+    /// Names the folder to the process of the test that strace watches.
+    const PLACE: &str = "BINE_PRIVATE_FILE";
+
+    #[test]
+    fn replaces_a_file_and_lets_only_its_owner_read_it() {
+        let folder = ScratchFolder::new();
+        let path = folder.path("keys");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        // What a crash has left is not written to.
+        fs::write(folder.path("keys.new"), "half").unwrap();
+        write_private(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert!(!folder.path("keys.new").exists());
+    }
+
+    #[test]
+    fn leaves_the_old_file_when_the_disk_is_full() {
+        let name = "system::private_file::tests::leaves_the_old_file_when_the_disk_is_full";
+        let Some(disk) = ScratchFolder::small_disk(name) else { return };
+        let path = disk.path("keys");
+        write_private(&path, b"old").unwrap();
+        let error = write_private(&path, &vec![7; 64 * 1024]).expect_err("it has no room");
+        assert!(is_disk_full(&error), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert!(!disk.path("keys.new").exists());
+    }
+
+    #[test]
+    fn syncs_the_bytes_before_the_name_and_the_folder_after() {
+        if let Some(place) = std::env::var_os(PLACE) {
+            write_private(&Path::new(&place).join("keys"), b"new").unwrap();
+            return;
+        }
+        let folder = ScratchFolder::new();
+        let place = folder.path("");
+        let mut command = Command::new("strace");
+        command.args(["-f", "-y", "-e", "trace=write,fsync,fdatasync,/^rename"]);
+        command.arg(std::env::current_exe().unwrap());
+        let name =
+            "system::private_file::tests::syncs_the_bytes_before_the_name_and_the_folder_after";
+        command.args(["--exact", name]).env(PLACE, &place);
+        let output = match command.output() {
+            Ok(output) => output,
+            Err(error) => return println!("skipped: strace cannot be started: {error}"),
+        };
+        let trace = String::from_utf8_lossy(&output.stderr);
+        if trace.contains("PTRACE_TRACEME") || trace.contains("ptrace(") {
+            return println!("skipped: strace may not watch: {trace}");
+        }
+        let path = place.display().to_string();
+        let path = path.trim_end_matches('/');
+        let own = trace.lines().filter(|line| line.contains(path));
+        let calls: Vec<&str> = own
+            .map(|line| match line {
+                line if line.contains("rename") => "rename",
+                line if line.contains("write(") => "write",
+                line if line.contains("keys") => "sync the file",
+                _ => "sync the folder",
+            })
+            .collect();
+        assert_eq!(calls, ["write", "sync the file", "rename", "sync the folder"], "{trace}");
+    }
+}
