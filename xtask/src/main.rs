@@ -25,7 +25,7 @@ All chores of the repository.
     cargo xtask tidy                  the rules of the repository that the compiler does not check
     cargo xtask fuzz [--seconds N]    each fuzz target in turn; 60 seconds each by default
     cargo xtask mutants [OPTIONS]     mutation tests (docs/mutants.md); fails when more than 8 % survive
-        --crate NAME   http, store, push, files, log, admission or pipeline, repeatable; default: all
+        --crate NAME   http, store, push, files, log, admission or server, repeatable; default: all
         --shard K/N    part K of N, counted from 0; --minutes N per crate; --jobs N in parallel, default 1
     cargo xtask media                 regenerates the table of media types; needs npm and the network
     cargo xtask vocabulary            regenerates the tables of HTML and CSS; needs npm, node and the network

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::{paths, process, tools};
 
 /// The crates whose tests are measured.
-const CRATES: [&str; 7] = ["http", "store", "push", "files", "log", "admission", "pipeline"];
+const CRATES: [&str; 7] = ["http", "store", "push", "files", "log", "admission", "server"];
 /// The highest accepted share of surviving mutants, in percent of the viable ones.
 const MOST_PERCENT: f64 = 8.0;
 /// The document that explains the survivors that stay.

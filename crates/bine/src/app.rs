@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bine_log as log;
-use bine_pipeline::scheduler::Scheduler;
-use bine_pipeline::{
+use bine_server::scheduler::Scheduler;
+use bine_server::{
     AccessSettings, Handler, Server, Settings, end_with_parent, notify, reopen_logs_on_signal,
     stop_on_signals, supervise,
 };
@@ -612,7 +612,7 @@ impl App {
         let acme = Arc::clone(&blueprint.secrets.acme);
         let reloader = Arc::new(Reloader::new(sources, blueprint, server, configuration, access));
         let on_hangup = Arc::clone(&reloader);
-        bine_pipeline::on_hangup(move || drop(on_hangup.reload()))
+        bine_server::on_hangup(move || drop(on_hangup.reload()))
             .map_err(|error| format!("cannot watch for signals: {error}"))?;
         let _control = control::serve(&control, data.as_deref(), reloader)?;
         reopen_logs_on_signal().map_err(|error| format!("cannot watch for signals: {error}"))?;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
+use bine_server::{Answer, Bench, Clock, Incoming, Outgoing};
 
 use crate::app_state::AppState;
 use crate::methods::Methods;

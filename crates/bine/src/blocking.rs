@@ -18,5 +18,5 @@ pub async fn blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stat
         Some(trace) => trace::within(&trace, call),
         None => call(),
     };
-    bine_pipeline::blocking(call).await
+    bine_server::blocking(call).await
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bine_log as log;
-use bine_pipeline::control::{self, Control as Socket};
+use bine_server::control::{self, Control as Socket};
 
 use crate::configuration::{Configuration, Control, Sources};
 use crate::exit::Exit;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bine_http::{Head, Method};
-use bine_pipeline::{Clock, Done, Incoming, Outgoing, Peer, Retained, Work};
+use bine_server::{Clock, Done, Incoming, Outgoing, Peer, Retained, Work};
 
 use crate::request_session::{SessionProvider, look_at_user};
 use crate::respond::Response;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bine_admission::{Admission, Asker, Shown, Verdict};
 use bine_http::{Exchange, Reply, Status};
-use bine_pipeline::{Answer, Body, Clock, Done, Incoming, LaterReply, Outgoing, Retained, Work};
+use bine_server::{Answer, Body, Clock, Done, Incoming, LaterReply, Outgoing, Retained, Work};
 
 use crate::sessions::ticket::{Holder, Reading, Tickets};
 use crate::taste::Taste;
@@ -254,7 +254,7 @@ impl Work for Ticketed {
 #[cfg(test)]
 mod tests {
     use bine_http::{Method, Version};
-    use bine_pipeline::Finished;
+    use bine_server::Finished;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::sync::{OnceLock, Weak};
 
 use bine_http::Status;
-use bine_pipeline::{Incoming, Server};
+use bine_server::{Incoming, Server};
 
 use crate::respond::Response;
 use crate::tables::Tables;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Once};
 
 use bine_http::Status;
 use bine_log as log;
-use bine_pipeline::{Address, Listen, Peer};
+use bine_server::{Address, Listen, Peer};
 
 use crate::respond::Response;
 use crate::sites::{HostPattern, without_port};

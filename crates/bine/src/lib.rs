@@ -98,7 +98,7 @@ pub use bine_html::{
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::{page, service};
-pub use bine_pipeline::{Gone, overdue_calls, timeout};
+pub use bine_server::{Gone, overdue_calls, timeout};
 pub use blocking::blocking;
 pub use choose::{Label, Marked, Words, choose};
 pub use control::{ask_running, tell};
@@ -123,8 +123,8 @@ pub use user_name::{BadUserName, UserName};
 pub use websocket::{CloseCode, Message, Say, Upgrade, WebSocket};
 pub use wire::Bytes;
 
-/// What the pipeline offers to programs that bring their own scheduler or look at a peer.
-pub use bine_pipeline::{Peer, scheduler};
+/// What the server offers to programs that bring their own scheduler or look at a peer.
+pub use bine_server::{Peer, scheduler};
 
 /// Makes a page of markup that looks like the HTML it becomes.
 ///

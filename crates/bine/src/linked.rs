@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bine_http::Head;
-use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
+use bine_server::{Answer, Bench, Clock, Incoming, Outgoing};
 
 use crate::app_state::AppState;
 use crate::links::Links;

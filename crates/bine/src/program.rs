@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bine_http::{Event, Head, Limits, Method, RequestParser, SecurityHeaders, Status};
 use bine_log as log;
-use bine_pipeline::{
+use bine_server::{
     Answer, Bench, Clock, Handler, Incoming, Outgoing, Peer, Responder, Retained, Who,
 };
 
@@ -30,7 +30,7 @@ use crate::sessions::ticket::Tickets;
 use crate::sites::{LocalSites, Sites, without_port};
 use crate::tables::Tables;
 
-/// Everything a program serves under one configuration, as the pipeline sees it.
+/// Everything a program serves under one configuration, as the server sees it.
 pub(crate) struct Program {
     pages: Arc<Pages>,
     sites: Sites,

@@ -8,7 +8,7 @@ use std::{fs, io};
 
 use bine_html::RegionKey;
 use bine_log as log;
-use bine_pipeline::write_private;
+use bine_server::write_private;
 
 /// The file in the data folder that has the key: its 16 bytes.
 const FILE: &str = "region-key";

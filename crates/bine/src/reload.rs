@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bine_http::SecurityHeaders;
 use bine_log::{self as log, Format, LogSettings, WhenFull, Writer};
-use bine_pipeline::tls::Tls;
-use bine_pipeline::{
+use bine_server::tls::Tls;
+use bine_server::{
     AccessSettings, Address, Handler, Server, is_supervised, notify, notify_reloading,
 };
 

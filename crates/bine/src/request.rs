@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 
 use bine_http::Method;
-use bine_pipeline::{Incoming, Peer, Retained};
+use bine_server::{Incoming, Peer, Retained};
 
 use crate::arguments::{Argument, Arguments, MOST_BODY, Needs, Rejection};
 use crate::text::Text;

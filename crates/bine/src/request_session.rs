@@ -4,7 +4,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use bine_pipeline::Incoming;
+use bine_server::Incoming;
 
 use crate::text::Text;
 use crate::trace::RequestDependency;

@@ -15,7 +15,7 @@ use bine_http::{
     BodyFraming, Date, Exchange, Finished, Head, Method, Reply, SecurityHeaders, Status,
 };
 use bine_log as log;
-use bine_pipeline::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream};
+use bine_server::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream};
 
 mod dress;
 mod manner;
@@ -743,7 +743,7 @@ impl Replying<'_, '_> {
         Done { follow: self.follow, close }
     }
 
-    /// Writes what a handler returned; says it as the pipeline wants to hear it.
+    /// Writes what a handler returned; says it as the server wants to hear it.
     pub(crate) fn answer<K>(mut self, outcome: impl Outcome<K>) -> Answer {
         let Finished { close } = outcome.reply(&mut self);
         match self.follow {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bine_log as log;
-use bine_pipeline::{
-    self as pipeline, Answer, Bench, Clock, Done, Incoming, LaterReply, Outgoing, Retained, Work,
+use bine_server::{
+    self as server, Answer, Bench, Clock, Done, Incoming, LaterReply, Outgoing, Retained, Work,
 };
 
 use crate::app_state::AppState;
@@ -276,14 +276,14 @@ fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
         let Some(value) = value else {
             log::error(format_args!("{name} panicked; its peer got a 500"));
             apologize(asked.closing(), &bench.clock, &app.look, &mut bytes);
-            return pipeline::Finished { bytes, follow: None, close: true };
+            return server::Finished { bytes, follow: None, close: true };
         };
         // It is one task among many of its loop, which nobody could drain.
         let mut keep = |_: &mut Vec<u8>| {};
         let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
         let to = Replying::new(&mut out, asked, &bench.clock, usize::MAX, &app.look);
         let Done { follow, close } = to.for_visit(visit).finish(value);
-        pipeline::Finished { bytes, follow, close }
+        server::Finished { bytes, follow, close }
     })
 }
 
@@ -334,7 +334,7 @@ impl LocalCaller for LocalBlocking {
     fn call(&mut self, incoming: &Incoming<'_>, _out: &mut Outgoing<'_>) -> Answer {
         match incoming.body {
             // It cannot be asked for once the worker runs, and a handler that takes none is not kept waiting.
-            pipeline::Body::Coming if self.body > 0 => {
+            server::Body::Coming if self.body > 0 => {
                 Answer::Collect { limit: self.body, on_disk: self.on_disk }
             }
             _ => Answer::Work(Arc::clone(&self.work)),

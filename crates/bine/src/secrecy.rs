@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use bine_log as log;
-use bine_pipeline::tls::{Certificate, Tickets, Tls};
-use bine_pipeline::{is_disk_full, write_private};
+use bine_server::tls::{Certificate, Tickets, Tls};
+use bine_server::{is_disk_full, write_private};
 
 use crate::acme::{Acme, Plan, Slot};
 use crate::configuration::Configuration;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bine_files::{FieldRule, Files, Root, Rules};
-use bine_pipeline::{Answer, Clock, Incoming, Outgoing};
+use bine_server::{Answer, Clock, Incoming, Outgoing};
 
 /// What was chosen for a site.
 #[derive(Clone, PartialEq, Eq, Debug)]

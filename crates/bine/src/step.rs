@@ -49,7 +49,7 @@
 //! ```
 
 pub use bine_http::{BodyFraming, Exchange, Head, Reply};
-pub use bine_pipeline::{
+pub use bine_server::{
     Answer, Bench, Body, Clock, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply,
     Outgoing, Peer, Responder, Retained, Sender, Spool, Stream, Visitor, Who, Work, Writing,
 };

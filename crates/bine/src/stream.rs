@@ -6,7 +6,7 @@ use std::future::Future;
 use std::io::Read;
 
 use bine_html::{Page, Writer};
-use bine_pipeline::{self as pipeline, Gone, Stream, blocking};
+use bine_server::{self as server, Gone, Stream, blocking};
 
 use crate::error::Error;
 use crate::respond::Response;
@@ -98,7 +98,7 @@ impl Response {
 /// Where a [stream](Response::stream) puts its content.
 #[derive(Debug)]
 pub struct Sender {
-    own: pipeline::Sender,
+    own: server::Sender,
     /// Where pages are written, used again by the next.
     page: Vec<u8>,
 }

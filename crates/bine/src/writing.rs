@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bine_http::Method;
-use bine_pipeline::Incoming;
+use bine_server::Incoming;
 
 use crate::origin;
 use crate::request_session::{RequestSession, SessionProvider};

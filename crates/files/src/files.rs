@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bine_http::{Method, Status};
 use bine_log as log;
-use bine_pipeline::{Answer, Clock, Incoming, Outgoing};
+use bine_server::{Answer, Clock, Incoming, Outgoing};
 
 use crate::cache::{Cache, Capacity};
 use crate::description::Description;

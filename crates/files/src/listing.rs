@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bine_http::{Date, Status};
 use bine_log as log;
-use bine_pipeline::{Clock, Done, Outgoing, Retained, Work};
+use bine_server::{Clock, Done, Outgoing, Retained, Work};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 
 use crate::location;

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use bine_http::{Date, Exchange, Head};
-use bine_pipeline::Answer;
+use bine_server::Answer;
 
 use crate::description::{Description, Variant};
 use crate::response::{Responder, Source};

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use bine_pipeline::Answer;
+use bine_server::Answer;
 
 use crate::description::Description;
 use crate::resource::Resource;

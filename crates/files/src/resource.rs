@@ -3,7 +3,7 @@
 use std::fs::{File, Metadata};
 use std::io;
 
-use bine_pipeline::Answer;
+use bine_server::Answer;
 
 use crate::description::{Description, Variant};
 use crate::encoding::{Encoding, negotiate};

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use bine_http::{Date, Exchange, Head, Method, Reply, Status};
-use bine_pipeline::{Answer, FilePart, Sender, Stream, blocking};
+use bine_server::{Answer, FilePart, Sender, Stream, blocking};
 use rustix::io::{Errno, pread};
 
 use crate::conditions::{Evaluation, evaluate};

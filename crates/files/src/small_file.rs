@@ -4,7 +4,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-use bine_pipeline::Answer;
+use bine_server::Answer;
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use crate::description::{Description, SETTLE_SECONDS};

@@ -126,13 +126,13 @@ mod tests {
 
     #[test]
     fn accepts_a_dependency_of_the_table() {
-        check("crates/files", "bine-files", &[("crates/pipeline", false)], &[]);
+        check("crates/files", "bine-files", &[("crates/server", false)], &[]);
     }
 
     #[test]
     fn rejects_a_dependency_outside_the_table() {
-        let expected = ["crates/pipeline/Cargo.toml: pipeline must not see html"];
-        check("crates/pipeline", "bine-pipeline", &[("crates/html", false)], &expected);
+        let expected = ["crates/server/Cargo.toml: server must not see html"];
+        check("crates/server", "bine-server", &[("crates/html", false)], &expected);
     }
 
     #[test]

@@ -21,12 +21,12 @@ pub(super) const ROOMS: [Room; 15] = [
     Room { unsafe_in: &["src/disk"], ..room("store", &[]) },
     room("log", &["http"]),
     room("admission", &[]),
-    Room { unsafe_in: &["src/"], ..room("pipeline", &["http", "log", "admission"]) },
-    room("files", &["pipeline", "http", "log"]),
+    Room { unsafe_in: &["src/"], ..room("server", &["http", "log", "admission"]) },
+    room("files", &["server", "http", "log"]),
     room(
         "bine",
         &[
-            "pipeline",
+            "server",
             "log",
             "admission",
             "files",

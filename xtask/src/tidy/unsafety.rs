@@ -58,7 +58,7 @@ mod tests {
             let expected = format!("{path}:2: `unsafe` is not allowed here; see ARCHITECTURE.md");
             check(source::check, &[(path, text)], &[&expected]);
         }
-        for path in ["crates/pipeline/src/a.rs", "crates/html/src/buffer.rs"] {
+        for path in ["crates/server/src/a.rs", "crates/html/src/buffer.rs"] {
             check(source::check, &[(path, text)], &[]);
         }
     }
@@ -66,14 +66,14 @@ mod tests {
     #[test]
     fn catches_unsafe_without_a_safety_comment() {
         let text = "//! A.\n// SAFETY: for b only.\nfn a() {\n    unsafe { b() }\n}\n";
-        let expected = ["crates/pipeline/src/a.rs:4: `unsafe` without a `SAFETY:` line above it"];
-        check(source::check, &[("crates/pipeline/src/a.rs", text)], &expected);
+        let expected = ["crates/server/src/a.rs:4: `unsafe` without a `SAFETY:` line above it"];
+        check(source::check, &[("crates/server/src/a.rs", text)], &expected);
     }
 
     #[test]
     fn accepts_a_safety_comment_above_the_statement() {
         let text = "//! A.\nfn a() {\n    // SAFETY: b.\n    // It is.\n    let c =\n        unsafe { b() };\n}\n";
-        check(source::check, &[("crates/pipeline/src/a.rs", text)], &[]);
+        check(source::check, &[("crates/server/src/a.rs", text)], &[]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bine_pipeline::tls::Certificate;
+use bine_server::tls::Certificate;
 
 use crate::acme_choices::AcmeChoices;
 

@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bine_http::Date;
 use bine_log as log;
-use bine_pipeline::tls::Certificate;
+use bine_server::tls::Certificate;
 use tokio::runtime::{self, Runtime};
 
 use crate::acme_choices::AcmeChoices;

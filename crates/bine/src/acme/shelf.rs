@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bine_log as log;
-use bine_pipeline::tls::Certificate;
-use bine_pipeline::write_private;
+use bine_server::tls::Certificate;
+use bine_server::write_private;
 use instant_acme::AccountCredentials;
 use serde_json::{Value, json};
 

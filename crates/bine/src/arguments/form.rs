@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use bine_html::{Attribute, AttributeValue, Render, Writer};
-use bine_pipeline as pipeline;
+use bine_server as server;
 
 use super::multipart::{self, Filed, Source};
 use super::wrapped::{one_of_pairs, reads_like_its_value, texts, value};
@@ -26,7 +26,7 @@ impl<T: FromText> Argument for Form<T> {
         let boundary = multipart::boundary(kind);
         let body = match (request.incoming.body, &boundary) {
             // A form with files may be long; its fields are not.
-            (pipeline::Body::Filed(spool), Some(boundary)) => {
+            (server::Body::Filed(spool), Some(boundary)) => {
                 return from_part(boundary, Filed::new(spool), name).map(Self);
             }
             _ => request.body(name)?,

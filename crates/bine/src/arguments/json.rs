@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use bine_http::{Finished, Status};
-use bine_pipeline as pipeline;
+use bine_server as server;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -27,7 +27,7 @@ impl<T> Deref for Json<T> {
 
 impl<T: DeserializeOwned> Argument for Json<T> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
-        if matches!(request.incoming.body, pipeline::Body::None) {
+        if matches!(request.incoming.body, server::Body::None) {
             return Err(Rejection::bad(name, "is missing: there is no body"));
         }
         let bytes = request.body(name)?;

@@ -10,7 +10,7 @@ mod wrapped;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
-use bine_pipeline::{self as pipeline, Incoming};
+use bine_server::{self as server, Incoming};
 
 use crate::app_state::{AppState, Requirement};
 use crate::pattern::Pattern;
@@ -96,15 +96,15 @@ impl<'a> Arguments<'a> {
     /// The whole body, for the argument called `name`.
     pub(crate) fn body(&self, name: &'static str) -> Result<Cow<'a, [u8]>, Rejection> {
         match self.incoming.body {
-            pipeline::Body::None => Ok(Cow::Borrowed(b"")),
+            server::Body::None => Ok(Cow::Borrowed(b"")),
             // The route knows how much all its arguments take.
-            pipeline::Body::Coming => Err(Rejection::NeedsBody { limit: MOST_BODY }),
-            pipeline::Body::Here(bytes) => Ok(Cow::Borrowed(bytes)),
+            server::Body::Coming => Err(Rejection::NeedsBody { limit: MOST_BODY }),
+            server::Body::Here(bytes) => Ok(Cow::Borrowed(bytes)),
             // Another argument takes it from disk.
-            pipeline::Body::Filed(spool) if spool.length() > MOST_BODY => {
+            server::Body::Filed(spool) if spool.length() > MOST_BODY => {
                 Err(Rejection::bad(name, "is in a body of more than a megabyte"))
             }
-            pipeline::Body::Filed(spool) => {
+            server::Body::Filed(spool) => {
                 let mut bytes = vec![0; spool.length() as usize];
                 let read = multipart::read_exactly(spool, &mut bytes, 0);
                 read.map_err(|error| {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 
-use bine_pipeline::Spool;
+use bine_server::Spool;
 
 use super::Rejection;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bine_http::{Event, Limits, RequestParser};
-use bine_pipeline::{Body, Incoming, Peer, Who};
+use bine_server::{Body, Incoming, Peer, Who};
 
 use crate::app_state::{AppState, Places, States};
 use crate::arguments::{Argument, Arguments, Cookie, Header, Query};

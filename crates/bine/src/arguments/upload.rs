@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use bine_pipeline::{self as pipeline, Spool};
+use bine_server::{self as server, Spool};
 
 use super::multipart::{self, Filed, Part, Parts, Source};
 use super::{Argument, Arguments, Needs, Rejection};
@@ -123,14 +123,14 @@ impl Argument for Option<Upload> {
         });
         match request.incoming.body {
             // The route knows how much all its arguments take.
-            pipeline::Body::Coming => Err(Rejection::NeedsBody { limit: MOST_UPLOAD }),
-            pipeline::Body::None => {
+            server::Body::Coming => Err(Rejection::NeedsBody { limit: MOST_UPLOAD }),
+            server::Body::None => {
                 find(&boundary?, &b""[..], name, |_, _| Ok(Content::Here(vec![])))
             }
-            pipeline::Body::Here(bytes) => find(&boundary?, bytes, name, |parts, part| {
+            server::Body::Here(bytes) => find(&boundary?, bytes, name, |parts, part| {
                 Ok(Content::Here(parts.content(part)?.to_vec()))
             }),
-            pipeline::Body::Filed(spool) => find(&boundary?, Filed::new(spool), name, |_, part| {
+            server::Body::Filed(spool) => find(&boundary?, Filed::new(spool), name, |_, part| {
                 Ok(Content::Filed(Arc::clone(spool), part.content.clone()))
             }),
         }

@@ -13,12 +13,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bine_http::{Date, Exchange, Framing, Head, Method, Reply, Status};
-use bine_pipeline::{Answer, Body, Clock, Finished, Incoming, Outgoing};
 use bine_push::{
     Applied, ChannelInfo, ChannelName, Command, Cursor, Durability, Expiry, Fork, GapPolicy,
     MessageBatch, Publish, Published, Refused, Rest, Retention, Settings, Start, Until,
     name_from_bits,
 };
+use bine_server::{Answer, Body, Clock, Finished, Incoming, Outgoing};
 
 use super::access::{Action, Visitor};
 use super::clock::now;

@@ -15,11 +15,11 @@ use std::thread;
 use std::time::Duration;
 
 use bine_log as log;
-use bine_pipeline::Bell;
 use bine_push::{
     Applied, Command, Durability, Hub, Limits, Preparation, Prepared, Publisher, Refused,
     SnapshotReader, is_channel_record,
 };
+use bine_server::Bell;
 use bine_store::{Extension, Pending, RowId, SnapshotBlocks, Store, Sync};
 
 use super::access::{Caps, MOST_REVOKED, Parties, Quotas};

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use bine_http::{Exchange, Framing, Method, Reply, Status};
 use bine_log as log;
-use bine_pipeline::{Answer, Body, Clock, Finished, Follow, Incoming, Outgoing, Retained};
 use bine_push::{Command, Cursor, Publish, Published, Receipt};
+use bine_server::{Answer, Body, Clock, Finished, Follow, Incoming, Outgoing, Retained};
 
 use super::access::{Action, Denied, Gate, Visitor};
 use super::asked::{Following, Unclear, asks_for_websocket, follow};

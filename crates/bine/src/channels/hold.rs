@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bine_http::{Exchange, Finished, Head, Status};
 use bine_log as log;
-use bine_pipeline::{Follow, Hold, Incoming};
 use bine_push::{Cursor, Refused, Start};
+use bine_server::{Follow, Hold, Incoming};
 
 use super::Channels;
 use super::access::{Denied, Pass};

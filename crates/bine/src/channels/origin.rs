@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bine_http::{Exchange, Head, Method, Reply, Status};
-use bine_pipeline::{Answer, Clock, Finished, Outgoing};
+use bine_server::{Answer, Clock, Finished, Outgoing};
 
 /// Fields that a page of another site may send, beyond those that any may.
 const SENT: &str = "Access-Control-Allow-Methods: GET, HEAD, QUERY, POST, PUT, PATCH, DELETE\r\n\

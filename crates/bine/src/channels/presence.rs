@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bine_log as log;
-use bine_pipeline::AddressBlock;
 use bine_push::{Command, Content, Draft, Presence, PresenceChange, Publish};
+use bine_server::AddressBlock;
 
 use super::clock::now;
 use crate::signal::Signal;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bine_http::{BodyFraming, Exchange};
-use bine_pipeline::{After, Clock, Deliver, Hold, Sent, Waiters as Waiting, Why};
 use bine_push::{
     AfterDelivery, Cursor, Delivery, EndReason, GapPolicy, Payload, Rest, Sequence, Start, Until,
     WaitKind, WaitOptions, WaiterKey, WaiterLimits, Waiters, WaitersFull, jitter,
 };
+use bine_server::{After, Clock, Deliver, Hold, Sent, Waiters as Waiting, Why};
 
 use super::access::{Denied, Parties, Pass};
 use super::clock::now;

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use bine_http::websocket::CloseCode;
 use bine_http::{Reply, Status};
-use bine_pipeline::{Answer, Clock, Gone, Incoming, Outgoing, timeout};
 use bine_push::{Applied, Command, Cursor, MessageBatch, Publish, Refused, Rest, Start, View};
+use bine_server::{Answer, Clock, Gone, Incoming, Outgoing, timeout};
 use serde_json::value::RawValue;
 
 use super::Channels;

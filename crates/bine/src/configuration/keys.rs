@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use bine_admission as admission;
-use bine_pipeline::{Settings, User, scheduler};
+use bine_server::{Settings, User, scheduler};
 
 use super::values::{
     bytes, listen, number, percent, plain_listen, seconds, session_time, sessions, set_time,

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use bine_pipeline::{Address, Listen, Settings, User, inherited};
+use bine_server::{Address, Listen, Settings, User, inherited};
 use bine_store::Sync;
 
 use crate::acme_choices::AcmeChoices;

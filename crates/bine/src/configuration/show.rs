@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use bine_pipeline::scheduler::SCHEDULERS;
+use bine_server::scheduler::SCHEDULERS;
 
 use super::keys::{KEYS, Kind, Set};
 use super::{Configuration, Given, Origin, environment_name};

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::file::Contents;
 use super::{Configuration, Sources};
-use bine_pipeline::Settings;
+use bine_server::Settings;
 use bine_store::Sync;
 
 fn read(arguments: &[&str]) -> Result<Configuration, String> {
@@ -87,7 +87,7 @@ fn the_usual_number_of_threads_follows_the_scheduler_whatever_comes_first() {
 #[test]
 fn the_defaults_that_are_shown_are_those_of_the_server() {
     let mut expected = Settings::default();
-    expected.listeners.push("127.0.0.1:8080".parse().map(bine_pipeline::Listen::on).unwrap());
+    expected.listeners.push("127.0.0.1:8080".parse().map(bine_server::Listen::on).unwrap());
     assert_eq!(format!("{:?}", read(&[]).unwrap().settings), format!("{expected:?}"));
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use bine_admission as admission;
-use bine_pipeline::Listen;
+use bine_server::Listen;
 use bine_store::Sync;
 
 /// `ADDRESS[,backlog=N][,nodelay=on|off][,send-buffer=BYTES][,tls=on|off]`. The second says whether something was said of TLS.

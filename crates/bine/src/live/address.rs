@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bine_pipeline::Incoming;
+use bine_server::Incoming;
 
 /// Where a page is, for all who ask for it so.
 pub(super) fn address(request: &Incoming<'_>) -> Arc<str> {

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bine_admission::Admission;
 use bine_log as log;
-use bine_pipeline::{Errand, Errands, Handler, Incoming, Inside, Retained, Then};
+use bine_server::{Errand, Errands, Handler, Incoming, Inside, Retained, Then};
 
 use crate::app_state::States;
 use crate::channels::{Command, Content, Draft, Engine, Publish};

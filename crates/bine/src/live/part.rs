@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Instant;
 
-use bine_pipeline::Around;
+use bine_server::Around;
 
 use super::render::Asker;
 use super::run::Run;

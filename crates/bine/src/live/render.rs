@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bine_admission::{Admission, Queued, ThreadPool};
-use bine_pipeline::{AddressBlock, Errand, Errands};
+use bine_server::{AddressBlock, Errand, Errands};
 
 use super::Live;
 use super::fair::Path;
@@ -284,7 +284,7 @@ mod tests {
     use std::net::IpAddr;
 
     use bine_admission::{State as Admitting, Terms};
-    use bine_pipeline::{Around, Peer, Then};
+    use bine_server::{Around, Peer, Then};
 
     use super::super::testing::request;
     use super::*;

@@ -10,11 +10,11 @@ use std::time::Instant;
 use bine_html::{RegionHash, VIEWER_MARK};
 use bine_http::query::{self, Pairs};
 use bine_http::{Event, Exchange, Limits, Method, RequestParser, Status};
-use bine_pipeline::{
+use bine_push::{BodyFormat, GapPolicy, Message, Sequence, Start, View};
+use bine_server::{
     Answer, Body, Clock, Done, Errand, Finished, Follow, Hold, Incoming, Outgoing, Peer, Retained,
     Then,
 };
-use bine_push::{BodyFormat, GapPolicy, Message, Sequence, Start, View};
 
 use super::address::address;
 use super::events::Listener;

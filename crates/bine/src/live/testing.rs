@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bine_http::{Event, Limits, RequestParser};
-use bine_pipeline::{Body, Incoming, Peer, Retained, Who};
+use bine_server::{Body, Incoming, Peer, Retained, Who};
 
 use super::run::{Notes, Run};
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bine_pipeline::{After, Clock, Deliver, Hold, MakeWaiters, Waiters, Why};
+use bine_server::{After, Clock, Deliver, Hold, MakeWaiters, Waiters, Why};
 
 use crate::channels::{Channels, Engine, Room};
 

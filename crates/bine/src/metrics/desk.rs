@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use bine_admission::Terms;
 use bine_http::{Head, Method, Reply, SecurityHeaders, Status};
 use bine_log as log;
-use bine_pipeline::{
+use bine_server::{
     Address, Answer, Bench, Clock, Guards, Handler, Incoming, Listen, Outgoing, Peer, Responder,
     Server, Settings, Who,
 };

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bine_admission as admission;
 use bine_http::Status;
-use bine_pipeline::scheduler::ServiceMetrics;
-use bine_pipeline::tls::HandshakeMetrics;
-use bine_pipeline::{
+use bine_server::scheduler::ServiceMetrics;
+use bine_server::tls::HandshakeMetrics;
+use bine_server::{
     BOUNDS, BudgetMetrics, GuardMetrics, SchedulerMetrics, Server, ServerMetrics, process_metrics,
 };
 

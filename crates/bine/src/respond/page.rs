@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bine_html::{Page, Writer};
 use bine_http::{Body, Finished, Reply};
-use bine_pipeline::Outgoing;
+use bine_server::Outgoing;
 
 use super::{HTML, Replying, Top, VARY, XHTML, writer_for};
 use crate::findings::tell_once;

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 
 use bine_http::Status;
-use bine_pipeline::{Body, Incoming, Peer, Retained};
+use bine_server::{Body, Incoming, Peer, Retained};
 
 use crate::app_state::AppState;
 use crate::arguments::State;

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use bine_http::Head;
 use bine_log as log;
-use bine_pipeline::{AddressBlock, Incoming, Peer, Who};
+use bine_server::{AddressBlock, Incoming, Peer, Who};
 
 use badge::Badge;
 use ended::Ended;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bine_pipeline::AddressBlock;
+use bine_server::AddressBlock;
 
 use super::row::Row;
 use crate::store::{Id, Time};

@@ -643,7 +643,7 @@ fn the_example_of_the_format_is_read_and_written() {
     let [file, cookie] = blocks[..] else { panic!("{blocks:?}") };
     let [file, cookie] = [file, cookie].map(|block| block.strip_prefix("text\n").unwrap());
     let path = std::env::temp_dir().join(format!("bine-example-{}", std::process::id()));
-    bine_pipeline::write_private(&path, file.as_bytes()).unwrap();
+    bine_server::write_private(&path, file.as_bytes()).unwrap();
     let (made, seen) = (1_795_208_400, 1_795_212_000);
     let keys = Keys::kept(&path, seen, 90 * DAY).unwrap();
     let badge = Badge::read(cookie.trim_end(), &keys, seen).unwrap();

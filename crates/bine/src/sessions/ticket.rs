@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use bine_admission::Shown;
 use bine_http::Head;
-use bine_pipeline::Peer;
+use bine_server::Peer;
 use ring::hmac;
 
 use super::keys::{Key, Keys, Name};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bine_pipeline::{AddressBlock, Body, Incoming, Peer, Visitor};
+use bine_server::{AddressBlock, Body, Incoming, Peer, Visitor};
 
 use super::badge::Badge;
 use super::name::name_of;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bine_http::Method;
 use bine_log::{self as log, Level};
-use bine_pipeline::{Address, Server};
+use bine_server::{Address, Server};
 use serde::Serialize;
 
 use super::exchange::Reply;

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bine_http::websocket::{CloseCode, Frame, FrameEvent, FrameReader, MessageLimits};
-use bine_pipeline::{Gone, Parting, Wire};
+use bine_server::{Gone, Parting, Wire};
 
 use super::{Message, Talking};
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bine_http::websocket::{self as machine, Frame, MessageLimits, UpgradeError};
 use bine_http::{Date, Finished, Status};
-use bine_pipeline::{self as pipeline, Follow, Gone, Incoming, Retained};
+use bine_server::{self as server, Follow, Gone, Incoming, Retained};
 
 use crate::arguments::{Argument, Arguments, Rejection};
 use crate::error::Error;
@@ -150,7 +150,7 @@ impl Opening {
         fields: &[(Cow<'static, str>, Cow<'static, str>)],
         date: &Date,
         out: &mut Vec<u8>,
-    ) -> Result<pipeline::Upgrade, Refused> {
+    ) -> Result<server::Upgrade, Refused> {
         let Self { request, terms, talk } = self;
         let head = request.incoming().head;
         let upgrade = machine::Upgrade::parse(&head).map_err(Refused::Unfit)?;
@@ -167,7 +167,7 @@ impl Opening {
         }
         reply.empty();
         let Terms { limits, pause, .. } = terms;
-        Ok(pipeline::Upgrade::new(move |wire| {
+        Ok(server::Upgrade::new(move |wire| {
             let line = Rc::new(Line::new(wire, limits, pause));
             let socket = WebSocket { line: Rc::clone(&line), protocol };
             Box::pin(line::run(line, || talk(socket)))

@@ -3,7 +3,7 @@
 use std::fs::{File, FileTimes};
 use std::time::Duration;
 
-use bine_pipeline::Clock;
+use bine_server::Clock;
 
 use crate::client::Client;
 use crate::site::TestSite;

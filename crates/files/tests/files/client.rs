@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use bine_files::Files;
 use bine_http::{Event, Framing, Limits, RequestParser};
-use bine_pipeline::{Answer, Body, Clock, FilePart, Incoming, Outgoing, Peer, Retained, Who};
+use bine_server::{Answer, Body, Clock, FilePart, Incoming, Outgoing, Peer, Retained, Who};
 
 use crate::site::TestSite;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 
 use bine_files::{Files, Root};
-use bine_pipeline::Clock;
+use bine_server::Clock;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_uid;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bine_files::{Files, Root, Rules};
-use bine_pipeline::Clock;
+use bine_server::Clock;
 
 use crate::client::{Client, NOW};
 use crate::site::TestSite;

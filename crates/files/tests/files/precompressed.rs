@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bine_files::{Files, Root, Rules};
-use bine_pipeline::Clock;
+use bine_server::Clock;
 
 use crate::client::{Client, NOW, Response};
 use crate::site::TestSite;

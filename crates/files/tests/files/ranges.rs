@@ -1,6 +1,6 @@
 //! Tests of conditions and ranges for small and large files.
 
-use bine_pipeline::Clock;
+use bine_server::Clock;
 
 use crate::client::{Client, Response};
 use crate::site::TestSite;

@@ -183,7 +183,7 @@ fn sends_last_modified() {
 fn limits_last_modified_to_date() {
     let site = TestSite::with(&[("a.txt", "abc")]);
     let mut client = Client::of(&site);
-    client.clock = bine_pipeline::Clock::told(1_000);
+    client.clock = bine_server::Clock::told(1_000);
     let response = client.send("GET /a.txt").expect("the file is there");
     assert_eq!(response.field("Last-Modified"), response.field("Date"));
     assert_eq!(response.field("Date"), Some("Thu, 01 Jan 1970 00:16:40 GMT"));

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bine_http::{Head, query};
-use bine_pipeline::Incoming;
+use bine_server::Incoming;
 
 use super::grant::Grant;
 use crate::Error;

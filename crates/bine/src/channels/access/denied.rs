@@ -1,8 +1,8 @@
 //! Decides what somebody is told who may not (RFC 6750 section 3).
 
 use bine_http::{Date, Exchange, Reply, Status};
-use bine_pipeline::Answer;
 use bine_push::WaitersFull;
+use bine_server::Answer;
 
 use super::party::{Crowded, RETRY};
 use crate::channels::text_reply::tell;

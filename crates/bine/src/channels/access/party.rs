@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use bine_pipeline::{AddressBlock, memory_limit};
+use bine_server::{AddressBlock, memory_limit};
 
 use self::holders::Holders;
 use super::grant::{Issued, Session};

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bine_http::{Head, Status};
 use bine_log as log;
-use bine_pipeline::{AddressBlock, Incoming, Peer};
 use bine_push::{Draft, Publisher};
+use bine_server::{AddressBlock, Incoming, Peer};
 use ring::digest;
 
 use super::ask::{Answering, QUERY, cookie, login_of, token_in_query};

@@ -1,8 +1,8 @@
 //! Decides how a channel is made that has no name yet, and how long one stays that is renewed (document 004 section 3.3).
 
 use bine_http::{Reply, Status};
-use bine_pipeline::{Answer, Clock, Incoming, Outgoing};
 use bine_push::{Applied, ChannelInfo, ChannelName, Command, Durability, Expiry, Settings};
+use bine_server::{Answer, Clock, Incoming, Outgoing};
 
 use super::{
     FRESH, No, ROOT, Resource, USUAL, address, asked, body_of, instant, put_safety, put_state,

@@ -6,8 +6,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use bine_http::{Head, Reply, Status, query};
-use bine_pipeline::{Answer, Clock, Finished, Incoming};
 use bine_push::ChannelSummary;
+use bine_server::{Answer, Clock, Finished, Incoming};
 
 use super::{FRESH, No, Resource, put_safety};
 use crate::channels::Channels;

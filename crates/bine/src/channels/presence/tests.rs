@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bine_http::{Event, Limits, RequestParser};
-use bine_pipeline::{Body, Incoming, Peer, Who};
+use bine_server::{Body, Incoming, Peer, Who};
 use bine_store::disk::SimulatedFolder;
 use bine_store::{Options, Store};
 

@@ -4,7 +4,7 @@ use super::super::grant::Grant;
 use super::Paid::{Coming, Messages};
 use super::*;
 use crate::sessions::login::testing::login;
-use bine_pipeline::Peer;
+use bine_server::Peer;
 
 const LOCAL: AddressBlock = AddressBlock::LOCAL;
 

@@ -1,0 +1,95 @@
+//! The server: sockets, threads and timers that carry a request from accept to reply.
+//!
+//! It knows a [`Handler`], and events of `bine-http`; it knows no page, no file and no table.
+//!
+//! Modules depend downwards only. From the ground up:
+//!
+//! - `time`, `system`, `address`, `slab`: what the kernel offers.
+//! - `quota`, `limits`, `settings`, `tls`, `transport`: what a connection may hold, and how its bytes travel.
+//! - `handler`: what the server asks of a program; `access` and `metrics` record what it did.
+//! - `generation`, `connection`: a snapshot of the configuration, and the state of one connection and of one thread.
+//! - `stages`, `workers`: the steps from one request to the next, and the threads that may block.
+//! - `server`: what all threads share. `scheduling`: the contract between a scheduler and its threads.
+//! - `event_loop`, `conversation`, `arrival`: the threads that hold many connections, one, or none yet.
+//! - `schedulers`, `watchdog`, `run`, `process_control`: who runs what, and how it starts and ends.
+//!
+//! Start reading at [`Next`] and the four stages, then the event loop, then the schedulers.
+
+mod access;
+mod address;
+mod arrival;
+mod blocking;
+mod connection;
+mod conversation;
+mod discard;
+mod event_loop;
+mod generation;
+mod handler;
+mod inside;
+mod lifecycle;
+mod limits;
+mod listener;
+mod mailbox;
+mod metrics;
+mod next;
+mod process_control;
+mod quota;
+mod run;
+mod scheduler_names;
+mod schedulers;
+mod scheduling;
+mod server;
+mod settings;
+mod slab;
+mod stages;
+mod system;
+mod time;
+pub mod tls;
+mod transport;
+mod watchdog;
+mod workers;
+
+/// What a program's own scheduler is made of, and the schedulers that there are.
+pub mod scheduler {
+    pub use bine_admission::queue::ServiceMetrics;
+
+    pub use crate::arrival::{Arrival, Entrance};
+    pub use crate::conversation::Conversations;
+    pub use crate::mailbox::Ticket;
+    pub use crate::metrics::WaitMetrics;
+    pub use crate::next::{Kind, Next};
+    pub use crate::scheduler_names::{SCHEDULERS, check};
+    pub use crate::schedulers::{
+        AcceptMany, Cohort, Event, Hybrid, NoThread, OneToOne, Pool, Queue, Row, serve_loops,
+        serve_threads,
+    };
+    pub use crate::scheduling::{Place, Scheduler};
+    pub use crate::server::Server;
+    pub use crate::workers::Task;
+}
+
+pub use access::AccessSettings;
+pub use address::{Address, AddressBlock, AddressSite, BadAddress, Peer};
+pub use blocking::{blocking, overdue_calls};
+pub use handler::{
+    After, Answer, Bell, Bench, Body, Deliver, Done, FilePart, Finished, Follow, Gone, Handler,
+    Hold, Incoming, LaterReply, Living, MakeWaiters, Outgoing, Parting, Responder, Retained,
+    Sender, Sent, Spool, Stream, Upgrade, Visitor, Waiters, Who, Why, Wire, Work, Writing,
+};
+pub use inside::{Around, Errand, Errands, Inside, Then};
+pub use limits::{BudgetMetrics, GuardMetrics, Pressure, memory_limit};
+pub use listener::inherited;
+pub use mailbox::Ticket;
+pub use metrics::{BOUNDS, LoopMetrics, SchedulerMetrics, ServerMetrics, WaitMetrics};
+pub use next::{Kind, Next};
+pub use process_control::{control, on_hangup, reopen_logs_on_signal, stop_on_signals, supervise};
+pub use server::Server;
+pub use settings::{Budgeted, Guards, Listen, Settings, Timeouts, WatchdogSettings};
+pub use slab::Token;
+pub use system::{
+    ProcessMetrics, Transfer, UnknownUser, User, end_with_parent, is_disk_full, is_supervised,
+    notify, notify_reloading, process_metrics, write_private,
+};
+pub use time::{Clock, Tick, timeout};
+pub use transport::{Transport, Way};
+pub use workers::Task;

@@ -1,0 +1,196 @@
+//! Decides how a server ends that is told to stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bine_server::{Server, Settings};
+
+use crate::house::{AT_ONCE, House, LOOPS, SCHEDULERS, settings, unix};
+use crate::peer::{Peer, get};
+use crate::program::{Parts, Program};
+
+#[test]
+fn a_stop_lets_running_requests_finish_and_idle_connections_go() {
+    for scheduler in SCHEDULERS {
+        for path in ["/wait/gate", "/block/gate"] {
+            // On a loop of its own a handler that blocks would keep the stop from being seen.
+            if path == "/block/gate" && matches!(scheduler, "event" | "cohort") {
+                continue;
+            }
+            let house = House::open(scheduler);
+            let mut idle = house.connect();
+            assert_eq!(idle.ask("/"), "200 hello");
+            let mut running = house.connect();
+            running.send(get(path));
+            house.program.gate("gate").await_arrivals(1);
+            house.stop();
+            idle.expect_closed();
+            house.program.gate("gate").open();
+            assert_eq!(running.reply().status, 200, "{path}, {scheduler}");
+            running.expect_closed();
+            house.await_end();
+        }
+    }
+}
+
+#[test]
+fn a_request_that_has_begun_to_arrive_is_answered_as_the_last_of_its_connection() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        let next = get("/say/b");
+        // What comes with an answered request has been received when its reply is here.
+        peer.send(get("/say/a") + &next[..10]);
+        assert_eq!(peer.reply().to_string(), "200 a");
+        house.stop();
+        peer.send(&next[10..]);
+        assert_eq!(peer.reply().to_string(), "200 b close", "{scheduler}");
+        peer.expect_closed();
+        house.await_end();
+    }
+}
+
+/// A thread of the pool counted as waiting for a request until its head was whole, and a stop shut
+/// the socket under it. As on a loop, what has begun is finished, and what is on its way when the
+/// stop comes has a moment to arrive.
+#[test]
+fn a_head_that_a_stop_cuts_in_two_is_answered() {
+    for scheduler in AT_ONCE {
+        let house = House::open(scheduler);
+        let (mut idle, mut kept, mut fresh, mut late) =
+            (house.connect(), house.connect(), house.connect(), house.connect());
+        let request = get("/say/b");
+        for peer in [&mut idle, &mut kept, &mut late] {
+            assert_eq!(peer.ask("/"), "200 hello");
+        }
+        kept.send(&request[..10]);
+        fresh.send(&request[..10]);
+        house.stop();
+        late.send(&request);
+        assert_eq!(late.reply().to_string(), "200 b close", "{scheduler}");
+        // By then the stop has been seen, and its moment is over.
+        idle.expect_closed();
+        for mut peer in [kept, fresh] {
+            peer.send(&request[10..]);
+            assert_eq!(peer.reply().to_string(), "200 b close", "{scheduler}");
+            peer.expect_closed();
+        }
+        house.await_end();
+    }
+}
+
+/// The door was no longer watched, but the kernel still took newcomers in for it: they connected,
+/// waited for the whole of the drain and were reset at its end. Those who come while the loop looks
+/// at the stop may still be let in, and are let go after a moment; the rest are refused.
+#[test]
+fn newcomers_are_refused_while_a_server_drains() {
+    for scheduler in SCHEDULERS {
+        for listen in [settings("event").listeners.remove(0), unix()] {
+            let house = House::with(Settings { listeners: vec![listen], ..settings(scheduler) });
+            let mut idle = house.connect();
+            assert_eq!(idle.ask("/"), "200 hello");
+            let mut running = house.connect();
+            running.send(get("/wait/gate"));
+            house.program.gate("gate").await_arrivals(1);
+            house.stop();
+            // By then the stop has been seen.
+            idle.expect_closed();
+            let newcomer = Peer::connect(&house.address()).map(|_| ());
+            assert!(newcomer.is_err(), "{scheduler}, {}", house.address());
+            house.program.gate("gate").open();
+            assert_eq!(running.reply().status, 200);
+            house.await_end();
+        }
+    }
+}
+
+/// Closing a listener resets whoever the kernel has connected for it. They were there before the
+/// stop, so they are taken in first and answered as the last.
+#[test]
+fn who_has_connected_before_the_stop_is_answered() {
+    let house = House::open("event");
+    let mut running = house.connect();
+    running.send(get("/block/gate"));
+    house.program.gate("gate").await_arrivals(1);
+    // The loop is held: nobody accepts these.
+    let mut newcomers: Vec<Peer> = (0..40).map(|_| house.connect()).collect();
+    for newcomer in &mut newcomers {
+        newcomer.send(get("/say/in"));
+    }
+    house.stop();
+    house.program.gate("gate").open();
+    for newcomer in &mut newcomers {
+        assert_eq!(newcomer.reply().to_string(), "200 in close");
+    }
+    house.await_end();
+}
+
+#[test]
+fn a_second_stop_ends_at_once() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut running = house.connect();
+        running.send(get("/wait/never"));
+        house.program.gate("never").await_arrivals(1);
+        house.stop();
+        house.stop();
+        house.await_cut();
+        // A thread that blocks goes with its process, and this one goes on.
+        if LOOPS.contains(&scheduler) {
+            running.expect_closed();
+        }
+    }
+}
+
+#[test]
+fn what_outlasts_the_drain_is_cut() {
+    for scheduler in SCHEDULERS {
+        let mut settings = settings(scheduler);
+        settings.timeouts.drain = Duration::from_millis(100);
+        let house = House::with(settings);
+        let mut running = house.connect();
+        running.send(get("/wait/never"));
+        house.program.gate("never").await_arrivals(1);
+        house.stop();
+        house.await_cut();
+        // A thread that blocks goes with its process, and this one goes on.
+        if LOOPS.contains(&scheduler) {
+            running.expect_closed();
+        }
+    }
+}
+
+#[test]
+fn a_server_stopped_before_it_runs_ends_at_once() {
+    for scheduler in SCHEDULERS {
+        let parts = Arc::new(Parts(Arc::new(Program::default())));
+        let server = Arc::new(Server::open(settings(scheduler), parts, None).unwrap());
+        server.stop();
+        server.run().unwrap();
+    }
+}
+
+#[test]
+fn a_stop_under_load_loses_no_request_that_was_received() {
+    for scheduler in LOOPS {
+        let house = House::with(Settings { loops: 2, ..settings(scheduler) });
+        let mut peers: Vec<Peer> = (0..20).map(|_| house.connect()).collect();
+        for peer in &mut peers {
+            assert_eq!(peer.ask("/"), "200 hello");
+            peer.send(get("/wait/gate"));
+        }
+        house.program.gate("gate").await_arrivals(peers.len());
+        // These arrive behind a request that is under way: they are received and not yet begun.
+        for peer in &mut peers {
+            peer.send(get("/say/x"));
+        }
+        house.stop();
+        house.program.gate("gate").open();
+        for peer in &mut peers {
+            assert_eq!(peer.reply().to_string(), "200 later", "{scheduler}");
+            assert_eq!(peer.reply().to_string(), "200 x close", "{scheduler}");
+            peer.expect_closed();
+        }
+        house.await_end();
+    }
+}

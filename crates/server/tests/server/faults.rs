@@ -1,0 +1,131 @@
+//! Decides what a panic costs: its own connection, and nothing of anybody else's.
+
+use std::time::Duration;
+
+use bine_server::Settings;
+
+use crate::house::{House, LOOPS, SCHEDULERS, settings};
+use crate::peer::get;
+
+/// Kinds of handlers that panic before anything of their reply was sent.
+const PANICS: [&str; 4] = ["/panic", "/panic/work", "/panic/later", "/panic/late"];
+
+#[test]
+fn a_panic_is_a_500_that_closes() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        for path in PANICS {
+            let mut peer = house.connect();
+            assert_eq!(peer.ask(path), "500 close", "{path}, {scheduler}");
+            peer.expect_closed();
+        }
+    }
+}
+
+#[test]
+fn earlier_replies_of_a_pipeline_are_whole_and_later_requests_unanswered() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        for path in PANICS {
+            let mut peer = house.connect();
+            peer.send(get("/say/a") + &get(path) + &get("/say/b"));
+            assert_eq!(peer.reply().to_string(), "200 a", "{path}, {scheduler}");
+            assert_eq!(peer.reply().to_string(), "500 close", "{path}, {scheduler}");
+            peer.finish();
+            peer.expect_closed();
+            assert!(!house.program.said().contains(&"b".to_owned()), "{path}, {scheduler}");
+        }
+    }
+}
+
+#[test]
+fn a_panic_behind_a_sent_part_breaks_the_connection() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        peer.send(get("/panic/page"));
+        let text = String::from_utf8(peer.rest()).unwrap();
+        assert_eq!(text.matches("HTTP/1.1").count(), 1, "{scheduler}");
+        assert!(!text.ends_with("0\r\n\r\n"), "{scheduler}");
+    }
+}
+
+/// A fault where handlers are not expected to have one, while the request is admitted, ended the
+/// whole turn: the events behind it were lost, and edges come once.
+#[test]
+fn a_panic_harms_nobody_else_on_its_loop() {
+    for scheduler in LOOPS {
+        for path in [&PANICS[..], &["/panic/page", "/panic/admit"]].concat() {
+            let house = House::open(scheduler);
+            let mut waiting = house.connect();
+            waiting.send(get("/wait/task"));
+            house.program.gate("task").await_arrivals(1);
+            let mut culprits: Vec<_> = (0..4).map(|_| house.connect()).collect();
+            let mut others: Vec<_> = (0..4).map(|_| house.connect()).collect();
+            for peer in culprits.iter_mut().chain(&mut others) {
+                assert_eq!(peer.ask("/"), "200 hello");
+            }
+            // All their requests come in one turn, one kind after the other.
+            let mut holder = house.connect();
+            holder.send(get("/hold/loop"));
+            house.program.gate("loop").await_arrivals(1);
+            for (culprit, other) in culprits.iter_mut().zip(&mut others) {
+                culprit.send(get(path));
+                other.send(get("/say/a") + &get("/yield"));
+            }
+            house.program.gate("loop").open();
+            assert_eq!(holder.reply().to_string(), "200 held", "{path}, {scheduler}");
+            for other in &mut others {
+                assert_eq!(other.reply().to_string(), "200 a", "{path}, {scheduler}");
+                assert_eq!(other.reply().to_string(), "200 later", "{path}, {scheduler}");
+            }
+            for culprit in &mut culprits {
+                culprit.rest();
+            }
+            house.program.gate("task").open();
+            assert_eq!(waiting.reply().to_string(), "200 later", "{path}, {scheduler}");
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_held_a_faulty_connection_takes_the_next() {
+    let house = House::open("pool");
+    // More faults than there are threads.
+    for _ in 0..3 {
+        for path in [&PANICS[..], &["/panic/page", "/panic/admit"]].concat() {
+            let mut peer = house.connect();
+            peer.send(get(path));
+            peer.rest();
+        }
+    }
+    assert_eq!(house.connect().ask("/"), "200 hello");
+}
+
+/// A value that a writer leaves behind may panic as it goes, as one does that begins a task then and finds no runtime.
+/// Under `pool` each took its thread with it, and under `nothread` the first one everybody's.
+#[test]
+fn a_writer_that_panics_as_it_is_dropped_costs_its_connection_alone() {
+    for scheduler in SCHEDULERS {
+        let mut settings = Settings { connections: Some(4), ..settings(scheduler) };
+        settings.timeouts.handler = Duration::from_millis(20);
+        let house = House::with(settings);
+        // More faults than there are threads, or places.
+        for _ in 0..6 {
+            let mut peer = house.connect();
+            peer.send(get("/stream/fuse"));
+            peer.rest();
+        }
+        assert_eq!(house.connect().ask("/"), "200 hello", "{scheduler}");
+    }
+}
+
+#[test]
+fn workers_outlive_their_panics() {
+    let house = House::open("hybrid");
+    // More faults than there are workers.
+    for _ in 0..12 {
+        assert_eq!(house.connect().ask("/panic/work"), "500 close");
+    }
+    assert_eq!(house.connect().ask("/work"), "200 work");
+}

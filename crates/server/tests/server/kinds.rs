@@ -1,0 +1,137 @@
+//! Decides that every kind of answer works with every scheduler, over every kind of socket.
+
+use std::fs::{self, File};
+use std::sync::Arc;
+
+use bine_server::Settings;
+use rustix::fs::{Advice, fadvise};
+
+use crate::house::{House, SCHEDULERS, settings, unix};
+use crate::peer::get;
+use crate::program::{FILE, file_byte};
+use crate::secrecy::{secret, tls};
+
+/// Asks for each path alone, then for all of them at once.
+#[track_caller]
+fn check(asked: &[(&str, &str)]) {
+    for scheduler in SCHEDULERS {
+        let on_unix = Settings { listeners: vec![unix()], ..settings(scheduler) };
+        for settings in [settings(scheduler), on_unix, secret(scheduler, tls())] {
+            let is_secret = settings.tls.is_some();
+            let house = House::with(settings);
+            let mut peer = if is_secret { house.connect_secure() } else { house.connect() };
+            for (path, expected) in asked {
+                assert_eq!(peer.ask(path), *expected, "{path}, {scheduler}");
+            }
+            peer.send(asked.iter().map(|(path, _)| get(path)).collect::<String>());
+            for (path, expected) in asked {
+                assert_eq!(peer.reply().to_string(), *expected, "pipelined {path}, {scheduler}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_handler_answers_alone_and_in_its_place_among_others() {
+    check(&[
+        ("/", "200 hello"),
+        ("/sleep/1", "200 later"),
+        ("/yield", "200 later"),
+        ("/work", "200 work"),
+        ("/say/word", "200 word"),
+        ("/work", "200 work"),
+        ("/page/5", "200 ppppp"),
+        ("/page/300000", "200 <300000>"),
+        ("/long/300000", "200 <300000>"),
+        ("/file", "200 <9000000>"),
+        ("/yield", "200 later"),
+        ("/", "200 hello"),
+    ]);
+}
+
+#[test]
+fn a_file_arrives_as_it_is() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        peer.send(get("/file"));
+        let content = peer.reply().content;
+        assert_eq!(content.len(), FILE);
+        let differs = content.iter().enumerate().find(|(at, byte)| **byte != file_byte(*at));
+        assert_eq!(differs, None, "{scheduler}");
+    }
+}
+
+#[test]
+fn a_file_that_the_kernel_has_let_go_arrives_as_it_is() {
+    for scheduler in SCHEDULERS {
+        let path =
+            std::env::temp_dir().join(format!("bine-cold-{}-{scheduler}", std::process::id()));
+        let bytes: Vec<u8> = (0..FILE).map(file_byte).collect();
+        fs::write(&path, &bytes).unwrap();
+        let file = File::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        file.sync_all().unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        let house = House::open(scheduler);
+        house.program.disk.set(Arc::new(file.into())).unwrap();
+        let mut peer = house.connect();
+        peer.send(get("/disk") + &get("/say/behind"));
+        assert!(peer.reply().content == bytes, "{scheduler}");
+        assert_eq!(peer.reply().to_string(), "200 behind", "{scheduler}");
+    }
+}
+
+#[test]
+fn a_body_is_collected_however_it_comes() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        let content: Vec<u8> = (0..500_000).map(file_byte).collect();
+        peer.send(format!(
+            "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n",
+            content.len()
+        ));
+        for piece in content.chunks(77_777) {
+            peer.send(piece);
+        }
+        let reply = peer.reply();
+        assert!(reply.content == content && !reply.close, "{scheduler}");
+        peer.send(
+            "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n",
+        );
+        assert_eq!(peer.reply().status, 100, "{scheduler}");
+        peer.send("abc");
+        assert_eq!(peer.reply().to_string(), "200 abc", "{scheduler}");
+        peer.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999\r\n\r\n");
+        assert_eq!(peer.reply().to_string(), "413 close", "{scheduler}");
+        peer.expect_closed();
+    }
+}
+
+#[test]
+fn a_peer_that_sends_its_last_request_and_finishes_gets_its_reply() {
+    for scheduler in SCHEDULERS {
+        for path in ["/", "/yield", "/work", "/file"] {
+            let house = House::open(scheduler);
+            let mut peer = house.connect();
+            peer.send(get(path));
+            peer.finish();
+            assert_eq!(peer.reply().status, 200, "{path}, {scheduler}");
+            peer.expect_closed();
+        }
+    }
+}
+
+#[test]
+fn an_early_refusal_reaches_a_peer_that_is_still_sending() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        // Closed with bytes unread, the kernel would reset the connection and drop the reply.
+        peer.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999\r\n\r\n");
+        peer.send(vec![b'x'; 150_000]);
+        assert_eq!(peer.reply().to_string(), "413 close", "{scheduler}");
+        peer.expect_closed();
+    }
+}

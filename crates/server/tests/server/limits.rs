@@ -1,0 +1,186 @@
+//! Decides what happens at each bound: of connections, of jobs, and of time.
+
+use std::net::{IpAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use bine_server::{Address, ServerMetrics, Settings, Timeouts};
+
+use crate::house::{AT_ONCE, House, LOOPS, SCHEDULERS, settings};
+use crate::metrics::metrics;
+use crate::peer::{Peer, get};
+
+#[test]
+fn at_the_limit_newcomers_wait_until_somebody_leaves() {
+    for scheduler in AT_ONCE {
+        let house = House::with(Settings { connections: Some(3), ..settings(scheduler) });
+        let mut inside: Vec<Peer> = (0..3).map(|_| house.connect()).collect();
+        for peer in &mut inside {
+            assert_eq!(peer.ask("/"), "200 hello");
+        }
+        let mut newcomer = house.connect();
+        newcomer.send(get("/say/in"));
+        // Long enough for the door to be tried again, and in vain.
+        assert_eq!(inside[0].ask("/sleep/250"), "200 later");
+        assert_eq!(house.program.said(), ["slept"], "{scheduler}");
+        inside.pop();
+        assert_eq!(newcomer.reply().to_string(), "200 in", "{scheduler}");
+        assert_eq!(inside[1].ask("/"), "200 hello");
+    }
+}
+
+#[test]
+fn a_full_queue_is_an_early_503_and_everything_else_goes_on() {
+    let mut settings = Settings { workers: 1, queue: 1, ..settings("hybrid") };
+    settings.timeouts.queue = Duration::from_mins(1);
+    let house = House::with(settings);
+    let mut peers: Vec<Peer> = (0..3).map(|_| house.connect()).collect();
+    peers[0].send(get("/block/gate"));
+    house.program.gate("gate").await_arrivals(1);
+    peers[1].send(get("/block/gate"));
+    let waits = |told: &ServerMetrics| {
+        told.scheduler.as_ref().is_some_and(|own| own.status.ends_with(", 1 requests wait"))
+    };
+    metrics(&house.server, waits);
+    peers[2].send(get("/block/gate"));
+    assert_eq!(peers[2].reply().to_string(), "503 close");
+    peers[2].expect_closed();
+    let mut other = house.connect();
+    assert_eq!(other.ask("/"), "200 hello");
+    assert_eq!(other.ask("/yield"), "200 later");
+    house.program.gate("gate").open();
+    for peer in &mut peers[..2] {
+        assert_eq!(peer.reply().to_string(), "200 work");
+    }
+}
+
+#[test]
+fn a_job_that_waits_too_long_is_withdrawn() {
+    let patient = Settings { workers: 1, ..settings("hybrid") };
+    let house = House::with(patient.clone());
+    let mut first = house.connect();
+    first.send(get("/block/gate"));
+    house.program.gate("gate").await_arrivals(1);
+    let mut brief = patient.clone();
+    brief.timeouts.queue = Duration::from_millis(50);
+    house.replace(brief);
+    let began = Instant::now();
+    let mut second = house.connect();
+    second.send(get("/block/gate"));
+    assert_eq!(second.reply().to_string(), "503 close");
+    assert!(began.elapsed() >= Duration::from_millis(50));
+    second.expect_closed();
+    // The first is with its worker: for that one the handler's own time runs.
+    house.program.gate("gate").open();
+    assert_eq!(first.reply().to_string(), "200 work");
+    house.replace(patient);
+    assert_eq!(house.connect().ask("/work"), "200 work");
+}
+
+#[test]
+fn a_handler_that_takes_too_long_is_answered_for() {
+    let async_ones = SCHEDULERS.map(|scheduler| (scheduler, "/wait/never"));
+    // Where no other thread waits for it, a handler that blocks cannot be answered for.
+    for (scheduler, path) in async_ones.into_iter().chain([("hybrid", "/block/never")]) {
+        let patient = Settings { workers: 1, ..settings(scheduler) };
+        let mut brief = patient.clone();
+        brief.timeouts.handler = Duration::from_millis(100);
+        let house = House::with(brief);
+        let mut peer = house.connect();
+        peer.send(get("/say/a") + &get(path) + &get("/say/b"));
+        assert_eq!(peer.reply().to_string(), "200 a", "{path}, {scheduler}");
+        assert_eq!(peer.reply().to_string(), "504 close", "{path}, {scheduler}");
+        peer.finish();
+        peer.expect_closed();
+        // A worker that comes back late finds nobody who waits, and is good for the next job.
+        house.program.gate("never").open();
+        house.replace(patient);
+        let mut next = house.connect();
+        assert_eq!(next.ask("/"), "200 hello", "{path}, {scheduler}");
+        assert_eq!(next.ask("/work"), "200 work", "{path}, {scheduler}");
+    }
+}
+
+#[test]
+fn a_silent_peer_and_an_idle_one_are_closed_without_a_word_and_a_slow_head_with_a_408() {
+    const MOMENT: Duration = Duration::from_millis(100);
+    // Each with its own time alone: whoever is late by the others was only not scheduled.
+    let with = |scheduler, shorten: fn(&mut Timeouts)| {
+        let mut settings = settings(scheduler);
+        shorten(&mut settings.timeouts);
+        House::with(settings)
+    };
+    for scheduler in SCHEDULERS {
+        let house = with(scheduler, |timeouts| timeouts.first_byte = MOMENT);
+        house.connect().expect_closed();
+        let house = with(scheduler, |timeouts| timeouts.idle = MOMENT);
+        let mut idle = house.connect();
+        assert_eq!(idle.ask("/"), "200 hello");
+        idle.expect_closed();
+        let house = with(scheduler, |timeouts| timeouts.head = MOMENT);
+        let mut slow = house.connect();
+        slow.send("GET / HT");
+        assert_eq!(slow.reply().to_string(), "408 close", "{scheduler}");
+        slow.expect_closed();
+    }
+}
+
+#[test]
+fn a_reader_that_stalls_makes_room_for_others() {
+    for scheduler in LOOPS {
+        let mut settings = Settings { connections: Some(1), ..settings(scheduler) };
+        settings.timeouts.write = Duration::from_millis(100);
+        let house = House::with(settings);
+        let mut stalled = house.connect();
+        stalled.send(get("/file"));
+        assert_eq!(house.connect().ask("/"), "200 hello", "{scheduler}");
+        assert!(stalled.rest().len() < crate::program::FILE, "{scheduler}");
+    }
+}
+
+/// Where a handler keeps the thread of its connection, the replies to earlier requests stood in
+/// that thread's buffer until it was done.
+#[test]
+fn finished_replies_of_a_pipeline_do_not_wait_for_a_later_handler() {
+    for scheduler in SCHEDULERS {
+        for path in ["/wait/gate", "/block/gate"] {
+            let house = House::open(scheduler);
+            let mut peer = house.connect();
+            peer.send(get("/say/a") + &get(path) + &get("/say/b"));
+            assert_eq!(peer.reply().to_string(), "200 a", "{path}, {scheduler}");
+            house.program.gate("gate").open();
+            assert_eq!(peer.reply().status, 200, "{path}, {scheduler}");
+            assert_eq!(peer.reply().to_string(), "200 b", "{path}, {scheduler}");
+        }
+    }
+}
+
+/// This machine as others see it: nothing is sent to learn that. One without a network has no
+/// address that is not local.
+pub(crate) fn own_address() -> Option<IpAddr> {
+    let outward = UdpSocket::bind("0.0.0.0:0").ok()?;
+    outward.connect("198.51.100.1:9").ok()?;
+    let own = outward.local_addr().ok()?.ip();
+    own.is_ipv4().then_some(own)
+}
+
+/// The pool closed the connections that an address had too many of without a word.
+#[test]
+fn an_address_with_its_share_of_connections_is_told_so() {
+    let Some(own) = own_address() else { return };
+    for scheduler in AT_ONCE {
+        let mut settings = Settings { connections_per_address: 2, ..settings(scheduler) };
+        settings.listeners[0].address = "0.0.0.0:0".parse().unwrap();
+        let house = House::with(settings);
+        let Address::Tcp(listening) = house.address() else { unreachable!("it is TCP") };
+        let address = Address::Tcp((own, listening.port()).into());
+        let connect = || Peer::connect(&address).unwrap();
+        let mut inside = [connect(), connect()];
+        for peer in &mut inside {
+            assert_eq!(peer.ask("/"), "200 hello");
+        }
+        let mut refused = connect();
+        assert_eq!(refused.reply().to_string(), "503 close", "{scheduler}");
+        refused.expect_closed();
+        assert_eq!(inside[0].ask("/"), "200 hello");
+    }
+}

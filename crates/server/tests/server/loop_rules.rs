@@ -1,0 +1,269 @@
+//! Decides that the rules of the nested loop hold, each by a test that fails without its rule.
+
+use std::time::{Duration, Instant};
+
+use bine_server::Settings;
+
+use crate::house::{House, LOOPS, settings};
+use crate::peer::{Peer, get};
+
+/// Keeps the loop of `house` until the gate opens, so that events gather behind it.
+fn hold(house: &House) -> Peer {
+    let mut holder = house.connect();
+    holder.send(get("/hold/loop"));
+    house.program.gate("loop").await_arrivals(1);
+    holder
+}
+
+/// Rule 1. The burst comes with one edge and is more than one receive and one slice take. A loop
+/// that forgets a connection after its slice answers sixteen requests and waits for ever.
+#[test]
+fn a_burst_larger_than_a_slice_is_answered_to_its_end() {
+    for scheduler in LOOPS {
+        let house = House::open(scheduler);
+        let holder = hold(&house);
+        let mut peer = house.connect();
+        peer.send(get("/say/x").repeat(3000));
+        house.program.gate("loop").open();
+        for number in 0..3000 {
+            assert_eq!(peer.reply().to_string(), "200 x", "{number}, {scheduler}");
+        }
+        drop(holder);
+    }
+}
+
+/// Rule 2. More connections are ready than one batch of events holds, while a task lives. A loop
+/// that clears the runtime's readiness after a full batch never hears of the rest: edges come once.
+#[test]
+fn more_ready_connections_than_a_batch_holds_are_all_answered_while_a_task_lives() {
+    for scheduler in LOOPS {
+        let house = House::open(scheduler);
+        let mut peers: Vec<Peer> = (0..600).map(|_| house.connect()).collect();
+        for peer in &mut peers {
+            assert_eq!(peer.ask("/"), "200 hello");
+        }
+        let mut waiting = house.connect();
+        waiting.send(get("/wait/task"));
+        house.program.gate("task").await_arrivals(1);
+        let mut holder = hold(&house);
+        for peer in &mut peers {
+            peer.send(get("/say/x"));
+        }
+        house.program.gate("loop").open();
+        assert_eq!(holder.reply().to_string(), "200 held");
+        for peer in &mut peers {
+            assert_eq!(peer.reply().to_string(), "200 x", "{scheduler}");
+        }
+        house.program.gate("task").open();
+        assert_eq!(waiting.reply().to_string(), "200 later");
+    }
+}
+
+/// Rule 2. There is always a connection that wants another turn, for many times as long as the
+/// timer takes. A loop that goes from turn to turn without yielding to the runtime fires the timer
+/// when all is done. (What is sent and answered fits into the sockets: nothing waits for the peers.)
+#[test]
+fn a_timer_fires_under_a_flood_of_pipelined_requests() {
+    for scheduler in LOOPS {
+        let house = House::open(scheduler);
+        let mut floods: Vec<Peer> = (0..30).map(|_| house.connect()).collect();
+        let mut sleeper = house.connect();
+        let holder = hold(&house);
+        for flood in &mut floods {
+            flood.send(get("/say/g").repeat(1000));
+        }
+        sleeper.send(get("/sleep/5"));
+        house.program.gate("loop").open();
+        assert_eq!(sleeper.reply().to_string(), "200 later");
+        for flood in &mut floods {
+            for _ in 0..1000 {
+                assert_eq!(flood.reply().to_string(), "200 g", "{scheduler}");
+            }
+        }
+        let said = house.program.said();
+        let place = said.iter().position(|word| word == "slept").unwrap();
+        assert!(place < 29_000, "{place} of 30000 were served first, {scheduler}");
+        drop(holder);
+    }
+}
+
+/// Rule 3. Nothing awaits, so the loop sleeps in its own epoll. A worker that rang anywhere else
+/// would be heard when the next deadline comes, which is a minute here.
+#[test]
+fn a_workers_reply_wakes_an_idle_loop() {
+    let mut settings = settings("hybrid");
+    settings.timeouts.queue = Duration::from_mins(1);
+    let house = House::with(settings);
+    let mut peer = house.connect();
+    peer.send(get("/block/worker"));
+    house.program.gate("worker").await_arrivals(1);
+    house.program.gate("worker").open();
+    assert_eq!(peer.reply().to_string(), "200 work");
+}
+
+/// Rule 3, for the other letter that comes from outside.
+#[test]
+fn a_stop_wakes_an_idle_loop() {
+    for scheduler in LOOPS {
+        for loops in [1, 3] {
+            let house = House::with(Settings { loops, ..settings(scheduler) });
+            // One that has served has come to rest; one that has not may still be on its way.
+            assert_eq!(house.connect().ask("/"), "200 hello");
+            house.stop();
+            house.await_end();
+        }
+    }
+}
+
+/// Rule 3, the other way round. While a task lives the loop must sleep where the runtime's timers
+/// are seen: in its own epoll it would sleep past them, since no socket is active.
+#[test]
+fn a_timer_fires_while_no_socket_is_active() {
+    for scheduler in LOOPS {
+        let house = House::open(scheduler);
+        let began = Instant::now();
+        assert_eq!(house.connect().ask("/sleep/30"), "200 later", "{scheduler}");
+        assert!(began.elapsed() >= Duration::from_millis(30));
+    }
+}
+
+/// A task woken from another thread reaches the loop through the runtime, which is where the loop
+/// sleeps while a task lives.
+#[test]
+fn a_task_woken_by_another_thread_is_heard() {
+    for scheduler in LOOPS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        peer.send(get("/wait/task"));
+        house.program.gate("task").await_arrivals(1);
+        house.program.gate("task").open();
+        assert_eq!(peer.reply().to_string(), "200 later", "{scheduler}");
+    }
+}
+
+/// Rule 4. One connection has 2000 requests waiting, another has one. Without slices the one waits
+/// for the thousands.
+#[test]
+fn one_connection_with_thousands_of_requests_does_not_starve_another() {
+    for scheduler in LOOPS {
+        let house = House::open(scheduler);
+        let (mut greedy, mut modest) = (house.connect(), house.connect());
+        assert_eq!(greedy.ask("/"), "200 hello");
+        assert_eq!(modest.ask("/"), "200 hello");
+        let holder = hold(&house);
+        greedy.send(get("/say/g").repeat(2000));
+        modest.send(get("/say/m"));
+        house.program.gate("loop").open();
+        assert_eq!(modest.reply().to_string(), "200 m");
+        for _ in 0..2000 {
+            greedy.reply();
+        }
+        check_place(&house, 16);
+        drop(holder);
+    }
+}
+
+/// Rule 4, for a newcomer: the accept is an event like any other.
+#[test]
+fn one_connection_with_thousands_of_requests_does_not_starve_newcomers() {
+    for scheduler in LOOPS {
+        let house = House::open(scheduler);
+        let mut greedy = house.connect();
+        assert_eq!(greedy.ask("/"), "200 hello");
+        let holder = hold(&house);
+        greedy.send(get("/say/g").repeat(2000));
+        let mut newcomers: Vec<Peer> = (0..40).map(|_| house.connect()).collect();
+        for peer in &mut newcomers {
+            peer.send(get("/say/m"));
+        }
+        house.program.gate("loop").open();
+        for peer in &mut newcomers {
+            assert_eq!(peer.reply().to_string(), "200 m", "{scheduler}");
+        }
+        for _ in 0..2000 {
+            greedy.reply();
+        }
+        // Sixteen come in with each turn, and are served in the turn after.
+        check_place(&house, 8 * 16);
+        drop(holder);
+    }
+}
+
+/// The last of those who said `m` did so before `most` of the others.
+#[track_caller]
+fn check_place(house: &House, most: usize) {
+    let said = house.program.said();
+    let last = said.iter().rposition(|word| word == "m").unwrap();
+    let before = said[..last].iter().filter(|word| *word == "g").count();
+    assert!(before <= most, "{before} were served before");
+}
+
+/// Rule 4, when more arrives in every turn. A connection that waited for its next turn was put on
+/// the list of those once more with each edge, and had as many slices in a turn.
+#[test]
+fn a_connection_that_receives_all_the_time_has_one_slice_a_turn() {
+    const TURNS: usize = 20;
+    for scheduler in LOOPS {
+        let house = House::open(scheduler);
+        let mut greedy = house.connect();
+        assert_eq!(greedy.ask("/"), "200 hello");
+        let slices: String = (0..TURNS)
+            .map(|turn| get(&format!("/hold/{turn}")) + &get("/say/g").repeat(15))
+            .collect();
+        greedy.send(slices + &get("/say/g").repeat(1000));
+        let mut newcomer = None;
+        let mut before = 0;
+        for turn in 0..TURNS {
+            let gate = house.program.gate(&turn.to_string());
+            gate.await_arrivals(1);
+            greedy.send(get("/say/g"));
+            if turn == TURNS - 1 {
+                before = house.program.said().len();
+                let mut peer = house.connect();
+                peer.send(get("/say/m"));
+                newcomer = Some(peer);
+            }
+            gate.open();
+        }
+        assert_eq!(newcomer.map(|mut peer| peer.reply().to_string()), Some("200 m".to_owned()));
+        let said = house.program.said();
+        let place = said.iter().position(|word| word == "m").unwrap();
+        // The rest of one slice, one more while it is accepted, and one while it is read.
+        assert!(place - before <= 48, "{} were served before, {scheduler}", place - before);
+    }
+}
+
+/// Replies of earlier requests stand in no queue behind a later one that is still being made: the
+/// socket was not watched for room while its connection waited for a handler, so a reader that had
+/// taken what fitted into the socket got the rest with the later reply.
+#[test]
+fn earlier_replies_arrive_while_a_later_one_is_made() {
+    for (scheduler, path) in
+        [("hybrid", "/wait/gate"), ("event", "/wait/gate"), ("hybrid", "/block/gate")]
+    {
+        let mut settings = settings(scheduler);
+        settings.listeners[0].send_buffer = Some(4096);
+        let house = House::with(settings);
+        let mut peer = Peer::connect_narrow(&house.address()).unwrap();
+        peer.send(get("/long/60000") + &get(path));
+        house.program.gate("gate").await_arrivals(1);
+        assert_eq!(peer.reply().to_string(), "200 <60000>", "{path}, {scheduler}");
+        house.program.gate("gate").open();
+        assert_eq!(peer.reply().status, 200);
+    }
+}
+
+#[test]
+fn loops_share_connections() {
+    for scheduler in LOOPS {
+        let house = House::with(Settings { loops: 2, ..settings(scheduler) });
+        let mut peers: Vec<Peer> = (0..100).map(|_| house.connect()).collect();
+        let threads: Vec<String> = peers.iter_mut().map(|peer| peer.ask("/thread")).collect();
+        // Fifty are its share; a quarter and eight more are too many.
+        let most = threads
+            .iter()
+            .map(|thread| threads.iter().filter(|other| *other == thread).count())
+            .max();
+        assert!(most.is_some_and(|most| most <= 72), "{most:?} on one loop, {scheduler}");
+    }
+}

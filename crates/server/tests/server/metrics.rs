@@ -1,0 +1,179 @@
+//! Decides that a server's figures are those of what it did: no request, byte or ending more or less.
+
+use std::sync::Arc;
+use std::thread::yield_now;
+use std::time::{Duration, Instant};
+
+use bine_server::{Server, ServerMetrics, Settings, Timeouts};
+
+use crate::PATIENCE;
+use crate::house::{House, LOOPS, SCHEDULERS, settings};
+use crate::peer::{Peer, get};
+
+/// The figures, once they are such: a thread counts an ending a moment after its peer has seen it.
+#[track_caller]
+pub(crate) fn metrics(
+    server: &Arc<Server>,
+    are_such: impl Fn(&ServerMetrics) -> bool,
+) -> ServerMetrics {
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        let metrics = server.metrics();
+        if are_such(&metrics) {
+            return metrics;
+        }
+        assert!(Instant::now() < patience, "{metrics:?}");
+        yield_now();
+    }
+}
+
+/// Of each ending that there was, its name and how often.
+fn endings(metrics: &ServerMetrics) -> Vec<(&'static str, u64)> {
+    metrics.closed.iter().copied().filter(|(_, count)| *count > 0).collect()
+}
+
+fn closed(metrics: &ServerMetrics) -> u64 {
+    metrics.closed.iter().map(|(_, count)| count).sum()
+}
+
+#[test]
+fn a_conversation_is_counted_to_the_byte() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        let mut sent = 0;
+        let paths = ["/say/a", "/yield", "/work", "/page/300000", "/file", "/say/b", "/work"];
+        for path in paths {
+            let request = get(path);
+            sent += request.len() as u64;
+            peer.send(request);
+            peer.reply();
+        }
+        // Several at once.
+        let both = get("/say/c") + &get("/say/d");
+        sent += both.len() as u64;
+        peer.send(both);
+        peer.reply();
+        peer.reply();
+        let last = "nonsense\r\n\r\n";
+        sent += last.len() as u64;
+        peer.send(last);
+        peer.reply();
+        peer.expect_closed();
+        let received = peer.total;
+        drop(peer);
+        let told = metrics(&house.server, |told| closed(told) == 1 && told.open == 0);
+        assert_eq!(told.accepted, 1, "{scheduler}");
+        assert_eq!(told.requests, 9, "{scheduler}");
+        assert_eq!(told.replies, [0, 9, 0, 1, 0], "{scheduler}");
+        assert_eq!((told.received, told.sent), (sent, received), "{scheduler}");
+        assert_eq!(endings(&told), [("error", 1)], "{scheduler}");
+        house.stop();
+        house.await_end();
+        let after = house.server.metrics();
+        assert_eq!(
+            (after.requests, after.sent),
+            (9, received),
+            "threads that end keep their counts"
+        );
+    }
+}
+
+/// The endings of one connection, which `play` leads to its end, with one time set to a moment.
+#[track_caller]
+fn check(scheduler: &str, shorten: fn(&mut Timeouts), play: fn(Peer), expected: &'static str) {
+    let mut settings = settings(scheduler);
+    shorten(&mut settings.timeouts);
+    let house = House::with(settings);
+    play(house.connect());
+    let told = metrics(&house.server, |told| closed(told) == 1);
+    assert_eq!(endings(&told), [(expected, 1)], "{scheduler}");
+}
+
+#[test]
+fn each_ending_has_its_reason() {
+    const MOMENT: Duration = Duration::from_millis(20);
+    const AS_USUAL: fn(&mut Timeouts) = |_| ();
+    for scheduler in SCHEDULERS {
+        let idle = |mut peer: Peer| {
+            peer.ask("/say/a");
+            peer.expect_closed();
+        };
+        check(scheduler, |timeouts| timeouts.idle = MOMENT, idle, "idle");
+        let silent = |mut peer: Peer| peer.expect_closed();
+        check(scheduler, |timeouts| timeouts.first_byte = MOMENT, silent, "timeout");
+        let slow = |mut peer: Peer| {
+            peer.send("GET / HT");
+            assert_eq!(peer.reply().to_string(), "408 close");
+        };
+        check(scheduler, |timeouts| timeouts.head = MOMENT, slow, "timeout");
+        let leaving = |mut peer: Peer| drop(peer.ask("/say/a"));
+        check(scheduler, AS_USUAL, leaving, "peer");
+        let polite = |mut peer: Peer| {
+            peer.send("GET /say/a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            peer.rest();
+        };
+        check(scheduler, AS_USUAL, polite, "reply");
+        let unlucky = |mut peer: Peer| assert_eq!(peer.ask("/panic"), "500 close");
+        check(scheduler, AS_USUAL, unlucky, "error");
+    }
+}
+
+#[test]
+fn panics_are_counted_wherever_they_are() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        for path in ["/panic", "/panic/work", "/panic/later", "/panic/late"] {
+            let before = house.server.metrics().panics;
+            assert_eq!(house.connect().ask(path), "500 close", "{path}");
+            // Other tests of this process may have some of their own.
+            metrics(&house.server, |told| told.panics > before);
+        }
+    }
+}
+
+#[test]
+fn who_is_closed_by_a_stop_was_drained() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut resting = house.connect();
+        resting.ask("/say/a");
+        house.stop();
+        resting.expect_closed();
+        house.await_end();
+        assert_eq!(endings(&house.server.metrics()), [("drain", 1)], "{scheduler}");
+    }
+}
+
+#[test]
+fn who_finds_no_worker_was_closed_for_load() {
+    let house = House::with(Settings { workers: 1, queue: 0, ..settings("hybrid") });
+    let gate = house.program.gate("a");
+    let mut busy = house.connect();
+    busy.send(get("/block/a"));
+    gate.await_arrivals(1);
+    assert_eq!(house.connect().ask("/work"), "503 close");
+    let told = metrics(&house.server, |told| closed(told) == 1);
+    assert_eq!((told.marked[1], endings(&told)), ((503, 1), vec![("load", 1)]));
+    assert!(told.scheduler.is_some_and(|scheduler| scheduler.load > 0.9));
+    gate.open();
+    busy.reply();
+}
+
+#[test]
+fn a_loop_tells_of_its_turns_and_its_work() {
+    for scheduler in LOOPS {
+        let house = House::with(Settings { loops: 2, ..settings(scheduler) });
+        let mut peer = house.connect();
+        let busy = |told: &ServerMetrics| {
+            let turns: u64 = told.loops.iter().map(|each| each.turns).sum();
+            let work: Duration = told.loops.iter().filter_map(|each| each.work).sum();
+            told.loops.len() == 2 && turns > 0 && work > Duration::ZERO
+        };
+        peer.ask("/say/a");
+        let told = metrics(&house.server, busy);
+        assert_eq!(told.loops.iter().map(|each| each.connections).sum::<usize>(), 1);
+        let name = told.scheduler.map(|scheduler| scheduler.name);
+        assert_eq!(name.as_deref(), Some(scheduler));
+    }
+}

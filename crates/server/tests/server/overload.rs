@@ -1,0 +1,203 @@
+//! Decides what a server does that has more to do than it can: whom it serves still, and whom not.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bine_admission::State;
+use bine_server::scheduler::{Kind, Next, Place, Scheduler, Task, serve_loops};
+use bine_server::{Guards, Pressure, Server, Settings};
+
+use crate::PATIENCE;
+use crate::house::{House, LOOPS, SCHEDULERS, settings};
+use crate::peer::{Peer, get};
+
+#[test]
+fn a_service_that_hangs_leaves_a_worker_to_another() {
+    let mut settings = Settings { workers: 3, ..settings("hybrid") };
+    settings.timeouts.queue = Duration::from_mins(1);
+    let house = House::with(settings);
+    let mut other = house.connect();
+    assert_eq!(other.ask("/stream-work/5"), "200 begun");
+    let mut hanging: Vec<Peer> = (0..3).map(|_| house.connect()).collect();
+    for peer in &mut hanging {
+        peer.send(get("/block/gate"));
+    }
+    house.program.gate("gate").await_arrivals(2);
+    for _ in 0..10 {
+        assert_eq!(other.ask("/stream-work/5"), "200 begun");
+    }
+    assert_eq!(house.program.gate("gate").arrivals(), 2);
+    house.program.gate("gate").open();
+    for peer in &mut hanging {
+        assert_eq!(peer.reply().to_string(), "200 work");
+    }
+}
+
+#[test]
+fn nobody_comes_in_while_requests_wait_too_long_and_who_is_inside_is_served() {
+    let mut settings = Settings { workers: 1, queue: 0, ..settings("hybrid") };
+    settings.admission.is_on = false;
+    let house = House::with(settings);
+    let (mut inside, mut first) = (house.connect(), house.connect());
+    assert_eq!(inside.ask("/"), "200 hello");
+    first.send(get("/block/gate"));
+    house.program.gate("gate").await_arrivals(1);
+    let mut second = house.connect();
+    second.send(get("/work"));
+    assert_eq!(second.reply().to_string(), "503 close");
+    let mut newcomer = house.connect();
+    newcomer.send(get("/say/in"));
+    assert_eq!(inside.ask("/sleep/250"), "200 later");
+    assert_eq!(house.program.said(), ["slept"]);
+    assert!(house.server.guards().is_queue_over);
+    house.program.gate("gate").open();
+    assert_eq!(first.reply().to_string(), "200 work");
+    assert_eq!(newcomer.reply().to_string(), "200 in");
+    let metrics = house.server.guards();
+    assert_eq!((metrics.is_queue_over, metrics.changes), (false, 2));
+}
+
+#[test]
+fn without_memory_newcomers_and_strangers_are_refused_and_known_visitors_served() {
+    for scheduler in LOOPS {
+        without_memory(scheduler);
+    }
+}
+
+fn without_memory(scheduler: &str) {
+    let house = House::open(scheduler);
+    let mut stranger = house.connect();
+    let mut known = house.connect();
+    for peer in [&mut stranger, &mut known] {
+        assert_eq!(peer.ask("/work"), "200 work");
+    }
+    let guards = Guards { memory: Some(1), memory_pauses: None, ..Guards::default() };
+    house.replace(Settings { guards, ..settings(scheduler) });
+    // The guards look once a second, when somebody comes.
+    let began = Instant::now();
+    let mut refused = loop {
+        let mut newcomer = house.connect();
+        newcomer.send(get("/"));
+        match newcomer.reply().status {
+            503 => break newcomer,
+            status => assert_eq!(status, 200),
+        }
+        assert!(began.elapsed() < PATIENCE, "nobody is refused");
+    };
+    refused.expect_closed();
+    known.send("GET /work HTTP/1.1\r\nHost: a\r\nName: ann\r\n\r\n");
+    assert_eq!(known.reply().to_string(), "200 work");
+    // What takes next to no memory is for everybody.
+    assert_eq!(stranger.ask("/"), "200 hello");
+    stranger.send(get("/work"));
+    assert_eq!(stranger.reply().to_string(), "503 close", "{scheduler}");
+    let metrics = house.server.guards();
+    assert_eq!((metrics.memory, metrics.strangers), (Pressure::Tight, 1));
+}
+
+#[test]
+fn workers_that_wait_are_joined_by_others_up_to_a_bound() {
+    let mut settings = Settings { workers: 1, most_workers: 3, ..settings("hybrid") };
+    settings.timeouts.queue = Duration::from_mins(1);
+    let house = House::with(settings);
+    let (gate, began) = (house.program.gate("gate"), Instant::now());
+    let (mut clock, mut waiting) = (house.connect(), Vec::new());
+    while gate.arrivals() < 3 {
+        let mut peer = house.connect();
+        peer.send(get("/block/gate"));
+        waiting.push(peer);
+        // It looks from time to time, when somebody comes.
+        assert_eq!(clock.ask("/sleep/60"), "200 later");
+        assert!(began.elapsed() < PATIENCE, "{} are at work", gate.arrivals());
+    }
+    let mut more = house.connect();
+    more.send(get("/block/gate"));
+    assert_eq!(clock.ask("/sleep/60"), "200 later");
+    assert_eq!(gate.arrivals(), 3);
+    gate.open();
+    for peer in waiting.iter_mut().chain([&mut more]) {
+        assert_eq!(peer.reply().to_string(), "200 work");
+    }
+}
+
+/// Who waits for a thread has said nothing yet, and the thread may be that of an idle connection: how long that takes says
+/// nothing of how much there is to do.
+#[test]
+fn where_a_connection_has_a_thread_nobody_is_counted_or_refused_a_place_for_a_wait() {
+    for scheduler in SCHEDULERS.into_iter().filter(|name| !LOOPS.contains(name)) {
+        let mut settings = Settings { workers: 1, ..settings(scheduler) };
+        settings.timeouts.queue = Duration::from_mins(1);
+        // Every wait is too long.
+        settings.admission.wait = Duration::ZERO;
+        let house = House::with(settings);
+        let gate = house.program.gate("gate");
+        let mut busy = house.connect();
+        busy.send(get("/block/gate"));
+        gate.await_arrivals(1);
+        let mut waiting: Vec<Peer> = (0..20).map(|_| house.connect()).collect();
+        for peer in &mut waiting {
+            peer.send(get("/work"));
+        }
+        gate.open();
+        assert_eq!(busy.reply().to_string(), "200 work", "{scheduler}");
+        for peer in &mut waiting {
+            assert_eq!(peer.reply().to_string(), "200 work", "{scheduler}");
+        }
+        let metrics = house.server.admission().metrics();
+        assert_eq!((metrics.is_on, metrics.state), (true, State::Asleep), "{scheduler}");
+    }
+}
+
+/// A program's own: one thread, to which what may block goes.
+struct Own(Sender<Task>);
+
+impl Scheduler for Own {
+    fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
+        serve_loops(server, &(self as Arc<dyn Scheduler>))
+    }
+
+    fn stage(&self, next: Next) -> Place {
+        if next == Next::Response(Kind::Dynamic) { Place::Elsewhere } else { Place::Here }
+    }
+
+    fn spawn(&self, task: Task) -> Result<(), Task> {
+        self.0.send(task).map_err(|back| back.0)
+    }
+
+    fn load(&self) -> f32 {
+        0.0
+    }
+}
+
+/// Nobody told of tasks that were run by a program's own scheduler, while loops told of their turns. Once these were late
+/// nothing seemed to be done, so that only the least number of sessions was let in for as long as more came.
+#[test]
+fn what_a_scheduler_of_the_program_runs_counts_as_done() {
+    let (sender, tasks) = channel();
+    thread::spawn(move || tasks.into_iter().for_each(Task::run));
+    let mut settings = settings("hybrid");
+    settings.timeouts.queue = Duration::from_mins(1);
+    // Every wait is too long.
+    settings.admission.wait = Duration::ZERO;
+    let house = House::on(Arc::new(Own(sender)), settings);
+    let gate = house.program.gate("gate");
+    let mut waiting: Vec<Peer> = (0..20).map(|_| house.connect()).collect();
+    for peer in &mut waiting {
+        peer.send(get("/block/gate"));
+    }
+    gate.await_arrivals(1);
+    gate.open();
+    for peer in &mut waiting {
+        assert_eq!(peer.reply().to_string(), "200 work");
+    }
+    // Eight in a row have waited.
+    assert_ne!(house.server.admission().metrics().state, State::Asleep);
+    let began = Instant::now();
+    while house.server.admission().metrics().capacity.is_none_or(|capacity| capacity == 0.0) {
+        assert!(began.elapsed() < PATIENCE, "nothing was done");
+        assert_eq!(waiting[0].ask("/work"), "200 work");
+    }
+}

@@ -1,0 +1,166 @@
+//! Decides in which order a queue of stages is worked off, and what becomes of who waits in it.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bine_server::scheduler::{Pool, Queue, Scheduler};
+use bine_server::tls::{Tickets, Tls};
+use bine_server::{Settings, Timeouts};
+
+use crate::PATIENCE;
+use crate::house::{House, settings};
+use crate::peer::{Peer, get};
+use crate::secrecy::{Made, Trust};
+
+/// Waits until so many tasks wait for the one thread of `queue`.
+#[track_caller]
+fn await_waiting(queue: &Queue, count: usize) {
+    let deadline = Instant::now() + PATIENCE;
+    while !queue.status().ends_with(&format!("; {count} tasks wait for one")) {
+        assert!(Instant::now() < deadline, "{}", queue.status());
+        thread::yield_now();
+    }
+}
+
+/// Symptom of a thread that keeps its connection although somebody waits: the second request of the
+/// first connection comes before the first of the second, as it does under `pool`.
+#[test]
+fn requests_come_further_in_turn_when_no_thread_is_free() {
+    let queue = Arc::new(Queue::new(1, 64).unwrap());
+    let house = House::on(Arc::<Queue>::clone(&queue), settings("queue"));
+    assert_eq!(order(&house, || await_waiting(&queue, 1)), ["b", "a"]);
+    let house = House::on(Arc::new(Pool::new(1)), settings("pool"));
+    assert_eq!(order(&house, || {}), ["a", "b"]);
+}
+
+/// What is said first: by the second request of the connection that has the thread, or by the
+/// first of another. `settled` returns when that one waits.
+fn order(house: &House, settled: impl Fn()) -> Vec<String> {
+    let mut first = house.connect();
+    first.send(get("/block/gate") + &get("/say/a"));
+    house.program.gate("gate").await_arrivals(1);
+    let mut other = house.connect();
+    other.send(get("/say/b"));
+    settled();
+    house.program.gate("gate").open();
+    let replies = [first.reply(), first.reply(), other.reply()];
+    assert!(replies.iter().all(|reply| reply.status == 200));
+    house.program.said()
+}
+
+#[test]
+fn a_thread_runs_a_request_in_a_row_while_nobody_waits() {
+    let queue = Arc::new(Queue::new(2, 64).unwrap());
+    let house = House::on(Arc::<Queue>::clone(&queue), settings("queue"));
+    let mut peer = house.connect();
+    for path in ["/thread", "/work", "/long/70000", "/echo/1"] {
+        peer.send(get(path));
+        assert_eq!(peer.reply().status, 200, "{path}");
+    }
+    assert!(queue.status().ends_with("; 0 tasks wait for one"), "{}", queue.status());
+}
+
+/// A request that was understood, and then nobody had time for it; and a connection that was
+/// accepted, and nobody had time to hear it.
+#[test]
+fn who_waits_too_long_is_told_so_and_a_reply_that_is_made_is_not_lost() {
+    let queue = Arc::new(Queue::new(1, 64).unwrap());
+    let house = House::on(Arc::<Queue>::clone(&queue), patient(PATIENCE));
+    let mut first = house.connect();
+    first.send(get("/block/one"));
+    house.program.gate("one").await_arrivals(1);
+    let mut second = house.connect();
+    second.send(get("/block/two"));
+    await_waiting(&queue, 1);
+    let mut third = house.connect();
+    third.send(get("/block/three"));
+    await_waiting(&queue, 2);
+    house.program.gate("one").open();
+    assert_eq!(first.reply().status, 200);
+    // All come as far as to what blocks; one of them has the thread.
+    house.program.gate("two").await_arrivals(1);
+    house.replace(patient(Duration::from_millis(1)));
+    assert_eq!(third.reply().status, 503);
+    third.expect_closed();
+    let mut late = house.connect();
+    late.send(get("/"));
+    assert_eq!(late.reply().status, 503);
+    house.program.gate("two").open();
+    assert_eq!(second.reply().status, 200);
+}
+
+/// Replies to requests that came together leave together. Symptom of one that is made and waits for those behind it:
+/// when its connection has waited too long for these, it went with it.
+#[test]
+fn a_reply_that_waits_for_the_next_is_sent_when_that_is_refused() {
+    let (house, mut second) = between_two_requests(&(get("/say/a") + &get("/say/b")));
+    house.replace(patient(Duration::from_millis(1)));
+    assert_eq!(second.reply().to_string(), "200 a");
+    assert_eq!(second.reply().status, 503);
+    second.expect_closed();
+    assert_eq!(house.program.said(), ["a"]);
+    house.program.gate("two").open();
+}
+
+/// Its connection was closed without a word.
+#[test]
+fn who_has_asked_again_and_waits_too_long_is_told_so() {
+    let (house, mut second) = between_two_requests(&get("/say/a"));
+    assert_eq!(second.reply().to_string(), "200 a");
+    second.send(get("/say/b"));
+    house.replace(patient(Duration::from_millis(1)));
+    assert_eq!(second.reply().status, 503);
+    second.expect_closed();
+    assert_eq!(house.program.said(), ["a"]);
+    house.program.gate("two").open();
+}
+
+/// One thread, which somebody keeps until gate `two` opens, and a connection whose first of `requests` has its reply
+/// and that waits for the thread.
+fn between_two_requests(requests: &str) -> (House, Peer) {
+    let queue = Arc::new(Queue::new(1, 64).unwrap());
+    let house = House::on(Arc::<Queue>::clone(&queue), patient(PATIENCE));
+    let mut first = house.connect();
+    first.send(get("/block/one"));
+    house.program.gate("one").await_arrivals(1);
+    let mut second = house.connect();
+    second.send(requests);
+    await_waiting(&queue, 1);
+    let mut third = house.connect();
+    third.send(get("/block/two"));
+    await_waiting(&queue, 2);
+    house.program.gate("one").open();
+    // One stage of each in turn, until the third keeps the thread.
+    house.program.gate("two").await_arrivals(1);
+    (house, second)
+}
+
+/// How long a task may wait for a thread.
+fn patient(queue: Duration) -> Settings {
+    let timeouts = Timeouts { queue, ..Timeouts::default() };
+    Settings { timeouts, ..settings("queue") }
+}
+
+/// Sessions go from desk to desk in the middle of what their peers have sent.
+#[test]
+fn a_secret_stays_one_on_whatever_thread_it_goes_on() {
+    let mut few = Settings { workers: 2, ..settings("queue") };
+    few.listeners[0].tls = true;
+    few.tls = Some(Arc::new(Tls::new(Made::usual().choice(), Arc::new(Tickets::passing()))));
+    let house = House::with(few);
+    let address = house.address();
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut peer =
+                    Peer::connect_secure(&address, &Trust::usual(), "localhost").unwrap();
+                let paths = ["/a", "/work", "/long/3000", "/yield"].repeat(6);
+                peer.send(paths.iter().map(|path| get(path)).collect::<String>());
+                for path in paths {
+                    assert_eq!(peer.reply().status, 200, "{path}");
+                }
+            });
+        }
+    });
+}

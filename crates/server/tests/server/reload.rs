@@ -1,0 +1,219 @@
+//! Claims about a server that is given other settings while it runs.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use bine_http::{Head, Reply, Status};
+use bine_server::{
+    Address, Answer, Bench, Clock, Handler, Incoming, Listen, Outgoing, Responder, Settings, Who,
+};
+
+use crate::house::{AT_ONCE, House, SCHEDULERS, settings, unix};
+use crate::peer::Peer;
+
+/// Says its number, whatever it is asked, and counts those parts of it that are left.
+struct Numbered {
+    number: usize,
+    parts: Arc<AtomicUsize>,
+}
+
+struct Part {
+    number: usize,
+    clock: Rc<Clock>,
+    parts: Arc<AtomicUsize>,
+}
+
+impl Handler for Numbered {
+    fn local(&self, bench: Bench) -> Box<dyn Responder> {
+        self.parts.fetch_add(1, Ordering::SeqCst);
+        let parts = Arc::clone(&self.parts);
+        Box::new(Part { number: self.number, clock: bench.clock, parts })
+    }
+}
+
+impl Responder for Part {
+    fn admit(&mut self, _head: &Head<'_>, _peer: bine_server::Peer) -> Who {
+        Who::Anonymous
+    }
+
+    fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
+        let text = self.number.to_string();
+        let date = self.clock.date();
+        Reply::begin(out.buffer, request.exchange, Status::OK, &date).whole(text.as_bytes());
+        Answer::Written { close: false }
+    }
+
+    fn last(&self) -> &'static str {
+        "numbered"
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.parts.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn numbered(number: usize, parts: &Arc<AtomicUsize>) -> Arc<Numbered> {
+    Arc::new(Numbered { number, parts: Arc::clone(parts) })
+}
+
+#[test]
+fn who_is_connected_keeps_the_old_settings_and_newcomers_have_the_new() {
+    for scheduler in AT_ONCE {
+        let house = House::open(scheduler);
+        let parts = Arc::default();
+        let mut old = house.connect();
+        assert_eq!(old.ask("/"), "200 hello");
+        let mut changed = settings(scheduler);
+        changed.limits.target = 30;
+        house.server.replace(changed, numbered(1, &parts), None).unwrap();
+        let mut new = house.connect();
+        assert_eq!(new.ask("/"), "200 1", "{scheduler}");
+        let long = format!("/{}", "x".repeat(60));
+        assert_eq!(old.ask(&long), "200 hello", "{scheduler}");
+        assert_eq!(new.ask(&long), "414 close", "{scheduler}");
+        assert_eq!(old.ask("/"), "200 hello", "{scheduler}");
+    }
+}
+
+/// A peer that has asked half of its question when the settings change gets the old answer; a
+/// longer head under the new settings does not lose what it had sent.
+#[test]
+fn a_head_that_is_under_way_survives_a_change() {
+    for scheduler in AT_ONCE {
+        let house = House::open(scheduler);
+        let parts = Arc::default();
+        let mut old = house.connect();
+        old.send("GET / HTTP/1.1\r\nHo");
+        let mut changed = settings(scheduler);
+        changed.limits.head = 1 << 20;
+        house.server.replace(changed, numbered(1, &parts), None).unwrap();
+        let mut new = house.connect();
+        assert_eq!(new.ask("/"), "200 1", "{scheduler}");
+        old.send("st: a\r\n\r\n");
+        // Whether the server had accepted it before the change is not for its peer to know.
+        let reply = old.reply().to_string();
+        assert!(["200 hello", "200 1"].contains(&&*reply), "{scheduler}: {reply}");
+    }
+}
+
+#[test]
+fn a_hundred_changes_under_load_fail_no_request_and_leave_nothing_behind() {
+    for scheduler in AT_ONCE {
+        // Where a connection has a thread there is one for each: with fewer, one that is idle gives way to a newcomer.
+        let workers = 8;
+        let few = Settings { loops: 2, workers, ..settings(scheduler) };
+        let house = House::with(few.clone());
+        let parts = Arc::new(AtomicUsize::new(0));
+        let address = house.address();
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| talk(&address, true, &over));
+            scope.spawn(|| talk(&address, false, &over));
+            let _over = Over(&over);
+            for number in 0..100 {
+                let next = numbered(number, &parts);
+                house.server.replace(few.clone(), next, None).unwrap();
+                let mut peer = house.connect();
+                assert_eq!(peer.ask("/"), format!("200 {number}"), "{scheduler}");
+                leave(peer);
+            }
+        });
+        // What is left is the newest, once a thread; a thread hears of the end of a connection on its
+        // own time, so the last of the old ones is waited for.
+        let most = match scheduler {
+            "pool" | "accept-many" => workers,
+            // Who accepts there answers too, when nobody has come to a request in time.
+            "queue" => workers + 1,
+            _ => 2,
+        };
+        let deadline = std::time::Instant::now() + crate::PATIENCE;
+        while parts.load(Ordering::SeqCst) > most {
+            assert!(std::time::Instant::now() < deadline, "{scheduler}: {parts:?} are left");
+            let _ = house.connect().ask("/");
+        }
+    }
+}
+
+/// Says that it is over, be it by a failure: a scope waits for its threads.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Asks again and again, over one connection or a new one each time.
+fn talk(address: &Address, kept: bool, over: &AtomicBool) {
+    let connect = || Peer::connect(address).unwrap();
+    let mut peer = connect();
+    while !over.load(Ordering::SeqCst) {
+        assert!(peer.ask("/").starts_with("200 "));
+        if !kept {
+            leave(std::mem::replace(&mut peer, connect()));
+        }
+    }
+}
+
+/// Says that it is the end, and waits until the server knows.
+fn leave(mut peer: Peer) {
+    peer.finish();
+    peer.expect_closed();
+}
+
+#[test]
+fn an_address_can_come_and_go() {
+    for scheduler in AT_ONCE {
+        let (first, second) = (unix(), unix());
+        let on = |listeners: Vec<Listen>| Settings { listeners, ..settings(scheduler) };
+        let house = House::with(on(vec![first.clone()]));
+        let parts = Arc::default();
+        let both = on(vec![first.clone(), second.clone()]);
+        house.server.replace(both, numbered(1, &parts), None).unwrap();
+        let mut old = Peer::connect(&first.address).unwrap();
+        assert_eq!(old.ask("/"), "200 1", "{scheduler}");
+        assert_eq!(Peer::connect(&second.address).unwrap().ask("/"), "200 1", "{scheduler}");
+        let only = on(vec![second.clone()]);
+        house.server.replace(only, numbered(2, &parts), None).unwrap();
+        assert_eq!(Peer::connect(&second.address).unwrap().ask("/"), "200 2", "{scheduler}");
+        let deadline = std::time::Instant::now() + crate::PATIENCE;
+        while Peer::connect(&first.address).is_ok() {
+            assert!(std::time::Instant::now() < deadline, "{scheduler}: still there");
+        }
+        assert_eq!(old.ask("/"), "200 1", "{scheduler}");
+    }
+}
+
+#[test]
+fn an_address_that_cannot_be_had_changes_nothing() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = Listen::on(Address::Tcp(taken.local_addr().unwrap()));
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut changed = settings(scheduler);
+        changed.listeners.push(taken.clone());
+        changed.timeouts.idle = Duration::from_millis(1);
+        let error = house.server.replace(changed, numbered(1, &Arc::default()), None).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+        assert_eq!(house.connect().ask("/"), "200 hello", "{scheduler}");
+    }
+}
+
+#[test]
+fn a_longer_idle_time_is_not_that_of_those_who_came_before() {
+    for scheduler in SCHEDULERS {
+        let mut short = settings(scheduler);
+        short.timeouts.idle = Duration::from_millis(50);
+        let house = House::with(short);
+        let mut old = house.connect();
+        assert_eq!(old.ask("/"), "200 hello");
+        house.server.replace(settings(scheduler), numbered(1, &Arc::default()), None).unwrap();
+        old.expect_closed();
+        assert_eq!(house.connect().ask("/"), "200 1", "{scheduler}");
+    }
+}

@@ -1,0 +1,253 @@
+//! Decides what is promised where a connection has a thread, and there are only so many of these.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bine_server::scheduler::{AcceptMany, NoThread, OneToOne, Pool, Row as _};
+use bine_server::{Address, Settings};
+
+use crate::PATIENCE;
+use crate::house::{House, LOOPS, settings};
+use crate::limits::own_address;
+use crate::peer::{Peer, get};
+
+/// Those where a connection has a thread, and there may be several.
+const ROWS: [&str; 4] = ["one-to-one", "pool", "accept-many", "queue"];
+
+/// With so many threads for connections.
+fn of(threads: usize, scheduler: &str) -> House {
+    let settings = Settings { workers: threads, ..settings(scheduler) };
+    match scheduler {
+        "one-to-one" => House::on(Arc::new(OneToOne::new(threads).unwrap()), settings),
+        _ => House::with(settings),
+    }
+}
+
+/// Idle connections kept their threads for their 75 seconds, and with one for each thread nobody
+/// else was answered. When every thread has a connection, idle ones make way for newcomers: one for
+/// each, and none before somebody comes.
+#[test]
+fn idle_connections_make_way_for_newcomers_when_every_thread_has_one() {
+    for scheduler in ROWS {
+        let house = of(2, scheduler);
+        let mut idle = [house.connect(), house.connect()];
+        for peer in &mut idle {
+            assert_eq!(peer.ask("/"), "200 hello");
+        }
+        assert_eq!(idle[0].ask("/sleep/300"), "200 later");
+        assert_eq!(idle[1].ask("/"), "200 hello", "{scheduler}");
+        // This one stays busy, so that it is the other that goes.
+        idle[0].send(get("/wait/gate"));
+        house.program.gate("gate").await_arrivals(1);
+        let mut newcomer = house.connect();
+        assert_eq!(newcomer.ask("/"), "200 hello", "{scheduler}");
+        idle[1].expect_closed();
+        house.program.gate("gate").open();
+        assert_eq!(idle[0].reply().to_string(), "200 later");
+        assert_eq!(newcomer.ask("/"), "200 hello", "{scheduler}");
+    }
+}
+
+/// With as many places as threads a newcomer finds no place before one is free. Every idle connection made way for it; and
+/// where another thread accepts, none did, since nobody was in the lobby.
+#[test]
+fn one_idle_connection_makes_way_for_one_who_finds_no_place() {
+    for scheduler in ROWS {
+        let settings = Settings { workers: 12, connections: Some(12), ..settings(scheduler) };
+        let house = match scheduler {
+            "one-to-one" => House::on(Arc::new(OneToOne::new(12).unwrap()), settings),
+            _ => House::with(settings),
+        };
+        let mut idle: Vec<Peer> = (0..12).map(|_| house.connect()).collect();
+        for peer in &mut idle {
+            assert_eq!(peer.ask("/"), "200 hello");
+        }
+        assert_eq!(idle[0].ask("/sleep/300"), "200 later");
+        let mut newcomer = house.connect();
+        assert_eq!(newcomer.ask("/"), "200 hello", "{scheduler}");
+        assert_eq!(newcomer.ask("/sleep/50"), "200 later", "{scheduler}");
+        drop(newcomer);
+        let stay = idle.iter_mut().filter(|peer| !peer.has_closed()).count();
+        assert_eq!(stay, 11, "{scheduler}");
+    }
+}
+
+/// The same for peers that connect and say nothing, who have a second: longer than a newcomer may wait for a thread
+/// where one is told so.
+#[test]
+fn silent_connections_make_way_for_newcomers_when_every_thread_has_one() {
+    for scheduler in ["pool", "nothread"] {
+        let mut settings = Settings { workers: 2, ..settings(scheduler) };
+        // Longer than anybody waits here for an answer.
+        settings.timeouts.first_byte = 2 * PATIENCE;
+        let house = House::with(settings);
+        let _silent = [house.connect(), house.connect()];
+        assert_eq!(house.connect().ask("/"), "200 hello", "{scheduler}");
+    }
+}
+
+#[test]
+fn an_idle_connection_stays_while_there_is_another_thread() {
+    for scheduler in ROWS {
+        // One for each idle connection and for each newcomer: nothing says when one that has left is noticed.
+        let house = of(2 + 10, scheduler);
+        let mut idle = [house.connect(), house.connect()];
+        for peer in &mut idle {
+            assert_eq!(peer.ask("/"), "200 hello");
+        }
+        for _ in 0..10 {
+            assert_eq!(house.connect().ask("/sleep/50"), "200 later");
+        }
+        for peer in &mut idle {
+            assert_eq!(peer.ask("/"), "200 hello", "{scheduler}");
+        }
+    }
+}
+
+/// Load is a matter of threads, and these connections have none.
+#[test]
+fn loops_never_close_an_idle_connection_for_load() {
+    for scheduler in LOOPS {
+        let house = House::with(Settings { workers: 1, queue: 1, ..settings(scheduler) });
+        let mut idle: Vec<Peer> = (0..20).map(|_| house.connect()).collect();
+        for peer in &mut idle {
+            assert_eq!(peer.ask("/"), "200 hello");
+        }
+        let mut busy: Vec<Peer> = (0..3).map(|_| house.connect()).collect();
+        if scheduler == "hybrid" {
+            for peer in &mut busy {
+                peer.send(get("/block/gate"));
+            }
+            house.program.gate("gate").await_arrivals(1);
+        }
+        // As long as a thread's connection would have been looked at, and newcomers come all the while.
+        for _ in 0..10 {
+            assert_eq!(house.connect().ask("/sleep/50"), "200 later");
+        }
+        for peer in &mut idle {
+            assert_eq!(peer.ask("/"), "200 hello", "{scheduler}");
+        }
+        house.program.gate("gate").open();
+    }
+}
+
+/// One address could take every place to wait for a thread.
+#[test]
+fn leaves_places_to_wait_for_a_thread_to_other_addresses() {
+    let Some(own) = own_address() else { return };
+    for scheduler in ["accept-many", "queue"] {
+        let mut settings = Settings { workers: 1, queue: 8, ..settings(scheduler) };
+        settings.listeners[0].address = "0.0.0.0:0".parse().unwrap();
+        let house = House::with(settings);
+        let Address::Tcp(listening) = house.address() else { unreachable!("it is TCP") };
+        let connect = |ip: IpAddr| {
+            let mut peer = Peer::connect(&Address::Tcp((ip, listening.port()).into())).unwrap();
+            peer.send("GET /block/gate HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            peer
+        };
+        let mut inside = connect(own);
+        house.program.gate("gate").await_arrivals(1);
+        let mut waiting = [connect(own), connect(own)];
+        // A quarter of eight.
+        let mut refused = connect(own);
+        assert_eq!(refused.reply().to_string(), "503 close", "{scheduler}");
+        let mut other = connect(IpAddr::from([127, 0, 0, 1]));
+        house.program.gate("gate").open();
+        for peer in [&mut inside, &mut other].into_iter().chain(&mut waiting) {
+            assert_eq!(peer.reply().status, 200, "{scheduler}");
+        }
+    }
+}
+
+#[test]
+fn without_threads_the_second_waits_until_the_first_is_idle_which_then_gives_way() {
+    let house = House::open("nothread");
+    let mut first = house.connect();
+    first.send(get("/wait/gate") + &get("/sleep/100"));
+    house.program.gate("gate").await_arrivals(1);
+    let mut second = house.connect();
+    second.send(get("/say/in"));
+    house.program.gate("gate").open();
+    assert_eq!(first.reply().to_string(), "200 later");
+    assert_eq!(first.reply().to_string(), "200 later");
+    assert_eq!(second.reply().to_string(), "200 in");
+    assert_eq!(house.program.said(), ["slept", "in"]);
+    first.expect_closed();
+}
+
+#[test]
+fn without_threads_nothing_is_held_and_who_would_wait_is_told_at_once() {
+    let house = House::open("nothread");
+    let mut peer = house.connect();
+    peer.send(get("/poll/0") + &get("/say/behind"));
+    assert_eq!(peer.reply().to_string(), "204");
+    assert_eq!(peer.reply().to_string(), "200 behind");
+    assert_eq!(peer.ask("/tell/one"), "200 told");
+    assert_eq!(peer.ask("/poll/0"), "200 one");
+    // A feed says what there is to say, and ends.
+    peer.send(get("/feed/0"));
+    let feed = peer.rest();
+    assert!(feed.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&feed));
+    let mut peer = house.connect();
+    peer.send(get("/upgrade/echo"));
+    assert_eq!(peer.reply().status, 101);
+    assert_eq!(peer.rest(), b"full");
+}
+
+#[test]
+fn who_finds_no_thread_is_told_when_to_come_again() {
+    for scheduler in ["one-to-one", "accept-many"] {
+        let mut few = Settings { workers: 1, ..settings(scheduler) };
+        let house = of(1, scheduler);
+        let mut busy = house.connect();
+        busy.send(get("/block/gate"));
+        house.program.gate("gate").await_arrivals(1);
+        few.timeouts.queue = Duration::from_millis(50);
+        house.replace(few);
+        let mut refused = house.connect();
+        let reply = String::from_utf8(refused.rest()).unwrap();
+        assert!(
+            reply.starts_with("HTTP/1.1 503 ") && reply.contains("\r\nRetry-After: "),
+            "{reply}"
+        );
+        let (head, content) = reply.split_once("\r\n\r\n").unwrap();
+        assert!(head.ends_with(&format!("Content-Length: {}", content.len())), "{head}");
+        house.program.gate("gate").open();
+        assert_eq!(busy.reply().to_string(), "200 work", "{scheduler}");
+        assert_eq!(busy.ask("/"), "200 hello", "{scheduler}");
+    }
+}
+
+#[test]
+fn a_full_lobby_is_an_early_503_and_who_is_in_it_comes_in_turn() {
+    let many = Arc::new(AcceptMany::new(1, 1).unwrap());
+    let few = Settings { workers: 1, queue: 1, ..settings("accept-many") };
+    let house = House::on(Arc::<AcceptMany>::clone(&many), few);
+    let mut busy = house.connect();
+    busy.send(get("/block/gate"));
+    house.program.gate("gate").await_arrivals(1);
+    let mut waits = house.connect();
+    waits.send(get("/say/waited"));
+    let deadline = Instant::now() + PATIENCE;
+    while !many.status().ends_with("; 1 connections wait for one") {
+        assert!(Instant::now() < deadline, "{}", many.status());
+        thread::yield_now();
+    }
+    assert_eq!(house.connect().reply().to_string(), "503 close");
+    house.program.gate("gate").open();
+    assert_eq!(busy.reply().to_string(), "200 work");
+    assert_eq!(waits.reply().to_string(), "200 waited");
+}
+
+#[test]
+fn a_scheduler_tells_in_a_line_how_it_is() {
+    let pool = Arc::new(Pool::new(2));
+    let house = House::on(Arc::<Pool>::clone(&pool), settings("pool"));
+    let mut peer = house.connect();
+    assert_eq!(peer.ask("/"), "200 hello");
+    assert_eq!(pool.status(), "1 of 2 threads have a connection, 0 of these wait for news");
+    assert!((pool.load() - 0.5).abs() < f32::EPSILON);
+    assert!(NoThread::new().load().abs() < f32::EPSILON);
+}

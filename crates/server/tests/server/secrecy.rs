@@ -1,0 +1,122 @@
+//! Decides what the tests of TLS trust: certificates made for them alone, and a peer that knows those.
+
+use std::net::TcpStream;
+use std::sync::{Arc, OnceLock};
+
+use rustls::crypto::ring;
+use rustls::pki_types::ServerName;
+use rustls::{
+    ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion, RootCertStore, StreamOwned,
+    SupportedProtocolVersion, version,
+};
+
+use bine_server::tls::{Certificate, Choice, Tickets, Tls};
+use bine_server::{Listen, Settings};
+
+use crate::house::settings;
+
+/// A certificate and its key, for one host.
+pub(crate) struct Made {
+    pub(crate) certificate: Certificate,
+    der: Vec<u8>,
+}
+
+impl Made {
+    pub(crate) fn for_host(host: &str) -> Self {
+        let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
+        let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let certificate = Certificate::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+        Self { certificate, der: made.cert.der().to_vec() }
+    }
+
+    /// The same for all tests.
+    pub(crate) fn usual() -> &'static Self {
+        static MADE: OnceLock<Made> = OnceLock::new();
+        MADE.get_or_init(|| Self::for_host("localhost"))
+    }
+
+    /// Shown to everybody.
+    pub(crate) fn choice(&self) -> Choice {
+        let certificate = self.certificate.clone();
+        Box::new(move |_| Some(certificate.clone()))
+    }
+}
+
+/// What the usual certificate makes of a server.
+pub(crate) fn tls() -> Tls {
+    Tls::new(Made::usual().choice(), Arc::new(Tickets::passing()))
+}
+
+/// Settings of a server that is spoken to in secret.
+pub(crate) fn secret(scheduler: &str, tls: Tls) -> Settings {
+    let plain = settings(scheduler);
+    let secure = |listen: &Listen| Listen { tls: true, ..listen.clone() };
+    let listeners = plain.listeners.iter().map(secure).collect();
+    Settings { listeners, tls: Some(Arc::new(tls)), ..plain }
+}
+
+/// What a peer has of TLS: whom it trusts, and what it has agreed on before.
+#[derive(Clone)]
+pub(crate) struct Trust(Arc<ClientConfig>);
+
+impl Trust {
+    pub(crate) fn usual() -> Self {
+        Self::in_these(&[Made::usual()], &[&version::TLS13, &version::TLS12])
+    }
+
+    pub(crate) fn in_these(
+        those: &[&Made],
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> Self {
+        let mut roots = RootCertStore::empty();
+        for made in those {
+            roots.add(made.der.clone().into()).unwrap();
+        }
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(versions)
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Self(Arc::new(config))
+    }
+
+    /// The same, offering these protocols.
+    pub(crate) fn offering(mut self, protocols: &[&str]) -> Self {
+        let names = protocols.iter().map(|name| name.as_bytes().to_vec());
+        Arc::make_mut(&mut self.0).alpn_protocols = names.collect();
+        self
+    }
+
+    /// The other end of a connection, which asks for `host`.
+    pub(crate) fn over(&self, stream: TcpStream, host: &str) -> Secure {
+        let name = ServerName::try_from(host.to_owned()).unwrap();
+        let connection = ClientConnection::new(Arc::clone(&self.0), name).unwrap();
+        Secure(StreamOwned::new(connection, stream))
+    }
+}
+
+/// A stream in secret.
+pub(crate) struct Secure(pub(crate) StreamOwned<ClientConnection, TcpStream>);
+
+impl Secure {
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.0.conn.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    pub(crate) fn version(&self) -> Option<ProtocolVersion> {
+        self.0.conn.protocol_version()
+    }
+
+    /// The protocol both ends have agreed on.
+    pub(crate) fn protocol(&self) -> Option<&[u8]> {
+        self.0.conn.alpn_protocol()
+    }
+
+    /// Says in secret that nothing more will be sent.
+    pub(crate) fn finish(&mut self) {
+        self.0.conn.send_close_notify();
+        while self.0.conn.wants_write() {
+            self.0.conn.write_tls(&mut self.0.sock).unwrap();
+        }
+    }
+}

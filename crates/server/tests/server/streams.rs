@@ -1,0 +1,125 @@
+//! Decides what a reply promises that is written while it is sent.
+
+use std::time::Duration;
+
+use bine_server::Settings;
+
+use crate::house::{AT_ONCE, House, SCHEDULERS, settings};
+use crate::peer::{Peer, get};
+use crate::program::file_byte;
+
+#[test]
+fn a_stream_arrives_whole_whoever_begins_it_and_keeps_its_place_in_a_pipeline() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        for path in ["/stream", "/stream-later", "/stream-work"] {
+            peer.send(get("/") + &get(&format!("{path}/300000")) + &get("/say/behind"));
+            assert_eq!(peer.reply().to_string(), "200 hello", "{path}, {scheduler}");
+            let content = peer.reply().content;
+            assert_eq!((content.len(), &content[..5]), (300_000, &b"begun"[..]));
+            let differs = (5..300_000).find(|&at| content[at] != file_byte(at));
+            assert_eq!(differs, None, "{path}, {scheduler}");
+            assert_eq!(peer.reply().to_string(), "200 behind", "{path}, {scheduler}");
+        }
+    }
+}
+
+#[test]
+fn what_is_written_leaves_before_the_rest_is_there() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        peer.send(get("/stream/gate"));
+        let first = peer.until(b"begun\r\n");
+        assert!(first.starts_with(b"HTTP/1.1 200 OK\r\n"), "{scheduler}");
+        house.program.gate("gate").open();
+        peer.finish();
+        assert_eq!(peer.rest(), b"5\r\nended\r\n0\r\n\r\n", "{scheduler}");
+    }
+}
+
+#[test]
+fn an_older_peer_is_told_the_end_by_the_end_of_its_connection() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        peer.send("GET /stream/25 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+        let reply = String::from_utf8(peer.rest()).unwrap();
+        let (head, content) = reply.split_once("\r\n\r\n").unwrap();
+        assert!(!head.contains("chunked") && !head.contains("keep-alive"), "{head}");
+        assert_eq!(content.len(), 25, "{scheduler}");
+    }
+}
+
+#[test]
+fn a_head_alone_begins_no_writer() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        peer.send("HEAD /stream/300 HTTP/1.1\r\nHost: a\r\n\r\n".to_owned() + &get("/say/next"));
+        let head = String::from_utf8(peer.until(b"\r\n\r\n")).unwrap();
+        assert!(head.contains("Transfer-Encoding: chunked"), "{head}");
+        assert_eq!(peer.reply().to_string(), "200 next");
+        assert_eq!(house.program.said(), ["next"], "{scheduler}");
+    }
+}
+
+#[test]
+fn a_writer_waits_for_its_peer_and_goes_with_it() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = Peer::connect_narrow(&house.address()).unwrap();
+        peer.send(get("/stream/flood"));
+        peer.until(b"begun");
+        // A writer that nothing holds up ends in its first breath.
+        assert_eq!(house.program.said(), ["writes"], "{scheduler}");
+        peer.reset();
+        house.program.gate("left").await_arrivals(1);
+        assert_eq!(house.program.said(), ["writes", "left"], "{scheduler}");
+    }
+}
+
+#[test]
+fn a_writer_that_fails_has_its_connection_cut_and_no_other() {
+    for scheduler in AT_ONCE {
+        let house = House::open(scheduler);
+        let mut other = house.connect();
+        for what in ["fail", "panic"] {
+            let mut peer = house.connect();
+            peer.send(get(&format!("/stream/{what}")));
+            let received = peer.rest();
+            assert!(!received.ends_with(b"0\r\n\r\n"), "{what}, {scheduler}");
+            assert_eq!(other.ask("/"), "200 hello", "{what}, {scheduler}");
+        }
+    }
+}
+
+#[test]
+fn a_writer_that_says_nothing_for_too_long_is_cut() {
+    for scheduler in SCHEDULERS {
+        let mut settings = settings(scheduler);
+        settings.timeouts.handler = Duration::from_millis(50);
+        let house = House::with(settings);
+        let mut peer = house.connect();
+        peer.send(get("/stream/never"));
+        let received = peer.rest();
+        assert!(received.ends_with(b"begun\r\n"), "{scheduler}");
+        house.program.gate("left").await_arrivals(1);
+    }
+}
+
+#[test]
+fn a_stream_that_runs_when_the_server_stops_is_sent_to_its_end() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let house = House::with(Settings { workers: 2, ..settings(scheduler) });
+        let mut peer = house.connect();
+        peer.send(get("/stream/gate"));
+        peer.until(b"begun\r\n");
+        house.stop();
+        house.program.gate("gate").open();
+        assert_eq!(peer.rest(), b"5\r\nended\r\n0\r\n\r\n", "{scheduler}");
+        house.await_end();
+    }
+}

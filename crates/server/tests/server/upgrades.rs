@@ -1,0 +1,255 @@
+//! Decides what a connection promises that leaves HTTP: its bytes, its place among the others, and its end.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::{Duration, Instant};
+
+use bine_server::{Gone, Parting, Settings, Upgrade, Wire};
+
+use crate::house::{AT_ONCE, House, LOOPS, SCHEDULERS, settings};
+use crate::peer::{Peer, get};
+use crate::program::{Leaving, Program, fail};
+use crate::secrecy::{secret, tls};
+
+/// What takes a connection over behind `/upgrade/..`.
+pub(crate) fn upgrade(program: &Arc<Program>, what: &str) -> Upgrade {
+    let (program, what) = (Arc::clone(program), what.to_owned());
+    Upgrade::new(move |mut wire| {
+        let leaving = Leaving(Arc::clone(&program));
+        if what == "panic" {
+            fail();
+        }
+        Box::pin(async move {
+            let _leaving = leaving;
+            match &*what {
+                "late" => {
+                    tokio::task::yield_now().await;
+                    fail();
+                }
+                "alarm" => {
+                    alarm(&mut wire).await;
+                    let _ = send(&mut wire, b"rang").await;
+                }
+                "stay" => {
+                    program.gate("stay").arrive();
+                    std::future::pending::<()>().await;
+                }
+                "flood" => while send(&mut wire, &[b'f'; 10_000]).await.is_ok() {},
+                _ => {
+                    program.gate("echo").arrive();
+                    echo(&mut wire).await;
+                }
+            }
+            Ok(())
+        })
+    })
+}
+
+/// Sends back what comes until the peer ends or the server wants it to.
+async fn echo(wire: &mut Wire) {
+    let mut said = Vec::new();
+    loop {
+        said.clear();
+        said.extend_from_slice(wire.received());
+        wire.consume(said.len());
+        if send(wire, &said).await.is_err() {
+            return;
+        }
+        let more = poll_fn(|task| match wire.parting() {
+            Some(parting) => Poll::Ready(Err(parting)),
+            None => wire.poll_receive(task).map(|more| Ok(more == Ok(0) || more == Err(Gone))),
+        });
+        match more.await {
+            Ok(false) => {}
+            Ok(true) => return,
+            Err(parting) => {
+                let told = if parting == Parting::Stop { b"stop" } else { b"full" };
+                let _ = send(wire, told).await;
+                return;
+            }
+        }
+    }
+}
+
+async fn send(wire: &mut Wire, mut bytes: &[u8]) -> Result<(), Gone> {
+    poll_fn(|task| {
+        loop {
+            let count = ready!(wire.poll_send(task, bytes))?;
+            bytes = &bytes[count..];
+            if count == 0 {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    })
+    .await
+}
+
+async fn alarm(wire: &mut Wire) {
+    let moment = Instant::now() + Duration::from_millis(5);
+    poll_fn(|_task| {
+        wire.wake_at(moment);
+        if Instant::now() < moment { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+}
+
+#[track_caller]
+fn check_echo(peer: &mut Peer, first: &str) {
+    peer.send(get(first) + "behind;");
+    assert_eq!(peer.reply().status, 101);
+    assert_eq!(peer.until(b";"), b"behind;");
+    let long: Vec<u8> = (0..100_000).map(|place: u32| b'a' + (place % 25) as u8).collect();
+    peer.send([&long[..], b";"].concat());
+    assert_eq!(peer.until(b";")[..100_000], long);
+    peer.send("again;");
+    assert_eq!(peer.until(b";"), b"again;");
+}
+
+#[test]
+fn who_takes_a_connection_over_has_its_bytes_from_the_first_behind_the_head() {
+    for scheduler in AT_ONCE {
+        let house = House::open(scheduler);
+        for path in ["/upgrade/echo", "/upgrade-work/echo"] {
+            let mut peer = house.connect();
+            check_echo(&mut peer, path);
+            peer.finish();
+            peer.expect_closed();
+        }
+    }
+}
+
+#[test]
+fn earlier_replies_of_a_pipeline_leave_first() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        peer.send(get("/say/a") + &get("/upgrade/echo") + "b;");
+        assert_eq!(peer.reply().to_string(), "200 a", "{scheduler}");
+        assert_eq!(peer.reply().status, 101, "{scheduler}");
+        assert_eq!(peer.until(b";"), b"b;");
+    }
+}
+
+#[test]
+fn the_same_goes_on_in_secret() {
+    for scheduler in AT_ONCE {
+        let house = House::with(secret(scheduler, tls()));
+        let mut peer = house.connect_secure();
+        check_echo(&mut peer, "/upgrade/echo");
+    }
+}
+
+#[test]
+fn a_stop_is_told_and_waited_for() {
+    for scheduler in AT_ONCE {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        peer.send(get("/upgrade/echo"));
+        assert_eq!(peer.reply().status, 101);
+        house.program.gate("echo").await_arrivals(1);
+        house.stop();
+        assert_eq!(peer.rest(), b"stop", "{scheduler}");
+        house.await_end();
+    }
+}
+
+#[test]
+fn who_does_not_go_is_cut_at_the_end_of_the_drain() {
+    for scheduler in SCHEDULERS {
+        let mut brief = settings(scheduler);
+        brief.timeouts.drain = Duration::from_millis(50);
+        let house = House::with(brief);
+        let mut peer = house.connect();
+        peer.send(get("/upgrade/stay"));
+        assert_eq!(peer.reply().status, 101);
+        house.program.gate("stay").await_arrivals(1);
+        house.stop();
+        house.await_cut();
+        if LOOPS.contains(&scheduler) {
+            peer.expect_closed();
+        }
+    }
+}
+
+#[test]
+fn a_second_wish_to_stop_ends_it_at_once() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        peer.send(get("/upgrade/stay"));
+        assert_eq!(peer.reply().status, 101);
+        house.program.gate("stay").await_arrivals(1);
+        house.stop();
+        house.stop();
+        peer.expect_closed();
+    }
+}
+
+#[test]
+fn a_panic_costs_its_own_connection_alone() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        for path in ["/upgrade/panic", "/upgrade/late"] {
+            let mut peer = house.connect();
+            peer.send(get(path));
+            assert_eq!(peer.reply().status, 101);
+            peer.expect_closed();
+        }
+        house.program.gate("left").await_arrivals(2);
+        assert_eq!(house.connect().ask("/"), "200 hello", "{scheduler}");
+    }
+}
+
+#[test]
+fn who_takes_it_over_is_woken_when_it_wished_to_be() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        peer.send(get("/upgrade/alarm"));
+        assert_eq!(peer.reply().status, 101);
+        assert_eq!(peer.rest(), b"rang", "{scheduler}");
+    }
+}
+
+#[test]
+fn a_peer_that_goes_is_noticed_while_it_is_sent_to() {
+    for scheduler in SCHEDULERS {
+        let house = House::open(scheduler);
+        let mut peer = house.connect();
+        peer.send(get("/upgrade/flood"));
+        assert_eq!(peer.reply().status, 101);
+        peer.reset();
+        house.program.gate("left").await_arrivals(1);
+    }
+}
+
+#[test]
+fn it_counts_among_the_connections_to_its_end() {
+    for scheduler in AT_ONCE {
+        let house =
+            House::with(Settings { connections: Some(1), workers: 2, ..settings(scheduler) });
+        let mut peer = house.connect();
+        peer.send(get("/upgrade/echo"));
+        assert_eq!(peer.reply().status, 101);
+        let mut waiting = house.connect();
+        waiting.send(get("/"));
+        peer.send("one;");
+        assert_eq!(peer.until(b";"), b"one;");
+        peer.finish();
+        peer.expect_closed();
+        assert_eq!(waiting.reply().to_string(), "200 hello", "{scheduler}");
+    }
+}
+
+#[test]
+fn a_pool_keeps_one_thread_for_everybody_else() {
+    let house = House::with(Settings { workers: 2, ..settings("pool") });
+    let mut first = house.connect();
+    check_echo(&mut first, "/upgrade/echo");
+    let mut second = house.connect();
+    second.send(get("/upgrade/echo"));
+    assert_eq!(second.reply().status, 101);
+    assert_eq!(second.rest(), b"full");
+    assert_eq!(house.connect().ask("/"), "200 hello");
+}
