@@ -5,8 +5,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::Complaint;
+use super::crates::{self, CRATES};
 use super::json::Json;
-use super::rooms::{self, ROOMS};
 use crate::{paths, process};
 
 /// Folders with packages outside `crates/`. They may depend on every crate, and no crate may depend
@@ -53,27 +53,27 @@ pub(super) fn check(packages: &[Package]) -> Vec<Complaint> {
         if OUTSIDE.contains(&package.folder.as_str()) {
             continue;
         }
-        let Some(room) = package.folder.strip_prefix("crates/").and_then(rooms::of_folder) else {
-            complain("unknown crate; the list is in xtask/src/tidy/rooms.rs".to_owned());
+        let Some(entry) = package.folder.strip_prefix("crates/").and_then(crates::of_folder) else {
+            complain("unknown crate; the list is in xtask/src/tidy/crates.rs".to_owned());
             continue;
         };
-        if package.name != room.package() {
-            complain(format!("the package must be named {}", room.package()));
+        if package.name != entry.package() {
+            complain(format!("the package must be named {}", entry.package()));
         }
         for need in &package.needs {
             let seen = need.folder.strip_prefix("crates/").unwrap_or(&need.folder);
-            if seen == room.folder {
+            if seen == entry.folder {
                 // A package may depend on itself: its tests then enable a feature that users
                 // choose.
                 continue;
             }
             let optional = format!("{seen}?");
-            if room.may_see.contains(&optional.as_str()) {
+            if entry.may_see.contains(&optional.as_str()) {
                 if !need.optional {
-                    complain(format!("{} may see {seen} only as an option", room.folder));
+                    complain(format!("{} may see {seen} only as an option", entry.folder));
                 }
-            } else if !room.may_see.contains(&seen) {
-                complain(format!("{} must not see {seen}", room.folder));
+            } else if !entry.may_see.contains(&seen) {
+                complain(format!("{} must not see {seen}", entry.folder));
             }
         }
     }
@@ -83,19 +83,19 @@ pub(super) fn check(packages: &[Package]) -> Vec<Complaint> {
 
 /// The table must have no cycle.
 fn cycles() -> Option<Complaint> {
-    let mut left: Vec<_> = ROOMS.iter().collect();
+    let mut left: Vec<_> = CRATES.iter().collect();
     loop {
         let before = left.len();
-        let names: Vec<_> = left.iter().map(|room| room.folder).collect();
-        left.retain(|room| {
-            room.may_see.iter().any(|seen| names.contains(&seen.trim_end_matches('?')))
+        let names: Vec<_> = left.iter().map(|entry| entry.folder).collect();
+        left.retain(|entry| {
+            entry.may_see.iter().any(|seen| names.contains(&seen.trim_end_matches('?')))
         });
         if left.is_empty() {
             return None;
         }
         if left.len() == before {
             let what = format!("the crates depend on each other in a cycle: {}", names.join(", "));
-            let path = "xtask/src/tidy/rooms.rs".to_owned();
+            let path = "xtask/src/tidy/crates.rs".to_owned();
             return Some(Complaint { path, line: 0, what });
         }
     }
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn rejects_an_unknown_crate() {
-        let expected = "unknown crate; the list is in xtask/src/tidy/rooms.rs";
+        let expected = "unknown crate; the list is in xtask/src/tidy/crates.rs";
         check(
             "crates/common",
             "bine-common",

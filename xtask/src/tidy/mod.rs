@@ -12,6 +12,7 @@ use self::rust::Rust;
 use crate::paths;
 
 mod attributes;
+mod crates;
 mod documents;
 mod edges;
 mod functions;
@@ -19,7 +20,6 @@ mod json;
 mod manifests;
 mod modules;
 mod prose;
-mod rooms;
 mod rust;
 mod source;
 mod unsafety;

@@ -1,6 +1,6 @@
 //! Rules for every Rust file.
 
-use super::rooms;
+use super::crates;
 use super::rust::Rust;
 use super::{Complaint, File, Tree, attributes, functions, unsafety};
 
@@ -64,9 +64,9 @@ fn names_tests_as_claims(file: &File, rust: &Rust, complaints: &mut Vec<Complain
 }
 
 fn keeps_no_std(file: &File, rust: &Rust, complaints: &mut Vec<Complaint>) {
-    let Some((room, "src/lib.rs")) = rooms::of_path(&file.path) else { return };
-    if room.no_std && !rust.code.contains("#![no_std]") {
-        file.complain(complaints, 0, format!("{} must be no_std", room.folder));
+    let Some((entry, "src/lib.rs")) = crates::of_path(&file.path) else { return };
+    if entry.no_std && !rust.code.contains("#![no_std]") {
+        file.complain(complaints, 0, format!("{} must be no_std", entry.folder));
     }
 }
 

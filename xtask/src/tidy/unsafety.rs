@@ -1,6 +1,6 @@
 //! Rules for `unsafe`: where it is allowed, and a `SAFETY:` comment for each use.
 
-use super::rooms;
+use super::crates;
 use super::rust::Rust;
 use super::{Complaint, File};
 
@@ -23,8 +23,8 @@ pub(super) fn check(file: &File, rust: &Rust, complaints: &mut Vec<Complaint>) {
 }
 
 fn is_allowed(path: &str) -> bool {
-    rooms::of_path(path)
-        .is_some_and(|(room, rest)| room.unsafe_in.iter().any(|prefix| rest.starts_with(prefix)))
+    crates::of_path(path)
+        .is_some_and(|(entry, rest)| entry.unsafe_in.iter().any(|prefix| rest.starts_with(prefix)))
 }
 
 /// Whether the comments directly above the statement of this line contain `SAFETY:`.

@@ -1,7 +1,7 @@
 //! The crates of the workspace, their allowed dependencies and restrictions.
 
 /// A folder of `crates/`.
-pub(super) struct Room {
+pub(super) struct Crate {
     pub(super) folder: &'static str,
     /// The crates it may depend on, dev-dependencies included; `?` marks one that must be optional.
     pub(super) may_see: &'static [&'static str],
@@ -12,18 +12,18 @@ pub(super) struct Room {
 }
 
 /// Every planned crate. Tidy rejects an unlisted crate; a listed one need not exist yet.
-pub(super) const ROOMS: [Room; 15] = [
-    Room { no_std: true, ..room("http", &[]) },
-    Room { no_std: true, unsafe_in: &["src/buffer.rs"], ..room("html", &["vocabulary"]) },
-    Room { no_std: true, ..room("vocabulary", &[]) },
-    room("macros", &["vocabulary"]),
-    Room { no_std: true, unsafe_in: &["tests/push/allocator.rs"], ..room("push", &[]) },
-    Room { unsafe_in: &["src/disk"], ..room("store", &[]) },
-    room("log", &["http"]),
-    room("admission", &[]),
-    Room { unsafe_in: &["src/"], ..room("server", &["http", "log", "admission"]) },
-    room("files", &["server", "http", "log"]),
-    room(
+pub(super) const CRATES: [Crate; 15] = [
+    Crate { no_std: true, ..entry("http", &[]) },
+    Crate { no_std: true, unsafe_in: &["src/buffer.rs"], ..entry("html", &["vocabulary"]) },
+    Crate { no_std: true, ..entry("vocabulary", &[]) },
+    entry("macros", &["vocabulary"]),
+    Crate { no_std: true, unsafe_in: &["tests/push/allocator.rs"], ..entry("push", &[]) },
+    Crate { unsafe_in: &["src/disk"], ..entry("store", &[]) },
+    entry("log", &["http"]),
+    entry("admission", &[]),
+    Crate { unsafe_in: &["src/"], ..entry("server", &["http", "log", "admission"]) },
+    entry("files", &["server", "http", "log"]),
+    entry(
         "bine",
         &[
             "server",
@@ -38,32 +38,32 @@ pub(super) const ROOMS: [Room; 15] = [
             "macros",
         ],
     ),
-    room("browser", &[]),
-    room("script", &["bine", "vocabulary"]),
-    room("cluster", &["push", "store"]),
-    room("cli", &["bine", "script?", "cluster?"]),
+    entry("browser", &[]),
+    entry("script", &["bine", "vocabulary"]),
+    entry("cluster", &["push", "store"]),
+    entry("cli", &["bine", "script?", "cluster?"]),
 ];
 
 /// The crate of this folder.
-pub(super) fn of_folder(folder: &str) -> Option<&'static Room> {
-    ROOMS.iter().find(|room| room.folder == folder)
+pub(super) fn of_folder(folder: &str) -> Option<&'static Crate> {
+    CRATES.iter().find(|entry| entry.folder == folder)
 }
 
 /// The crate of a path from the root of the checkout, and the rest of the path.
-pub(super) fn of_path(path: &str) -> Option<(&'static Room, &str)> {
+pub(super) fn of_path(path: &str) -> Option<(&'static Crate, &str)> {
     let (folder, rest) = path.strip_prefix("crates/")?.split_once('/')?;
     Some((of_folder(folder)?, rest))
 }
 
-impl Room {
+impl Crate {
     /// The name of the package. Only the crate that users depend on has no prefix.
     pub(super) fn package(&self) -> String {
         if self.folder == "bine" { "bine".to_owned() } else { format!("bine-{}", self.folder) }
     }
 }
 
-const fn room(folder: &'static str, may_see: &'static [&'static str]) -> Room {
-    Room { folder, may_see, no_std: false, unsafe_in: &[] }
+const fn entry(folder: &'static str, may_see: &'static [&'static str]) -> Crate {
+    Crate { folder, may_see, no_std: false, unsafe_in: &[] }
 }
 
 #[cfg(test)]
@@ -72,8 +72,8 @@ mod tests {
 
     #[test]
     fn allows_dependencies_on_known_crates_only() {
-        for room in &ROOMS {
-            for seen in room.may_see {
+        for entry in &CRATES {
+            for seen in entry.may_see {
                 assert!(of_folder(seen.trim_end_matches('?')).is_some(), "{seen}");
             }
         }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn finds_the_crate_of_a_path() {
-        let found = of_path("crates/http/src/head.rs").map(|(room, rest)| (room.folder, rest));
+        let found = of_path("crates/http/src/head.rs").map(|(entry, rest)| (entry.folder, rest));
         assert_eq!(found, Some(("http", "src/head.rs")));
         assert!(of_path("bench/src/main.rs").is_none());
     }
