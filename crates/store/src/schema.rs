@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::bytes::{ByteReader, put_bytes, put_number, put_signed};
-use crate::id::RowId;
+use crate::id::{Id, RowId};
 use crate::row::{Row, RowReader, RowWriter};
 use crate::time::Time;
 use crate::value::{Field, Kind, Value};
@@ -526,6 +526,25 @@ pub trait Table: Sized + 'static {
 
     /// Creates a row from its values. `None` if they do not match the columns of [`Table::values`].
     fn from_values(id: RowId, values: &[Value<'_>]) -> Option<Self>;
+}
+
+impl<T: Table> Field for Id<T> {
+    fn kind() -> Kind {
+        Kind::Reference(Cow::Borrowed(T::NAME))
+    }
+
+    #[inline]
+    fn value(&self) -> Value<'_> {
+        Value::Id(self.row())
+    }
+
+    #[inline]
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Id(id) => Some(Self::of(id)),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

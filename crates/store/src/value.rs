@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::id::{Id, RowId};
-use crate::schema::Table;
+use crate::id::RowId;
 use crate::time::Time;
 
 /// The type of a column.
@@ -181,25 +180,6 @@ plain_fields! {
     Vec<u8>, Bytes, own => Value::Bytes(own), Value::Bytes(kept) => kept.to_vec();
     Box<[u8]>, Bytes, own => Value::Bytes(own), Value::Bytes(kept) => kept.into();
     Time, Time, own => Value::Time(*own), Value::Time(kept) => kept;
-}
-
-impl<T: Table> Field for Id<T> {
-    fn kind() -> Kind {
-        Kind::Reference(Cow::Borrowed(T::NAME))
-    }
-
-    #[inline]
-    fn value(&self) -> Value<'_> {
-        Value::Id(self.row())
-    }
-
-    #[inline]
-    fn from_value(value: Value<'_>) -> Option<Self> {
-        match value {
-            Value::Id(id) => Some(Self::of(id)),
-            _ => None,
-        }
-    }
 }
 
 impl<F: Field> Field for Option<F> {
