@@ -730,7 +730,8 @@ impl Head {
         let Some(first) = self.few_changes_since(spare.sequence) else { return };
         // A reader still holds the spare state.
         let Some(state) = Arc::get_mut(&mut spare) else { return };
-        state.follow(&self.state, self.recent.range(first..).map(|changes| &**changes));
+        let changes = self.recent.range(first..);
+        state.follow(&self.state, changes.flat_map(|changes| changes.single_rows()));
         self.state = spare;
     }
 

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::id::RowId;
 use crate::key::Key;
-use crate::state::{Definition, Definitions, Keys, State, Write};
+use crate::state::{Definition, Definitions, Keys, KeysByIndex, State, Write};
 
 /// The data that a transaction or a view has read.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -54,11 +54,6 @@ pub(crate) struct TableChanges {
     /// Whether the changed rows are too many to list.
     is_whole: bool,
 }
-
-/// Sorted keys, by index. The keys of a small change are stored inline: the store keeps thousands
-/// of changes for a while, and freeing a heap block for each would touch memory that has left the
-/// cache.
-pub(crate) type KeysByIndex = SmallVec<[SmallVec<[Key; 2]>; 2]>;
 
 /// A set with more reads is coarsened to whole tables.
 const MAX_READS: usize = 4096;

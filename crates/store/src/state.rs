@@ -8,7 +8,6 @@ use smallvec::SmallVec;
 
 use crate::id::RowId;
 use crate::key::Key;
-use crate::reads::Changes;
 use crate::row::Row;
 use crate::schema::{Layout, Schema};
 use crate::tree::{self, Tree};
@@ -71,6 +70,11 @@ pub(crate) type Values<'r> = SmallVec<[Value<'r>; 12]>;
 /// The keys of a row, by index.
 pub(crate) type Keys = SmallVec<[Key; 4]>;
 
+/// Sorted keys, by index. The keys of a small change are stored inline: the store keeps thousands
+/// of changes for a while, and freeing a heap block for each would touch memory that has left the
+/// cache.
+pub(crate) type KeysByIndex = SmallVec<[SmallVec<[Key; 2]>; 2]>;
+
 /// The write of one row, or its removal if `row` is `None`.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
@@ -125,14 +129,15 @@ impl State {
         Self { sequence: 0, epoch: 0, tables: definitions.iter().map(empty).collect() }
     }
 
-    /// Catches up with a newer state, from which it differs by these changes of single rows.
+    /// Catches up with a newer state, from which it differs by these rows: table, row, and the keys
+    /// before and after.
     pub(crate) fn follow<'c>(
         &mut self,
         younger: &Self,
-        changes: impl Iterator<Item = &'c Changes>,
+        rows: impl Iterator<Item = (usize, RowId, &'c KeysByIndex)>,
     ) {
         (self.sequence, self.epoch) = (younger.sequence, younger.epoch);
-        for (table, id, keys) in changes.flat_map(Changes::single_rows) {
+        for (table, id, keys) in rows {
             let (own, younger) = (&mut self.tables[table], &younger.tables[table]);
             own.rows.0.follow(&younger.rows.0, &id.bytes());
             let indexes = own.indexes.iter_mut().zip(&younger.indexes);
