@@ -32,7 +32,7 @@ use crate::reads::Changes;
 use crate::record;
 use crate::state::{Definitions, State};
 use crate::stats::{Counters, Stats};
-use crate::transaction::{CommitParts, Transaction};
+use crate::transaction::{Action, CommitParts, Transaction};
 
 /// When a commit is acknowledged, and so how durable an acknowledged commit is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -74,9 +74,6 @@ pub(crate) struct Committer {
 
 /// A callback that receives each commit, in order, as soon as it is visible.
 pub(crate) type Observer = Box<dyn Fn(&Arc<Changes>) + Send + std::marker::Sync>;
-
-/// An action that runs once a change is durable.
-pub(crate) type Action = Box<dyn FnOnce() + Send>;
 
 struct Head {
     /// The state with all staged commits applied.

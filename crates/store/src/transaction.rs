@@ -7,7 +7,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::checkpoint::MAX_ROW_LENGTH;
-use crate::commit::Action;
 use crate::error::Error;
 use crate::id::{Id, RowId};
 use crate::reads::Read;
@@ -36,6 +35,9 @@ pub struct Transaction {
     ids: Arc<dyn Fn() -> RowId + Send + Sync>,
     recorder: Option<Recorder>,
 }
+
+/// An action that runs once a change is durable.
+pub(crate) type Action = Box<dyn FnOnce() + Send>;
 
 impl Transaction {
     pub(crate) fn new(snapshot: Snapshot, ids: Arc<dyn Fn() -> RowId + Send + Sync>) -> Self {
