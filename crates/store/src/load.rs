@@ -8,12 +8,12 @@ use crate::checkpoint::Checkpointer;
 use crate::extension::{ExtensionSlot, strip_marker};
 use crate::id::RowId;
 use crate::journal::{self, Journal, RecoveryEvent, Sequence};
+use crate::options::{MergedTables, Options};
 use crate::record::{self, Record};
 use crate::schema::StoredTable;
 use crate::state::{
     Definition, Definitions, IndexEntries, Rows, State, TableState, Values, Write, entry, id_of,
 };
-use crate::store::{MergedTables, Options, Progress};
 use crate::value::Value;
 
 /// A warning for the operator from a start that succeeded.
@@ -27,6 +27,9 @@ pub enum Warning {
     /// change.
     Extension,
 }
+
+/// A callback for the progress of a start: bytes read, of bytes in all.
+pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
 
 /// The tables as loaded so far.
 #[derive(Default)]

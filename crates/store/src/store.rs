@@ -1,6 +1,5 @@
-//! The store's public interface: options, opening, reading, changing, closing.
+//! The store's public interface: opening, reading, committing, closing.
 
-use std::any::TypeId;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,18 +10,17 @@ use crate::change::{Change, RETRIES};
 use crate::commit::{Committer, Pending, Sync};
 use crate::disk::{self, RealFolder};
 use crate::error::Error;
-use crate::extension::{self, Extension, ExtensionSlot};
+use crate::extension;
 use crate::id::{Id, Ids, RowId};
 use crate::journal::{self, FileJournal, Journal, MemoryJournal};
-use crate::load::{LoadedStore, Loader, Warning};
+use crate::load::{LoadedStore, Loader, Progress, Warning};
+use crate::options::Options;
 use crate::reads::Changes;
 use crate::recorder::Recorder;
-use crate::schema::{Index, Schema, StoredTable, Table};
+use crate::schema::Table;
 use crate::snapshot::Snapshot;
-use crate::state::{Definition, Definitions};
 use crate::stats::Stats;
 use crate::transaction::Transaction;
-use crate::value::Kind;
 
 /// A set of tables. Clones share the same tables.
 #[derive(Clone)]
@@ -37,119 +35,6 @@ struct Inner {
     /// Writes commits that no thread waits for, and syncs on a timer.
     worker: Mutex<Option<thread::JoinHandle<()>>>,
     warnings: Vec<Warning>,
-}
-
-/// The tables of a store, and how it persists them.
-#[derive(Debug, Default)]
-pub struct Options {
-    tables: Vec<DeclaredTable>,
-    sync: Sync,
-    extension: ExtensionSlot,
-    pub(crate) journal: journal::Options,
-}
-
-#[derive(Debug)]
-struct DeclaredTable {
-    schema: Schema,
-    row_type: Option<TypeId>,
-}
-
-impl Options {
-    /// No tables; a commit is acknowledged once it survives a power failure.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds the table of `T`.
-    #[must_use]
-    pub fn table<T: Table>(mut self) -> Self {
-        self.tables.push(DeclaredTable { schema: T::schema(), row_type: Some(TypeId::of::<T>()) });
-        self
-    }
-
-    /// Sets when a commit is acknowledged.
-    #[must_use]
-    pub const fn sync(mut self, sync: Sync) -> Self {
-        self.sync = sync;
-        self
-    }
-
-    /// Adds an extension, which keeps records in the same journal. A folder with an extension's
-    /// records does not open without it.
-    #[must_use]
-    pub fn extension(mut self, extension: Arc<dyn Extension>) -> Self {
-        self.extension = ExtensionSlot(Some(extension));
-        self
-    }
-
-    /// Sets the size of a journal segment in bytes. The store writes a checkpoint when the journal
-    /// has grown by four segments and by at least the size of the last checkpoint.
-    #[must_use]
-    pub const fn segment(mut self, bytes: u64) -> Self {
-        self.journal.segment = bytes;
-        self
-    }
-
-    /// Merges the program's tables with the stored ones.
-    pub(crate) fn merge(self, stored: &[StoredTable]) -> Result<MergedTables, String> {
-        let mut all = stored.to_vec();
-        let (mut definitions, mut positions) = (Vec::new(), Vec::new());
-        for DeclaredTable { schema, row_type } in self.tables {
-            let known = all.iter().position(|stored| stored.name == schema.name);
-            if known.is_some_and(|known| positions.contains(&known)) {
-                return Err(format!("the table `{}` is declared twice", schema.name));
-            }
-            let (stored_table, layout) = schema.merge(known.map(|known| &all[known]))?;
-            positions.push(known.unwrap_or(all.len()));
-            match known {
-                Some(known) => all[known] = stored_table,
-                None => all.push(stored_table),
-            }
-            let (referrers, references) = (Vec::new(), Vec::new());
-            definitions.push(Definition { schema, layout, row_type, referrers, references });
-        }
-        resolve_references(&mut definitions)?;
-        Ok(MergedTables { definitions: definitions.into(), positions, stored: all })
-    }
-}
-
-/// The program's tables merged with the stored ones.
-pub(crate) struct MergedTables {
-    pub(crate) definitions: Definitions,
-    pub(crate) positions: Vec<usize>,
-    pub(crate) stored: Vec<StoredTable>,
-}
-
-/// A callback for the progress of a start: bytes read, of bytes in all.
-pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
-
-/// Resolves references between tables. A column that refers to rows has an index, so that removing
-/// a row finds its referrers; the function adds one unless an index begins with that column.
-fn resolve_references(definitions: &mut [Definition]) -> Result<(), String> {
-    for table in 0..definitions.len() {
-        for column in 0..definitions[table].schema.columns.len() {
-            let schema = &definitions[table].schema;
-            let Kind::Reference(target) = &schema.columns[column].kind else { continue };
-            let found = definitions.iter().position(|other| other.schema.name == *target);
-            let Some(target) = found else {
-                let column = &schema.columns[column].name;
-                return Err(format!(
-                    "`{}.{column}` refers to the table `{target}`, which does not exist: add it to the options",
-                    schema.name
-                ));
-            };
-            let index =
-                schema.indexes.iter().position(|index| index.columns.first() == Some(&column));
-            let index = index.unwrap_or_else(|| {
-                let indexes = &mut definitions[table].schema.indexes;
-                indexes.push(Index { columns: vec![column], is_unique: false });
-                indexes.len() - 1
-            });
-            definitions[table].references.push((column, target));
-            definitions[target].referrers.push((table, index));
-        }
-    }
-    Ok(())
 }
 
 impl Store {

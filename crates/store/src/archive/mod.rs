@@ -18,11 +18,10 @@ use crate::disk::Folder;
 use crate::extension::{Extension, ExtensionSlot, SnapshotBlocks};
 use crate::id::RowId;
 use crate::journal::{self, FileJournal, Journal, Sequence};
-use crate::load::{Loader, Warning};
+use crate::load::{Loader, Progress, Warning};
 use crate::record;
 use crate::schema::StoredTable;
 use crate::state::{Rows, State};
-use crate::store::Progress;
 use crate::value::Value;
 
 pub use load::{LoadError, LoadSummary, MAX_LINE_LENGTH};

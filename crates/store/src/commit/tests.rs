@@ -9,10 +9,11 @@ use super::*;
 use crate::By;
 use crate::id::{Id, RowId};
 use crate::journal::{Compaction, MemoryJournal, Sequence, SnapshotWriter};
+use crate::options::Options;
 use crate::record::Record;
 use crate::schema::{Column, Index, Schema, Table};
 use crate::snapshot::Snapshot;
-use crate::store::{Options, Store};
+use crate::store::Store;
 use crate::value::{Field, Value};
 
 /// A row with a number and an index over half the number.

@@ -5,8 +5,9 @@ use std::task::{Context, Poll, Waker};
 
 use super::*;
 use crate::disk::SimulatedFolder;
+use crate::options::DeclaredTable;
 use crate::state::Write;
-use crate::{By, Column, Field, Id, Recorder, RowId, Value};
+use crate::{By, Column, Field, Id, Index, Recorder, RowId, Schema, Table, Value};
 
 #[derive(Clone, PartialEq, Debug)]
 struct User {
