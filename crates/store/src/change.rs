@@ -6,6 +6,8 @@ use std::task::{Context, Poll, ready};
 
 use crate::commit::Pending;
 use crate::error::Error;
+use crate::id::Id;
+use crate::schema::Table;
 use crate::store::Store;
 use crate::transaction::Transaction;
 
@@ -20,14 +22,94 @@ pub struct Change<A, T, E> {
 }
 
 /// Retries after a conflict.
-pub(crate) const RETRIES: u32 = 3;
+const RETRIES: u32 = 3;
+
+impl Store {
+    /// Changes tables in a transaction. `action` sees a snapshot of all tables and its own writes.
+    /// After a conflict with a concurrent commit it runs again, up to three times, so side effects
+    /// belong in [`Transaction::after_commit`], which runs once.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Change::wait`].
+    pub fn change<A, T, E>(&self, action: A) -> Change<A, T, E>
+    where
+        A: FnMut(&mut Transaction) -> Result<T, E>,
+        E: From<Error>,
+    {
+        Change::new(self.clone(), RETRIES, action)
+    }
+
+    /// Changes tables as [`Store::change`] does, but without a retry: a conflict is an error.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Change::wait`].
+    pub fn change_once<A, T, E>(
+        &self,
+        action: A,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<T, E> + use<A, T, E>, T, E>
+    where
+        A: FnOnce(&mut Transaction) -> Result<T, E>,
+        E: From<Error>,
+    {
+        let mut action = Some(action);
+        let once = move |change: &mut Transaction| match action.take() {
+            Some(action) => action(change),
+            // This change has no retries.
+            None => Err(Error::Conflict.into()),
+        };
+        Change::new(self.clone(), 0, once)
+    }
+
+    /// Inserts one row and assigns its id.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::insert`] and [`Change::wait`].
+    #[expect(
+        clippy::type_complexity,
+        reason = "a closure has no name, and the rest is one word each"
+    )]
+    pub fn insert<T: Table>(
+        &self,
+        mut row: T,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<Id<T>, Error> + use<T>, Id<T>, Error> {
+        self.change(move |change| change.add(&mut row))
+    }
+
+    /// Updates one row.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::update`] and [`Change::wait`].
+    pub fn update<T: Table, F: FnMut(&mut T)>(
+        &self,
+        id: Id<T>,
+        mut change_row: F,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<(), Error> + use<T, F>, (), Error> {
+        self.change(move |change| change.update(id, &mut change_row))
+    }
+
+    /// Removes one row. Returns false if the row does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::remove`] and [`Change::wait`].
+    pub fn remove<T: Table>(
+        &self,
+        id: Id<T>,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<T>, bool, Error> {
+        self.change(move |change| change.remove(id))
+    }
+}
 
 impl<A, T, E> Change<A, T, E>
 where
     A: FnMut(&mut Transaction) -> Result<T, E>,
     E: From<Error>,
 {
-    pub(crate) const fn new(store: Store, retries: u32, action: A) -> Self {
+    const fn new(store: Store, retries: u32, action: A) -> Self {
         Self { store, action, retries, in_progress: None }
     }
 

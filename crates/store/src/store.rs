@@ -6,18 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::change::{Change, RETRIES};
 use crate::commit::{Committer, Pending, Sync};
 use crate::disk::{self, RealFolder};
 use crate::error::Error;
 use crate::extension;
-use crate::id::{Id, Ids, RowId};
+use crate::id::{Ids, RowId};
 use crate::journal::{self, FileJournal, Journal, MemoryJournal};
 use crate::load::{LoadedStore, Loader, Progress, Warning};
 use crate::options::Options;
 use crate::reads::Changes;
 use crate::recorder::Recorder;
-use crate::schema::Table;
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
 use crate::transaction::Transaction;
@@ -139,84 +137,6 @@ impl Store {
     #[must_use]
     pub fn with_recorder(&self, recorder: &Recorder) -> Self {
         Self { inner: Arc::clone(&self.inner), recorder: Some(recorder.clone()) }
-    }
-
-    /// Changes tables in a transaction. `action` sees a snapshot of all tables and its own writes.
-    /// After a conflict with a concurrent commit it runs again, up to three times, so side effects
-    /// belong in [`Transaction::after_commit`], which runs once.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Change::wait`].
-    pub fn change<A, T, E>(&self, action: A) -> Change<A, T, E>
-    where
-        A: FnMut(&mut Transaction) -> Result<T, E>,
-        E: From<Error>,
-    {
-        Change::new(self.clone(), RETRIES, action)
-    }
-
-    /// Changes tables as [`Store::change`] does, but without a retry: a conflict is an error.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Change::wait`].
-    pub fn change_once<A, T, E>(
-        &self,
-        action: A,
-    ) -> Change<impl FnMut(&mut Transaction) -> Result<T, E> + use<A, T, E>, T, E>
-    where
-        A: FnOnce(&mut Transaction) -> Result<T, E>,
-        E: From<Error>,
-    {
-        let mut action = Some(action);
-        let once = move |change: &mut Transaction| match action.take() {
-            Some(action) => action(change),
-            // This change has no retries.
-            None => Err(Error::Conflict.into()),
-        };
-        Change::new(self.clone(), 0, once)
-    }
-
-    /// Inserts one row and assigns its id.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Transaction::insert`] and [`Change::wait`].
-    #[expect(
-        clippy::type_complexity,
-        reason = "a closure has no name, and the rest is one word each"
-    )]
-    pub fn insert<T: Table>(
-        &self,
-        mut row: T,
-    ) -> Change<impl FnMut(&mut Transaction) -> Result<Id<T>, Error> + use<T>, Id<T>, Error> {
-        self.change(move |change| change.add(&mut row))
-    }
-
-    /// Updates one row.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Transaction::update`] and [`Change::wait`].
-    pub fn update<T: Table, F: FnMut(&mut T)>(
-        &self,
-        id: Id<T>,
-        mut change_row: F,
-    ) -> Change<impl FnMut(&mut Transaction) -> Result<(), Error> + use<T, F>, (), Error> {
-        self.change(move |change| change.update(id, &mut change_row))
-    }
-
-    /// Removes one row. Returns false if the row does not exist.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Transaction::remove`] and [`Change::wait`].
-    pub fn remove<T: Table>(
-        &self,
-        id: Id<T>,
-    ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<T>, bool, Error> {
-        self.change(move |change| change.remove(id))
     }
 
     /// Begins a transaction. [`Store::commit`] commits it.
