@@ -11,7 +11,6 @@ mod format;
 mod group;
 mod memory;
 mod open;
-
 mod repair;
 mod salvage;
 mod segment;
@@ -26,9 +25,9 @@ pub use file::{FileJournal, Options};
 pub(crate) use folder::bytes;
 pub use group::MAX_GROUP_LENGTH;
 pub use memory::MemoryJournal;
-pub use open::{Opened, RecoveryEvent, Torn, Warning};
-
+pub use open::{Opened, RecoveryEvent, Warning};
 pub use repair::{Repair, repair};
+pub use segment::Torn;
 pub use snapshot::MAX_BLOCK_LENGTH;
 
 use crate::disk::File;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::file::{FileJournal, Options};
 use super::folder::FolderContents;
 use super::format::{DAMAGED, FileKind, LOCK};
-use super::segment::{Segment, Step, Verdict};
+use super::segment::{Segment, Step, Torn, Verdict, rewrite_tail};
 use super::{Damage, Error, Sequence, snapshot, synced};
-use crate::disk::{Folder, Lock, write_all};
+use crate::disk::{Folder, Lock};
 
 /// An event during recovery: first the blocks of a snapshot, then records.
 #[derive(Debug)]
@@ -59,23 +59,6 @@ pub enum Warning {
         /// The damaged file's new name.
         aside: String,
     },
-}
-
-/// An incomplete group at the end of the journal.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Torn {
-    /// The segment.
-    pub file: String,
-    /// The offset at which the segment is cut.
-    pub offset: u64,
-    /// Bytes from the cut to the end of the file.
-    pub bytes: u64,
-    /// Complete groups after the incomplete one.
-    pub groups: u64,
-    /// The last record before the cut.
-    pub last: Sequence,
-    /// The last record that is known to have been synced; 0 if unknown.
-    pub synced: Sequence,
 }
 
 impl FileJournal {
@@ -154,29 +137,7 @@ pub(super) fn lock(folder: &dyn Folder) -> Result<Arc<dyn Lock>, Error> {
     }
 }
 
-/// Makes the end of the last segment durable as it was read. A failed sync of an earlier process
-/// may have left bytes that are readable but not on the disk. They are written again, because a
-/// second sync of the same pages may report success wrongly.
-pub(super) fn rewrite_tail(segment: &Segment) -> Result<(), Error> {
-    let fault = |error| Error::disk(segment.name(), "rewrite the end of", error);
-    let unproven = segment.unproven();
-    if unproven.is_empty() && segment.at() == segment.size() {
-        return Ok(());
-    }
-    let length = unproven.end - unproven.start;
-    let mut bytes = vec![0; length.min(PIECE as u64) as usize];
-    let mut at = unproven.start;
-    while at < unproven.end {
-        let length = (unproven.end - at).min(PIECE as u64) as usize;
-        let piece = &mut bytes[..length];
-        let read = crate::disk::read_full(&*segment.file, piece, at).map_err(fault)?;
-        write_all(&*segment.file, &piece[..read], at).map_err(fault)?;
-        at += length as u64;
-    }
-    segment.file.truncate(segment.at()).map_err(fault)?;
-    segment.file.sync_all().map_err(fault)
-}
-
+/// Bytes between two reports of progress.
 const PIECE: usize = 1 << 20;
 
 /// A recovery in progress.
@@ -352,29 +313,6 @@ pub(super) fn aside(folder: &dyn Folder, name: &str) -> Result<String, Error> {
 pub(super) fn missing(folder: &dyn Folder, first: Sequence, last: Sequence) -> Damage {
     let what = "no file holds records that were acknowledged";
     Damage { file: folder.name(), offset: 0, records: Some(first..=last), what }
-}
-
-impl fmt::Display for Torn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, offset, bytes, groups, last, synced } = self;
-        write!(
-            f,
-            "{file} ends with an incomplete group and is cut off at byte {offset}, after record {last}"
-        )?;
-        match groups {
-            0 => {}
-            1 => f.write_str("; a complete group after it is dropped too")?,
-            more => write!(f, "; {more} complete groups after it are dropped too")?,
-        }
-        match synced {
-            0 => f.write_str(". No file says which records were synced")?,
-            _ => write!(f, ". Records up to {synced} are known to have been synced and are there")?,
-        }
-        write!(
-            f,
-            ". If the disk keeps what it syncs, no later commit was acknowledged as durable; if it does not, up to {bytes} bytes of acknowledged records after record {last} are lost: compare the last changes with the acknowledgments that clients received, and restore a backup if some are missing"
-        )
-    }
 }
 
 impl fmt::Display for Warning {

@@ -1,8 +1,7 @@
 //! Reading a damaged segment: recovers every record that is intact.
 
 use super::group::{GROUP_HEADER_LENGTH, MAX_GROUP_LENGTH, MIN_RECORD_LENGTH, Records};
-use super::open::Torn;
-use super::segment::{BadGroup, Segment, Step, Verdict};
+use super::segment::{BadGroup, Segment, Step, Torn, Verdict};
 use super::{Damage, Error, Sequence};
 
 /// An event during a scan of a segment, in order.

@@ -5,14 +5,14 @@
 //! docs/formats/journal.md and [`Segment::judge`] have the rules.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::ops::Range;
 
 use super::format::{ALIGNMENT, FileHeader, FileKind, HEADER_LENGTH, SECTOR, checksum, long, word};
 use super::group::{GROUP_HEADER_LENGTH, GroupHeader, Records};
-use super::open::Torn;
 use super::{Damage, Error, Sequence};
-use crate::disk::{File, read_full};
+use crate::disk::{File, read_full, write_all};
 
 /// A reader of a segment's groups.
 pub(super) struct Segment {
@@ -63,6 +63,23 @@ pub(super) enum Verdict {
     Torn(Torn),
     /// The group was acknowledged as durable.
     Damaged(Damage),
+}
+
+/// An incomplete group at the end of the journal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Torn {
+    /// The segment.
+    pub file: String,
+    /// The offset at which the segment is cut.
+    pub offset: u64,
+    /// Bytes from the cut to the end of the file.
+    pub bytes: u64,
+    /// Complete groups after the incomplete one.
+    pub groups: u64,
+    /// The last record before the cut.
+    pub last: Sequence,
+    /// The last record that is known to have been synced; 0 if unknown.
+    pub synced: Sequence,
 }
 
 impl Segment {
@@ -317,6 +334,32 @@ impl Segment {
     }
 }
 
+/// Makes the end of the last segment durable as it was read. A failed sync of an earlier process
+/// may have left bytes that are readable but not on the disk. They are written again, because a
+/// second sync of the same pages may report success wrongly.
+pub(super) fn rewrite_tail(segment: &Segment) -> Result<(), Error> {
+    let fault = |error| Error::disk(segment.name(), "rewrite the end of", error);
+    let unproven = segment.unproven();
+    if unproven.is_empty() && segment.at() == segment.size() {
+        return Ok(());
+    }
+    let length = unproven.end - unproven.start;
+    let mut bytes = vec![0; length.min(REWRITE_PIECE as u64) as usize];
+    let mut at = unproven.start;
+    while at < unproven.end {
+        let length = (unproven.end - at).min(REWRITE_PIECE as u64) as usize;
+        let piece = &mut bytes[..length];
+        let read = read_full(&*segment.file, piece, at).map_err(fault)?;
+        write_all(&*segment.file, &piece[..read], at).map_err(fault)?;
+        at += length as u64;
+    }
+    segment.file.truncate(segment.at()).map_err(fault)?;
+    segment.file.sync_all().map_err(fault)
+}
+
+/// The bytes that are rewritten at once.
+const REWRITE_PIECE: usize = 1 << 20;
+
 /// The bytes that one read buffers.
 const PIECE: usize = 256 * 1024;
 
@@ -369,4 +412,27 @@ fn has_lost_sector(bytes: &[u8], at: u64, from: usize) -> bool {
         begin = end;
     }
     false
+}
+
+impl fmt::Display for Torn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, offset, bytes, groups, last, synced } = self;
+        write!(
+            f,
+            "{file} ends with an incomplete group and is cut off at byte {offset}, after record {last}"
+        )?;
+        match groups {
+            0 => {}
+            1 => f.write_str("; a complete group after it is dropped too")?,
+            more => write!(f, "; {more} complete groups after it are dropped too")?,
+        }
+        match synced {
+            0 => f.write_str(". No file says which records were synced")?,
+            _ => write!(f, ". Records up to {synced} are known to have been synced and are there")?,
+        }
+        write!(
+            f,
+            ". If the disk keeps what it syncs, no later commit was acknowledged as durable; if it does not, up to {bytes} bytes of acknowledged records after record {last} are lost: compare the last changes with the acknowledgments that clients received, and restore a backup if some are missing"
+        )
+    }
 }
