@@ -74,6 +74,7 @@ mod message;
 mod order;
 mod prepare;
 mod presence;
+mod publisher;
 mod queue;
 mod read;
 mod record;
@@ -95,9 +96,10 @@ pub use message::{
 };
 pub use order::{
     Applied, ChannelInfo, ChannelName, Command, Corrupt, Fork, Preparation, Prepared,
-    ProducerProgress, Published, Publisher, Receipt,
+    ProducerProgress, Published, Receipt,
 };
 pub use presence::{Presence, PresenceChange, PresenceFull};
+pub use publisher::Publisher;
 pub use read::{GapPolicy, MessageBatch, Rest, Start, Subscription, Until, WaitPoint};
 pub use record::is_channel_record;
 pub use refused::{Quota, Refused};

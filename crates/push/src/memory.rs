@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::message::Message;
-use crate::order::Publisher;
+use crate::publisher::Publisher;
 use crate::refused::{Quota, Refused};
 
 /// The bytes that all channels hold, in total and for each publisher.

@@ -41,16 +41,6 @@ pub enum Command {
     Remove(Arc<str>),
 }
 
-/// The publisher of a command. Channels and messages of the command count against this publisher's
-/// quota.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Publisher {
-    /// The name under which the hub counts the publisher's bytes.
-    pub name: Arc<str>,
-    /// The quota: bytes that all channels and messages of this publisher may take.
-    pub bytes: u64,
-}
-
 /// The source of a new channel: the fork starts with the source's messages at the same positions
 /// and diverges from there.
 ///

@@ -11,8 +11,9 @@ use crate::hub::Hub;
 use crate::memory::{Reservation, SHARE, address};
 use crate::message::{BodyFormat, DEFAULT_TYPE, Draft, Publish, check_text, name_from_bits};
 use crate::order::{
-    Applied, ChannelName, Command, Fork, Preparation, Prepared, Published, Publisher, Receipt,
+    Applied, ChannelName, Command, Fork, Preparation, Prepared, Published, Receipt,
 };
+use crate::publisher::Publisher;
 use crate::record::{Change, Due, Entry, NEW, Number, Origin, Publication, Record};
 use crate::refused::{Quota, Refused};
 use crate::settings::Settings;
