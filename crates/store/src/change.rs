@@ -1,4 +1,5 @@
-//! Changes with retries: run the action, commit it, and run it again after a conflict.
+//! Changes with retries: run the action, commit it, and run it again after a conflict; and the
+//! methods of [`Store`] that return them.
 
 use std::fmt;
 use std::pin::Pin;
