@@ -3,7 +3,6 @@
 use core::fmt;
 
 use super::close_code::CloseCode;
-use super::frame::Frame;
 
 /// A protocol violation by the client. Send the [`close_frame`](Self::close_frame), then close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,11 +56,6 @@ impl FrameFault {
             Self::TooLarge => "The message is too large.",
             _ => "The frame is malformed.",
         }
-    }
-
-    /// Returns the close frame that reports the fault to the client.
-    pub const fn close_frame(self) -> Frame<'static> {
-        Frame::Close { code: Some(self.code()), reason: self.close_reason() }
     }
 }
 

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::close_code::CloseCode;
+use super::fault::FrameFault;
 use super::header::{Header, MAX_SHORT_LENGTH, Opcode};
 use super::mask::mask;
 
@@ -78,6 +79,13 @@ impl<'p> Frame<'p> {
                 Parts { opcode: Opcode::Close, code: Some(code), payload }
             }
         }
+    }
+}
+
+impl FrameFault {
+    /// Returns the close frame that reports the fault to the client.
+    pub const fn close_frame(self) -> Frame<'static> {
+        Frame::Close { code: Some(self.code()), reason: self.close_reason() }
     }
 }
 
