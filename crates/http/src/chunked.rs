@@ -1,5 +1,6 @@
 //! Reads chunked content: chunks, their extensions, and the trailer section.
 
+use crate::byte_class;
 use crate::fault::PeerFault;
 use crate::fields;
 use crate::limits::Limits;
@@ -134,7 +135,7 @@ impl ChunkReader {
                 self.count_extension(limits)?;
                 ChunkState::ExtensionStart
             }
-            (ChunkState::ExtensionStart, _) if line::is_token(&[byte]) => {
+            (ChunkState::ExtensionStart, _) if byte_class::is_token(&[byte]) => {
                 self.count_extension(limits)?;
                 ChunkState::Extension
             }

@@ -1,11 +1,7 @@
 //! Faults of clients and of callers, each with a message for the client and one for the log.
 
-use alloc::vec::Vec;
 use core::fmt;
 
-use crate::date::Date;
-use crate::head::Exchange;
-use crate::reply::Reply;
 use crate::status::Status;
 
 /// Defines each fault once: its variant, its status, and its log message, which is also its
@@ -115,14 +111,6 @@ impl PeerFault {
             _ => "The request is malformed.\n",
         }
     }
-
-    /// Appends the complete error response. It announces that the connection closes if `exchange`
-    /// is [`Exchange::closing`].
-    pub fn reply(self, out: &mut Vec<u8>, exchange: Exchange, date: &Date) {
-        let mut reply = Reply::begin(out, exchange, self.status(), date);
-        reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n");
-        reply.whole(self.client_message().as_bytes());
-    }
 }
 
 impl fmt::Display for PeerFault {
@@ -140,7 +128,7 @@ pub enum Misuse {
     Name,
     /// The value of the field contains a control byte, so it could split the response.
     Value,
-    /// [`Reply`] writes this field itself: framing, connection or date.
+    /// [`Reply`](crate::Reply) writes this field itself: framing, connection or date.
     Reserved,
 }
 
@@ -158,12 +146,7 @@ impl core::error::Error for Misuse {}
 
 #[cfg(test)]
 mod tests {
-    use alloc::string::String;
-    use alloc::vec::Vec;
-
     use super::{Misuse, PeerFault};
-    use crate::date::Date;
-    use crate::head::Exchange;
 
     #[test]
     fn client_message_explains_the_fault() {
@@ -182,17 +165,6 @@ mod tests {
             [Misuse::Name, Misuse::Value, Misuse::Reserved].map(|it| alloc::format!("{it}"));
         assert!(messages[0].contains("not a token") && messages[1].contains("control byte"));
         assert!(messages[2].contains("by the reply itself"));
-    }
-
-    #[test]
-    fn fault_response_is_complete_and_closes() {
-        let mut out = Vec::new();
-        PeerFault::TargetTooLong.reply(&mut out, Exchange::closing(), &Date::at(0));
-        assert_eq!(
-            String::from_utf8_lossy(&out),
-            "HTTP/1.1 414 URI Too Long\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nConnection: close\r\n\
-             Content-Type: text/plain; charset=utf-8\r\nContent-Length: 25\r\n\r\nThe address is too long.\n"
-        );
     }
 
     #[test]

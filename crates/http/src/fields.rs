@@ -3,6 +3,7 @@
 //! Rejects any combination that two servers could frame differently (RFC 9112 sections 6.3 and
 //! 11.2).
 
+use crate::byte_class;
 use crate::fault::PeerFault;
 use crate::head::{Flags, HeadIndex, Span, Version};
 use crate::known_field::KnownField;
@@ -122,7 +123,7 @@ impl FieldSummary {
 impl TransferCodings {
     fn add(&mut self, value: &[u8]) -> Result<(), PeerFault> {
         for coding in elements(value) {
-            if !line::is_token(coding) {
+            if !byte_class::is_token(coding) {
                 return Err(PeerFault::CodingSyntax);
             }
             let chunked = coding.eq_ignore_ascii_case(b"chunked");

@@ -3,6 +3,7 @@
 //! A complete head takes the fast path of [`one_pass`](crate::one_pass). An incomplete or malformed
 //! one is checked line by line.
 
+use crate::byte_class;
 use crate::fault::PeerFault;
 use crate::head::Head;
 use crate::limits::Limits;
@@ -48,7 +49,7 @@ impl HeadParser {
         if !has_started {
             // A TLS ClientHello may contain no line feed. Its client receives the error at once
             // instead of a timeout.
-            if !within.first().is_some_and(|first| line::is_token(&[*first])) {
+            if !within.first().is_some_and(|first| byte_class::is_token(&[*first])) {
                 return Err(PeerFault::MethodSyntax);
             }
             if !self.check_lines(within, limits)? {
@@ -100,7 +101,7 @@ fn request_line(line: &[u8], limits: &Limits) -> Result<(), PeerFault> {
         return Err(PeerFault::BareCarriageReturn);
     }
     let mut parts = line.splitn(2, |&byte| byte == b' ');
-    let token = parts.next().filter(|token| line::is_token(token));
+    let token = parts.next().filter(|token| byte_class::is_token(token));
     let token = token.ok_or(PeerFault::MethodSyntax)?;
     let rest = parts.next().ok_or(PeerFault::MissingVersion)?;
     let space = rest.iter().rposition(|&byte| byte == b' ');

@@ -26,6 +26,7 @@
 extern crate alloc;
 
 mod body_framing;
+mod byte_class;
 mod chunked;
 mod date;
 mod fault;

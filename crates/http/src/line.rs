@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use crate::byte_class;
 use crate::fault::PeerFault;
 use crate::scan;
 
@@ -48,39 +49,23 @@ pub(crate) fn field(line: &[u8]) -> Result<(&[u8], &[u8]), PeerFault> {
     match name {
         [] => return Err(PeerFault::EmptyName),
         [.., b' ' | b'\t'] => return Err(PeerFault::SpaceBeforeColon),
-        name if !is_token(name) => return Err(PeerFault::NameByte),
+        name if !byte_class::is_token(name) => return Err(PeerFault::NameByte),
         _ => {}
     }
     if value.contains(&b'\r') {
         return Err(PeerFault::BareCarriageReturn);
     }
-    if value.iter().any(|&byte| is_control(byte) && byte != b'\t') {
+    if value.iter().any(|&byte| byte_class::is_control(byte) && byte != b'\t') {
         return Err(PeerFault::ValueByte);
     }
     Ok((name, value))
-}
-
-/// Returns whether these bytes form a token (RFC 9110 section 5.6.2).
-pub(crate) fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte))
-}
-
-/// Returns whether the byte is a control byte, including DEL.
-pub(crate) const fn is_control(byte: u8) -> bool {
-    byte < b' ' || byte == 0x7f
-}
-
-/// Returns whether the byte is allowed in a token.
-pub(crate) const fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
 }
 
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;
 
-    use super::{is_token, lines, trim};
+    use super::{lines, trim};
 
     #[test]
     fn returns_lines_without_line_ends() {
@@ -92,13 +77,5 @@ mod tests {
     fn trims_only_spaces_and_tabs() {
         assert_eq!(trim(b" \t a b\t "), b"a b");
         assert_eq!(trim(b" \t "), b"");
-    }
-
-    #[test]
-    fn token_bytes_match_grammar() {
-        let tokens = (0..=255u8).filter(|&byte| is_token(&[byte])).count();
-        assert_eq!(tokens, 10 + 26 + 26 + 15);
-        assert!(is_token(b"!#$%&'*+-.^_`|~"));
-        assert!(!is_token(b""));
     }
 }

@@ -3,11 +3,11 @@
 use alloc::vec::Vec;
 
 use crate::body_framing::BodyFraming;
+use crate::byte_class;
 use crate::date::Date;
-use crate::fault::Misuse;
+use crate::fault::{Misuse, PeerFault};
 use crate::head::{Exchange, Version};
 use crate::known_field::KnownField;
-use crate::line;
 use crate::method::Method;
 use crate::security::SecurityHeaders;
 use crate::status::Status;
@@ -83,7 +83,7 @@ impl FieldLines {
 }
 
 fn append_field(out: &mut Vec<u8>, name: &str, value: &str) -> Result<(), Misuse> {
-    if !line::is_token(name.as_bytes()) {
+    if !byte_class::is_token(name.as_bytes()) {
         return Err(Misuse::Name);
     }
     let reserved = matches!(
@@ -93,7 +93,7 @@ fn append_field(out: &mut Vec<u8>, name: &str, value: &str) -> Result<(), Misuse
     if reserved || name.eq_ignore_ascii_case("date") {
         return Err(Misuse::Reserved);
     }
-    if value.bytes().any(|byte| line::is_control(byte) && byte != b'\t') {
+    if value.bytes().any(|byte| byte_class::is_control(byte) && byte != b'\t') {
         return Err(Misuse::Value);
     }
     out.extend_from_slice(name.as_bytes());
@@ -275,6 +275,16 @@ impl<'o> Reply<'o> {
     }
 }
 
+impl PeerFault {
+    /// Appends the complete error response. It announces that the connection closes if `exchange`
+    /// is [`Exchange::closing`].
+    pub fn reply(self, out: &mut Vec<u8>, exchange: Exchange, date: &Date) {
+        let mut reply = Reply::begin(out, exchange, self.status(), date);
+        reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n");
+        reply.whole(self.client_message().as_bytes());
+    }
+}
+
 impl Body {
     /// Frames the content in `out`, then calls `drain` to send it.
     ///
@@ -396,5 +406,26 @@ impl Decimal {
 
     fn digits(&self) -> &[u8] {
         &self.digits[self.start..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    use crate::date::Date;
+    use crate::fault::PeerFault;
+    use crate::head::Exchange;
+
+    #[test]
+    fn fault_response_is_complete_and_closes() {
+        let mut out = Vec::new();
+        PeerFault::TargetTooLong.reply(&mut out, Exchange::closing(), &Date::at(0));
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "HTTP/1.1 414 URI Too Long\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nConnection: close\r\n\
+             Content-Type: text/plain; charset=utf-8\r\nContent-Length: 25\r\n\r\nThe address is too long.\n"
+        );
     }
 }

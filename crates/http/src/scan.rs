@@ -1,6 +1,6 @@
 //! Searches byte slices several bytes at a time, without unsafe code.
 
-use crate::line;
+use crate::byte_class;
 
 /// Returns the position of the first line feed.
 pub(crate) fn find_line_feed(bytes: &[u8]) -> Option<usize> {
@@ -10,7 +10,7 @@ pub(crate) fn find_line_feed(bytes: &[u8]) -> Option<usize> {
 /// Returns the position of the first control byte, including DEL and tab.
 #[inline]
 pub(crate) fn find_control(bytes: &[u8]) -> Option<usize> {
-    position(bytes, line::is_control)
+    position(bytes, byte_class::is_control)
 }
 
 /// Returns the length of the token at the front.
@@ -64,7 +64,7 @@ const IS_TOKEN: [bool; 256] = {
     let mut is_token = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        is_token[byte] = line::is_token_byte(byte as u8);
+        is_token[byte] = byte_class::is_token_byte(byte as u8);
         byte += 1;
     }
     is_token
@@ -75,7 +75,7 @@ mod tests {
     use alloc::vec;
 
     use super::{find_control, find_line_feed, token_length};
-    use crate::line;
+    use crate::byte_class;
 
     /// Compares `scan` with a simple loop: each byte value at each position, followed by a line
     /// feed.
@@ -102,13 +102,13 @@ mod tests {
     #[test]
     fn finds_control_at_any_position() {
         for filler in [b' ', b'~', 0x80, 0xff] {
-            check(filler, find_control, line::is_control);
+            check(filler, find_control, byte_class::is_control);
         }
     }
 
     #[test]
     fn token_ends_at_first_other_byte() {
         let ends = |bytes: &[u8]| Some(token_length(bytes)).filter(|&length| length < bytes.len());
-        check(b'a', ends, |byte| !line::is_token(&[byte]));
+        check(b'a', ends, |byte| !byte_class::is_token(&[byte]));
     }
 }

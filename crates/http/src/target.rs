@@ -1,9 +1,9 @@
 //! Parses request targets into path, query and authority.
 
+use crate::byte_class;
 use crate::fault::PeerFault;
 use crate::head::Span;
 use crate::host;
-use crate::line;
 use crate::method::Method;
 use crate::path;
 use crate::scan;
@@ -33,7 +33,7 @@ const CLASSES: [u8; 256] = {
     while byte < 256 {
         classes[byte] = match byte as u8 {
             b'"' | b'<' | b'>' | b'\\' | b'#' | b' ' | 0x80.. => FORBIDDEN,
-            control if line::is_control(control) => FORBIDDEN,
+            control if byte_class::is_control(control) => FORBIDDEN,
             b'%' => PERCENT,
             b'?' => QUESTION,
             b'.' => DOT,

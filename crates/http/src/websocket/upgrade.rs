@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 use core::{fmt, str};
 
 use super::accept::{accept_key, is_key};
+use crate::byte_class;
 use crate::date::Date;
 use crate::fields::elements;
 use crate::head::{Exchange, Framing, Head};
-use crate::line;
 use crate::method::Method;
 use crate::reply::Reply;
 use crate::status::Status;
@@ -61,7 +61,7 @@ impl<'b> Upgrade<'b> {
         }
         let key =
             only(head, "sec-websocket-key").filter(|key| is_key(key)).ok_or(UpgradeError::Key)?;
-        if !values(head, PROTOCOL).flat_map(elements).all(line::is_token) {
+        if !values(head, PROTOCOL).flat_map(elements).all(byte_class::is_token) {
             return Err(UpgradeError::Protocol);
         }
         Ok(Self { head: *head, key })
