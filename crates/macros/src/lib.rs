@@ -24,7 +24,6 @@ mod bridge;
 mod check;
 mod column;
 mod context;
-mod control;
 mod css;
 mod emit;
 mod endpoint;

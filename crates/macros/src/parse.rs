@@ -6,11 +6,12 @@
 
 use bine_vocabulary::{is_raw_text, is_void};
 
-use crate::control;
 use crate::fault::Fault;
 use crate::literal;
 use crate::token::{Delimiter, Gap, Kind, Token, flatten};
 use crate::tree::{Attribute, Element, Node, Value};
+
+mod control;
 
 /// Parses markup. The nodes are well-formed even if there are faults.
 pub(crate) fn parse(tokens: &[Token], faults: &mut Vec<Fault>) -> Vec<Node> {

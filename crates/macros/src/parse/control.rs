@@ -1,12 +1,12 @@
 //! Parser of the content of braces: an expression, or `for`, `if` and `match` with markup.
 
+use super::parse_body;
 use crate::fault::Fault;
-use crate::parse::parse_body;
 use crate::token::{Delimiter, Gap, Kind, Token};
 use crate::tree::{Branch, Node};
 
 /// Parses a hole in text. `raw`: it is inside `<script>` or `<style>`.
-pub(crate) fn hole(brace: &Token, raw: bool, faults: &mut Vec<Fault>) -> Option<Node> {
+pub(super) fn hole(brace: &Token, raw: bool, faults: &mut Vec<Fault>) -> Option<Node> {
     let tokens = brace.group(Delimiter::Brace)?;
     let Some((first, rest)) = tokens.split_first() else {
         faults.push(Fault::new(
@@ -140,7 +140,7 @@ fn split_last_brace(tokens: &[Token]) -> Option<(&[Token], &[Token])> {
 ///
 /// Closures, `async` blocks and macros are skipped, because control flow in them stays inside the
 /// hole.
-pub(crate) fn reject_suspension(tokens: &[Token], faults: &mut Vec<Fault>) {
+pub(super) fn reject_suspension(tokens: &[Token], faults: &mut Vec<Fault>) {
     for (index, token) in tokens.iter().enumerate() {
         let before = index.checked_sub(1).map(|before| &tokens[before]);
         let follows = |text: &str| before.is_some_and(|before| before.is(text));
