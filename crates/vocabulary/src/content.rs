@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use crate::{Categories, Element, Words};
+use crate::categories::Categories;
+use crate::words::Words;
 
 /// The content that an element allows directly (HTML 3.2.5, "content model").
 #[derive(Clone, Copy, Debug)]
@@ -38,12 +39,6 @@ impl Content {
     /// Any content: in `template`, in a custom element, and where the outer part of a page is
     /// unknown.
     pub const ANYTHING: Self = Self { categories: Categories::ALL, text: true, ..Self::NOTHING };
-
-    /// Returns whether an element is allowed as a child. `categories` are those of the child,
-    /// including those that its attributes add: see [`Element::sometimes`].
-    pub fn allows(&self, child: &Element, categories: Categories) -> bool {
-        self.categories.intersects(categories) || self.elements.contains(child.name)
-    }
 
     /// Returns the content model of this element inside a parent with the content model `outer`. A
     /// transparent element takes over what the parent allows.
@@ -89,14 +84,6 @@ pub struct Excluded {
     pub categories: Categories,
     /// Elements that are excluded in addition to the categories.
     pub elements: Words,
-}
-
-impl Excluded {
-    /// Returns whether an element is excluded as a descendant. `categories` as for
-    /// [`Content::allows`].
-    pub fn contains(&self, descendant: &Element, categories: Categories) -> bool {
-        self.categories.intersects(categories) || self.elements.contains(descendant.name)
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! SVG and MathML names. The module does not describe where each is allowed.
 
-use crate::{attribute, table};
+use crate::{lookup, table};
 
 /// A language with its own elements inside HTML (foreign elements). Its names are case-sensitive.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ impl Foreign {
     /// Returns whether an attribute with this name exists on any element.
     pub fn has_attribute(&self, name: &str) -> bool {
         self.attributes.binary_search(&name).is_ok()
-            || attribute::global(name).is_some_and(|global| {
+            || lookup::global(name).is_some_and(|global| {
                 ["data-", "on", "aria-"].iter().any(|prefix| global.name.starts_with(prefix))
             })
     }

@@ -27,31 +27,37 @@ extern crate std;
 mod aria;
 mod attribute;
 mod categories;
+mod condition;
 mod content;
 mod context;
 mod css;
 mod date_time;
 mod element;
 mod foreign;
+mod lookup;
 mod nearest;
 mod rule;
 // The generator writes one line per item, however long, so that a change of the standards is
 // readable as a diff.
 #[rustfmt::skip]
 mod table;
+mod value;
 mod words;
 
-pub use aria::{Role, role, roles, state, states};
-pub use attribute::{Attribute, Kind, event_handlers, global_attributes, input_value_kind};
+pub use aria::Role;
+pub use attribute::{Attribute, Kind, input_value_kind};
 pub use categories::Categories;
+pub use condition::{Given, Sometimes, Value};
 pub use content::{Content, Excluded};
 pub use context::{Context, drops_line_feed, is_raw_text, is_void};
-pub use css::{
-    AtRule, Property, at_rule, at_rules, colors, functions, is_css_wide_keyword, properties,
-    property, pseudo_classes, pseudo_elements,
-};
-pub use element::{Element, Given, Sometimes, Value, element, elements, is_custom};
+pub use css::{AtRule, Property};
+pub use element::{Element, is_custom};
 pub use foreign::{Foreign, MATHML, SVG};
+pub use lookup::{
+    at_rule, at_rules, colors, element, elements, event_handlers, functions, global_attributes,
+    global_rules, is_css_wide_keyword, properties, property, pseudo_classes, pseudo_elements, role,
+    roles, state, states,
+};
 pub use nearest::nearest;
-pub use rule::{Rule, global_rules};
+pub use rule::Rule;
 pub use words::Words;

@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-use crate::table::GLOBAL_RULES;
-use crate::{Given, Value, Words};
+use crate::condition::{Given, Value};
+use crate::words::Words;
 
 /// A rule about the attributes of one element (HTML 4, "must be present", "must be omitted").
 #[derive(Clone, Copy, Debug)]
@@ -62,11 +62,6 @@ impl fmt::Display for Rule {
             }
         }
     }
-}
-
-/// Returns the rules for every element.
-pub fn global_rules() -> &'static [Rule] {
-    &GLOBAL_RULES
 }
 
 #[cfg(test)]
