@@ -18,6 +18,7 @@ mod contents;
 mod edit;
 mod element;
 mod feed;
+mod markup;
 mod name;
 mod node;
 mod plain;
@@ -38,6 +39,7 @@ pub use contents::TableOfContents;
 pub use edit::Place;
 pub use element::Element;
 pub use feed::{Feed, FeedWriter};
+pub use markup::Subtree;
 pub use name::TreeError;
 pub use node::{Expand, Node};
 pub use plain::PlainText;
@@ -46,7 +48,7 @@ pub use raw_markup::RawMarkup;
 pub use search::Matches;
 pub use selector::{AsSelector, Selector, SelectorError};
 pub use walk::Walk;
-pub use write::{Subtree, TreeWriter};
+pub use write::TreeWriter;
 pub use xhtml::Xhtml;
 
 /// A page, or a part of one, as a value: a sequence of nodes.

@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 use core::slice;
 
-use super::{Element, Expand, Node, RawMarkup, Tree, polyglot};
+use super::markup::{self, Subtree};
+use super::{Element, Expand, Node, RawMarkup, Tree};
 use crate::Writer;
 
 /// The maximum nesting of custom nodes in expansions. Deeper nodes are omitted, so that a node that
@@ -42,12 +43,12 @@ pub trait TreeWriter {
     /// Writes an element's start tag, or the whole element. The result decides whether its children
     /// are visited.
     fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Subtree {
-        polyglot::open(element, to)
+        markup::open(element, to)
     }
 
     /// Writes the end tag of an element whose children were visited.
     fn close(&mut self, element: &Element, to: &mut Writer<'_>) {
-        polyglot::close(element, to);
+        markup::close(element, to);
     }
 
     /// Writes text, escaped.
@@ -70,7 +71,7 @@ pub trait TreeWriter {
 
     /// Writes a comment.
     fn comment(&mut self, text: &str, to: &mut Writer<'_>) {
-        polyglot::comment(text, to);
+        markup::comment(text, to);
     }
 
     /// Writes `<!DOCTYPE html>`.
@@ -86,15 +87,6 @@ pub trait TreeWriter {
 
     /// Writes output after the tree. The default writes nothing.
     fn end(&mut self, _to: &mut Writer<'_>) {}
-}
-
-/// Whether the content of an element is visited.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Subtree {
-    /// The children are visited, then [`close`](TreeWriter::close) is called.
-    Visit,
-    /// The children and the call of `close` are skipped.
-    Skip,
 }
 
 /// Writes the nodes with `by`.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use bine_vocabulary::{is_raw_text, is_void};
 
-use super::{Element, Node, Subtree, TreeWriter, name, polyglot, value};
+use super::{Element, Node, Subtree, TreeWriter, markup, name, value};
 use crate::Writer;
 use crate::xml::clean;
 
@@ -78,7 +78,7 @@ impl TreeWriter for Xhtml {
     }
 
     fn comment(&mut self, text: &str, to: &mut Writer<'_>) {
-        let mut comment = value::written(|writer| polyglot::comment(text, writer)).into_bytes();
+        let mut comment = value::written(|writer| markup::comment(text, writer)).into_bytes();
         clean(&mut comment, 0, false);
         to.bytes(&comment);
     }
