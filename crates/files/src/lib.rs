@@ -30,6 +30,7 @@ mod location;
 mod media;
 mod name;
 mod named_file;
+mod open_file;
 mod open_files;
 mod ranges;
 mod resource;

@@ -1,22 +1,8 @@
 //! Keeps large files open for the rest of the second in which they were opened.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
-use bine_server::Answer;
-
-use crate::description::Description;
 use crate::resource::Resource;
-use crate::response::{Responder, Source};
-
-/// A large file, open for reading.
-#[derive(Debug)]
-pub(crate) struct OpenFile {
-    description: Description,
-    file: Arc<OwnedFd>,
-}
 
 /// The large files that were opened in this second, by path.
 ///
@@ -27,17 +13,6 @@ pub(crate) struct OpenFiles {
     by_path: HashMap<Box<str>, Resource>,
     second: u64,
     max_files: usize,
-}
-
-impl OpenFile {
-    pub(crate) fn new(file: File, description: Description) -> Self {
-        Self { description, file: Arc::new(file.into()) }
-    }
-
-    /// Responds with the file.
-    pub(crate) fn respond(&self, responder: &mut Responder<'_>) -> Answer {
-        responder.respond(&self.description, Source::Disk(&self.file))
-    }
 }
 
 impl OpenFiles {
@@ -67,9 +42,11 @@ impl OpenFiles {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io;
 
     use super::*;
+    use crate::description::Description;
 
     /// A file that is too long for memory.
     fn file_with() -> io::Result<Resource> {

@@ -7,7 +7,7 @@ use bine_server::Answer;
 
 use crate::description::{Description, Variant};
 use crate::encoding::{Encoding, negotiate};
-use crate::open_files::OpenFile;
+use crate::open_file::OpenFile;
 use crate::response::Responder;
 use crate::small_file::SmallFile;
 

@@ -1,5 +1,12 @@
 //! The crates of the workspace, their allowed dependencies and restrictions.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Complaint, Tree};
+
+/// The page that shows the table.
+const ARCHITECTURE: &str = "ARCHITECTURE.md";
+
 /// A folder of `crates/`.
 pub(super) struct Crate {
     pub(super) folder: &'static str,
@@ -55,6 +62,39 @@ pub(super) fn of_path(path: &str) -> Option<(&'static Crate, &str)> {
     Some((of_folder(folder)?, rest))
 }
 
+/// Reports each difference between this table and the one in ARCHITECTURE.md.
+pub(super) fn check_architecture(tree: &Tree, complaints: &mut Vec<Complaint>) {
+    let Some(page) = tree.file(ARCHITECTURE) else { return };
+    let mut shown = BTreeMap::new();
+    for (line, text) in (1..).zip(page.text.lines()) {
+        let Some(row) = text.strip_prefix("| crates/") else { continue };
+        let cells: Vec<&str> = row.trim_end_matches([' ', '|']).split('|').map(str::trim).collect();
+        let (Some(name), Some(list)) = (cells.first(), cells.last()) else { continue };
+        let list = list.split(", ").filter(|needed| *needed != "-");
+        shown.insert(*name, (line, list.collect::<BTreeSet<_>>()));
+    }
+    let exists = |folder: &str| tree.file(&format!("crates/{folder}/Cargo.toml")).is_some();
+    for entry in CRATES.iter().filter(|entry| exists(entry.folder)) {
+        let all = entry.may_see.iter().map(|seen| seen.trim_end_matches('?'));
+        let all: BTreeSet<&str> = all.filter(|seen| exists(seen)).collect();
+        match shown.remove(entry.folder) {
+            Some((_, list)) if list == all => {}
+            Some((line, _)) => {
+                let all = all.into_iter().collect::<Vec<_>>().join(", ");
+                let what = format!("crates/{} may depend on: {all}", entry.folder);
+                page.complain(complaints, line, what);
+            }
+            None => {
+                let what = format!("the table of crates lacks crates/{}", entry.folder);
+                page.complain(complaints, 0, what);
+            }
+        }
+    }
+    for (name, (line, _)) in shown {
+        page.complain(complaints, line, format!("there is no crates/{name}"));
+    }
+}
+
 impl Crate {
     /// The name of the package. Only the crate that users depend on has no prefix.
     pub(super) fn package(&self) -> String {
@@ -68,7 +108,26 @@ const fn entry(folder: &'static str, may_see: &'static [&'static str]) -> Crate 
 
 #[cfg(test)]
 mod tests {
+    use super::super::check as check_rule;
     use super::*;
+
+    #[test]
+    fn compares_the_table_with_architecture() {
+        let page = "| crates/http | a | b | - |\n| crates/log | a | b | server |\n\
+                    | crates/other | a | b | - |\n";
+        let files = [
+            ("ARCHITECTURE.md", page),
+            ("crates/http/Cargo.toml", ""),
+            ("crates/log/Cargo.toml", ""),
+            ("crates/push/Cargo.toml", ""),
+        ];
+        let expected = [
+            "ARCHITECTURE.md: the table of crates lacks crates/push",
+            "ARCHITECTURE.md:2: crates/log may depend on: http",
+            "ARCHITECTURE.md:3: there is no crates/other",
+        ];
+        check_rule(check_architecture, &files, &expected);
+    }
 
     #[test]
     fn allows_dependencies_on_known_crates_only() {

@@ -66,7 +66,15 @@ fn complaints() -> Result<Vec<Complaint>> {
     let tree = Tree::read(paths::root())?;
     let packages = edges::packages()?;
     let mut complaints = edges::check(&packages);
-    for rule in [source::check, manifests::check, modules::check, prose::check, documents::check] {
+    let rules = [
+        source::check,
+        manifests::check,
+        crates::check_architecture,
+        modules::check,
+        prose::check,
+        documents::check,
+    ];
+    for rule in rules {
         rule(&tree, &mut complaints);
     }
     complaints.sort_by(|one, other| (&one.path, one.line).cmp(&(&other.path, other.line)));
