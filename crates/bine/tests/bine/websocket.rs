@@ -56,7 +56,7 @@ async fn echo(upgrade: Upgrade, told: State<Told>) -> Response {
                     socket.send(socket.protocol().unwrap_or("none")).await?;
                 }
                 Message::Text(text) if text == "bye" => {
-                    socket.close(CloseCode::NORMAL, "as you wish")
+                    socket.close(CloseCode::NORMAL, "as you wish");
                 }
                 _ => socket.send(&message).await?,
             }
