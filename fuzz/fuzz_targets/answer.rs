@@ -1,4 +1,5 @@
-//! Decides that whatever another server answers is refused with words, or is the same in whatever pieces it comes.
+//! Target: responses of a remote server. A response is rejected with a reason, or every split gives
+//! the same response.
 
 #![no_main]
 

@@ -1,6 +1,7 @@
-//! Decides that whatever records a journal gives back, a hub comes of them that can be written and read again.
+//! Target: records of channels from a journal. They give a hub that survives a round trip.
 //!
-//! The bytes are records, each behind its length in two bytes. They are also taken for a snapshot's second chunk.
+//! The input is records, each after its length in two bytes. It is also read as the second chunk of a
+//! snapshot.
 
 #![no_main]
 
@@ -20,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     let written: Vec<Vec<u8>> = hub.snapshot().collect();
     let again = restore(&written).expect("a hub's own snapshot");
     assert_eq!(again.snapshot().collect::<Vec<_>>(), written);
-    // Forks that hold the same begin of a message share it from then on. Ann is the publisher of the seeds.
+    // Forks with the same start of a message share it. Ann is the publisher in the seeds.
     assert!(again.bytes() <= hub.bytes() && again.publisher_bytes("ann") <= hub.publisher_bytes("ann"));
     let _ = restore(&[&written[..1], &[bytes.to_vec()]].concat());
 });

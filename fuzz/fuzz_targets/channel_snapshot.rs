@@ -1,7 +1,7 @@
-//! Decides that a snapshot of channels with any content is refused, or becomes a hub that can be written and read again
-//! and that counts its memory to the last byte.
+//! Target: snapshots of channels. A snapshot is rejected, or becomes a hub that survives a round trip
+//! and counts its memory exactly.
 //!
-//! The bytes are chunks, each behind its length in two bytes.
+//! The input is chunks, each after its length in two bytes.
 
 #![no_main]
 
@@ -27,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Removes every channel that can be found by its name.
+/// Removes each channel that has a name.
 fn remove_all(hub: &mut Hub) {
     let names: Vec<_> = hub.names_after("").cloned().collect();
     for name in names {

@@ -1,4 +1,4 @@
-//! Decides that whatever text is read as a cursor writes itself again, byte for byte.
+//! Target: cursors. An accepted text is the text that the cursor writes.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Decides that whatever another server tells as events says the same in whatever pieces it comes.
+//! Target: server-sent events of a remote server. Every split gives the same events.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Decides that a form in parts is read the same however it comes, and never beyond its end.
+//! Target: multipart forms. Every split gives the same fields, and no read passes the end.
 
 #![no_main]
 

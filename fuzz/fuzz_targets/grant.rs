@@ -1,5 +1,5 @@
-//! Decides that no name of a user and no name of a channel becomes a pattern, and that all who take such names take the
-//! same.
+//! Target: names of users and channels. No name becomes a pattern, and every parser accepts the same
+//! names.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Decides that whatever lines are loaded they are refused, or dumped and loaded again as the same.
+//! Target: lines to load. They are rejected, or survive a dump and a load.
 
 #![no_main]
 

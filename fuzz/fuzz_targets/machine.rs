@@ -1,11 +1,12 @@
-//! Decides that no bytes, however split, panic the machine or mean two different things.
+//! Target: requests, split anywhere. The parser does not panic and reads the same requests from every
+//! split.
 
 #![no_main]
 
 use bine_http::{Event, Framing, Limits, RequestParser, Phase};
 use libfuzzer_sys::fuzz_target;
 
-/// Small enough for the fuzzer to reach each of them.
+/// Limits that are small enough for the fuzzer to reach.
 const LIMITS: Limits =
     Limits { head: 256, fields: 6, target: 64, body: 64, chunk_extension: 8, chunk_extensions: 16 };
 
@@ -23,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
     });
     assert_eq!(split, whole, "split");
 
-    // A request means the same without whatever followed it.
+    // A request has the same meaning without the bytes after it.
     if let Some(&end) = whole.ends.first() {
         let alone = feed(&bytes[..end], |_| end);
         assert_eq!(alone.ends, [end], "the tail was touched");
@@ -31,16 +32,16 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// What a machine made of the input.
+/// The result of a parser.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Told {
-    /// The events as text, pieces of content joined.
+    /// The events as text, with content joined.
     text: String,
-    /// Where each request ended.
+    /// The end of each request.
     ends: Vec<usize>,
 }
 
-/// Feeds pieces as a connection would: what is not consumed is kept and given again.
+/// Feeds pieces as a connection does: the parser gets unconsumed bytes again.
 fn feed(bytes: &[u8], length: impl Fn(usize) -> usize) -> Told {
     let mut machine = RequestParser::new();
     let mut told = Told::default();

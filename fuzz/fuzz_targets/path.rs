@@ -1,4 +1,4 @@
-//! Decides that no accepted path leaves the root or hides what it means.
+//! Target: request paths. No accepted path leaves the root or has a second meaning.
 
 #![no_main]
 
@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(path.starts_with('/'));
     assert!(!path.contains(|letter: char| letter.is_control() || letter == '\\'));
     assert!(path.split('/').all(|segment| segment != "." && segment != ".."));
-    // Every slash of the path was a slash in the request.
+    // Each slash of the path was a slash in the request.
     let sent = head.target().split('?').next().unwrap_or_default();
     assert!(path.matches('/').count() <= sent.matches('/').count());
     if let Some(plain) = head.plain_path() {

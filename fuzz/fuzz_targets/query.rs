@@ -1,4 +1,5 @@
-//! Decides that whatever a QUERY of channels says is understood within its bounds, and the same when it is said again.
+//! Target: QUERY requests for channels. The parser keeps its limits, and a repeated request has the same
+//! meaning.
 
 #![no_main]
 

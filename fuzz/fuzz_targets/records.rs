@@ -1,5 +1,5 @@
-//! Decides that whatever records and images say of tables, a start refuses them, or what it finds is dumped, and what is
-//! loaded of that is dumped as the same.
+//! Target: records and snapshots of tables. A start rejects them, or the tables survive a dump and a
+//! load.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bine_store::journal::{FileJournal, Journal};
 use libfuzzer_sys::fuzz_target;
 
-// The first byte says whether the first record stands in an image. Each is behind its length.
+// The first byte selects whether the first record is in a snapshot. A length precedes each record.
 fuzz_target!(|bytes: &[u8]| {
     let Some((kind, mut rest)) = bytes.split_first() else { return };
     let folder = archive::folder();
@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
     drop(journal);
     let Ok(archive) = archive::open(&folder) else { return };
     let Some(lines) = archive::dump(&archive) else { return };
-    // What no program writes may be refused: two tables of one name, a number beyond its bounds.
+    // A load may reject tables that no program writes: two of one name, a number out of range.
     if let Some(again) = archive::load(&lines) {
         assert_eq!(String::from_utf8(again), String::from_utf8(lines));
     }

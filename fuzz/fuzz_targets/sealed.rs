@@ -1,4 +1,4 @@
-//! Decides that no text is opened in the place of a sealed one, but the one that was given out.
+//! Target: sealed texts. Only the text that the server has issued can be opened.
 
 #![no_main]
 

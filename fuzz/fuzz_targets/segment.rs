@@ -1,4 +1,4 @@
-//! Decides that whatever a segment has become, a start refuses it or finds what was written, and a
+//! Target: a segment with any content. A start rejects it or recovers the written records, and a
 //! repair makes it open.
 
 #![no_main]

@@ -1,4 +1,4 @@
-//! Decides that whatever a service is called with is refused with words, or is taken the same again and again.
+//! Target: arguments of services. They are rejected with a reason, or have the same value each time.
 
 #![no_main]
 

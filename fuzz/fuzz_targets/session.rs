@@ -1,4 +1,4 @@
-//! Decides that no text is believed as a session's cookie, but the one that was given out.
+//! Target: session cookies. Only the cookie that the server has issued is valid.
 
 #![no_main]
 

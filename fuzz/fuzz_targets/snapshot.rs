@@ -1,5 +1,5 @@
-//! Decides that whatever a snapshot has become, a start refuses it or finds what was written, and a
-//! repair makes it open.
+//! Target: a snapshot with any content. A start rejects it or recovers the written rows, and a repair
+//! makes it open.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Decides that a synced mark of any content makes a start refuse a store that lost what the mark names, and makes it
-//! refuse nothing else.
+//! Target: a synced mark with any content. A start rejects exactly those stores that have lost
+//! records that the mark names.
 
 #![no_main]
 
@@ -13,11 +13,11 @@ use libfuzzer_sys::fuzz_target;
 const MARK: &str = "synced";
 const SEGMENT: &str = "journal-0000000000000001.log";
 const SNAPSHOT: &str = "snapshot-0000000000000004.bin";
-/// No mark names a later record.
+/// The last record that a mark can name.
 const LAST: u64 = u64::MAX / 2 - 1;
 
-// The first byte says what becomes of the mark and of the rest of the store. The others are the mark itself, or
-// changes of the one that was written, which is then given its checksum again.
+// The first byte selects the change of the mark and of the rest of the store. The other bytes are the
+// mark itself, or changes of the written mark, whose checksum is then corrected.
 fuzz_target!(|bytes: &[u8]| {
     let Some((kind, rest)) = bytes.split_first() else { return };
     let folder = store::written();
@@ -34,7 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
     folder.put(MARK, &content);
     let mut last = 5;
     if kind & 2 != 0 {
-        // The disk loses the last group. Zeros are left, as where nothing was written yet.
+        // The disk loses the last group and returns zeros, as for space that was never written.
         let segment = folder.content(SEGMENT).expect("it was written");
         let mut places = (32..segment.len() - 40).step_by(8);
         let group = places.rfind(|at| field(&segment, *at) == own).expect("it has groups");
@@ -42,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
         last = 4;
     }
     if kind & 4 != 0 {
-        // Then the start reads the journal from its first record.
+        // In this case the start reads the journal from its first record.
         folder.put(SNAPSHOT, b"");
     }
     let opened = store::open(&folder);
@@ -75,7 +75,7 @@ fuzz_target!(|bytes: &[u8]| {
     check_alone(&content);
 });
 
-/// The next commit makes the mark good.
+/// Checks that the next commit writes a valid mark.
 fn check_next(folder: &SimulatedFolder, opened: Opened, own: u64) {
     let (mut journal, next) = (opened.journal, opened.last + 1);
     journal.append(&store::record(next)).expect("there is room");
@@ -86,7 +86,7 @@ fn check_next(folder: &SimulatedFolder, opened: Opened, own: u64) {
     assert_eq!(store::open(folder).expect("it is whole").last, next);
 }
 
-/// With nothing else in the folder, a mark says that everything is lost, or nothing.
+/// Checks a folder with only a mark: either all records are lost, or none existed.
 fn check_alone(content: &[u8]) {
     let folder = SimulatedFolder::new(1, 1 << 20);
     folder.put(MARK, content);
@@ -99,7 +99,7 @@ fn check_alone(content: &[u8]) {
     }
 }
 
-/// What docs/formats/journal.md says of 32 bytes.
+/// Reads 32 bytes as docs/formats/journal.md defines them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mark {
     Nothing,
@@ -126,7 +126,7 @@ fn read(content: &[u8]) -> Mark {
     }
 }
 
-/// Gives the mark the checksum that it should have.
+/// Corrects the checksum of a mark.
 fn seal(content: &mut [u8]) {
     let begun = crc32c::crc32c(&content[8..16]);
     let check = crc32c::crc32c_append(begun, &content[..28]);

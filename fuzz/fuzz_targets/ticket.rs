@@ -1,4 +1,4 @@
-//! Decides that no text is believed as the ticket of an admitted session, but the one that was given out.
+//! Target: tickets of admission. Only the ticket that the server has issued is valid.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Decides that whatever is shown as a token is refused with a reason, unless it was signed and says what it must.
+//! Target: tokens. A token is rejected with a reason, unless its signature and its claims are valid.
 
 #![no_main]
 

@@ -1,12 +1,12 @@
-//! Decides that no frames, however split, panic the reader or mean two different things, and that what it heard can be
-//! said again.
+//! Target: WebSocket frames, split anywhere. The reader does not panic, reads the same messages from
+//! every split, and its messages can be written as frames again.
 
 #![no_main]
 
 use bine_http::websocket::{FrameEvent, Frame, MessageLimits, FrameReader};
 use libfuzzer_sys::fuzz_target;
 
-/// Small enough for the fuzzer to reach each of them.
+/// Limits that are small enough for the fuzzer to reach.
 const LIMITS: MessageLimits = MessageLimits { message: 300, fragments: 6 };
 
 // The first two bytes choose the splits, the rest is the input.
@@ -23,20 +23,20 @@ fuzz_target!(|bytes: &[u8]| {
     });
     assert_eq!(split, whole, "split");
 
-    // What one end heard, the other would hear.
+    // The other end reads the same messages.
     let again = feed(FrameReader::client(), &whole.said, |_| whole.said.len());
     assert!(again.fault.is_none() && again.said == whole.said);
 });
 
-/// What a reader made of the input.
+/// The result of a reader.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Told {
-    /// All that was heard, as a server would say it.
+    /// All messages, written as a server writes them.
     said: Vec<u8>,
     fault: Option<String>,
 }
 
-/// Feeds pieces as a connection would: what is not consumed is kept and given again.
+/// Feeds pieces as a connection does: the reader gets unconsumed bytes again.
 fn feed(mut reader: FrameReader, bytes: &[u8], length: impl Fn(usize) -> usize) -> Told {
     let mut told = Told::default();
     let (mut kept, mut gathered) = (Vec::new(), Vec::new());

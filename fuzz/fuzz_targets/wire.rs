@@ -1,4 +1,4 @@
-//! Decides that whatever comes as JSON of a call is refused, or is a value that stays the same when written and read.
+//! Target: the JSON of a call. It is rejected, or its value survives a round trip.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Decides what must hold of tables that are dumped: what was loaded of a dump is dumped as the same.
+//! Checks that tables survive a dump and a load.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use bine_store::Archive;
 use bine_store::disk::SimulatedFolder;
 use bine_store::journal::Options;
 
-/// Short, so that one is made in no time.
+/// A short limit, so that a snapshot is fast.
 pub const SEGMENT: Options = Options { segment: 4096 };
 
 pub fn folder() -> SimulatedFolder {
@@ -17,13 +17,13 @@ pub fn open(folder: &SimulatedFolder) -> Result<Archive, String> {
     Archive::open_with(Arc::new(folder.clone()), SEGMENT, None, &mut |_, _| {})
 }
 
-/// All lines, unless something in it cannot be read.
+/// All lines, unless one of them cannot be read.
 pub fn dump(archive: &Archive) -> Option<Vec<u8>> {
     let mut lines = Vec::new();
     archive.dump(&[], &mut lines).ok().map(|_| lines)
 }
 
-/// Loads lines, which may be refused, and says what they are dumped as, before and after a start.
+/// Loads lines, checks that their dump survives a restart, and returns it; `None`: they are rejected.
 pub fn load(lines: &[u8]) -> Option<Vec<u8>> {
     let folder = folder();
     let mut archive = open(&folder).expect("it is empty");

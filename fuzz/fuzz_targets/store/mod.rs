@@ -1,4 +1,4 @@
-//! Decides what must hold of a store one file of which is anything.
+//! Checks a store with one file of any content.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use bine_store::journal::{
     Error, FileJournal, Journal, RecoveryEvent, Opened, Options, check as examine, repair,
 };
 
-/// The first byte says what the others are: the whole file, or changes of what was written, which
-/// get past the checksums more often.
+/// The first byte selects the meaning of the others: the whole file, or changes of the written file,
+/// which pass the checksums more often.
 pub fn check(file: &str, bytes: &[u8]) {
     let Some((kind, rest)) = bytes.split_first() else { return };
     let folder = written();
@@ -34,7 +34,7 @@ pub fn check(file: &str, bytes: &[u8]) {
     }
 }
 
-/// A store that a start refuses as damaged is reported as such, and opens after its repair.
+/// Checks that a damaged store is reported as damaged, and opens after its repair.
 pub fn check_repair(folder: &SimulatedFolder) {
     let shared: Arc<dyn Folder> = Arc::new(folder.clone());
     let report = examine(&shared).expect("the disk is well");
@@ -66,7 +66,7 @@ pub fn written() -> SimulatedFolder {
     folder
 }
 
-/// Doubling goes on no further.
+/// The last size of the doubling.
 const LONGEST: usize = 1 << 14;
 const BLOCK: [u8; 90] = [7; 90];
 
@@ -74,7 +74,7 @@ pub fn record(sequence: u64) -> Vec<u8> {
     vec![sequence as u8; 200 * sequence as usize % 700]
 }
 
-/// Opens it. What is handed over must be what was written, or not be there.
+/// Opens the store. Each recovered record must equal the written one.
 pub fn open(folder: &SimulatedFolder) -> Result<Opened, Error> {
     let shared = Arc::new(folder.clone());
     FileJournal::open(shared, Options { segment: 4096 }, &mut |loaded| {
