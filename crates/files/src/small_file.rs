@@ -13,9 +13,9 @@ use crate::response::{Responder, Source};
 /// The maximum length of a file that is kept in memory and sent together with its head.
 ///
 /// Up to 192 KiB, one copy costs no more than the second system call that sendfile needs
-/// (docs/measurements.md). Memory determines the limit: every event loop has its own cache, and
-/// also holds the bytes that a slow client has not read yet. lighttpd has the same limit. A cache
-/// hit of 984 bytes takes 80 ns, against 2.8 us for one lookup on disk.
+/// (docs/measurements/files.md). Memory determines the limit: every event loop has its own cache,
+/// and also holds the bytes that a slow client has not read yet. lighttpd has the same limit. A
+/// cache hit of 984 bytes takes 80 ns, against 2.8 us for one lookup on disk.
 pub(crate) const MAX_LENGTH: u64 = 32 * 1024;
 
 /// The number of attempts to read a file that changes during the read.

@@ -1,7 +1,7 @@
 //! The byte buffer that a page is written to.
 //!
 //! The only module of this crate with unsafe code: a large page spends its time on appending
-//! (docs/measurements.md, "Templates").
+//! (docs/measurements/templates.md).
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -377,7 +377,7 @@ impl<'s> Conversations<'s> {
             self.context.config.turn_to(connection.snapshot_id);
             // Nobody waits for a millisecond before somebody is there who waits for its end. A timer that runs out before
             // the kernel's next tick is set in hardware and, when the request comes, taken back: with it a request cost
-            // half as much again (docs/measurements.md, "A timer of a millisecond").
+            // half as much again (docs/measurements/schedulers.md, "A timer of a millisecond").
             let at_door = full && (gives_way.has_come(now) || !self.is_crowded(now));
             if full && !at_door {
                 left = left.min(gives_way.since(now));

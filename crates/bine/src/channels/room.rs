@@ -620,5 +620,5 @@ impl Seats {
     }
 }
 
-// A parked poll is as small as this lets it be (docs/measurements.md).
+// A parked poll is as small as this lets it be (docs/measurements/channels.md).
 const _: () = assert!(size_of::<Option<Seat>>() <= 64);
