@@ -27,9 +27,11 @@ mod unsafety;
 /// Folders of git, cargo and the fuzzer.
 const FOREIGN_FOLDERS: [&str; 5] = [".git", "target", "artifacts", "coverage", "corpus"];
 
-/// Every text file of the checkout.
+/// Every file of the checkout.
 struct Tree {
     files: Vec<File>,
+    /// The paths of files that are not UTF-8, such as pictures. They have no rules.
+    binary: Vec<String>,
 }
 
 /// One text file.
@@ -83,7 +85,7 @@ fn complaints() -> Result<Vec<Complaint>> {
 
 impl Tree {
     fn read(root: &Path) -> Result<Self> {
-        let mut tree = Self { files: Vec::new() };
+        let mut tree = Self { files: Vec::new(), binary: Vec::new() };
         let mut folders = vec![root.to_owned()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
@@ -94,10 +96,12 @@ impl Tree {
                     folders.push(entry.path());
                 } else if kind.is_file() {
                     let path = entry.path();
-                    // Files that are not UTF-8 (a picture, a seed for the fuzzer) have no rules.
-                    let Ok(text) = String::from_utf8(fs::read(&path)?) else { continue };
-                    let path = path.strip_prefix(root).expect("found beneath the root");
-                    tree.files.push(File::new(&path.to_string_lossy(), text));
+                    let name = path.strip_prefix(root).expect("found beneath the root");
+                    let name = name.to_string_lossy().into_owned();
+                    match String::from_utf8(fs::read(&path)?) {
+                        Ok(text) => tree.files.push(File::new(&name, text)),
+                        Err(_) => tree.binary.push(name),
+                    }
                 }
             }
         }
@@ -111,10 +115,9 @@ impl Tree {
     /// Whether a file, or a folder with files in it, exists at this path.
     fn holds(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
-        self.files.iter().any(|file| {
-            file.path
-                .strip_prefix(path)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let mut paths = self.files.iter().map(|file| &file.path).chain(&self.binary);
+        paths.any(|found| {
+            found.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     }
 }
@@ -148,7 +151,7 @@ impl Display for Complaint {
 fn check(rule: fn(&Tree, &mut Vec<Complaint>), files: &[(&str, &str)], expected: &[&str]) {
     let files = files.iter().map(|(path, text)| File::new(path, (*text).to_owned())).collect();
     let mut complaints = Vec::new();
-    rule(&Tree { files }, &mut complaints);
+    rule(&Tree { files, binary: Vec::new() }, &mut complaints);
     let messages: Vec<String> = complaints.iter().map(ToString::to_string).collect();
     assert_eq!(messages, expected);
 }
@@ -170,7 +173,8 @@ mod tests {
     #[test]
     fn finds_a_folder_by_a_file_inside_it() {
         let files = vec![File::new("docs/guide/first.md", String::new())];
-        let tree = Tree { files };
+        let tree = Tree { files, binary: vec!["docs/picture.png".to_owned()] };
+        assert!(tree.holds("docs/picture.png"));
         assert!(tree.holds("docs/guide") && tree.holds("docs/") && !tree.holds("docs/gui"));
     }
 }
