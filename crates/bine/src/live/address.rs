@@ -1,10 +1,10 @@
-//! The address of a page, by which its subscribers find each other.
+//! The address of a page: clients that follow the same address may share a view.
 
 use std::sync::Arc;
 
 use bine_server::Incoming;
 
-/// Where a page is, for all who ask for it so.
+/// The scheme, host and target of a page.
 pub(super) fn address(request: &Incoming<'_>) -> Arc<str> {
     let scheme = if request.peer.is_secure() { "https" } else { "http" };
     let host = request.head.authority().unwrap_or_default();

@@ -1,7 +1,9 @@
-//! Decides how a program calls those who listen: all of them, or one; and how it hears who comes and goes.
+//! Events: calls all clients that listen, or one of them, and reports who starts and stops
+//! listening.
 //!
-//! An event is declared, has a name, and is for whoever listens to it now: nothing of it is kept. Pages listen by the stream
-//! that they follow anyway, other programs by one of their own.
+//! An event is declared with a name and reaches the clients that listen at this moment; it is not
+//! stored. Pages receive events in the stream that they follow anyway, other programs in a stream
+//! of their own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,72 +43,72 @@ use crate::wire;
 /// # drop(app);
 /// ```
 ///
-/// In a page's own script, `on("bell", text => ..)` hears it.
+/// A page's own script receives it with `on("bell", text => ..)`.
 #[derive(Clone)]
 pub struct Events(Arc<Own>);
 
 struct Own {
     engine: Arc<Engine>,
     all: Vec<Event>,
-    /// Of the next listener.
+    /// Number of the next listener.
     next: AtomicU64,
 }
 
 struct Event {
     name: &'static str,
-    /// Only who has logged in may listen.
+    /// Whether only logged-in users may listen.
     is_for_users: bool,
-    /// In which all who listen hear it.
+    /// The channel that reaches all listeners.
     channel: Arc<str>,
-    /// In which it is told who comes and goes.
+    /// The channel that reports joins and leaves.
     monitor: Arc<str>,
     listeners: Mutex<Listeners>,
-    /// How many there are.
+    /// The number of listeners, as a signal that regions can read.
     count: Signal<usize>,
 }
 
-/// Those who listen to one event, in the order in which they are called one by one.
+/// The listeners of one event, in the order in which `signal` calls them.
 #[derive(Default)]
 struct Listeners {
     all: BTreeMap<u64, Arc<str>>,
-    /// Who was called last.
+    /// The listener that was called last.
     turn: u64,
 }
 
-/// Somebody who listens, until it is dropped.
+/// A client that listens to events, until it is dropped.
 pub(super) struct Listener {
     own: Arc<Own>,
     number: u64,
-    /// The channel of this one alone.
+    /// The channel of this client alone.
     inbox: Arc<str>,
     events: Vec<usize>,
 }
 
-/// Hears who begins and who ends to listen to an event, as [`Events::monitor`] makes it.
+/// Receives the joins and leaves of an event's listeners. See [`Events::monitor`].
 pub struct Monitor(Follower);
 
-/// Somebody has begun or ended to listen.
+/// A change in the number of listeners.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Listening {
-    /// One more listens.
+    /// A listener has joined.
     Joined {
-        /// So many do now.
+        /// The number of listeners now.
         listeners: usize,
     },
-    /// One fewer listens.
+    /// A listener has left.
     Left {
-        /// So many do now.
+        /// The number of listeners now.
         listeners: usize,
     },
 }
 
-/// Events that are kept for those who read slowly; whoever misses more has missed them.
+/// Messages that a channel keeps for slow readers; a reader further back misses messages.
 const KEPT: u64 = 256;
-/// Of one name, at one time.
+/// Listeners of one event at one time.
 const MOST_LISTENERS: usize = 100_000;
 
 impl Events {
-    /// Those of these names, of which some are only for those who have logged in.
+    /// Creates the events with these names. The flag marks those for logged-in users only.
     pub(super) fn new(engine: &Arc<Engine>, names: &[(&'static str, bool)]) -> Self {
         let event = |(name, is_for_users): &(&'static str, bool)| {
             let event = Event {
@@ -126,22 +128,22 @@ impl Events {
         Self(Arc::new(Own { engine: Arc::clone(engine), all, next: AtomicU64::new(0) }))
     }
 
-    /// Calls all who listen to this event.
+    /// Calls all clients that listen to this event.
     ///
     /// # Errors
     ///
-    /// The program has no event of this name, or what is told is nothing that JSON can say, or too much of it.
+    /// The program has no event of this name, or `data` cannot be written as JSON or is too large.
     pub fn broadcast(&self, name: &str, data: impl Serialize) -> Result<(), Error> {
         let event = self.event(name)?;
         self.0.tell(&event.channel, "event", &told(name, data)?)
     }
 
-    /// Calls exactly one of those who listen, each in turn. False: nobody listens. One whose connection has just broken may
-    /// be the one, who does not hear it then.
+    /// Calls exactly one listener, each in turn. Returns false if there is no listener. The event
+    /// is lost if that listener's connection has just broken.
     ///
     /// # Errors
     ///
-    /// As [`Events::broadcast`].
+    /// The same as for [`Events::broadcast`].
     pub fn signal(&self, name: &str, data: impl Serialize) -> Result<bool, Error> {
         let (event, told) = (self.event(name)?, told(name, data)?);
         let Some(inbox) = event.listeners().next() else { return Ok(false) };
@@ -149,7 +151,7 @@ impl Events {
         Ok(true)
     }
 
-    /// How many listen, of an event of this name. A region that shows it follows.
+    /// Returns how many clients listen to this event. A region that displays the number updates.
     pub fn listeners(&self, name: &str) -> usize {
         match self.event(name) {
             Ok(event) => event.count.get(),
@@ -160,7 +162,7 @@ impl Events {
         }
     }
 
-    /// Hears from now on who begins and who ends to listen.
+    /// Reports from now on when clients start and stop listening.
     ///
     /// # Errors
     ///
@@ -177,11 +179,12 @@ impl Events {
         })
     }
 
-    /// Somebody listens to these events from now on.
+    /// Adds a client that listens to these events.
     ///
     /// # Errors
     ///
-    /// What whoever asks is told: there is no such event for them, or too many listen.
+    /// The response for the client: the event does not exist, needs a login, or has too many
+    /// listeners.
     pub(super) fn listen(&self, names: &[String], is_user: bool) -> Result<Listener, Response> {
         let events = self.places(names, is_user)?;
         if events.iter().any(|place| self.0.all[*place].listeners().all.len() >= MOST_LISTENERS) {
@@ -196,7 +199,7 @@ impl Events {
         Ok(listener)
     }
 
-    /// The channels in which all hear these events.
+    /// The channels that reach all listeners of these events.
     pub(super) fn channels(
         &self,
         names: &[String],
@@ -206,7 +209,7 @@ impl Events {
         Ok(places.map(|place| (*self.0.all[place].channel).into()).collect())
     }
 
-    /// Whether one of these names is that of an event for users.
+    /// Whether one of these events is for logged-in users only.
     pub(super) fn are_for_users(&self, names: &[String]) -> bool {
         self.0
             .all
@@ -214,7 +217,7 @@ impl Events {
             .any(|event| event.is_for_users && names.iter().any(|name| name == event.name))
     }
 
-    /// Where the events of these names are, each once.
+    /// The indices of the events with these names, each once.
     fn places(&self, names: &[String], is_user: bool) -> Result<Vec<usize>, Response> {
         let place = |name: &String| {
             let place = self.0.all.iter().position(|event| event.name == *name);
@@ -255,7 +258,7 @@ impl Event {
             listeners.all.remove(&listener.number);
         }
         let count = listeners.all.len();
-        // Under the lock, so that they are told in their order.
+        // Publishes under the lock, so that the messages keep their order.
         let change = if comes { "join" } else { "leave" };
         let _ = listener.own.tell(&self.monitor, change, &count.to_string());
         self.count.set(count);
@@ -276,7 +279,7 @@ impl Listeners {
 }
 
 impl Listener {
-    /// The channels in which it hears what is for it.
+    /// The channels that carry its events.
     pub(super) fn channels(&self) -> impl Iterator<Item = &Arc<str>> {
         let events = self.events.iter().map(|place| &self.own.all[*place].channel);
         events.chain([&self.inbox])
@@ -295,8 +298,8 @@ impl Drop for Listener {
 }
 
 impl Monitor {
-    /// The next change, once there is one. `None`: the server has ended. Of many changes at once, some may be missed; the
-    /// number that the next tells is right.
+    /// Waits for the next change. `None`: the server has stopped. A slow reader may miss changes;
+    /// the number in the next one is right.
     pub async fn next(&mut self) -> Option<Listening> {
         loop {
             match Heard::of(self.0.next().await?) {
@@ -307,7 +310,7 @@ impl Monitor {
         }
     }
 
-    /// The same where a thread may block, for so long at most.
+    /// Blocks for the next change, at most `at_most`.
     pub fn wait(&mut self, at_most: Duration) -> Option<Listening> {
         match Heard::of(self.0.wait(at_most)?) {
             Heard::Change(change) => Some(change),
@@ -316,10 +319,10 @@ impl Monitor {
     }
 }
 
-/// What a monitor makes of a message.
+/// A message of a monitor's channel.
 enum Heard {
     Change(Listening),
-    /// There may be more behind it.
+    /// The message is skipped; more may follow.
     Nothing,
     End,
 }
@@ -340,14 +343,14 @@ impl Heard {
     }
 }
 
-/// A channel that keeps what those who read slowly have not got.
+/// Creates a channel that keeps recent messages for slow readers.
 fn begin(engine: &Arc<Engine>, channel: &Arc<str>) {
     let retention = Retention { messages: KEPT, ..Retention::default() };
     let durability = Durability::Memory;
     let settings = Settings { retention, durability, ..Settings::default() };
     let name = ChannelName::Given(Arc::clone(channel));
     let made = Command::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
-    // There is none of this name, and one is not too many.
+    // The name is new and the channel small, so creation cannot fail.
     let _ = engine.order(made).wait();
 }
 
@@ -371,14 +374,14 @@ fn events_of(app: &AppState) -> Events {
 }
 
 impl Call {
-    /// The program's events. As with channels, `call.after_commit(move || ..)` is the place to call them.
+    /// The program's events. Publish them in `call.after_commit(move || ..)`, as with channels.
     pub fn events(&self) -> Events {
         self.caller().events()
     }
 }
 
 impl Caller {
-    /// The program's events, which [`App::event`](crate::App::event) names.
+    /// The program's events, declared with [`App::event`](crate::App::event).
     pub fn events(&self) -> Events {
         events_of(self.app())
     }

@@ -34,8 +34,8 @@ struct Node<T> {
     children: HashMap<u64, Child<T>>,
     /// Children with a job that may start, by virtual time.
     ready: BTreeSet<(u64, u64)>,
-    /// Children without jobs that have used more than the others so far: they are kept, or a flow
-    /// would be forgiven each time its queue is empty.
+    /// Children without jobs that have used more run time than the clock. They are kept: otherwise
+    /// a flow would lose its debt each time its queue is empty.
     ahead: BTreeSet<(u64, u64)>,
 }
 
@@ -226,7 +226,7 @@ impl<T> Node<T> {
         }
     }
 
-    /// Changes a child, and what is known of it here.
+    /// Changes a child and updates the node's indices of it.
     fn change<R>(
         &mut self,
         key: u64,
@@ -344,7 +344,7 @@ mod tests {
     fn remembers_what_a_flow_has_used_when_its_queue_was_empty() {
         let mut queue = unlimited();
         (0..100).for_each(|number| queue.push([2, 2, 2], number, ()));
-        // One client polls in a loop; the other's jobs are there all the time.
+        // One client polls in a loop; jobs of the second wait all the time.
         let mut of_first = 0;
         for number in 100..200 {
             if queue.queued_in(&[1]) == 0 {
@@ -386,9 +386,9 @@ mod tests {
     enum Step {
         Push(Path),
         Start,
-        /// Ends one of those that run, by its place among them, at this cost in microseconds.
+        /// Ends a running job, by its position, at this cost in microseconds.
         Finish(usize, u64),
-        /// Takes out one of those that wait.
+        /// Removes a waiting job, by its position.
         Remove(usize),
     }
 
@@ -401,8 +401,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each job starts once or is removed; counts are right; nothing waits that may start; flows
-        /// never exceed their caps; an empty queue remembers nothing.
+        /// Each job starts once or is removed; counts are right; a job waits only if it may not
+        /// start; flows never exceed their caps; an empty queue keeps no state.
         #[test]
         fn keeps_its_invariants(steps in vec(step(), 0..200)) {
             const CAPS: [usize; LEVELS] = [4, 3, 2];

@@ -1,4 +1,4 @@
-//! Decides what is known of one who follows a page beyond what all who follow it have in common.
+//! The state of one client that follows a page, beyond what all its followers share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use super::events::Listener;
 use super::place::Presence;
 use crate::channels::Watch;
 
-/// One who listens to events, or is seen to be there; until it is dropped.
+/// A client that listens to events or is counted as present, until it is dropped.
 pub(crate) struct Guest {
     pub(super) listener: Option<Listener>,
     pub(super) presence: Option<Presence>,
-    /// As all others follow the page: it is looked at as long as this is here.
+    /// The watch that all followers of the page share: holding it keeps the view alive.
     pub(super) page: Arc<Watch>,
 }
 

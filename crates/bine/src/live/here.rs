@@ -1,4 +1,4 @@
-//! Decides who is at a page now: those whose browsers follow it.
+//! The `Here` argument: the users that are present on a page.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,8 +10,9 @@ use super::run::Run;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::text::Text;
 
-/// Who is at this page now, as an argument of it: all whose browsers follow it by a stream, which takes a script; one
-/// that has to poll is not counted. A region that shows it follows who comes and goes.
+/// The users that are present on this page, as an argument of its handler. A browser counts while
+/// it follows the page by an event stream, which takes a script; a browser that polls is not
+/// counted. A region that displays the list updates when browsers arrive and leave.
 ///
 /// ```
 /// use bine::prelude::*;
@@ -26,13 +27,13 @@ use crate::text::Text;
 pub struct Here(Arc<Place>);
 
 impl Here {
-    /// How many browsers follow this page.
+    /// Returns how many browsers follow this page.
     pub fn count(&self) -> usize {
         self.look().len()
     }
 
-    /// By what names, so many at most: each once, users by theirs, others by that of their [session](crate::Session::name).
-    /// Whoever has no session yet has no name.
+    /// Returns at most `most` names, each once: the login name of a user, otherwise the name of the
+    /// [session](crate::Session::name). A browser without a session has no name.
     pub fn names(&self, most: usize) -> Vec<Text> {
         let mut names: Vec<Text> = Vec::new();
         for name in self.look().values().flatten() {
@@ -47,7 +48,7 @@ impl Here {
     }
 
     fn look(&self) -> MutexGuard<'_, BTreeMap<u64, Option<Text>>> {
-        // Whoever follows a page that has looked is there from then on.
+        // From now on the view counts its followers as present.
         if let Some(run) = Run::current() {
             run.show_who_is_here(&self.0);
         }
@@ -61,7 +62,7 @@ impl Argument for Here {
         let address = address(request.incoming);
         let places = request.app.states.find::<Places>();
         let known = places.and_then(|places| places.all().get(&*address).cloned());
-        // Where nobody is, nothing need be remembered before somebody comes.
+        // An empty presence is registered only when a browser joins.
         let place = known.unwrap_or_default();
         Ok(Self(place))
     }

@@ -1,4 +1,4 @@
-//! Decides how those who change something tell the thread that keeps pages up to date: they put it down and go on.
+//! The mailbox of the thread that keeps pages up to date: senders never wait for it.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::signal_core::SignalListener;
 use crate::store::Changes;
 
-/// What has changed and was not looked at yet.
+/// Notifications that the thread has not handled yet.
 #[derive(Default)]
 pub(super) struct Mailbox {
     letters: Mutex<Letters>,
@@ -16,28 +16,28 @@ pub(super) struct Mailbox {
 #[derive(Default)]
 struct Letters {
     all: Vec<News>,
-    /// Bytes of what they tell of commits.
+    /// Size of the commits among them.
     bytes: usize,
-    /// There were more than can be kept.
+    /// Whether notifications were dropped because the mailbox was full.
     too_many: bool,
     is_over: bool,
 }
 
-/// What has changed.
+/// A reason to look for views that must render again.
 pub(super) enum News {
-    /// Rows.
+    /// Rows have changed.
     Commit(Arc<Changes>),
-    /// The value of the signal that has this number.
+    /// The signal with this number has changed.
     Signal(u64),
-    /// A page was made, or there is something to make: the thread looks what is due.
+    /// A render has ended or a view may be due: the thread checks the schedule.
     Look,
-    /// More than can be told.
+    /// Any data may have changed: notifications were dropped, or the handler was replaced.
     Everything,
 }
 
-/// Letters that are kept.
+/// Notifications that the mailbox holds.
 const MOST: usize = 4096;
-/// Bytes of them.
+/// Size of the commits that the mailbox holds.
 const MOST_BYTES: usize = 4 << 20;
 
 impl SignalListener for Mailbox {
@@ -60,7 +60,7 @@ impl Mailbox {
         self.bell.notify_one();
     }
 
-    /// Waits so long for something, and takes all there is. `None`: it is over.
+    /// Waits at most `timeout` and takes all notifications. `None`: the server stops.
     pub(super) fn take(&self, patience: Duration) -> Option<Vec<News>> {
         let letters = self.letters();
         let is_quiet = |letters: &mut Letters| letters.all.is_empty() && !letters.is_over;

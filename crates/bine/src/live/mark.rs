@@ -1,18 +1,19 @@
-//! Decides how it is known that a program has something that lives, wherever in it and its libraries that stands.
+//! Finds out at link time whether a program needs the browser script: live regions may be in any of
+//! its crates.
 
-/// What a macro leaves for the linker where it writes something that a browser's script is for.
+/// What a macro registers with the linker where a program uses the browser script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Has {
-    /// A region of a page.
+    /// A live region in a page.
     Region,
-    /// Pages that are as they are written, whatever lives: a binary of tests is many programs.
+    /// Pages without the script, even with live regions: a test binary contains many programs.
     BarePages,
 }
 
 inventory::collect!(Has);
 
 impl Has {
-    /// Whether pages name the script, of a program where services may be called.
+    /// Whether pages load the script. `is_called`: the program has services that browsers may call.
     pub(crate) fn script(is_called: bool) -> bool {
         Self::wants_script(is_called, inventory::iter::<Self>.into_iter().copied())
     }

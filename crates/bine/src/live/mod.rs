@@ -1,9 +1,10 @@
-//! Live regions: what a page shows between `<Live>` and `</Live>` stays as it would be if it were asked for again.
+//! Live regions: keeps the content between `<Live>` and `</Live>` equal to a fresh response.
 //!
-//! A region depends on all that the run of its page has read before it and in it, and is the same for all of whom that
-//! run has seen the same. So when a row changes, each page that is touched is made again, once for each such scope, as if
-//! it were asked for; what stands between its marks is sent to all who look at it, if it is another. The server knows of
-//! them what they wait for, nothing else: whoever comes again says what they show, and gets what differs.
+//! A region depends on all data that the render of its page read before it and in it. Clients whose
+//! renders read the same data about the visitor (the scope) share one view. When a row changes, the
+//! server renders each affected page again, once per scope, and sends a region to the view's
+//! clients if its content differs. The server stores only what the clients follow: a client that
+//! reconnects sends the hashes of its regions and receives those that differ.
 
 mod address;
 mod events;
@@ -52,63 +53,65 @@ pub(crate) use schedule::RenderLimits;
 pub(crate) use stream::{PATH, is_stream};
 pub(crate) use waiting::waiters;
 
-/// The pages of a program that somebody looks at.
+/// The live pages of a program and the clients that follow them.
 pub(crate) struct Live {
-    /// In whose channels their patches are published. Nothing of it is kept.
+    /// The engine whose channels carry the patches. It persists no data.
     engine: Arc<Engine>,
     events: Events,
     places: Places,
     mailbox: Arc<Mailbox>,
     showings: Mutex<Showings>,
-    /// Somebody has looked at a page: commits matter.
+    /// Whether a client has followed a page since the start: only then do commits matter.
     is_watched: Arc<AtomicBool>,
     store: OnceLock<Store>,
     handler: Mutex<Option<Arc<dyn Handler>>>,
     inside: Mutex<Option<Inside>>,
-    /// How often another handler was given: what an older one has made is nothing to go by.
+    /// How often the handler was replaced: a render by an older handler is discarded.
     generation: AtomicU64,
-    /// How often a page was made again since something changed.
+    /// How often a page was rendered again because of a change.
     runs: AtomicU64,
-    /// Pages that wait to be made or are being made, for all who follow them or for one who comes.
+    /// The pages that wait for a render or are being rendered, for all followers or for one that
+    /// joins.
     renders: Renders,
-    /// What stands before the program sees whom it lets pass, and notes nothing.
+    /// Whether a middleware of the program's own runs before the handler. It may read any part of
+    /// the request and records no dependency.
     has_step: bool,
 }
 
-/// What live pages tell of themselves in figures.
+/// The metrics of live pages.
 pub(crate) struct Figures {
-    /// Pages that somebody looks at, each once for all who see the same.
+    /// Pages with followers, counted once per scope.
     pub(crate) showings: usize,
-    /// How often one was made again.
+    /// How often a page was rendered again.
     pub(crate) runs: u64,
-    /// What was sent of that, and events, each once however many have got it.
+    /// Patches and events published, each counted once however many clients receive it.
     pub(crate) patches: u64,
-    /// Browsers that follow at this moment.
+    /// Browsers that follow a page now.
     pub(crate) viewers: u32,
     /// Browsers that wait until a page is rendered for them.
     pub(crate) waiting: usize,
-    /// Threads that run a page at this moment, of those that render for single browsers.
+    /// Threads that run a page now, among those that render joins.
     pub(crate) busy_threads: usize,
-    /// How many were told to come again, because too many waited.
+    /// Joins that were refused because too many waited.
     pub(crate) refused: u64,
 }
 
-/// Without any news, it is looked so often whether somebody still looks at a page.
+/// Without notifications, the thread looks for views without followers this often.
 const SWEEP: Duration = Duration::from_secs(30);
-/// A page that takes longer to be made is not.
+/// A render that takes longer than this is aborted.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why a run has come to nothing.
+/// Why a render has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Unmade {
-    /// It has failed; another may not.
+    /// The render failed; the next may succeed.
     Failed,
-    /// The page is not for whoever asks: this status says why.
+    /// The page is not available to this client; the status gives the reason.
     Refused(u16),
 }
 
 impl Live {
-    /// With these events, of a program that may have another step from request to response.
+    /// Creates the live pages of a program with these events. `has_step`: see the field.
     pub(crate) fn new(events: &[(&'static str, bool)], has_step: bool) -> Self {
         let engine = Arc::new(Engine::passing());
         Self {
@@ -128,46 +131,47 @@ impl Live {
         }
     }
 
-    /// Who is told of the patches.
+    /// The engine that publishes the patches.
     pub(crate) const fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
-    /// Registers what handlers and services take of it.
+    /// Registers the state that handlers and services take as arguments.
     pub(crate) fn register(&self, states: &mut States) {
         states.add(self.events.clone());
         states.add(self.places.clone());
     }
 
-    /// What those who listen can be told.
+    /// The events that clients may listen to.
     pub(crate) const fn events(&self) -> &Events {
         &self.events
     }
 
-    /// Who is at which page.
+    /// The clients that are present on each page.
     const fn places(&self) -> &Places {
         &self.places
     }
 
     /// Follows the program's tables.
     pub(crate) fn follow(&self, store: &Store) {
-        // Not this itself: whoever commits must not be the last to have it.
+        // The observer holds no `Live`: the thread that commits must not be the one that drops it.
         let (mailbox, is_watched) = (Arc::clone(&self.mailbox), Arc::clone(&self.is_watched));
         store.observe(move |changes| {
             if is_watched.load(Ordering::SeqCst) {
                 mailbox.put(News::Commit(Arc::clone(changes)));
             }
         });
-        // There is one start.
+        // The program starts once, so the cell is empty.
         let _ = self.store.set(store.clone());
     }
 
-    /// Renders within these limits, and reports the waits to `admission`. To be called before the first page is followed.
+    /// Renders within these limits and reports waiting times to `admission`. Call it before a
+    /// client follows a page.
     pub(crate) fn limit(&self, limits: RenderLimits, admission: &Arc<Admission>) {
         self.renders.limit(limits, admission);
     }
 
-    /// Asks this for pages from here on; what it answers may be another than before.
+    /// Renders pages with this handler from now on. Its pages may differ from those before.
     pub(crate) fn serve_with(&self, handler: &Arc<dyn Handler>) {
         let mut own = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
         *own = Some(Arc::clone(handler));
@@ -178,7 +182,7 @@ impl Live {
         }
     }
 
-    /// Nothing is made any more, nobody is asked, and nobody is told anything.
+    /// Stops all renders and closes all channels.
     pub(crate) fn end(&self) {
         self.engine.end();
         self.mailbox.end();
@@ -187,7 +191,7 @@ impl Live {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// What there is, and what was done.
+    /// Returns the current metrics.
     pub(crate) fn figures(&self) -> Figures {
         let engine = self.engine.figures();
         let (waiting, refused) = self.renders.figures();
@@ -202,7 +206,8 @@ impl Live {
         }
     }
 
-    /// Has threads that render, from the first time on that somebody wants to follow a page. `None`: there are none.
+    /// Starts the threads that render when the first client follows a page. `None`: they could not
+    /// be started.
     fn begin_inside(self: &Arc<Self>) -> Option<()> {
         let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
@@ -222,7 +227,7 @@ impl Live {
         inside.as_ref().map(drop)
     }
 
-    /// A run of the page that is asked for so.
+    /// Creates a render of the page that this request names.
     fn new_run(&self, request: &Retained) -> Arc<OneRun> {
         let seen = || {
             let Incoming { head, peer, .. } = request.incoming();
@@ -231,13 +236,13 @@ impl Live {
         Arc::new(OneRun::new(Arc::clone(&self.mailbox), self.has_step.then(seen)))
     }
 
-    /// Begins to look whether something changes, and says up to which commit nothing can have been missed.
+    /// Starts to observe commits and returns the store's sequence: no later commit is missed.
     fn sequence(&self) -> u64 {
         self.is_watched.store(true, Ordering::SeqCst);
         self.store.get().map_or(0, |store| store.read().without_tracking().sequence())
     }
 
-    /// Has what is touched made again, until the end.
+    /// Renders views again when their data changes, until the server stops.
     fn look(self: &Arc<Self>) {
         let mut patience = SWEEP;
         let mut swept = Instant::now();
@@ -264,7 +269,7 @@ impl Live {
         }
     }
 
-    /// Begins to make a showing again whose turn has come, if anybody looks at it.
+    /// Starts to render a view whose turn it is. Returns `None` if it has no followers.
     fn begin_change(self: Arc<Self>, name: Name, number: u64) -> Option<Errand> {
         let mut showings = self.showings();
         let (sequence, now) = (self.sequence(), Instant::now());
@@ -288,13 +293,13 @@ impl Live {
         Some(Errand { request, around, then })
     }
 
-    /// A showing was made again: tells all who look at it what has changed.
+    /// Applies the result of a render and publishes the regions that have changed.
     fn made(&self, name: Name, made: Result<Notes, Unmade>, since: u64) {
         self.runs.fetch_add(1, Ordering::Relaxed);
         let mut showings = self.showings();
         self.settle(&mut showings, name, made, since);
         drop(showings);
-        // It may be due again.
+        // The view may be due again.
         self.mailbox.put(News::Look);
     }
 
@@ -305,7 +310,7 @@ impl Live {
         let notes = match made {
             Ok(notes) => notes,
             Err(Unmade::Failed) => {
-                // They see what they saw.
+                // The clients keep the content that they have.
                 showing.fail();
                 return showings.schedule(name, now);
             }
@@ -335,11 +340,11 @@ impl Live {
         showings.check(name, &notes, since, now);
     }
 
-    /// Whoever looks at this page is to ask for it again.
+    /// Makes all clients of a view fetch the page again.
     fn send_away(&self, showings: &mut Showings, name: Name) {
         let Some(showing) = showings.remove(name) else { return };
         self.publish(vec![draft(&showing.channel, "reload", "")]);
-        // Its channel stays for those who have not read that yet.
+        // The channel is kept until the clients have read the message.
         showings.depart(showing, Instant::now());
     }
 
@@ -353,7 +358,7 @@ impl Live {
         let _ = self.engine.order(Command::Remove(showing.channel)).wait();
     }
 
-    /// Whether it was taken: what is too large is not.
+    /// Returns whether the engine accepted the messages; it rejects too large ones.
     fn publish(&self, messages: Vec<Draft>) -> bool {
         let published =
             self.engine.order(Command::Publish(Publish { messages, ..Publish::default() })).wait();
@@ -368,19 +373,19 @@ impl Live {
     }
 }
 
-/// What a run has noted, if its reply is a page.
+/// The record of a render whose reply is a page.
 fn notes_of(run: &OneRun, reply: Option<&[u8]>) -> Result<Notes, Unmade> {
     let status = reply.and_then(|reply| str::from_utf8(reply.get(9..12)?).ok()?.parse().ok());
     match status {
         Some(200..300) => Ok(run.take()),
-        // Too much for the moment, which another is not.
+        // The rate limit rejected this render; a later one may succeed.
         Some(429) => Err(Unmade::Failed),
         Some(status @ 300..500) => Err(Unmade::Refused(status)),
         _ => Err(Unmade::Failed),
     }
 }
 
-/// A region as it is sent: its number and hash on a line, then its markup.
+/// The text of a region's patch: its number and hash on one line, then its markup.
 fn patch(number: usize, region: &Written) -> String {
     format!("{number} {}\n{}", region.hash, String::from_utf8_lossy(&region.markup))
 }

@@ -10,17 +10,17 @@ use super::render::Asker;
 use super::run::Run;
 use crate::channels::Watch;
 
-/// Is around each part of a run: a poll of its handler, or all of one that may block.
+/// Runs around each part of a render and measures its time.
 pub(super) struct Part {
     pub(super) run: Arc<Run>,
     pub(super) wanted_by: WantedBy,
 }
 
-/// Who waits for a run.
+/// The clients that wait for a render.
 pub(super) enum WantedBy {
-    /// One client, which comes to follow the page.
+    /// One client that joins the page.
     Asker(Arc<Asker>),
-    /// All who follow the page; of each way to follow it the page itself has one.
+    /// All followers of the page. The view itself holds one reference to each watch.
     Followers([Weak<Watch>; 2]),
 }
 
@@ -38,7 +38,7 @@ impl Around for Part {
     }
 }
 
-/// Notes how long a part of a run takes, also when it panics.
+/// Adds the run time of a part to its render, also when the part panics.
 struct Spending<'r> {
     run: &'r Run,
     began: Instant,

@@ -1,4 +1,4 @@
-//! The browsers that are at each page.
+//! The browsers that are present on each page.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::signal::Signal;
 use crate::text::Text;
 
-/// The pages that show who is there.
+/// The pages that display their present users.
 #[derive(Clone, Default)]
 pub(super) struct Places(Arc<Mutex<HashMap<Arc<str>, Arc<Place>>>>);
 
-/// One of them.
+/// The browsers that are present on one page.
 #[derive(Default)]
 pub(super) struct Place {
-    /// What is known of each browser that follows it, in the order in which they came.
+    /// The name of each browser, in the order of arrival.
     all: Mutex<BTreeMap<u64, Option<Text>>>,
     pub(super) changed: Signal<()>,
 }
 
-/// A browser that is at a page, until it is dropped.
+/// Marks a browser as present on a page until it is dropped.
 pub(super) struct Presence {
     places: Places,
     address: Arc<str>,
@@ -34,19 +34,20 @@ impl Place {
 }
 
 impl Places {
-    /// Has this be what is known of a page, which a run of it has looked at. False: another is already.
+    /// Registers the presence that a render of the page has read. Returns false if the page has
+    /// another one already.
     pub(super) fn adopt(&self, address: &Arc<str>, place: &Arc<Place>) -> bool {
         let mut all = self.all();
         let own = all.entry(Arc::clone(address)).or_insert_with(|| Arc::clone(place));
         Arc::ptr_eq(own, place)
     }
 
-    /// Forgets where nobody is.
+    /// Removes pages without browsers.
     pub(super) fn prune(&self) {
         self.all().retain(|_, place| Arc::strong_count(place) > 1 || !place.all().is_empty());
     }
 
-    /// A browser is there from now on.
+    /// Adds a browser.
     pub(super) fn come(&self, address: &Arc<str>, name: Option<Text>) -> Presence {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -71,7 +72,7 @@ impl Drop for Presence {
         self.place.changed.notify();
         if is_empty {
             let mut all = self.places.all();
-            // The map's, this one's, and of nobody who comes at this moment.
+            // Two references: the map's and this guard's, so no browser is being added now.
             let is_known = all.get(&self.address).is_some_and(|own| Arc::ptr_eq(own, &self.place));
             if is_known && Arc::strong_count(&self.place) == 2 && self.place.all().is_empty() {
                 all.remove(&self.address);

@@ -1,5 +1,5 @@
-//! Connects the render schedule with the threads that render: hands them errands, wakes them, and cancels what nobody
-//! waits for.
+//! Connects the render schedule with the threads that render: hands out errands, wakes threads and
+//! cancels joins whose clients have left.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,22 +28,22 @@ pub(super) struct Renders {
 #[derive(Default)]
 struct State {
     schedule: Schedule<Name, PendingJoin>,
-    /// Of the threads that have nothing to start.
+    /// The wakers of threads that wait for work.
     wakers: Vec<Option<Waker>>,
     is_over: bool,
 }
 
-/// A join that has no thread yet.
+/// A join that waits for a thread.
 struct PendingJoin {
     errand: Errand,
     since: Instant,
     queued: Option<Queued>,
 }
 
-/// Where the threads that render get what they render.
+/// The source of work for the threads that render.
 pub(super) struct RenderSource(pub(super) Arc<Live>);
 
-/// A join that somebody waits for. Dropping it cancels the render.
+/// A join that its client waits for. Dropping it cancels the render.
 pub(super) struct Join<'l> {
     renders: &'l Renders,
     number: u64,
@@ -54,52 +54,54 @@ pub(super) struct Join<'l> {
 #[derive(Default)]
 pub(super) struct Asker {
     has_left: AtomicBool,
-    /// Of the render, if it waits for something.
+    /// The waker of the render, if it awaits something.
     waker: Mutex<Option<Waker>>,
 }
 
 impl Renders {
-    /// Renders within these limits from now on, and reports to `admission` how long joins wait for their threads. To be
-    /// called once, before the first render.
+    /// Renders within these limits from now on, and reports to `admission` how long joins wait for
+    /// a thread. Call it once, before the first render.
     pub(super) fn limit(&self, limits: RenderLimits, admission: &Arc<Admission>) {
         let schedule = Schedule::new(limits);
-        // A thread that renders changes alone does nothing for those who wait.
+        // The thread that renders only changes cannot shorten this wait.
         self.pool.get_or_init(|| admission.add_pool(schedule.join_threads()));
         self.state().schedule = schedule;
     }
 
-    /// How many threads are to render.
+    /// Returns how many threads render.
     pub(super) fn threads(&self) -> usize {
         self.state().schedule.threads()
     }
 
-    /// Joins that wait, and how many were refused since the start.
+    /// Returns how many joins wait, and how many were refused since the start.
     pub(super) fn figures(&self) -> (usize, u64) {
         let state = self.state();
         (state.schedule.waiting(), state.schedule.refused())
     }
 
-    /// How many of the threads that render joins run a page at this moment.
+    /// Returns how many threads that render joins run a page now.
     pub(super) fn busy_threads(&self) -> usize {
         self.pool.get().map_or(0, |pool| pool.running())
     }
 
-    /// To which a thread reports how long it renders, if it renders joins.
+    /// The pool to which a thread reports its run time, if it renders joins.
     fn pool_of(&self, thread: usize) -> Option<Arc<ThreadPool>> {
         let renders_joins = self.state().schedule.takes_joins(thread);
         self.pool.get().filter(|_| renders_joins).cloned()
     }
 
-    /// A number for the next render.
+    /// Returns a number for the next render.
     pub(super) fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Queues a change of the page at `address`, which clients of `owner` alone follow, or clients of several blocks.
+    /// Queues a change of the page at `address`. `owner`: the only address block that follows it,
+    /// if there is one.
     pub(super) fn submit_change(&self, name: Name, owner: Option<AddressBlock>, address: &str) {
         let path = match owner {
             Some(block) => self.path(block, address),
-            // A page for many is a flow of its own: nobody who made it first answers for it.
+            // A view with several blocks is a flow of its own: its first block is not charged for
+            // it.
             None => [self.hasher.hash_one((true, address)), 0, 0],
         };
         let number = self.number();
@@ -110,7 +112,7 @@ impl Renders {
         }
     }
 
-    /// Queues a join. One that is refused is dropped, by which its client is told.
+    /// Queues a join. A refused join is dropped, which notifies its client.
     pub(super) fn submit_join<'l>(
         &'l self,
         number: u64,
@@ -121,8 +123,8 @@ impl Renders {
         let path = self.path(block, address);
         let is_local = block.is_local();
         let mut state = self.state();
-        // A block that waits for its own renders waits long although others need not. A proxy on this machine asks for
-        // many clients.
+        // A block that waits for its own renders may wait long although others need not: only the
+        // first counts. A proxy on this machine asks for many clients.
         let is_first = is_local || !state.schedule.has_join_of(&path);
         let queued = self.pool.get().map(|pool| pool.queue(is_first));
         let join = PendingJoin { errand, since: Instant::now(), queued };
@@ -133,12 +135,12 @@ impl Renders {
         };
         state.wake();
         drop(state);
-        // Its end is told, which takes the lock.
+        // Dropping it calls its `then`, which takes the lock.
         drop(refused);
         Join { renders: self, number, asker }
     }
 
-    /// A render has ended, which took so much run time. Says whether it had started.
+    /// Ends a render and charges its run time. Returns whether it had started.
     pub(super) fn finish(&self, number: u64, cost: Duration) -> bool {
         let mut state = self.state();
         let had_started = state.schedule.finish(number, cost);
@@ -146,8 +148,8 @@ impl Renders {
         had_started
     }
 
-    /// A join has ended, which took so much run time. It is a request that was done if it was rendered and its client
-    /// has not left.
+    /// Ends a join and charges its run time. It counts as an answered request if it was rendered
+    /// and its client still waits.
     pub(super) fn finish_join(&self, number: u64, cost: Duration, asker: &Asker) {
         let had_started = self.finish(number, cost);
         if let Some(pool) = self.pool.get().filter(|_| had_started && !asker.has_left()) {
@@ -155,7 +157,7 @@ impl Renders {
         }
     }
 
-    /// Starts nothing any more.
+    /// Stops: no further render starts.
     pub(super) fn end(&self) {
         let mut state = self.state();
         state.is_over = true;
@@ -166,7 +168,7 @@ impl Renders {
     }
 
     fn path(&self, block: AddressBlock, address: &str) -> Path {
-        // Whatever the query says, it is one page.
+        // All queries of a path are one page.
         let view = address.split('?').next().unwrap_or(address);
         [
             self.hasher.hash_one((false, block.site())),
@@ -181,7 +183,8 @@ impl Renders {
 }
 
 impl State {
-    /// Wakes a thread for what may start. One on which nothing runs is enough; the others may be in the midst of a page.
+    /// Wakes a thread for work that may start. One idle thread is enough; without one, all that
+    /// wait are woken, since each may be busy with a page.
     fn wake(&mut self) {
         let Self { schedule, wakers, .. } = self;
         let waits = |thread: &usize| wakers[*thread].is_some() && schedule.has_work_for(*thread);
@@ -251,7 +254,7 @@ impl Drop for Join<'_> {
     fn drop(&mut self) {
         self.asker.leave();
         let cancelled = self.renders.state().schedule.cancel(self.number);
-        // Its end is told, which takes the lock.
+        // Dropping it calls its `then`, which takes the lock.
         drop(cancelled);
     }
 }
@@ -303,7 +306,7 @@ mod tests {
         Errand { request: request(), around: Arc::new(Nothing), then: Then::new(drop) }
     }
 
-    /// Renders whose one thread for joins runs something else, and the admission that they report to.
+    /// A queue whose one thread for joins is busy, and the admission that it reports to.
     fn taken() -> (Arc<Admission>, Renders) {
         let admission = Arc::new(Admission::new(Terms::default(), 12));
         admission.begin_loops();
@@ -313,7 +316,7 @@ mod tests {
         (admission, renders)
     }
 
-    /// A client of this address comes to follow a page.
+    /// A client with this address joins a page.
     fn join<'r>(renders: &'r Renders, address: &str) -> Join<'r> {
         let ip: IpAddr = address.parse().unwrap();
         let block = Peer::tcp((ip, 9).into()).block();
@@ -329,7 +332,7 @@ mod tests {
         let (admission, renders) = taken();
         let mut joins: Vec<Join<'_>> = (0..50).map(|_| join(&renders, "192.0.2.1")).collect();
         assert_eq!(state(&admission), Admitting::Asleep);
-        // With it, that is seven blocks that find no thread.
+        // This join makes seven address blocks that find no thread.
         joins.extend((2..8).map(|last| join(&renders, &format!("192.0.2.{last}"))));
         assert_eq!(state(&admission), Admitting::Asleep);
         joins.push(join(&renders, "192.0.2.8"));
@@ -353,7 +356,7 @@ mod tests {
         };
         start(0);
         renders.finish_join(0, Duration::ZERO, &joins[0].asker);
-        // It is told a second time, or was never started.
+        // Neither a second end nor the end of a join that never started counts.
         renders.finish_join(0, Duration::ZERO, &joins[0].asker);
         renders.finish_join(5, Duration::ZERO, &joins[5].asker);
         start(1);

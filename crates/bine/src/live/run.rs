@@ -1,7 +1,8 @@
-//! Decides what is known of one run of a page: what it looked at, in the store and of its visitor, and which regions it
-//! wrote.
+//! One render of a page: records the data that it reads, from the store and about its visitor, and
+//! the regions that it writes.
 //!
-//! Only a page that is made for those who follow it is run so; any other costs a look at a thread's variable.
+//! Only renders for followers are recorded; any other render pays for one look at a thread-local
+//! variable.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,78 +16,78 @@ use crate::signal_core::{SignalCore, SignalListener, SignalRead};
 use crate::store::{ReadSet, Recorder};
 use crate::trace::{self, RenderTrace, RequestDependency};
 
-/// One run of a page.
+/// One render of a page.
 pub(crate) struct Run {
     recorder: Recorder,
     notes: Mutex<Notes>,
-    /// Nanoseconds for which its parts have run.
+    /// Run time of its parts so far, in nanoseconds.
     spent: AtomicU64,
-    /// Who is told when a signal changes that it has read.
+    /// Notified when a signal changes that the render has read.
     mailbox: Arc<Mailbox>,
 }
 
-/// What was noted until now.
+/// The data that a render records.
 #[derive(Default)]
 pub(super) struct Notes {
-    /// What it looked at of its visitor, each once, in the order of the looks: its scope.
+    /// What the render read about its visitor, each once, in order: its scope.
     pub(super) looks: Looks,
     pub(super) regions: Vec<Written>,
-    /// What it has read of the tables.
+    /// The rows and ranges that it read.
     pub(super) reads: ReadSet,
-    /// The signals that it read, and which of their values.
+    /// The signals that it read, with their versions.
     pub(super) signals: Vec<SignalRead>,
-    /// When the session ends by itself that it looked at, in seconds since 1970.
+    /// When the session that it read expires, in seconds since 1970.
     pub(super) ends: Option<u64>,
-    /// It has looked who is there.
+    /// The presence of the page, if the render read it.
     pub(super) here: Option<Arc<Place>>,
-    /// It has changed tables, which perhaps it shows.
+    /// Whether it changed tables, which it may also display.
     pub(super) has_written: bool,
 }
 
-/// What was looked at, each with what was seen.
+/// What a render read about its visitor: each property with its value.
 pub(super) type Looks = Vec<(RequestDependency, Box<[u8]>)>;
 
-/// A region as one run has written it.
+/// A region as one render wrote it.
 pub(super) struct Written {
     pub(super) hash: RegionHash,
     pub(super) markup: Box<[u8]>,
-    /// So many of the run's reads: those before it and in it.
+    /// How many of the render's reads happened before the region's end.
     pub(super) reads: usize,
-    /// So many of the run's signals.
+    /// How many of the render's signals were read before the region's end.
     pub(super) signals: usize,
 }
 
 impl Run {
-    /// `seen` is what stands before the program and may have seen: a step of its own, which notes nothing.
+    /// `seen`: the whole request, if a middleware that records no dependency may have read it.
     pub(super) fn new(mailbox: Arc<Mailbox>, seen: Option<Box<[u8]>>) -> Self {
         let looks = seen.map(|seen| (RequestDependency::Whole, seen)).into_iter().collect();
         let notes = Mutex::new(Notes { looks, ..Notes::default() });
         Self { recorder: Recorder::default(), notes, spent: AtomicU64::new(0), mailbox }
     }
 
-    /// The run that this thread is in, if it is in one.
+    /// The render that this thread runs, if any.
     pub(crate) fn current() -> Option<Arc<Self>> {
         trace::current_as()
     }
 
-    /// Runs a part of it on this thread.
+    /// Runs a part of the render on this thread.
     pub(crate) fn within<T>(self: &Arc<Self>, part: impl FnOnce() -> T) -> T {
         let own: Arc<dyn RenderTrace> = Arc::<Self>::clone(self);
         trace::within(&own, part)
     }
 
-    /// A part of it has run for this long.
+    /// Adds the run time of a part.
     pub(super) fn spend(&self, time: Duration) {
         let spent = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.spent.fetch_add(spent, Ordering::Relaxed);
     }
 
-    /// For how long its parts have run.
+    /// The run time of all parts so far.
     pub(super) fn cost(&self) -> Duration {
         Duration::from_nanos(self.spent.load(Ordering::Relaxed))
     }
 
-    /// Its page shows who is there.
+    /// Records that the page displays its present users.
     pub(super) fn show_who_is_here(&self, place: &Arc<Place>) {
         self.notes().here = Some(Arc::clone(place));
     }
@@ -103,7 +104,7 @@ impl Run {
         });
     }
 
-    /// What was noted; a run that is over notes nothing more.
+    /// Takes the record. Anything recorded later is lost.
     pub(super) fn take(&self) -> Notes {
         let (reads, has_written) = (self.recorder.reads(), self.recorder.has_written());
         let mut notes = std::mem::take(&mut *self.notes());
@@ -147,7 +148,7 @@ impl RenderTrace for Run {
     }
 }
 
-/// A page has written a region: a call that `html!` writes.
+/// Records a region. `html!` writes calls of this function.
 #[doc(hidden)]
 pub fn seen(region: Region<'_>) {
     if let Some(run) = Run::current() {

@@ -1,8 +1,9 @@
 //! The render schedule: which page renders next, which joins are refused, and which are cancelled.
 //!
-//! A change re-renders a page for all who follow it; a join renders a page for one client that comes to follow it.
-//! Changes start before joins, but every fourth start of a thread may be a join, so that joins never starve. In each of
-//! the two classes run time is shared fairly ([`FairQueue`]). The schedule has no threads and reads no clock.
+//! A change re-renders a page for all its followers; a join renders a page for one client that
+//! starts to follow it. Changes start before joins, but every fourth start of a thread may be a
+//! join, so that joins never starve. Each of the two classes shares run time fairly
+//! ([`FairQueue`]). The schedule has no threads and reads no clock.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -23,11 +24,11 @@ pub(super) struct Schedule<C, J> {
     changes: FairQueue<C>,
     joins: FairQueue<J>,
     limits: RenderLimits,
-    /// Renders that run, by thread: a render that awaits something leaves its thread to others.
+    /// Renders that run, by thread: a thread starts further renders while one awaits something.
     in_flight: Vec<usize>,
     running: HashMap<u64, Running>,
     waiting_joins: HashMap<u64, Path>,
-    /// Changes that threads have started one after the other while joins waited.
+    /// Changes that started in a row while joins waited.
     changes_in_row: usize,
     refused: u64,
 }
@@ -46,9 +47,9 @@ struct Running {
     thread: usize,
 }
 
-/// Renders of one thread that run at one time: most await something.
+/// Renders that one thread runs concurrently: most of them await something.
 const MOST_IN_FLIGHT: usize = 64;
-/// Changes that may start one after the other while joins wait.
+/// Changes that may start in a row while joins wait.
 const MOST_CHANGES_IN_ROW: usize = 3;
 
 impl Default for RenderLimits {
@@ -70,7 +71,7 @@ impl<C, J> Schedule<C, J> {
         let slots = limits.threads * MOST_IN_FLIGHT;
         let join_slots = limits.threads.saturating_sub(1).max(1) * MOST_IN_FLIGHT;
         Self {
-            // Pages that only wait would else take all slots.
+            // Otherwise pages that only wait could take all slots.
             changes: FairQueue::new([slots / 2, slots / 2, slots / 4]),
             joins: FairQueue::new([join_slots * 3 / 4, join_slots / 2, join_slots / 4]),
             limits,
@@ -87,7 +88,7 @@ impl<C, J> Schedule<C, J> {
         self.limits.threads
     }
 
-    /// How many of these render joins.
+    /// Returns how many of the threads render joins.
     pub(super) const fn join_threads(&self) -> usize {
         if self.limits.threads > 1 { self.limits.threads - 1 } else { 1 }
     }
@@ -102,8 +103,9 @@ impl<C, J> Schedule<C, J> {
         self.changes.push(path, number, change);
     }
 
-    /// Queues a join. When the queue is full, the newest join of the longest queue makes room and is returned; if the
-    /// new join itself belongs to the longest queue, or its block has as many as it may, it is the one returned.
+    /// Queues a join. When the queue is full, it removes and returns the newest join of the longest
+    /// queue. It returns the new join itself if that one belongs to the longest queue, or if its
+    /// block or site has no place left.
     pub(super) fn submit_join(
         &mut self,
         path: Path,
@@ -137,7 +139,7 @@ impl<C, J> Schedule<C, J> {
         refused
     }
 
-    /// Takes out a join that nobody waits for any more, unless it runs already.
+    /// Removes a join whose client has left, unless it runs already.
     pub(super) fn cancel(&mut self, number: u64) -> Option<J> {
         let path = self.waiting_joins.remove(&number)?;
         self.joins.remove(&path, number)
@@ -176,13 +178,13 @@ impl<C, J> Schedule<C, J> {
         true
     }
 
-    /// Whether a thread would start something, as far as is known without starting it.
+    /// Whether a thread would start a render, as far as is known without starting it.
     pub(super) fn has_work_for(&self, thread: usize) -> bool {
         self.has_slot(thread)
             && (self.changes.can_start() || (self.takes_joins(thread) && self.joins.can_start()))
     }
 
-    /// Whether nothing runs on a thread.
+    /// Whether a thread runs no render.
     pub(super) fn is_idle(&self, thread: usize) -> bool {
         self.in_flight[thread] == 0
     }
@@ -214,7 +216,8 @@ impl<C, J> Schedule<C, J> {
         self.in_flight.get(thread).is_some_and(|count| *count < MOST_IN_FLIGHT)
     }
 
-    /// Whether a thread renders joins. A page that computes for long must not delay changes on every thread.
+    /// Whether a thread renders joins. A page that computes for long must not delay changes on
+    /// every thread.
     pub(super) const fn takes_joins(&self, thread: usize) -> bool {
         thread > 0 || self.limits.threads == 1
     }
@@ -276,7 +279,7 @@ mod tests {
             |path, number, is_local| schedule.submit_join(path, number, is_local, number);
         assert!((0..4).all(|number| submit(A, number, false).is_none()));
         assert_eq!(submit(A, 4, false), Some(4));
-        // Other blocks of the same site have the rest of its share.
+        // The site's share has room for its second block.
         assert!((5..9).all(|number| submit([1, 2, 1], number, false).is_none()));
         assert_eq!(submit([1, 3, 1], 9, false), Some(9));
         assert_eq!((schedule.waiting(), schedule.refused()), (8, 2));
@@ -290,7 +293,7 @@ mod tests {
         assert!((0..12).all(|number| submit(A, number, true).is_none()));
         assert_eq!(submit(A, 12, true), Some(12));
         assert!((20..24).all(|number| submit(B, number, false).is_none()));
-        // The queue is full: the newest of the longest queue makes room.
+        // The queue is full: it refuses the newest join of the longest queue.
         assert_eq!(submit([3, 3, 3], 30, false), Some(11));
         assert_eq!(submit([3, 3, 3], 31, false), Some(10));
         assert_eq!(schedule.waiting(), 16);
@@ -339,8 +342,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is submitted, started, cancelled and ended: each render starts at most once, bounds
-        /// hold, and nothing remains in the end.
+        /// For any sequence of operations, each render starts at most once, the bounds hold, and
+        /// the schedule is empty at the end.
         #[test]
         fn starts_each_render_once_within_bounds(
             steps in vec((0..6_u8, 0..4_u64, any::<bool>()), 0..300),

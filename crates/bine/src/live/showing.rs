@@ -1,5 +1,7 @@
-//! Decides when a page that others look at is made again, and what of it they are sent: one showing is one page as all of
-//! one scope see it, and is made once for all of them.
+//! Shared views: decides when a followed page renders again and which regions its clients receive.
+//!
+//! A shared view is one page as all clients of one scope see it. The server renders it once for all
+//! of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -15,105 +17,107 @@ use crate::channels::Watch;
 use crate::signal_core::SignalRead;
 use crate::store::{Changes, ReadSet, Readers};
 
-/// A page as all of one scope see it.
+/// One page as all clients of one scope see it.
 pub(super) struct Showing {
-    /// Host and target: what all who look at this page have asked for.
+    /// Scheme, host and target of the page.
     pub(super) address: Arc<str>,
-    /// Asked for again when it is made again.
+    /// The request that each render repeats.
     pub(super) request: Retained,
-    /// What a run of it looks at of its visitor, and sees: for whoever sees the same, the page is the same.
+    /// What a render reads about its visitor, with the values: equal values give an equal page.
     pub(super) looks: Looks,
     pub(super) regions: Vec<Shown>,
-    /// What the run has read of the tables.
+    /// The rows and ranges that the last render read.
     reads: ReadSet,
-    /// How it is followed, by events and by polls: as many have it as look at the page, and this showing.
+    /// The watches of clients that follow by events and by polls. Each client holds a reference,
+    /// and so does this view.
     pub(super) watches: [Arc<Watch>; 2],
-    /// In which its patches are published.
+    /// The channel that carries the patches.
     pub(super) channel: Arc<str>,
-    /// The store's sequence when it was last begun to be made.
+    /// The store's sequence when the last render began.
     pub(super) since: u64,
-    /// It shows who is there.
+    /// Whether the page displays the list of present users.
     pub(super) shows_who: bool,
-    /// The only address block whose clients have come to follow it; `None`: there were several.
+    /// The only address block whose clients have followed the view; `None`: there were several.
     pub(super) owner: Option<AddressBlock>,
-    /// It is begun again at most so often.
+    /// Least time between the starts of two renders.
     pause: Duration,
-    /// When what was seen ends by itself, in seconds since 1970.
+    /// When the data that the render read expires, in seconds since 1970.
     pub(super) ends: Option<u64>,
     state: State,
-    /// When it was last begun to be made.
+    /// When the last render began.
     begun: Instant,
 }
 
-/// A region as everybody has got it.
+/// A region as all clients of the view have it.
 pub(super) struct Shown {
-    /// `None`: it is not known that all have the same.
+    /// `None`: the clients may have different contents.
     pub(super) hash: Option<RegionHash>,
-    /// So many of the run's reads.
+    /// How many of the render's reads the region depends on.
     reads: usize,
-    /// The numbers of the signals that it shows.
+    /// The numbers of the signals that the region depends on.
     signals: Vec<u64>,
-    /// Something has changed that it depends on.
+    /// Whether data that the region depends on has changed.
     is_touched: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// Nothing has changed.
+    /// No dependency has changed.
     Rests,
-    /// It is made again then.
+    /// The view renders again at this time.
     Due(Instant),
-    /// It waits for its turn to be made again.
+    /// The view waits for its turn to render.
     Queued,
-    /// It is being made.
+    /// A render is in progress.
     Made,
 }
 
-/// Names a showing: one that comes in its place has another number.
+/// Identifies a view. A slot that is used again gets a new number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Name {
     place: usize,
     number: u64,
 }
 
-/// All pages that somebody looks at.
+/// All views that clients follow.
 #[derive(Default)]
 pub(super) struct Showings {
     all: Vec<Option<(u64, Box<Showing>)>>,
     vacant: Vec<usize>,
-    /// By the hashes of what they show to whom.
+    /// Views by the hash of their address and scope.
     names: HashMap<u64, Vec<Name>>,
     hasher: RandomState,
     due: BTreeSet<(Instant, Name)>,
-    /// When what showings have looked at ends by itself, in seconds since 1970.
+    /// When the data that views have read expires, in seconds since 1970.
     ends: BTreeSet<(u64, Name)>,
-    /// Showings that came since it was looked which of them are deserted.
+    /// Views added since the last search for views without followers.
     added: usize,
-    /// Those of whom all were sent away, and when, the first at the front.
+    /// Views whose clients were told to reload, with the time of that, oldest first.
     departed: VecDeque<(Instant, Showing)>,
     next_number: u64,
-    /// What each showing has read of the tables.
+    /// The views by the table data that they read.
     readers: Readers<Name>,
-    /// Which showings show a signal, by its number.
+    /// The views by the number of each signal that they read.
     signals: HashMap<u64, BTreeSet<Name>>,
     shares: Shares,
-    /// Commits of late, of which showings that were being made then did not know yet that they depend on them.
+    /// Recent commits, for views whose render was in progress: their dependencies were not yet
+    /// known.
     recent: VecDeque<Arc<Changes>>,
-    /// Bytes of them.
+    /// Size of the recent commits.
     recent_bytes: usize,
-    /// Up to here they are forgotten.
+    /// Recent commits up to this sequence were dropped.
     forgotten: u64,
 }
 
-/// A showing is begun again at most so often: newer changes take the place of those that were not shown.
+/// Least time between the starts of two renders: newer changes replace those not yet shown.
 pub(super) const QUIET: Duration = Duration::from_millis(40);
-/// One that could not be made is tried again after this, and one that changes tables while it is made.
+/// The pause after a failed render, and of a page that changes tables while it renders.
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
-/// Pages that are looked at in all scopes.
+/// Views in total.
 const MOST: usize = 100_000;
 const MOST_RECENT: usize = 1024;
 const MOST_RECENT_BYTES: usize = 4 << 20;
-/// It is looked which showings are deserted when so many have come, or half as many as there are.
+/// Views are searched for missing followers after this many additions, or half as many as exist.
 const MANY: usize = 1024;
 
 impl Showings {
@@ -128,7 +132,7 @@ impl Showings {
         }
     }
 
-    /// The showing of an address for those of whom is seen what `looks` says.
+    /// Finds the view of an address for this scope.
     pub(super) fn find(&mut self, address: &str, looks: &Looks) -> Option<Name> {
         let names = self.names.get(&self.hasher.hash_one((address, looks)))?.clone();
         names.into_iter().find(|name| {
@@ -136,14 +140,14 @@ impl Showings {
         })
     }
 
-    /// The one for everybody, if there is one that is as it should be.
+    /// The view without a scope, if no change is pending.
     pub(super) fn settled(&mut self, address: &str) -> Option<Name> {
         let name = self.find(address, &Looks::new())?;
         self.get(name).filter(|showing| showing.state == State::Rests)?;
         Some(name)
     }
 
-    /// A number for the next showing's channel.
+    /// Returns a number for the next view or channel.
     pub(super) fn number(&mut self) -> u64 {
         self.next_number += 1;
         self.next_number
@@ -186,12 +190,12 @@ impl Showings {
         Some(*showing)
     }
 
-    /// Whether so many have come that it is worth to look which are deserted.
+    /// Whether enough views were added to search for those without followers.
     pub(super) fn are_many(&self) -> bool {
         self.added >= MANY.max(self.len() / 2)
     }
 
-    /// Knows when what a showing has looked at ends, which it thought would be `before`.
+    /// Updates the index of expiry times for a view that was indexed with `before`.
     pub(super) fn keep_end(&mut self, name: Name, before: Option<u64>) {
         let ends = self.get(name).and_then(|showing| showing.ends);
         if before != ends {
@@ -202,18 +206,19 @@ impl Showings {
         }
     }
 
-    /// All who look at this one were sent away.
+    /// Keeps a view whose clients were told to reload.
     pub(super) fn depart(&mut self, showing: Showing, now: Instant) {
         self.departed.push_back((now, showing));
     }
 
-    /// Those who were sent away so long ago: all have read it that will.
+    /// Takes the views whose clients were told to reload at least `age` ago: each client has read
+    /// it by now.
     pub(super) fn take_departed(&mut self, now: Instant, age: Duration) -> Vec<Showing> {
         let count = self.departed.partition_point(|(when, _)| now.duration_since(*when) >= age);
         self.departed.drain(..count).map(|(_, showing)| showing).collect()
     }
 
-    /// Those at which nobody looks any more.
+    /// The views without followers.
     pub(super) fn deserted(&mut self) -> Vec<Name> {
         self.added = 0;
         let all = self.all.iter().enumerate();
@@ -224,9 +229,10 @@ impl Showings {
         deserted.collect()
     }
 
-    /// Notes what has changed. What depends on it will be made again. Returns how many showings were compared with it.
+    /// Marks the views that depend on these notifications and schedules them. Returns how many
+    /// views were compared.
     ///
-    /// All commits up to `sequence` of the store are among it or among what was told before.
+    /// The notifications so far, with these, contain all commits up to `sequence`.
     pub(super) fn heed(
         &mut self,
         news: Vec<News>,
@@ -263,7 +269,7 @@ impl Showings {
             self.schedule(*name, now);
         }
         if everything {
-            // There may have been commits among what was not told.
+            // The dropped notifications may have contained commits.
             self.forgotten = self.forgotten.max(sequence);
         }
         for changes in commits {
@@ -283,7 +289,7 @@ impl Showings {
         all.filter_map(|(place, own)| Some(Name { place, number: own.as_ref()?.0 })).collect()
     }
 
-    /// The showings that these commits and signals may touch, and few others.
+    /// The views that these commits and signals may affect, with few false positives.
     fn touched_by(&self, commits: &[Arc<Changes>], signals: &[u64]) -> BTreeSet<Name> {
         let mut names = BTreeSet::new();
         for commit in commits {
@@ -296,12 +302,12 @@ impl Showings {
         names
     }
 
-    /// Whether clients of this block may have one showing more.
+    /// Whether clients of this block may have one more view.
     pub(super) fn has_room(&self, block: AddressBlock) -> bool {
         self.len() < MOST && self.shares.has_room(block)
     }
 
-    /// A client of this block comes to follow a showing.
+    /// Adds a client of this block to a view.
     pub(super) fn welcome(&mut self, name: Name, block: AddressBlock) {
         let Some(showing) = self.get(name) else { return };
         let owner = showing.owner;
@@ -313,7 +319,7 @@ impl Showings {
         }
     }
 
-    /// Somebody joins a showing for whom another run was made, of as many regions.
+    /// Merges a render for a client that joins, which has the same number of regions.
     pub(super) fn meet(&mut self, name: Name, notes: &Notes) {
         self.unindex(name);
         if let Some(showing) = self.get(name) {
@@ -322,7 +328,8 @@ impl Showings {
         self.index(name);
     }
 
-    /// What is to be sent after another run of a showing: the regions that have changed. `None`: the page is another.
+    /// Applies a new render. Returns the regions that have changed, or `None` if the page has other
+    /// regions or another scope.
     pub(super) fn follow<'n>(
         &mut self,
         name: Name,
@@ -334,7 +341,8 @@ impl Showings {
         changed
     }
 
-    /// Notes what a showing depends on. If its block depends on as much as it may already, it depends on whole tables.
+    /// Indexes the dependencies of a view. If its block has no room for more reads, the view
+    /// depends on whole tables instead.
     fn index(&mut self, name: Name) {
         let Some(Some((_, showing))) = self.all.get_mut(name.place) else { return };
         if !self.shares.has_room_for_reads(showing.owner, showing.reads.len()) {
@@ -347,7 +355,7 @@ impl Showings {
         }
     }
 
-    /// Forgets what a showing depends on.
+    /// Removes the dependencies of a view from the indices.
     fn unindex(&mut self, name: Name) {
         let Some(Some((_, showing))) = self.all.get(name.place) else { return };
         self.shares.take_back(showing.owner, showing.reads.len());
@@ -362,7 +370,7 @@ impl Showings {
         }
     }
 
-    /// Has a showing made again when it may be, if something has changed.
+    /// Schedules a render of a view if a dependency has changed.
     pub(super) fn schedule(&mut self, name: Name, now: Instant) {
         let Some(showing) = self.get(name) else { return };
         if showing.state == State::Rests && showing.is_touched() {
@@ -372,7 +380,7 @@ impl Showings {
         }
     }
 
-    /// Takes one that is due, which waits for its turn from here on.
+    /// Takes a view that is due; it then waits for a thread.
     pub(super) fn take_due(&mut self, now: Instant) -> Option<Name> {
         let (_, name) = self.due.first().copied().filter(|(then, _)| *then <= now)?;
         self.due.pop_first();
@@ -380,22 +388,22 @@ impl Showings {
         Some(name)
     }
 
-    /// One that waited for its turn is being made from here on, with the store as it is at `since`.
+    /// Marks a view as rendering, with the store as of `since`.
     pub(super) fn begin_making(&mut self, name: Name, now: Instant, since: u64) {
         let Some(showing) = self.get(name) else { return };
         (showing.state, showing.begun, showing.since) = (State::Made, now, since);
-        // What changes from here on, it may not see.
+        // The render may miss changes from now on.
         showing.regions.iter_mut().for_each(|region| region.is_touched = false);
     }
 
-    /// One that was being made is not any more.
+    /// Marks the render of a view as ended.
     pub(super) fn end_making(&mut self, name: Name) -> Option<&mut Showing> {
         let showing = self.get(name)?;
         showing.state = State::Rests;
         Some(showing)
     }
 
-    /// When the next is due, if nothing happens before.
+    /// Returns the time until the next view is due, if no notification arrives before.
     pub(super) fn next_due(&self, now: Instant, second: u64) -> Option<Duration> {
         let due = self.due.first().map(|(then, _)| then.saturating_duration_since(now));
         let ends = self.ends.first();
@@ -403,8 +411,8 @@ impl Showings {
         due.into_iter().chain(ends).min()
     }
 
-    /// Has a showing made again if something has changed that a run of it has looked at which began at `since`: changes
-    /// that were told of before it was known that it depends on them.
+    /// Compares a render that began at `since` with the changes since then: the server handled
+    /// these before the render's dependencies were known.
     pub(super) fn check(&mut self, name: Name, notes: &Notes, since: u64, now: Instant) {
         let (recent, forgotten) = (std::mem::take(&mut self.recent), self.forgotten);
         if let Some(showing) = self.get(name) {
@@ -421,11 +429,11 @@ impl Showings {
     }
 }
 
-/// How many showings clients of one address block have, and how much these have read.
+/// How many views the clients of each address block have, and how much these have read.
 #[derive(Default)]
 struct Shares {
     blocks: BTreeMap<AddressBlock, Share>,
-    /// Looks at tables of all showings.
+    /// Reads that are indexed for all views.
     reads: usize,
 }
 
@@ -435,13 +443,13 @@ struct Share {
     reads: usize,
 }
 
-/// Showings that clients of one address block alone follow. Clients of the server's own machine may have
-/// six times as many: a proxy there speaks for all.
+/// Views that only one address block follows. Clients on the server's own machine may have six
+/// times as many, since a proxy there acts for many.
 const MOST_OF_BLOCK: usize = MOST / 8;
-/// Looks at tables that are remembered of all showings, some hundred bytes each. Beyond that a showing depends on whole
-/// tables.
+/// Reads that are indexed for all views, some hundred bytes each. Beyond that, a view depends on
+/// whole tables.
 const MOST_READS: usize = 1 << 20;
-/// The same of the showings of one address block.
+/// Reads that are indexed for the views of one address block.
 const MOST_READS_OF_BLOCK: usize = MOST_READS / 8;
 
 impl Shares {
@@ -509,7 +517,7 @@ impl Showing {
         }
     }
 
-    /// It is what a run has made of it.
+    /// Sets the view to the result of its first render.
     pub(super) fn set(&mut self, notes: &mut Notes) {
         self.looks = std::mem::take(&mut notes.looks);
         self.reads.clone_from(&notes.reads);
@@ -536,14 +544,15 @@ impl Showing {
         Some(changed)
     }
 
-    /// It could not be made: it rests for longer, and is made then whatever changes.
+    /// Handles a failed render: the view retries after a longer pause, whether or not data changes.
     pub(super) fn fail(&mut self) {
         self.pause = AGAIN;
         self.touch_all();
     }
 
-    /// Somebody joins for whom another run was made, of as many regions. Where that is another than all have, all are
-    /// sent what it is from now on, since nobody knows which of the two is newer.
+    /// Merges a render for a client that joins, which has the same number of regions. Regions that
+    /// differ are sent to all clients after the next render, since the server cannot know which of
+    /// the two contents is newer.
     fn meet(&mut self, notes: &Notes) {
         self.shows_who |= notes.here.is_some();
         for (own, new) in self.regions.iter_mut().zip(&notes.regions) {

@@ -1,4 +1,5 @@
-//! Decides how a browser follows a page: it says which, and what it shows of it; it gets what differs, then what changes.
+//! The stream by which a browser follows a page: the browser sends the hashes of its regions and
+//! receives those that differ, then each change.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -38,36 +39,37 @@ use crate::respond::{Asked, Replying, Response};
 use crate::sessions::{Login, Visit};
 use crate::text::Text;
 
-/// Where pages are followed.
+/// The path of the stream.
 pub(crate) const PATH: &str = "/_bine/live";
-/// Bytes of the address of a page.
+/// Bytes of a page's address.
 const LONGEST: usize = 4096;
-/// Regions of a page that are heeded.
+/// Regions of a page that can be followed.
 const MOST_REGIONS: usize = 1000;
-/// Digits that a hash of any version has.
+/// Digits of a region's hash in any version.
 const LONGEST_HASH: usize = 32;
-/// Events that one listens to.
+/// Events that one client listens to.
 const MOST_EVENTS: usize = 64;
-/// A showing keeps so many patches, and bytes of them, for those who read slowly; who misses more comes again.
+/// Patches, and their bytes, that a view keeps for slow readers; a client that misses some must
+/// join again.
 const KEPT: u64 = 256;
 const KEPT_BYTES: u64 = 256 << 10;
-/// Milliseconds for which a poll waits.
+/// Milliseconds that a poll waits.
 const WAIT: u64 = 25_000;
 
-/// What a browser asks for.
+/// What a browser asks to follow.
 struct Wish {
-    /// Host and target of the page; nothing, of one who only listens.
+    /// Address of the page; empty if the client only listens to events.
     address: Arc<str>,
     /// Names of events.
     on: Vec<String>,
-    /// What whoever asks is called, and whether that is a user.
+    /// The client's name, and whether it is a logged-in user.
     name: Option<(Text, bool)>,
-    /// With which it ends what they see.
+    /// The login, which ends the subscription when it ends.
     login: Option<Login>,
     request: Retained,
-    /// The hash that it has of each region.
+    /// The hashes that the browser has, by region.
     have: Vec<Option<RegionHash>>,
-    /// For which login its page was made, if for one.
+    /// The login for which the browser's page was rendered, if any.
     made_for: Option<u64>,
     manner: Manner,
     peer: Peer,
@@ -75,20 +77,20 @@ struct Wish {
 }
 
 impl Wish {
-    /// For a page that is the same for all: it is for whoever has no login too, but events for users are not, and who is
-    /// seen there by the name of a user is that user.
+    /// Drops the login if the view has no scope, so that the subscription outlives it. The login is
+    /// kept where it gives access to events or names a present user.
     fn for_all(self, events: &Events, shows_who: bool) -> Self {
         let is_named = shows_who && self.manner != Manner::Poll;
         let login = self.login.filter(|_| is_named || events.are_for_users(&self.on));
         Self { login, ..self }
     }
 
-    /// Whether its page was made for a login that is not that of whoever asks, or not any more.
+    /// Whether the browser's page was rendered for a login that is not the current one.
     fn is_of_another_login(&self) -> bool {
         self.made_for.is_some() && self.made_for != self.login.as_ref().map(Login::word)
     }
 
-    /// Has whoever asks fetch the page again, and tells nothing more.
+    /// The response that makes the browser fetch the page again.
     fn sent_away(&self) -> Response {
         let reload = vec![draft(&"".into(), "reload", "")];
         match self.manner {
@@ -99,7 +101,7 @@ impl Wish {
 }
 
 impl Wish {
-    /// What a request wishes, or why it cannot be.
+    /// Parses a request, or returns the response that rejects it.
     fn read(request: &Incoming<'_>) -> Result<Self, Response> {
         let bad = |message: &'static str| Response::refusal(Status::BAD_REQUEST, message);
         let Incoming { head, who, peer, exchange, .. } = *request;
@@ -145,8 +147,8 @@ impl Wish {
     }
 }
 
-/// Fields that are about the stream, or about a reply that its peer has already: a page is asked for as a browser asks
-/// for one that it does not know.
+/// Fields that describe the stream or a response that the client has cached. The page is requested
+/// as by a browser without a cache.
 const OWN: [&str; 12] = [
     "accept",
     "accept-encoding",
@@ -162,10 +164,10 @@ const OWN: [&str; 12] = [
     "upgrade",
 ];
 
-/// The request that whoever follows a page would have asked for it, or why there can be no page.
+/// The request for the page that the client follows, or why it is not valid.
 fn page_request(request: &Incoming<'_>, target: &str) -> Result<Retained, &'static str> {
     let is_own = target.starts_with('/') && !target.starts_with("//");
-    // What an address never has would begin another line of the head.
+    // Any other byte could start another line of the head.
     let is_plain = target.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_own || target.len() > LONGEST {
         return Err("`page` is no path of this site, or longer than 4096 bytes");
@@ -181,7 +183,7 @@ fn page_request(request: &Incoming<'_>, target: &str) -> Result<Retained, &'stat
         }
     }
     bytes.extend_from_slice(b"\r\n");
-    // The head itself was within the program's own.
+    // The stream's own head was within the program's limits.
     let limits = Limits { head: u32::MAX, target: u32::MAX, ..Limits::default() };
     let Event::Head(head) = RequestParser::new().receive(&bytes, &limits).event else {
         return Err(not_encoded);
@@ -189,14 +191,14 @@ fn page_request(request: &Incoming<'_>, target: &str) -> Result<Retained, &'stat
     if head.target() != target || head.raw().len() != bytes.len() {
         return Err(not_encoded);
     }
-    // However it is written.
+    // Checks the parsed path: the target may be written in several ways.
     if head.path().starts_with("/_bine/") {
         return Err("`page` is no page");
     }
     Ok(Retained::of(&Incoming { head, body: Body::None, ..*request }))
 }
 
-/// What whoever shows `have` is to be told of a page.
+/// The patches for a client that has the regions `have`.
 fn differences(have: &[Option<RegionHash>], notes: &Notes) -> Vec<Draft> {
     let channel: Arc<str> = "".into();
     if have.len() != notes.regions.len() {
@@ -207,13 +209,13 @@ fn differences(have: &[Option<RegionHash>], notes: &Notes) -> Vec<Draft> {
     others.map(|(number, (region, _))| draft(&channel, "patch", &patch(number, region))).collect()
 }
 
-/// Whether a path is the one where pages are followed.
+/// Whether this is the path of the stream.
 pub(crate) fn is_stream(path: &str) -> bool {
     path == PATH
 }
 
 impl Live {
-    /// Answers a request that follows a page.
+    /// Answers a request to follow a page.
     pub(crate) fn respond(
         self: &Arc<Self>,
         request: &Incoming<'_>,
@@ -228,7 +230,7 @@ impl Live {
             Ok(wish) => wish,
             Err(response) => return answer(response, out),
         };
-        // Most look at what others look at too, and show what it is.
+        // Most clients follow a page that others follow too, and have its current content.
         let wish = match self.join_at_once(Box::new(wish)) {
             Ok(Ok(hold)) => return Answer::Hold(hold),
             Ok(Err(response)) => return answer(response, out),
@@ -242,7 +244,8 @@ impl Live {
         }))
     }
 
-    /// Follows a page that is the same for all and is as it should be, for who shows all of it; or no page.
+    /// Follows an existing view without a render, if the client has its current content; or follows
+    /// only events.
     fn join_at_once(&self, wish: Box<Wish>) -> Result<Result<Hold, Response>, Box<Wish>> {
         if wish.address.is_empty() {
             let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
@@ -259,7 +262,7 @@ impl Live {
         let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
         let shows_who = showing.shows_who;
         showings.welcome(name, wish.peer.block());
-        // Still under the lock: what is published from here on is for it.
+        // Still under the lock: later patches are for this client.
         let wish = wish.for_all(self.events(), shows_who);
         Ok(self.hold(wish, &watch, shows_who, None))
     }
@@ -271,7 +274,7 @@ impl Live {
         self.join(wish, made, since, generation)
     }
 
-    /// Makes a page for somebody. `None`: it cannot be.
+    /// Renders a page for one client. `None`: no thread can be started.
     async fn run(
         self: &Arc<Self>,
         wish: &Wish,
@@ -290,12 +293,12 @@ impl Live {
         let around = Arc::new(Part { run: Arc::clone(run), wanted_by });
         let errand = Errand { request: wish.request.clone(), around, then };
         let block = wish.peer.block();
-        // Whoever leaves drops this, and with it the join.
+        // When the client leaves, the future is dropped, and the join with it.
         let _join = self.renders.submit_join(number, block, &wish.address, (errand, asker));
         Some(told.wait().await)
     }
 
-    /// Lets somebody follow a page that was made for them, and tells what differs from what they show.
+    /// Lets a client follow a page that was rendered for it, and sends the regions that differ.
     fn join(
         &self,
         wish: Wish,
@@ -305,7 +308,7 @@ impl Live {
     ) -> Result<Hold, Response> {
         let mut notes = made.map_err(|unmade| match unmade {
             Unmade::Failed => busy(),
-            // A page that answers a POST, and has nothing by itself.
+            // The page answers only POST, so there is no content to follow.
             Unmade::Refused(405) => Response::status(Status::NO_CONTENT),
             Unmade::Refused(_) if wish.is_of_another_login() => wish.sent_away(),
             Unmade::Refused(status) => {
@@ -321,13 +324,13 @@ impl Live {
             let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
             return self.hold(wish, &Arc::new(watch), false, None);
         }
-        // What stands around the regions is that login's too.
+        // The markup around the regions was rendered for that login too.
         if !notes.looks.is_empty() && wish.is_of_another_login() {
             return Err(wish.sent_away());
         }
         let news = differences(&wish.have, &notes);
         if wish.manner == Manner::Poll && !news.is_empty() {
-            // It comes again, and nothing need be known of it until then.
+            // The client polls again; the server keeps no state for it until then.
             return Err(Response::bytes("application/json", encoded(View::Json, news)));
         }
         let first = (!news.is_empty()).then(|| encoded(View::Sse, news).into());
@@ -342,7 +345,8 @@ impl Live {
         if let Some(name) = found
             && showings.get(name).is_some_and(|own| own.regions.len() != notes.regions.len())
         {
-            // Nobody knows which of the two is newer, and regions of the other would never be sent to this one.
+            // The server cannot know which of the two is newer, and patches of that view would not
+            // fit this client's regions.
             self.send_away(&mut showings, name);
             found = None;
         }
@@ -361,7 +365,7 @@ impl Live {
         if let Some(place) = notes.here.as_ref().filter(|_| wish.manner != Manner::Poll)
             && !self.places().adopt(&wish.address, place)
         {
-            // It would not follow who comes and goes there.
+            // This view's renders read another presence, so it would miss joins and leaves.
             showing.touch_all();
         }
         let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
@@ -372,8 +376,8 @@ impl Live {
         held
     }
 
-    /// Has what `watch` says followed from now on, and the events that are wished, behind what comes `first`. Where it
-    /// `is_seen` who follows, this one is.
+    /// Follows `watch` and the events that the client asked for, after sending `first`. If the view
+    /// displays presence (`is_seen`), the client is added to it.
     fn hold(
         &self,
         wish: Wish,
@@ -388,10 +392,11 @@ impl Live {
         let has_user = name.as_ref().is_some_and(|(_, is_user)| *is_user);
         let name = name.map(|(name, _)| name);
         if manner == Manner::Poll && !on.is_empty() {
-            // A poll that comes and goes is nobody who could be called.
+            // A client that polls is not connected all the time, so `Events::signal` never picks
+            // it.
             let more = self.events().channels(&on, has_user)?;
             let channels = watch.channels.iter().cloned().chain(more).collect();
-            // The page is looked at as long as it waits.
+            // The view has a follower as long as the poll waits.
             let guest = Guest { listener: None, presence: None, page: Arc::clone(&watch) };
             let attached = Some(Attachment(Arc::new(guest)));
             watch = Arc::new(Watch { channels, attached, ..Watch::clone(&watch) });
@@ -417,7 +422,7 @@ impl Live {
         Ok(Hold { manner: hold.manner | FOLLOWS_PAGE, ..hold })
     }
 
-    /// A showing of what is wished, with a channel of its own.
+    /// Creates a view with a channel of its own.
     fn begin(&self, showings: &mut Showings, wish: &Wish, since: u64) -> Option<Showing> {
         let channel: Arc<str> = format!("page-{}", showings.number()).into();
         let retention = Retention { messages: KEPT, bytes: KEPT_BYTES, ..Retention::default() };
@@ -434,17 +439,17 @@ impl Live {
     }
 }
 
-/// What is followed in these channels, of which one who misses something comes again.
+/// A watch of these channels. A client that misses messages must join again.
 fn followed(channels: Box<[Box<str>]>) -> Watch {
     Watch { holes: GapPolicy::Allow, regions: Regions::All, wait: WAIT, ..Watch::of(channels) }
 }
 
-/// Names between commas.
+/// Splits names at commas.
 fn words(text: &str) -> Vec<String> {
     text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// The reply to a wish that was not granted at once.
+/// The reply to a request that had to wait for a render.
 fn finished(
     granted: Result<Hold, Response>,
     asked: &Retained,
@@ -466,7 +471,7 @@ fn finished(
     Finished { bytes, follow, close }
 }
 
-/// As it would be if it were published.
+/// Encodes messages as the engine would if they were published.
 fn encoded(view: View, drafts: Vec<Draft>) -> Vec<u8> {
     let messages = drafts.into_iter().map(|Draft { content, .. }| {
         let content_type = content.content_type.unwrap_or_else(|| "text/plain".into());
@@ -488,7 +493,7 @@ fn encoded(view: View, drafts: Vec<Draft>) -> Vec<u8> {
     bytes
 }
 
-/// What depends on the moment and on whoever asks.
+/// Forbids caching: the response depends on the moment and on the client.
 fn unkept(response: Response) -> Response {
     response.with_field("Cache-Control", "no-store")
 }
@@ -498,15 +503,16 @@ fn busy() -> Response {
         .with_field("Retry-After", "1")
 }
 
-/// The first value of a name, if it is encoded as it should be.
+/// The first value of a name, if its encoding is valid.
 fn value(mut pairs: Pairs<'_>, name: &str) -> Option<String> {
     let (_, value) = pairs.find(|(key, _)| key.is(name))?;
     value.decode().ok().map(std::borrow::Cow::into_owned)
 }
 
-/// `0.HASH,1.HASH,999.a1b2c3d4e5f60718`: the hashes by the regions' numbers, and for whom the page was made. `None`: it is
-/// something else. A hash of an earlier version, which a page that is open has through a restart, is one that is not
-/// known: the browser is sent the region.
+/// Parses `0.HASH,1.HASH,999.a1b2c3d4e5f60718`: the hashes by region number, and the mark of the
+/// login for which the page was rendered. `None`: the text is not valid. A hash in the format of an
+/// earlier version, which an open page may send after an upgrade, counts as unknown, so that the
+/// browser receives the region.
 fn have(text: &str) -> Option<(Vec<Option<RegionHash>>, Option<u64>)> {
     let (mut have, mut made_for) = (Vec::new(), None);
     for one in text.split(',').filter(|one| !one.is_empty()) {
@@ -528,7 +534,7 @@ fn have(text: &str) -> Option<(Vec<Option<RegionHash>>, Option<u64>)> {
     Some((have, made_for))
 }
 
-/// What another thread will tell a task, in any case.
+/// A value that another thread sends to a task exactly once.
 struct Told<T>(Mutex<(Option<T>, Option<Waker>)>);
 
 impl<T> Told<T> {

@@ -1,4 +1,4 @@
-//! Provides what several tests of live pages need.
+//! Helpers for tests of live pages.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use bine_server::{Body, Incoming, Peer, Retained, Who};
 
 use super::run::{Notes, Run};
 
-/// When ends by itself what a run of a page looks at, and whether it has changed tables.
+/// The expiry time that a render records, and whether it changed tables.
 pub(crate) fn ends_of(part: impl FnOnce()) -> (Option<u64>, bool) {
     let run = Arc::new(Run::new(Arc::default(), None));
     run.within(part);

@@ -1,4 +1,5 @@
-//! Decides who of those that wait at one thread follows channels, and who a page: each kind has waiters of its own.
+//! Divides the waiting connections of a thread into those that follow channels and those that
+//! follow pages.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -7,18 +8,18 @@ use bine_server::{After, Clock, Deliver, Hold, MakeWaiters, Waiters, Why};
 
 use crate::channels::{Channels, Engine, Room};
 
-/// All who wait at one thread.
+/// The waiting connections of one thread.
 struct Waiting {
     channels: Room,
     pages: Room,
 }
 
-/// In [`Hold::manner`]: it follows a page.
+/// Flag in [`Hold::manner`]: the connection follows a page.
 pub(super) const FOLLOWS_PAGE: u32 = 1 << 31;
-/// In a key: it is one of those who follow pages.
+/// Flag in a key: the connection follows a page.
 const OF_PAGES: u32 = 1 << 31;
 
-/// Makes the waiters of each thread: for these channels, and for the pages of the other engine.
+/// Makes the waiters of each thread, for the channels' engine and for the pages' engine.
 pub(crate) fn waiters(channels: &Channels, pages: &Arc<Engine>) -> MakeWaiters {
     let (engine, pages) = (Arc::clone(channels.engine()), Arc::clone(pages));
     Box::new(move |clock, bell| {
@@ -46,7 +47,7 @@ impl Waiters for Waiting {
         if manner == hold.manner {
             self.channels.park(place, hold)
         } else {
-            // Neither has two billion.
+            // Neither room has two billion connections, so the flag is free.
             self.pages.park(place, Hold { manner, ..hold }) | OF_PAGES
         }
     }

@@ -1,4 +1,4 @@
-//! Claims about when showings are made again, and what is sent then; the clock is told.
+//! Tests of when views render again and which regions they send. The tests pass the time in.
 
 use std::sync::Mutex;
 
@@ -18,7 +18,7 @@ struct Thing {
     kind: u32,
 }
 
-/// A store, and what it has told of its commits.
+/// A store, and the commits that it has reported.
 struct Tables {
     store: Store,
     told: Arc<Mutex<Vec<Arc<Changes>>>>,
@@ -33,7 +33,7 @@ impl Tables {
         Self { store, told }
     }
 
-    /// A thing of this kind comes: the news of that.
+    /// Inserts a row of this kind and returns the notification of it.
     fn add(&self, kind: u32) -> News {
         self.store.insert(Thing { id: Id::new(), kind }).wait().unwrap();
         News::Commit(self.told.lock().unwrap().pop().unwrap())
@@ -43,7 +43,7 @@ impl Tables {
         self.store.read().sequence()
     }
 
-    /// A run of a page with a region for each of these kinds, which shows how many there are.
+    /// A render of a page with one region per kind, which displays the number of rows.
     fn run(&self, kinds: &[u32]) -> Notes {
         let (recorder, mut notes) = (Recorder::default(), Notes::default());
         for kind in kinds {
@@ -61,7 +61,7 @@ fn hash_of(count: usize) -> RegionHash {
     RegionHash::of(count.to_string().as_bytes(), &RegionKey::default())
 }
 
-/// A showing that is what a run has made of it which began at `since`.
+/// A view whose first render began at `since`.
 fn showing(mut notes: Notes, since: u64, now: Instant) -> Showing {
     let watches = [0, 1].map(|_| Arc::new(Watch::of(Box::default())));
     let mut own = Showing::new("http://a/".into(), request(), "page".into(), watches, since, now);
@@ -69,14 +69,14 @@ fn showing(mut notes: Notes, since: u64, now: Instant) -> Showing {
     own
 }
 
-/// Takes a showing that is due, and begins to make it.
+/// Takes a view that is due and begins to render it.
 fn take_due(showings: &mut Showings, now: Instant, since: u64) -> Option<Name> {
     let name = showings.take_due(now)?;
     showings.begin_making(name, now, since);
     Some(name)
 }
 
-/// Ends to make a showing, and says which of its regions have changed.
+/// Ends the render of a view and returns the regions that have changed.
 fn end_making<'n>(
     showings: &mut Showings,
     name: Name,
@@ -100,7 +100,7 @@ fn one_that_has_rested_is_made_at_once_and_again_after_a_while() {
     assert_eq!(showings.next_due(now, 0), Some(Duration::ZERO));
     let since = tables.sequence();
     assert_eq!(take_due(&mut showings, now, since), Some(name));
-    // What comes while it is made takes its turn, once, however much it is.
+    // Several changes during a render cause one further render.
     let notes = tables.run(&[1]);
     let news = vec![tables.add(1), tables.add(1)];
     showings.heed(news, tables.sequence(), now, 0);
@@ -126,7 +126,7 @@ fn a_region_depends_on_what_was_read_before_it_and_on_nothing_behind_it() {
         let (tables, now) = (Tables::new(), Instant::now());
         let mut showings = Showings::default();
         let mut notes = tables.run(&[1, 2, 3]);
-        // The first is read outside of any region, the last too.
+        // The reads of the first and the last kind are outside of any region.
         notes.regions.remove(0);
         notes.regions.pop();
         showings.add(showing(notes, tables.sequence(), now));
@@ -174,7 +174,7 @@ fn what_was_looked_at_ends_by_itself_and_is_made_again_then() {
     assert_eq!(take_due(&mut showings, now + SECOND, 0), None);
     showings.heed(Vec::new(), tables.sequence(), now, 100);
     assert_eq!(take_due(&mut showings, now + SECOND, 0), Some(name));
-    // The next run says when that ends, if it does.
+    // The next render sets a new expiry time.
     let notes = Notes { ends: Some(200), ..tables.run(&[1]) };
     let before = showings.get(name).unwrap().ends;
     assert!(end_making(&mut showings, name, &notes).is_empty());
@@ -184,8 +184,9 @@ fn what_was_looked_at_ends_by_itself_and_is_made_again_then() {
     assert_eq!(showings.next_due(now, 100), None);
 }
 
-/// Somebody joined with what was there for a moment; when the page was made again it was as all others had it, so nothing
-/// was sent, and the one who had joined kept what was there no more.
+/// Regression: a client joined with content that existed for a moment only. The next render was
+/// equal to what all other clients had, so the server sent no patch, and the new client kept the
+/// old content.
 #[test]
 fn who_joins_with_another_state_is_sent_what_there_is_though_it_is_nothing_new() {
     let (tables, now) = (Tables::new(), Instant::now());
@@ -236,7 +237,7 @@ fn each_scope_has_a_showing_of_its_own_and_names_are_not_given_twice() {
     assert_eq!(showings.deserted(), [ben]);
 }
 
-/// Each commit was compared with all showings, under one lock.
+/// Regression: the server compared each commit with all views, under one lock.
 #[test]
 fn compares_a_commit_with_the_showings_that_read_what_it_changes_only() {
     let (tables, now) = (Tables::new(), Instant::now());
@@ -248,7 +249,7 @@ fn compares_a_commit_with_the_showings_that_read_what_it_changes_only() {
     assert_eq!(showings.heed(vec![commit], tables.sequence(), now, 0), 1);
     assert_eq!(showings.take_due(now + QUIET), Some(names[7]));
     assert_eq!(showings.take_due(now + QUIET), None);
-    // It depends on something else from now on.
+    // The view depends on another kind from now on.
     showings.begin_making(names[7], now, tables.sequence());
     end_making(&mut showings, names[7], &tables.run(&[1000]));
     let commit = tables.add(7);
@@ -262,7 +263,7 @@ fn compares_a_commit_with_the_showings_that_read_what_it_changes_only() {
     assert_eq!(showings.heed(all, tables.sequence(), now, 0), 499);
 }
 
-/// A signal was compared with all showings too.
+/// Regression: the server compared each signal with all views.
 #[test]
 fn compares_a_signal_with_the_showings_that_show_it_only() {
     let (tables, now) = (Tables::new(), Instant::now());
@@ -277,7 +278,7 @@ fn compares_a_signal_with_the_showings_that_show_it_only() {
     assert_eq!(showings.take_due(now + QUIET), Some(names[3]));
 }
 
-/// One block's pages could take all memory for what pages depend on.
+/// Bounds the memory that the pages of one block can take.
 #[test]
 fn depends_on_whole_tables_when_its_block_has_read_as_much_as_it_may() {
     let block = AddressBlock::of([192, 0, 2, 1].into());
