@@ -45,9 +45,9 @@ use crate::wire;
 ///
 /// A page's own script receives it with `on("bell", text => ..)`.
 #[derive(Clone)]
-pub struct Events(Arc<Own>);
+pub struct Events(Arc<Inner>);
 
-struct Own {
+struct Inner {
     engine: Arc<Engine>,
     all: Vec<Event>,
     /// Number of the next listener.
@@ -60,7 +60,7 @@ struct Event {
     is_for_users: bool,
     /// The channel that reaches all listeners.
     channel: Arc<str>,
-    /// The channel that reports joins and leaves.
+    /// The channel that reports changes in the number of listeners.
     monitor: Arc<str>,
     listeners: Mutex<Listeners>,
     /// The number of listeners, as a signal that regions can read.
@@ -77,7 +77,7 @@ struct Listeners {
 
 /// A client that listens to events, until it is dropped.
 pub(super) struct Listener {
-    own: Arc<Own>,
+    own: Arc<Inner>,
     number: u64,
     /// The channel of this client alone.
     inbox: Arc<str>,
@@ -95,7 +95,7 @@ pub enum Listening {
         /// The number of listeners now.
         listeners: usize,
     },
-    /// A listener has left.
+    /// A listener has ended.
     Left {
         /// The number of listeners now.
         listeners: usize,
@@ -103,9 +103,9 @@ pub enum Listening {
 }
 
 /// Messages that a channel keeps for slow readers; a reader further back misses messages.
-const KEPT: u64 = 256;
+const MESSAGES_KEPT: u64 = 256;
 /// Listeners of one event at one time.
-const MOST_LISTENERS: usize = 100_000;
+const MAX_LISTENERS: usize = 100_000;
 
 impl Events {
     /// Creates the events with these names. The flag marks those for logged-in users only.
@@ -120,12 +120,12 @@ impl Events {
                 count: Signal::default(),
             };
             for channel in [&event.channel, &event.monitor] {
-                begin(engine, channel);
+                create_channel(engine, channel);
             }
             event
         };
         let all = names.iter().map(event).collect();
-        Self(Arc::new(Own { engine: Arc::clone(engine), all, next: AtomicU64::new(0) }))
+        Self(Arc::new(Inner { engine: Arc::clone(engine), all, next: AtomicU64::new(0) }))
     }
 
     /// Calls all clients that listen to this event.
@@ -135,7 +135,7 @@ impl Events {
     /// The program has no event of this name, or `data` cannot be written as JSON or is too large.
     pub fn broadcast(&self, name: &str, data: impl Serialize) -> Result<(), Error> {
         let event = self.event(name)?;
-        self.0.tell(&event.channel, "event", &told(name, data)?)
+        self.0.publish(&event.channel, "event", &encode(name, data)?)
     }
 
     /// Calls exactly one listener, each in turn. Returns false if there is no listener. The event
@@ -145,9 +145,9 @@ impl Events {
     ///
     /// The same as for [`Events::broadcast`].
     pub fn signal(&self, name: &str, data: impl Serialize) -> Result<bool, Error> {
-        let (event, told) = (self.event(name)?, told(name, data)?);
+        let (event, body) = (self.event(name)?, encode(name, data)?);
         let Some(inbox) = event.listeners().next() else { return Ok(false) };
-        self.0.tell(&inbox, "event", &told)?;
+        self.0.publish(&inbox, "event", &body)?;
         Ok(true)
     }
 
@@ -186,16 +186,16 @@ impl Events {
     /// The response for the client: the event does not exist, needs a login, or has too many
     /// listeners.
     pub(super) fn listen(&self, names: &[String], is_user: bool) -> Result<Listener, Response> {
-        let events = self.places(names, is_user)?;
-        if events.iter().any(|place| self.0.all[*place].listeners().all.len() >= MOST_LISTENERS) {
+        let events = self.indices(names, is_user)?;
+        if events.iter().any(|index| self.0.all[*index].listeners().all.len() >= MAX_LISTENERS) {
             let message = "As many listen as may.";
             return Err(Response::refusal(Status::SERVICE_UNAVAILABLE, message));
         }
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let inbox: Arc<str> = format!("inbox-{number}").into();
-        begin(&self.0.engine, &inbox);
+        create_channel(&self.0.engine, &inbox);
         let listener = Listener { own: Arc::clone(&self.0), number, inbox, events };
-        listener.each(|event| event.change(&listener, true));
+        listener.each(|event| event.update(&listener, true));
         Ok(listener)
     }
 
@@ -205,11 +205,11 @@ impl Events {
         names: &[String],
         is_user: bool,
     ) -> Result<Vec<Box<str>>, Response> {
-        let places = self.places(names, is_user)?.into_iter();
-        Ok(places.map(|place| (*self.0.all[place].channel).into()).collect())
+        let indices = self.indices(names, is_user)?.into_iter();
+        Ok(indices.map(|index| (*self.0.all[index].channel).into()).collect())
     }
 
-    /// Whether one of these events is for logged-in users only.
+    /// Whether any of these events is for logged-in users only.
     pub(super) fn are_for_users(&self, names: &[String]) -> bool {
         self.0
             .all
@@ -218,30 +218,30 @@ impl Events {
     }
 
     /// The indices of the events with these names, each once.
-    fn places(&self, names: &[String], is_user: bool) -> Result<Vec<usize>, Response> {
-        let place = |name: &String| {
-            let place = self.0.all.iter().position(|event| event.name == *name);
-            let place = place.ok_or_else(|| {
+    fn indices(&self, names: &[String], is_user: bool) -> Result<Vec<usize>, Response> {
+        let index = |name: &String| {
+            let index = self.0.all.iter().position(|event| event.name == *name);
+            let index = index.ok_or_else(|| {
                 let known: Vec<&str> = self.0.all.iter().map(|event| event.name).collect();
                 let known = known.join(", ");
                 let message = format!("There is no event `{name}` here; there are: {known}.");
                 Response::refusal(Status::NOT_FOUND, message)
             })?;
-            if self.0.all[place].is_for_users && !is_user {
+            if self.0.all[index].is_for_users && !is_user {
                 let message = format!("Only users hear the event `{name}`: log in.");
                 return Err(Response::refusal(Status::UNAUTHORIZED, message));
             }
-            Ok(place)
+            Ok(index)
         };
-        let mut places = names.iter().map(place).collect::<Result<Vec<usize>, Response>>()?;
-        places.sort_unstable();
-        places.dedup();
-        Ok(places)
+        let mut indices = names.iter().map(index).collect::<Result<Vec<usize>, Response>>()?;
+        indices.sort_unstable();
+        indices.dedup();
+        Ok(indices)
     }
 }
 
-impl Own {
-    fn tell(&self, channel: &Arc<str>, event: &str, body: &str) -> Result<(), Error> {
+impl Inner {
+    fn publish(&self, channel: &Arc<str>, event: &str, body: &str) -> Result<(), Error> {
         let messages = vec![draft(channel, event, body)];
         let published = Command::Publish(Publish { messages, ..Publish::default() });
         self.engine.order(published).wait()?;
@@ -250,17 +250,17 @@ impl Own {
 }
 
 impl Event {
-    fn change(&self, listener: &Listener, comes: bool) {
+    fn update(&self, listener: &Listener, joins: bool) {
         let mut listeners = self.listeners();
-        if comes {
+        if joins {
             listeners.all.insert(listener.number, Arc::clone(&listener.inbox));
         } else {
             listeners.all.remove(&listener.number);
         }
         let count = listeners.all.len();
         // Publishes under the lock, so that the messages keep their order.
-        let change = if comes { "join" } else { "leave" };
-        let _ = listener.own.tell(&self.monitor, change, &count.to_string());
+        let kind = if joins { "join" } else { "leave" };
+        let _ = listener.own.publish(&self.monitor, kind, &count.to_string());
         self.count.set(count);
     }
 
@@ -271,8 +271,8 @@ impl Event {
 
 impl Listeners {
     fn next(&mut self) -> Option<Arc<str>> {
-        let behind = self.all.range(self.turn.saturating_add(1)..).next();
-        let (number, inbox) = behind.or_else(|| self.all.first_key_value())?;
+        let later = self.all.range(self.turn.saturating_add(1)..).next();
+        let (number, inbox) = later.or_else(|| self.all.first_key_value())?;
         self.turn = *number;
         Some(Arc::clone(inbox))
     }
@@ -281,18 +281,18 @@ impl Listeners {
 impl Listener {
     /// The channels that carry its events.
     pub(super) fn channels(&self) -> impl Iterator<Item = &Arc<str>> {
-        let events = self.events.iter().map(|place| &self.own.all[*place].channel);
+        let events = self.events.iter().map(|index| &self.own.all[*index].channel);
         events.chain([&self.inbox])
     }
 
-    fn each(&self, tell: impl Fn(&Event)) {
-        self.events.iter().for_each(|place| tell(&self.own.all[*place]));
+    fn each(&self, action: impl Fn(&Event)) {
+        self.events.iter().for_each(|index| action(&self.own.all[*index]));
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.each(|event| event.change(self, false));
+        self.each(|event| event.update(self, false));
         let _ = self.own.engine.order(Command::Remove(Arc::clone(&self.inbox))).wait();
     }
 }
@@ -302,61 +302,62 @@ impl Monitor {
     /// the number in the next one is right.
     pub async fn next(&mut self) -> Option<Listening> {
         loop {
-            match Heard::of(self.0.next().await?) {
-                Heard::Change(change) => return Some(change),
-                Heard::Nothing => {}
-                Heard::End => return None,
+            match MonitorMessage::of(self.0.next().await?) {
+                MonitorMessage::Change(change) => return Some(change),
+                MonitorMessage::Skip => {}
+                MonitorMessage::Closed => return None,
             }
         }
     }
 
     /// Blocks for the next change, at most `at_most`.
     pub fn wait(&mut self, at_most: Duration) -> Option<Listening> {
-        match Heard::of(self.0.wait(at_most)?) {
-            Heard::Change(change) => Some(change),
-            Heard::Nothing | Heard::End => None,
+        match MonitorMessage::of(self.0.wait(at_most)?) {
+            MonitorMessage::Change(change) => Some(change),
+            MonitorMessage::Skip | MonitorMessage::Closed => None,
         }
     }
 }
 
 /// A message of a monitor's channel.
-enum Heard {
+enum MonitorMessage {
     Change(Listening),
     /// The message is skipped; more may follow.
-    Nothing,
-    End,
+    Skip,
+    Closed,
 }
 
-impl Heard {
+impl MonitorMessage {
     fn of(next: Result<Received, Interruption>) -> Self {
         let message = match next {
             Ok(message) => message,
-            Err(Interruption::Lost { .. } | Interruption::Quiet) => return Self::Nothing,
-            Err(Interruption::Refused(_)) => return Self::End,
+            Err(Interruption::Lost { .. } | Interruption::Quiet) => return Self::Skip,
+            Err(Interruption::Refused(_)) => return Self::Closed,
         };
         let count = message.text().ok().and_then(|text| text.parse().ok());
         match (message.event(), count) {
             (Some("join"), Some(listeners)) => Self::Change(Listening::Joined { listeners }),
             (_, Some(listeners)) => Self::Change(Listening::Left { listeners }),
-            (_, None) => Self::Nothing,
+            (_, None) => Self::Skip,
         }
     }
 }
 
 /// Creates a channel that keeps recent messages for slow readers.
-fn begin(engine: &Arc<Engine>, channel: &Arc<str>) {
-    let retention = Retention { messages: KEPT, ..Retention::default() };
+fn create_channel(engine: &Arc<Engine>, channel: &Arc<str>) {
+    let retention = Retention { messages: MESSAGES_KEPT, ..Retention::default() };
     let durability = Durability::Memory;
     let settings = Settings { retention, durability, ..Settings::default() };
     let name = ChannelName::Given(Arc::clone(channel));
-    let made = Command::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
+    let create =
+        Command::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
     // The name is new and the channel small, so creation cannot fail.
-    let _ = engine.order(made).wait();
+    let _ = engine.order(create).wait();
 }
 
-fn told(name: &str, data: impl Serialize) -> Result<String, Error> {
-    let told = |text: Vec<u8>| String::from_utf8_lossy(&text).into_owned();
-    let (name, data) = (told(wire::to_json(name)?), told(wire::to_json(&data)?));
+fn encode(name: &str, data: impl Serialize) -> Result<String, Error> {
+    let text = |text: Vec<u8>| String::from_utf8_lossy(&text).into_owned();
+    let (name, data) = (text(wire::to_json(name)?), text(wire::to_json(&data)?));
     Ok(format!("{{\"name\":{name},\"data\":{data}}}"))
 }
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, MutexGuard};
 
 use super::address::address;
-use super::place::{Place, Places};
-use super::run::Run;
+use super::presence::{PagePresence, PresenceMap};
+use super::render::Render;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::text::Text;
 
@@ -24,7 +24,7 @@ use crate::text::Text;
 /// # let _ = App::new().page(lobby);
 /// ```
 #[derive(Clone)]
-pub struct Here(Arc<Place>);
+pub struct Here(Arc<PagePresence>);
 
 impl Here {
     /// Returns how many browsers follow this page.
@@ -49,8 +49,8 @@ impl Here {
 
     fn look(&self) -> MutexGuard<'_, BTreeMap<u64, Option<Text>>> {
         // From now on the view counts its followers as present.
-        if let Some(run) = Run::current() {
-            run.show_who_is_here(&self.0);
+        if let Some(render) = Render::current() {
+            render.record_presence(&self.0);
         }
         self.0.changed.with(|()| {});
         self.0.all()
@@ -60,7 +60,7 @@ impl Here {
 impl Argument for Here {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
         let address = address(request.incoming);
-        let places = request.app.states.find::<Places>();
+        let places = request.app.states.find::<PresenceMap>();
         let known = places.and_then(|places| places.all().get(&*address).cloned());
         // An empty presence is registered only when a browser joins.
         let place = known.unwrap_or_default();

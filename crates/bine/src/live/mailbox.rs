@@ -9,80 +9,81 @@ use crate::store::Changes;
 /// Notifications that the thread has not handled yet.
 #[derive(Default)]
 pub(super) struct Mailbox {
-    letters: Mutex<Letters>,
-    bell: Condvar,
+    pending: Mutex<Pending>,
+    ready: Condvar,
 }
 
 #[derive(Default)]
-struct Letters {
-    all: Vec<News>,
+struct Pending {
+    all: Vec<Notification>,
     /// Size of the commits among them.
     bytes: usize,
     /// Whether notifications were dropped because the mailbox was full.
-    too_many: bool,
-    is_over: bool,
+    overflowed: bool,
+    is_closed: bool,
 }
 
 /// A reason to look for views that must render again.
-pub(super) enum News {
+pub(super) enum Notification {
     /// Rows have changed.
     Commit(Arc<Changes>),
     /// The signal with this number has changed.
     Signal(u64),
     /// A render has ended or a view may be due: the thread checks the schedule.
-    Look,
+    Wake,
     /// Any data may have changed: notifications were dropped, or the handler was replaced.
-    Everything,
+    All,
 }
 
 /// Notifications that the mailbox holds.
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 /// Size of the commits that the mailbox holds.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 impl SignalListener for Mailbox {
     fn signal_changed(&self, number: u64) {
-        self.put(News::Signal(number));
+        self.put(Notification::Signal(number));
     }
 }
 
 impl Mailbox {
-    pub(super) fn put(&self, news: News) {
-        let mut letters = self.letters();
-        let bytes = if let News::Commit(changes) = &news { changes.bytes() } else { 0 };
-        if letters.all.len() < MOST && letters.bytes + bytes <= MOST_BYTES {
-            letters.bytes += bytes;
-            letters.all.push(news);
+    pub(super) fn put(&self, notifications: Notification) {
+        let mut pending = self.pending();
+        let bytes =
+            if let Notification::Commit(changes) = &notifications { changes.bytes() } else { 0 };
+        if pending.all.len() < MAX && pending.bytes + bytes <= MAX_BYTES {
+            pending.bytes += bytes;
+            pending.all.push(notifications);
         } else {
-            letters.too_many = true;
+            pending.overflowed = true;
         }
-        drop(letters);
-        self.bell.notify_one();
+        drop(pending);
+        self.ready.notify_one();
     }
 
     /// Waits at most `timeout` and takes all notifications. `None`: the server stops.
-    pub(super) fn take(&self, patience: Duration) -> Option<Vec<News>> {
-        let letters = self.letters();
-        let is_quiet = |letters: &mut Letters| letters.all.is_empty() && !letters.is_over;
-        let waited = self.bell.wait_timeout_while(letters, patience, is_quiet);
-        let (mut letters, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if letters.is_over {
+    pub(super) fn take(&self, timeout: Duration) -> Option<Vec<Notification>> {
+        let pending = self.pending();
+        let is_quiet = |pending: &mut Pending| pending.all.is_empty() && !pending.is_closed;
+        let waited = self.ready.wait_timeout_while(pending, timeout, is_quiet);
+        let (mut pending, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if pending.is_closed {
             return None;
         }
-        letters.bytes = 0;
-        let mut all = std::mem::take(&mut letters.all);
-        if std::mem::take(&mut letters.too_many) {
-            all.push(News::Everything);
+        pending.bytes = 0;
+        let mut all = std::mem::take(&mut pending.all);
+        if std::mem::take(&mut pending.overflowed) {
+            all.push(Notification::All);
         }
         Some(all)
     }
 
     pub(super) fn end(&self) {
-        self.letters().is_over = true;
-        self.bell.notify_one();
+        self.pending().is_closed = true;
+        self.ready.notify_one();
     }
 
-    fn letters(&self) -> MutexGuard<'_, Letters> {
-        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

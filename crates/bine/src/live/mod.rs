@@ -8,21 +8,21 @@
 
 mod address;
 mod events;
-mod fair;
-mod guest;
+mod fair_queue;
 mod here;
+mod linked_feature;
 mod mailbox;
-mod mark;
 mod part;
-mod place;
+mod presence;
 mod render;
-mod run;
+mod render_queue;
 mod schedule;
-mod showing;
+mod shared_view;
 mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
-mod waiting;
+mod thread_waiters;
+mod viewer;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,29 +38,29 @@ use crate::app_state::States;
 use crate::channels::{Command, Content, Draft, Engine, Publish};
 use crate::store::Store;
 
-use mailbox::{Mailbox, News};
+use mailbox::{Mailbox, Notification};
 use part::{Part, WantedBy};
-use place::Places;
-use render::{RenderSource, Renders};
-use run::{Notes, Run as OneRun, Written};
-use showing::{Name, QUIET, Showing, Showings};
+use presence::PresenceMap;
+use render::{Render, RenderRecord, RenderedRegion};
+use render_queue::{RenderQueue, RenderSource};
+use shared_view::{MIN_INTERVAL, SharedView, SharedViews, ViewId};
 
 pub use events::{Events, Listening, Monitor};
 pub use here::Here;
-pub use mark::Has;
-pub use run::seen;
+pub use linked_feature::Has;
+pub use render::seen;
 pub(crate) use schedule::RenderLimits;
 pub(crate) use stream::{PATH, is_stream};
-pub(crate) use waiting::waiters;
+pub(crate) use thread_waiters::waiters;
 
 /// The live pages of a program and the clients that follow them.
 pub(crate) struct Live {
     /// The engine whose channels carry the patches. It persists no data.
     engine: Arc<Engine>,
     events: Events,
-    places: Places,
+    places: PresenceMap,
     mailbox: Arc<Mailbox>,
-    showings: Mutex<Showings>,
+    views: Mutex<SharedViews>,
     /// Whether a client has followed a page since the start: only then do commits matter.
     is_watched: Arc<AtomicBool>,
     store: OnceLock<Store>,
@@ -69,10 +69,10 @@ pub(crate) struct Live {
     /// How often the handler was replaced: a render by an older handler is discarded.
     generation: AtomicU64,
     /// How often a page was rendered again because of a change.
-    runs: AtomicU64,
+    rerenders: AtomicU64,
     /// The pages that wait for a render or are being rendered, for all followers or for one that
     /// joins.
-    renders: Renders,
+    queue: RenderQueue,
     /// Whether a middleware of the program's own runs before the handler. It may read any part of
     /// the request and records no dependency.
     has_step: bool,
@@ -97,13 +97,13 @@ pub(crate) struct Figures {
 }
 
 /// Without notifications, the thread looks for views without followers this often.
-const SWEEP: Duration = Duration::from_secs(30);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 /// A render that takes longer than this is aborted.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RENDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a render has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Unmade {
+enum RenderError {
     /// The render failed; the next may succeed.
     Failed,
     /// The page is not available to this client; the status gives the reason.
@@ -117,16 +117,16 @@ impl Live {
         Self {
             events: Events::new(&engine, events),
             engine,
-            places: Places::default(),
+            places: PresenceMap::default(),
             mailbox: Arc::default(),
-            showings: Mutex::default(),
+            views: Mutex::default(),
             is_watched: Arc::default(),
             store: OnceLock::new(),
             handler: Mutex::default(),
             inside: Mutex::default(),
             generation: AtomicU64::new(0),
-            runs: AtomicU64::new(0),
-            renders: Renders::default(),
+            rerenders: AtomicU64::new(0),
+            queue: RenderQueue::default(),
             has_step,
         }
     }
@@ -148,7 +148,7 @@ impl Live {
     }
 
     /// The clients that are present on each page.
-    const fn places(&self) -> &Places {
+    const fn places(&self) -> &PresenceMap {
         &self.places
     }
 
@@ -158,7 +158,7 @@ impl Live {
         let (mailbox, is_watched) = (Arc::clone(&self.mailbox), Arc::clone(&self.is_watched));
         store.observe(move |changes| {
             if is_watched.load(Ordering::SeqCst) {
-                mailbox.put(News::Commit(Arc::clone(changes)));
+                mailbox.put(Notification::Commit(Arc::clone(changes)));
             }
         });
         // The program starts once, so the cell is empty.
@@ -168,7 +168,7 @@ impl Live {
     /// Renders within these limits and reports waiting times to `admission`. Call it before a
     /// client follows a page.
     pub(crate) fn limit(&self, limits: RenderLimits, admission: &Arc<Admission>) {
-        self.renders.limit(limits, admission);
+        self.queue.limit(limits, admission);
     }
 
     /// Renders pages with this handler from now on. Its pages may differ from those before.
@@ -178,7 +178,7 @@ impl Live {
         self.generation.fetch_add(1, Ordering::SeqCst);
         if let Some(inside) = &*self.inside.lock().unwrap_or_else(PoisonError::into_inner) {
             inside.replace(handler);
-            self.mailbox.put(News::Everything);
+            self.mailbox.put(Notification::All);
         }
     }
 
@@ -186,7 +186,7 @@ impl Live {
     pub(crate) fn end(&self) {
         self.engine.end();
         self.mailbox.end();
-        self.renders.end();
+        self.queue.end();
         self.handler.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.inside.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
@@ -194,33 +194,36 @@ impl Live {
     /// Returns the current metrics.
     pub(crate) fn figures(&self) -> Figures {
         let engine = self.engine.figures();
-        let (waiting, refused) = self.renders.figures();
+        let (waiting, refused) = self.queue.figures();
         Figures {
-            showings: self.showings().len(),
-            runs: self.runs.load(Ordering::Relaxed),
+            showings: self.views().len(),
+            runs: self.rerenders.load(Ordering::Relaxed),
             patches: engine.messages,
             viewers: engine.holds,
             waiting,
-            busy_threads: self.renders.busy_threads(),
+            busy_threads: self.queue.busy_threads(),
             refused,
         }
     }
 
     /// Starts the threads that render when the first client follows a page. `None`: they could not
     /// be started.
-    fn begin_inside(self: &Arc<Self>) -> Option<()> {
+    fn start_threads(self: &Arc<Self>) -> Option<()> {
         let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         if inside.is_none() {
             let own = Arc::clone(self);
             let errands: Arc<dyn Errands> = Arc::new(RenderSource(Arc::clone(self)));
-            let threads = self.renders.threads();
-            let begun = Inside::begin(&handler, PATIENCE, threads, &errands).and_then(|inside| {
-                thread::Builder::new().name("live".to_owned()).spawn(move || own.look())?;
-                Ok(inside)
-            });
-            match begun {
-                Ok(begun) => *inside = Some(begun),
+            let threads = self.queue.threads();
+            let started =
+                Inside::begin(&handler, RENDER_TIMEOUT, threads, &errands).and_then(|inside| {
+                    thread::Builder::new()
+                        .name("live".to_owned())
+                        .spawn(move || own.keep_current())?;
+                    Ok(inside)
+                });
+            match started {
+                Ok(started) => *inside = Some(started),
                 Err(error) => log::error(format_args!("pages cannot be kept up to date: {error}")),
             }
         }
@@ -228,12 +231,12 @@ impl Live {
     }
 
     /// Creates a render of the page that this request names.
-    fn new_run(&self, request: &Retained) -> Arc<OneRun> {
-        let seen = || {
+    fn new_render(&self, request: &Retained) -> Arc<Render> {
+        let whole_request = || {
             let Incoming { head, peer, .. } = request.incoming();
             [head.raw(), format!("{peer:?}").as_bytes()].concat().into()
         };
-        Arc::new(OneRun::new(Arc::clone(&self.mailbox), self.has_step.then(seen)))
+        Arc::new(Render::new(Arc::clone(&self.mailbox), self.has_step.then(whole_request)))
     }
 
     /// Starts to observe commits and returns the store's sequence: no later commit is missed.
@@ -243,119 +246,126 @@ impl Live {
     }
 
     /// Renders views again when their data changes, until the server stops.
-    fn look(self: &Arc<Self>) {
-        let mut patience = SWEEP;
+    fn keep_current(self: &Arc<Self>) {
+        let mut timeout = SWEEP_INTERVAL;
         let mut swept = Instant::now();
-        while let Some(news) = self.mailbox.take(patience) {
+        while let Some(notifications) = self.mailbox.take(timeout) {
             let (sequence, now, second) = (self.sequence(), Instant::now(), unix());
-            let mut showings = self.showings();
-            showings.heed(news, sequence, now, second);
-            if now.duration_since(swept) >= SWEEP || showings.are_many() {
+            let mut views = self.views();
+            views.handle(notifications, sequence, now, second);
+            if now.duration_since(swept) >= SWEEP_INTERVAL || views.is_sweep_due() {
                 swept = now;
-                for name in showings.deserted() {
-                    self.drop_showing(&mut showings, name);
+                for id in views.without_followers() {
+                    self.drop_view(&mut views, id);
                 }
                 self.places.prune();
-                for departed in showings.take_departed(now, SWEEP) {
-                    self.forget(departed);
+                for retired in views.take_retired(now, SWEEP_INTERVAL) {
+                    self.remove_channel(retired);
                 }
             }
-            while let Some(name) = showings.take_due(now) {
-                if let Some(showing) = showings.get(name) {
-                    self.renders.submit_change(name, showing.owner, &showing.address);
+            while let Some(id) = views.take_due(now) {
+                if let Some(view) = views.get(id) {
+                    self.queue.submit_change(id, view.owner, &view.address);
                 }
             }
-            patience = showings.next_due(now, second).map_or(SWEEP, |due| due.min(SWEEP));
+            timeout =
+                views.next_due(now, second).map_or(SWEEP_INTERVAL, |due| due.min(SWEEP_INTERVAL));
         }
     }
 
     /// Starts to render a view whose turn it is. Returns `None` if it has no followers.
-    fn begin_change(self: Arc<Self>, name: Name, number: u64) -> Option<Errand> {
-        let mut showings = self.showings();
+    fn begin_change(self: Arc<Self>, id: ViewId, number: u64) -> Option<Errand> {
+        let mut views = self.views();
         let (sequence, now) = (self.sequence(), Instant::now());
-        let showing = showings.get(name)?;
-        if showing.is_deserted() {
-            self.drop_showing(&mut showings, name);
+        let view = views.get(id)?;
+        if view.has_no_followers() {
+            self.drop_view(&mut views, id);
             return None;
         }
-        showings.begin_making(name, now, sequence);
-        let showing = showings.get(name)?;
-        let run = self.new_run(&showing.request);
-        let request = showing.request.clone();
-        let followers = [0, 1].map(|manner| Arc::downgrade(&showing.watches[manner]));
-        drop(showings);
+        views.begin_render(id, now, sequence);
+        let view = views.get(id)?;
+        let render = self.new_render(&view.request);
+        let request = view.request.clone();
+        let followers = [0, 1].map(|manner| Arc::downgrade(&view.watches[manner]));
+        drop(views);
         let wanted_by = WantedBy::Followers(followers);
-        let around = Arc::new(Part { run: Arc::clone(&run), wanted_by });
+        let around = Arc::new(Part { render: Arc::clone(&render), wanted_by });
         let then = Then::new(move |reply| {
-            self.made(name, notes_of(&run, reply.as_deref()), sequence);
-            self.renders.finish(number, run.cost());
+            self.finish_change(id, record_of(&render, reply.as_deref()), sequence);
+            self.queue.finish(number, render.cost());
         });
         Some(Errand { request, around, then })
     }
 
     /// Applies the result of a render and publishes the regions that have changed.
-    fn made(&self, name: Name, made: Result<Notes, Unmade>, since: u64) {
-        self.runs.fetch_add(1, Ordering::Relaxed);
-        let mut showings = self.showings();
-        self.settle(&mut showings, name, made, since);
-        drop(showings);
+    fn finish_change(&self, id: ViewId, result: Result<RenderRecord, RenderError>, since: u64) {
+        self.rerenders.fetch_add(1, Ordering::Relaxed);
+        let mut views = self.views();
+        self.apply_result(&mut views, id, result, since);
+        drop(views);
         // The view may be due again.
-        self.mailbox.put(News::Look);
+        self.mailbox.put(Notification::Wake);
     }
 
-    fn settle(&self, showings: &mut Showings, name: Name, made: Result<Notes, Unmade>, since: u64) {
+    fn apply_result(
+        &self,
+        views: &mut SharedViews,
+        id: ViewId,
+        result: Result<RenderRecord, RenderError>,
+        since: u64,
+    ) {
         let now = Instant::now();
-        let Some(showing) = showings.end_making(name) else { return };
-        let before = showing.ends;
-        let notes = match made {
-            Ok(notes) => notes,
-            Err(Unmade::Failed) => {
+        let Some(view) = views.end_render(id) else { return };
+        let before = view.expires_at;
+        let record = match result {
+            Ok(record) => record,
+            Err(RenderError::Failed) => {
                 // The clients keep the content that they have.
-                showing.fail();
-                return showings.schedule(name, now);
+                view.fail();
+                return views.schedule(id, now);
             }
-            Err(Unmade::Refused(_)) => return self.send_away(showings, name),
+            Err(RenderError::Refused(_)) => return self.reload_clients(views, id),
         };
-        if notes.has_written {
+        if record.has_written {
             static TOLD: Once = Once::new();
-            let page = Arc::clone(&showing.address);
+            let page = Arc::clone(&view.address);
             TOLD.call_once(|| {
                 log::warn(format_args!(
                     "{page} changes tables while it is made, and so may move itself: it is made again once a second, not {} times; services are for changes",
-                    1000 / QUIET.as_millis()
+                    1000 / MIN_INTERVAL.as_millis()
                 ));
             });
         }
-        let channel = Arc::clone(&showing.channel);
-        let Some(changed) = showings.follow(name, &notes) else {
-            return self.send_away(showings, name);
+        let channel = Arc::clone(&view.channel);
+        let Some(changed) = views.follow(id, &record) else {
+            return self.reload_clients(views, id);
         };
         let patches = changed.into_iter();
         let patches = patches.map(|(number, new)| draft(&channel, "patch", &patch(number, new)));
         let patches: Vec<Draft> = patches.collect();
         if !patches.is_empty() && !self.publish(patches) {
-            return self.send_away(showings, name);
+            return self.reload_clients(views, id);
         }
-        showings.keep_end(name, before);
-        showings.check(name, &notes, since, now);
+        views.index_expiry(id, before);
+        views.catch_up(id, &record, since, now);
     }
 
     /// Makes all clients of a view fetch the page again.
-    fn send_away(&self, showings: &mut Showings, name: Name) {
-        let Some(showing) = showings.remove(name) else { return };
-        self.publish(vec![draft(&showing.channel, "reload", "")]);
+    fn reload_clients(&self, views: &mut SharedViews, id: ViewId) {
+        let Some(view) = views.remove(id) else { return };
+        self.publish(vec![draft(&view.channel, "reload", "")]);
         // The channel is kept until the clients have read the message.
-        showings.depart(showing, Instant::now());
+        views.retire(view, Instant::now());
     }
 
-    fn drop_showing(&self, showings: &mut Showings, name: Name) {
-        if let Some(showing) = showings.remove(name) {
-            self.forget(showing);
+    fn drop_view(&self, views: &mut SharedViews, id: ViewId) {
+        if let Some(view) = views.remove(id) {
+            self.remove_channel(view);
         }
     }
 
-    fn forget(&self, showing: Showing) {
-        let _ = self.engine.order(Command::Remove(showing.channel)).wait();
+    fn remove_channel(&self, view: SharedView) {
+        let _ = self.engine.order(Command::Remove(view.channel)).wait();
     }
 
     /// Returns whether the engine accepted the messages; it rejects too large ones.
@@ -368,25 +378,25 @@ impl Live {
         published.is_ok()
     }
 
-    fn showings(&self) -> MutexGuard<'_, Showings> {
-        self.showings.lock().unwrap_or_else(PoisonError::into_inner)
+    fn views(&self) -> MutexGuard<'_, SharedViews> {
+        self.views.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The record of a render whose reply is a page.
-fn notes_of(run: &OneRun, reply: Option<&[u8]>) -> Result<Notes, Unmade> {
+fn record_of(render: &Render, reply: Option<&[u8]>) -> Result<RenderRecord, RenderError> {
     let status = reply.and_then(|reply| str::from_utf8(reply.get(9..12)?).ok()?.parse().ok());
     match status {
-        Some(200..300) => Ok(run.take()),
+        Some(200..300) => Ok(render.take()),
         // The rate limit rejected this render; a later one may succeed.
-        Some(429) => Err(Unmade::Failed),
-        Some(status @ 300..500) => Err(Unmade::Refused(status)),
-        _ => Err(Unmade::Failed),
+        Some(429) => Err(RenderError::Failed),
+        Some(status @ 300..500) => Err(RenderError::Refused(status)),
+        _ => Err(RenderError::Failed),
     }
 }
 
 /// The text of a region's patch: its number and hash on one line, then its markup.
-fn patch(number: usize, region: &Written) -> String {
+fn patch(number: usize, region: &RenderedRegion) -> String {
     format!("{number} {}\n{}", region.hash, String::from_utf8_lossy(&region.markup))
 }
 

@@ -6,20 +6,20 @@ use std::time::Instant;
 
 use bine_server::Around;
 
-use super::render::Asker;
-use super::run::Run;
+use super::render::Render;
+use super::render_queue::JoinCancellation;
 use crate::channels::Watch;
 
 /// Runs around each part of a render and measures its time.
 pub(super) struct Part {
-    pub(super) run: Arc<Run>,
+    pub(super) render: Arc<Render>,
     pub(super) wanted_by: WantedBy,
 }
 
 /// The clients that wait for a render.
 pub(super) enum WantedBy {
     /// One client that joins the page.
-    Asker(Arc<Asker>),
+    Client(Arc<JoinCancellation>),
     /// All followers of the page. The view itself holds one reference to each watch.
     Followers([Weak<Watch>; 2]),
 }
@@ -27,25 +27,25 @@ pub(super) enum WantedBy {
 impl Around for Part {
     fn is_wanted(&self, waker: &Waker) -> bool {
         match &self.wanted_by {
-            WantedBy::Asker(asker) => asker.waits(waker),
+            WantedBy::Client(cancellation) => cancellation.is_wanted(waker),
             WantedBy::Followers(watches) => watches.iter().any(|watch| watch.strong_count() > 1),
         }
     }
 
     fn around(&self, part: &mut dyn FnMut()) {
-        let _spending = Spending { run: &self.run, began: Instant::now() };
-        self.run.within(part);
+        let _spending = PartTimer { render: &self.render, began: Instant::now() };
+        self.render.within(part);
     }
 }
 
 /// Adds the run time of a part to its render, also when the part panics.
-struct Spending<'r> {
-    run: &'r Run,
+struct PartTimer<'r> {
+    render: &'r Render,
     began: Instant,
 }
 
-impl Drop for Spending<'_> {
+impl Drop for PartTimer<'_> {
     fn drop(&mut self) {
-        self.run.spend(self.began.elapsed());
+        self.render.add_time(self.began.elapsed());
     }
 }

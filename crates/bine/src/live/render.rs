@@ -1,382 +1,159 @@
-//! Connects the render schedule with the threads that render: hands out errands, wakes threads and
-//! cancels joins whose clients have left.
+//! One render of a page: records the data that it reads, from the store and about its visitor, and
+//! the regions that it writes.
+//!
+//! Only renders for followers are recorded; any other render pays for one look at a thread-local
+//! variable.
 
-use std::hash::{BuildHasher as _, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use bine_admission::{Admission, Queued, ThreadPool};
-use bine_server::{AddressBlock, Errand, Errands};
+use bine_html::{Region, RegionHash};
 
-use super::Live;
-use super::fair::Path;
-use super::schedule::{Render, RenderLimits, Schedule};
-use super::showing::Name;
+use super::mailbox::Mailbox;
+use super::presence::PagePresence;
+use crate::signal_core::{SignalCore, SignalListener, SignalRead};
+use crate::store::{ReadSet, Recorder};
+use crate::trace::{self, RenderTrace, RequestDependency};
 
-/// The renders of a program that wait and run.
+/// One render of a page.
+pub(crate) struct Render {
+    recorder: Recorder,
+    recorded: Mutex<RenderRecord>,
+    /// Run time of its parts so far, in nanoseconds.
+    run_time: AtomicU64,
+    /// Notified when a signal changes that the render has read.
+    mailbox: Arc<Mailbox>,
+}
+
+/// The data that a render records.
 #[derive(Default)]
-pub(super) struct Renders {
-    state: Mutex<State>,
-    next: AtomicU64,
-    hasher: RandomState,
-    /// The threads that render joins, as admission counts them.
-    pool: OnceLock<Arc<ThreadPool>>,
+pub(super) struct RenderRecord {
+    /// The properties of the visitor that the render read, each once, in order.
+    pub(super) scope: Scope,
+    pub(super) regions: Vec<RenderedRegion>,
+    /// The rows and ranges that it read.
+    pub(super) reads: ReadSet,
+    /// The signals that it read, with their versions.
+    pub(super) signals: Vec<SignalRead>,
+    /// When the session that it read expires, in seconds since 1970.
+    pub(super) expires_at: Option<u64>,
+    /// The presence of the page, if the render read it.
+    pub(super) presence: Option<Arc<PagePresence>>,
+    /// Whether it changed tables, which it may also display.
+    pub(super) has_written: bool,
 }
 
-#[derive(Default)]
-struct State {
-    schedule: Schedule<Name, PendingJoin>,
-    /// The wakers of threads that wait for work.
-    wakers: Vec<Option<Waker>>,
-    is_over: bool,
+/// The properties of the visitor that a render read, with their values.
+pub(super) type Scope = Vec<(RequestDependency, Box<[u8]>)>;
+
+/// A region as one render wrote it.
+pub(super) struct RenderedRegion {
+    pub(super) hash: RegionHash,
+    pub(super) markup: Box<[u8]>,
+    /// How many of the render's reads happened before the region's end.
+    pub(super) reads: usize,
+    /// How many of the render's signals were read before the region's end.
+    pub(super) signals: usize,
 }
 
-/// A join that waits for a thread.
-struct PendingJoin {
-    errand: Errand,
-    since: Instant,
-    queued: Option<Queued>,
+impl Render {
+    /// `whole_request`: the bytes of the request, if a middleware that records no dependency may have read it.
+    pub(super) fn new(mailbox: Arc<Mailbox>, whole_request: Option<Box<[u8]>>) -> Self {
+        let scope =
+            whole_request.map(|whole| (RequestDependency::Whole, whole)).into_iter().collect();
+        let recorded = Mutex::new(RenderRecord { scope, ..RenderRecord::default() });
+        Self { recorder: Recorder::default(), recorded, run_time: AtomicU64::new(0), mailbox }
+    }
+
+    /// The render that this thread runs, if any.
+    pub(crate) fn current() -> Option<Arc<Self>> {
+        trace::current_as()
+    }
+
+    /// Runs a part of the render on this thread.
+    pub(crate) fn within<T>(self: &Arc<Self>, part: impl FnOnce() -> T) -> T {
+        let own: Arc<dyn RenderTrace> = Arc::<Self>::clone(self);
+        trace::within(&own, part)
+    }
+
+    /// Adds the run time of a part.
+    pub(super) fn add_time(&self, time: Duration) {
+        let run_time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.run_time.fetch_add(run_time, Ordering::Relaxed);
+    }
+
+    /// The run time of all parts so far.
+    pub(super) fn cost(&self) -> Duration {
+        Duration::from_nanos(self.run_time.load(Ordering::Relaxed))
+    }
+
+    /// Records that the page displays its present users.
+    pub(super) fn record_presence(&self, place: &Arc<PagePresence>) {
+        self.recorded().presence = Some(Arc::clone(place));
+    }
+
+    fn write(&self, region: Region<'_>) {
+        let reads = self.recorder.count();
+        let mut recorded = self.recorded();
+        let signals = recorded.signals.len();
+        recorded.regions.push(RenderedRegion {
+            hash: region.hash,
+            markup: region.markup.into(),
+            reads,
+            signals,
+        });
+    }
+
+    /// Takes the record. Anything recorded later is lost.
+    pub(super) fn take(&self) -> RenderRecord {
+        let (reads, has_written) = (self.recorder.reads(), self.recorder.has_written());
+        let mut recorded = std::mem::take(&mut *self.recorded());
+        recorded.has_written |= has_written;
+        RenderRecord { reads, ..recorded }
+    }
+
+    fn recorded(&self) -> MutexGuard<'_, RenderRecord> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// The source of work for the threads that render.
-pub(super) struct RenderSource(pub(super) Arc<Live>);
-
-/// A join that its client waits for. Dropping it cancels the render.
-pub(super) struct Join<'l> {
-    renders: &'l Renders,
-    number: u64,
-    asker: Arc<Asker>,
-}
-
-/// Whether a client still waits for its join.
-#[derive(Default)]
-pub(super) struct Asker {
-    has_left: AtomicBool,
-    /// The waker of the render, if it awaits something.
-    waker: Mutex<Option<Waker>>,
-}
-
-impl Renders {
-    /// Renders within these limits from now on, and reports to `admission` how long joins wait for
-    /// a thread. Call it once, before the first render.
-    pub(super) fn limit(&self, limits: RenderLimits, admission: &Arc<Admission>) {
-        let schedule = Schedule::new(limits);
-        // The thread that renders only changes cannot shorten this wait.
-        self.pool.get_or_init(|| admission.add_pool(schedule.join_threads()));
-        self.state().schedule = schedule;
-    }
-
-    /// Returns how many threads render.
-    pub(super) fn threads(&self) -> usize {
-        self.state().schedule.threads()
-    }
-
-    /// Returns how many joins wait, and how many were refused since the start.
-    pub(super) fn figures(&self) -> (usize, u64) {
-        let state = self.state();
-        (state.schedule.waiting(), state.schedule.refused())
-    }
-
-    /// Returns how many threads that render joins run a page now.
-    pub(super) fn busy_threads(&self) -> usize {
-        self.pool.get().map_or(0, |pool| pool.running())
-    }
-
-    /// The pool to which a thread reports its run time, if it renders joins.
-    fn pool_of(&self, thread: usize) -> Option<Arc<ThreadPool>> {
-        let renders_joins = self.state().schedule.takes_joins(thread);
-        self.pool.get().filter(|_| renders_joins).cloned()
-    }
-
-    /// Returns a number for the next render.
-    pub(super) fn number(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Queues a change of the page at `address`. `owner`: the only address block that follows it,
-    /// if there is one.
-    pub(super) fn submit_change(&self, name: Name, owner: Option<AddressBlock>, address: &str) {
-        let path = match owner {
-            Some(block) => self.path(block, address),
-            // A view with several blocks is a flow of its own: its first block is not charged for
-            // it.
-            None => [self.hasher.hash_one((true, address)), 0, 0],
-        };
-        let number = self.number();
-        let mut state = self.state();
-        if !state.is_over {
-            state.schedule.submit_change(path, number, name);
-            state.wake();
+impl RenderTrace for Render {
+    fn record(&self, dependency: RequestDependency, value: Box<[u8]>) {
+        let (mut recorded, read) = (self.recorded(), (dependency, value));
+        if !recorded.scope.contains(&read) {
+            recorded.scope.push(read);
         }
     }
 
-    /// Queues a join. A refused join is dropped, which notifies its client.
-    pub(super) fn submit_join<'l>(
-        &'l self,
-        number: u64,
-        block: AddressBlock,
-        address: &str,
-        (errand, asker): (Errand, Arc<Asker>),
-    ) -> Join<'l> {
-        let path = self.path(block, address);
-        let is_local = block.is_local();
-        let mut state = self.state();
-        // A block that waits for its own renders may wait long although others need not: only the
-        // first counts. A proxy on this machine asks for many clients.
-        let is_first = is_local || !state.schedule.has_join_of(&path);
-        let queued = self.pool.get().map(|pool| pool.queue(is_first));
-        let join = PendingJoin { errand, since: Instant::now(), queued };
-        let refused = if state.is_over {
-            Some(join)
-        } else {
-            state.schedule.submit_join(path, number, is_local, join)
-        };
-        state.wake();
-        drop(state);
-        // Dropping it calls its `then`, which takes the lock.
-        drop(refused);
-        Join { renders: self, number, asker }
+    fn record_expiry(&self, second: u64) {
+        let mut recorded = self.recorded();
+        recorded.expires_at =
+            Some(recorded.expires_at.map_or(second, |expires_at| expires_at.min(second)));
     }
 
-    /// Ends a render and charges its run time. Returns whether it had started.
-    pub(super) fn finish(&self, number: u64, cost: Duration) -> bool {
-        let mut state = self.state();
-        let had_started = state.schedule.finish(number, cost);
-        state.wake();
-        had_started
-    }
-
-    /// Ends a join and charges its run time. It counts as an answered request if it was rendered
-    /// and its client still waits.
-    pub(super) fn finish_join(&self, number: u64, cost: Duration, asker: &Asker) {
-        let had_started = self.finish(number, cost);
-        if let Some(pool) = self.pool.get().filter(|_| had_started && !asker.has_left()) {
-            pool.answered();
+    fn record_signal(&self, signal: &Arc<SignalCore>) {
+        let listener: Arc<dyn SignalListener> = Arc::<Mailbox>::clone(&self.mailbox);
+        let read = signal.read(&listener);
+        let mut recorded = self.recorded();
+        if !recorded.signals.iter().any(|known| known.is_same(&read)) {
+            recorded.signals.push(read);
         }
     }
 
-    /// Stops: no further render starts.
-    pub(super) fn end(&self) {
-        let mut state = self.state();
-        state.is_over = true;
-        let ended = std::mem::take(&mut state.schedule);
-        state.wakers.drain(..).flatten().for_each(Waker::wake);
-        drop(state);
-        drop(ended);
+    fn record_write(&self) {
+        self.recorded().has_written = true;
     }
 
-    fn path(&self, block: AddressBlock, address: &str) -> Path {
-        // All queries of a path are one page.
-        let view = address.split('?').next().unwrap_or(address);
-        [
-            self.hasher.hash_one((false, block.site())),
-            self.hasher.hash_one(block),
-            self.hasher.hash_one(view),
-        ]
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn observe(&self, part: &mut dyn FnMut()) {
+        self.recorder.scope(part);
     }
 }
 
-impl State {
-    /// Wakes a thread for work that may start. One idle thread is enough; without one, all that
-    /// wait are woken, since each may be busy with a page.
-    fn wake(&mut self) {
-        let Self { schedule, wakers, .. } = self;
-        let waits = |thread: &usize| wakers[*thread].is_some() && schedule.has_work_for(*thread);
-        let waiting: Vec<usize> = (0..wakers.len()).filter(waits).collect();
-        let idle = waiting.iter().position(|thread| schedule.is_idle(*thread));
-        let woken = match idle {
-            Some(place) => &waiting[place..=place],
-            None => &waiting[..],
-        };
-        for thread in woken {
-            if let Some(waker) = wakers[*thread].take() {
-                waker.wake();
-            }
-        }
-    }
-}
-
-impl Errands for RenderSource {
-    fn poll_next(&self, thread: usize, waker: &Waker) -> Poll<Option<Errand>> {
-        let Self(live) = self;
-        loop {
-            let mut state = live.renders.state();
-            if state.is_over {
-                return Poll::Ready(None);
-            }
-            match state.schedule.start(thread) {
-                Some((_, Render::Join(join))) => {
-                    drop(state);
-                    return Poll::Ready(Some(join.start()));
-                }
-                Some((number, Render::Change(name))) => {
-                    drop(state);
-                    match Arc::clone(live).begin_change(name, number) {
-                        Some(errand) => return Poll::Ready(Some(errand)),
-                        None => {
-                            live.renders.finish(number, Duration::ZERO);
-                        }
-                    }
-                }
-                None => {
-                    if state.wakers.len() <= thread {
-                        state.wakers.resize(thread + 1, None);
-                    }
-                    state.wakers[thread] = Some(waker.clone());
-                    return Poll::Pending;
-                }
-            }
-        }
-    }
-
-    fn pool(&self, thread: usize) -> Option<Arc<ThreadPool>> {
-        self.0.renders.pool_of(thread)
-    }
-}
-
-impl PendingJoin {
-    fn start(self) -> Errand {
-        let Self { errand, since, queued } = self;
-        if let Some(queued) = queued {
-            queued.start(since.elapsed());
-        }
-        errand
-    }
-}
-
-impl Drop for Join<'_> {
-    fn drop(&mut self) {
-        self.asker.leave();
-        let cancelled = self.renders.state().schedule.cancel(self.number);
-        // Dropping it calls its `then`, which takes the lock.
-        drop(cancelled);
-    }
-}
-
-impl Asker {
-    /// Whether the client waits; `waker` is woken when it leaves.
-    pub(super) fn waits(&self, waker: &Waker) -> bool {
-        let mut own = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
-        if !own.as_ref().is_some_and(|own| own.will_wake(waker)) {
-            *own = Some(waker.clone());
-        }
-        !self.has_left()
-    }
-
-    fn has_left(&self) -> bool {
-        self.has_left.load(Ordering::SeqCst)
-    }
-
-    fn leave(&self) {
-        self.has_left.store(true, Ordering::SeqCst);
-        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::IpAddr;
-
-    use bine_admission::{State as Admitting, Terms};
-    use bine_server::{Around, Peer, Then};
-
-    use super::super::testing::request;
-    use super::*;
-
-    const LIMITS: RenderLimits = RenderLimits { threads: 2, joins: 4096 };
-
-    struct Nothing;
-
-    impl Around for Nothing {
-        fn around(&self, part: &mut dyn FnMut()) {
-            part();
-        }
-    }
-
-    fn errand() -> Errand {
-        Errand { request: request(), around: Arc::new(Nothing), then: Then::new(drop) }
-    }
-
-    /// A queue whose one thread for joins is busy, and the admission that it reports to.
-    fn taken() -> (Arc<Admission>, Renders) {
-        let admission = Arc::new(Admission::new(Terms::default(), 12));
-        admission.begin_loops();
-        let renders = Renders::default();
-        renders.limit(LIMITS, &admission);
-        renders.pool.get().unwrap().began();
-        (admission, renders)
-    }
-
-    /// A client with this address joins a page.
-    fn join<'r>(renders: &'r Renders, address: &str) -> Join<'r> {
-        let ip: IpAddr = address.parse().unwrap();
-        let block = Peer::tcp((ip, 9).into()).block();
-        renders.submit_join(renders.number(), block, "http://a/", (errand(), Arc::default()))
-    }
-
-    fn state(admission: &Admission) -> Admitting {
-        admission.metrics().state
-    }
-
-    #[test]
-    fn one_address_block_that_waits_for_its_own_renders_does_not_wake_admission() {
-        let (admission, renders) = taken();
-        let mut joins: Vec<Join<'_>> = (0..50).map(|_| join(&renders, "192.0.2.1")).collect();
-        assert_eq!(state(&admission), Admitting::Asleep);
-        // This join makes seven address blocks that find no thread.
-        joins.extend((2..8).map(|last| join(&renders, &format!("192.0.2.{last}"))));
-        assert_eq!(state(&admission), Admitting::Asleep);
-        joins.push(join(&renders, "192.0.2.8"));
-        assert_ne!(state(&admission), Admitting::Asleep);
-    }
-
-    #[test]
-    fn browsers_that_come_through_this_machine_wake_admission() {
-        let (admission, renders) = taken();
-        let _joins: Vec<Join<'_>> = (0..8).map(|_| join(&renders, "127.0.0.1")).collect();
-        assert_ne!(state(&admission), Admitting::Asleep);
-    }
-
-    #[test]
-    fn a_join_is_done_when_it_has_started_and_its_browser_waits() {
-        let (admission, renders) = taken();
-        let mut joins: Vec<Join<'_>> = (0..8).map(|_| join(&renders, "127.0.0.1")).collect();
-        let start = |number: u64| {
-            let started = renders.state().schedule.start(1);
-            assert!(matches!(started, Some((own, Render::Join(_))) if own == number));
-        };
-        start(0);
-        renders.finish_join(0, Duration::ZERO, &joins[0].asker);
-        // Neither a second end nor the end of a join that never started counts.
-        renders.finish_join(0, Duration::ZERO, &joins[0].asker);
-        renders.finish_join(5, Duration::ZERO, &joins[5].asker);
-        start(1);
-        let asker = Arc::clone(&joins[1].asker);
-        drop(joins.remove(1));
-        renders.finish_join(1, Duration::ZERO, &asker);
-        let began = Instant::now();
-        while admission.metrics().done == 0 {
-            assert!(began.elapsed() < Duration::from_secs(20), "nothing was done");
-        }
-        assert_eq!(admission.metrics().done, 1);
-    }
-
-    #[test]
-    fn only_threads_that_render_joins_report_to_admission() {
-        for (threads, expected) in [(1, vec![0]), (3, vec![1, 2])] {
-            let renders = Renders::default();
-            renders.limit(RenderLimits { threads, ..LIMITS }, &Arc::new(Admission::off()));
-            let reporting = (0..threads).filter(|thread| renders.pool_of(*thread).is_some());
-            assert_eq!(reporting.collect::<Vec<_>>(), expected);
-        }
+/// Records a region. `html!` writes calls of this function.
+#[doc(hidden)]
+pub fn seen(region: Region<'_>) {
+    if let Some(render) = Render::current() {
+        render.write(region);
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::fair::{FairQueue, LEVELS, Path, Started};
+use super::fair_queue::{FairQueue, LEVELS, Path, Started};
 
 /// How many renders may run and wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +35,7 @@ pub(super) struct Schedule<C, J> {
 
 /// A render that starts.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Render<C, J> {
+pub(super) enum RenderJob<C, J> {
     Change(C),
     Join(J),
 }
@@ -48,9 +48,9 @@ struct Running {
 }
 
 /// Renders that one thread runs concurrently: most of them await something.
-const MOST_IN_FLIGHT: usize = 64;
+const MAX_IN_FLIGHT: usize = 64;
 /// Changes that may start in a row while joins wait.
-const MOST_CHANGES_IN_ROW: usize = 3;
+const MAX_CHANGES_IN_ROW: usize = 3;
 
 impl Default for RenderLimits {
     fn default() -> Self {
@@ -68,8 +68,8 @@ impl<C, J> Default for Schedule<C, J> {
 impl<C, J> Schedule<C, J> {
     pub(super) fn new(limits: RenderLimits) -> Self {
         let limits = RenderLimits { threads: limits.threads.max(1), ..limits };
-        let slots = limits.threads * MOST_IN_FLIGHT;
-        let join_slots = limits.threads.saturating_sub(1).max(1) * MOST_IN_FLIGHT;
+        let slots = limits.threads * MAX_IN_FLIGHT;
+        let join_slots = limits.threads.saturating_sub(1).max(1) * MAX_IN_FLIGHT;
         Self {
             // Otherwise pages that only wait could take all slots.
             changes: FairQueue::new([slots / 2, slots / 2, slots / 4]),
@@ -146,11 +146,11 @@ impl<C, J> Schedule<C, J> {
     }
 
     /// Takes the render that a thread starts next.
-    pub(super) fn start(&mut self, thread: usize) -> Option<(u64, Render<C, J>)> {
+    pub(super) fn start(&mut self, thread: usize) -> Option<(u64, RenderJob<C, J>)> {
         if !self.has_slot(thread) {
             return None;
         }
-        let is_joins_turn = self.takes_joins(thread) && self.changes_in_row >= MOST_CHANGES_IN_ROW;
+        let is_joins_turn = self.takes_joins(thread) && self.changes_in_row >= MAX_CHANGES_IN_ROW;
         let first_join = if is_joins_turn { self.start_join(thread) } else { None };
         if first_join.is_some() {
             return first_join;
@@ -159,7 +159,7 @@ impl<C, J> Schedule<C, J> {
             let has_joins = self.joins.queued() > 0 && self.takes_joins(thread);
             self.changes_in_row = if has_joins { self.changes_in_row + 1 } else { 0 };
             self.note(number, Running { is_join: false, path, estimate, thread });
-            return Some((number, Render::Change(job)));
+            return Some((number, RenderJob::Change(job)));
         }
         if self.takes_joins(thread) { self.start_join(thread) } else { None }
     }
@@ -199,12 +199,12 @@ impl<C, J> Schedule<C, J> {
         self.refused
     }
 
-    fn start_join(&mut self, thread: usize) -> Option<(u64, Render<C, J>)> {
+    fn start_join(&mut self, thread: usize) -> Option<(u64, RenderJob<C, J>)> {
         let Started { path, number, estimate, job } = self.joins.start()?;
         self.waiting_joins.remove(&number);
         self.changes_in_row = 0;
         self.note(number, Running { is_join: true, path, estimate, thread });
-        Some((number, Render::Join(job)))
+        Some((number, RenderJob::Join(job)))
     }
 
     fn note(&mut self, number: u64, running: Running) {
@@ -213,7 +213,7 @@ impl<C, J> Schedule<C, J> {
     }
 
     fn has_slot(&self, thread: usize) -> bool {
-        self.in_flight.get(thread).is_some_and(|count| *count < MOST_IN_FLIGHT)
+        self.in_flight.get(thread).is_some_and(|count| *count < MAX_IN_FLIGHT)
     }
 
     /// Whether a thread renders joins. A page that computes for long must not delay changes on
@@ -239,41 +239,41 @@ mod tests {
     }
 
     #[test]
-    fn starts_a_change_before_joins_that_wait_longer() {
+    fn starts_change_before_older_joins() {
         let mut schedule = schedule();
         for number in 0..4 {
             assert_eq!(schedule.submit_join(A, number, false, number), None);
         }
         schedule.submit_change(B, 4, 4);
-        assert_eq!(schedule.start(1), Some((4, Render::Change(4))));
-        assert_eq!(schedule.start(1), Some((0, Render::Join(0))));
+        assert_eq!(schedule.start(1), Some((4, RenderJob::Change(4))));
+        assert_eq!(schedule.start(1), Some((0, RenderJob::Join(0))));
     }
 
     #[test]
-    fn keeps_one_thread_for_changes() {
+    fn reserves_one_thread_for_changes() {
         let mut schedule = schedule();
         schedule.submit_join(A, 0, false, 0);
         assert!(!schedule.has_work_for(0) && schedule.start(0).is_none());
         schedule.submit_change(B, 1, 1);
         assert!(schedule.has_work_for(0));
-        assert_eq!(schedule.start(0), Some((1, Render::Change(1))));
+        assert_eq!(schedule.start(0), Some((1, RenderJob::Change(1))));
         // A single thread renders both.
         let mut single = Schedule::<u64, u64>::new(RenderLimits { threads: 1, ..LIMITS });
         single.submit_join(A, 0, false, 0);
-        assert_eq!(single.start(0), Some((0, Render::Join(0))));
+        assert_eq!(single.start(0), Some((0, RenderJob::Join(0))));
     }
 
     #[test]
-    fn starts_a_join_now_and_then_however_many_changes_wait() {
+    fn starts_join_despite_many_waiting_changes() {
         let mut schedule = schedule();
         schedule.submit_join(A, 1000, false, 1000);
         (0..10).for_each(|number| schedule.submit_change([number, 0, 0], number, number));
         let starts: Vec<_> = (0..5).filter_map(|_| schedule.start(1)).collect();
-        assert!(starts.contains(&(1000, Render::Join(1000))), "{starts:?}");
+        assert!(starts.contains(&(1000, RenderJob::Join(1000))), "{starts:?}");
     }
 
     #[test]
-    fn refuses_joins_beyond_what_a_block_may_have_waiting() {
+    fn refuses_joins_beyond_quota_of_block_and_site() {
         let mut schedule = schedule();
         let mut submit =
             |path, number, is_local| schedule.submit_join(path, number, is_local, number);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_this_machine_more_places_and_others_room_at_its_cost() {
+    fn gives_local_proxy_larger_quota_and_evicts_its_newest_join() {
         let mut schedule = schedule();
         let mut submit =
             |path, number, is_local| schedule.submit_join(path, number, is_local, number);
@@ -300,11 +300,11 @@ mod tests {
     }
 
     #[test]
-    fn never_starts_a_cancelled_join() {
+    fn never_starts_cancelled_join() {
         let mut schedule = schedule();
         assert!((0..3).all(|number| schedule.submit_join(A, number, false, number).is_none()));
         assert_eq!(schedule.cancel(0), Some(0));
-        assert_eq!(schedule.start(1), Some((1, Render::Join(1))));
+        assert_eq!(schedule.start(1), Some((1, RenderJob::Join(1))));
         assert_eq!(schedule.cancel(1), None, "it runs");
         assert_eq!(schedule.cancel(2), Some(2));
         assert_eq!(schedule.start(1), None);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_whether_a_block_has_joins_that_wait_or_run() {
+    fn reports_waiting_or_running_joins_of_block() {
         let mut schedule = schedule();
         let other_page = [A[0], A[1], 7];
         let other_block = [A[0], 7, A[2]];
@@ -324,21 +324,21 @@ mod tests {
         check(false, |schedule| schedule.submit_change(A, 0, 0));
         check(true, |schedule| assert_eq!(schedule.submit_join(A, 1, false, 1), None));
         check(true, |schedule| {
-            assert_eq!(schedule.start(1), Some((0, Render::Change(0))));
-            assert_eq!(schedule.start(1), Some((1, Render::Join(1))));
+            assert_eq!(schedule.start(1), Some((0, RenderJob::Change(0))));
+            assert_eq!(schedule.start(1), Some((1, RenderJob::Join(1))));
         });
         check(false, |schedule| assert!(schedule.finish(1, Duration::ZERO)));
         check(false, |schedule| assert!(!schedule.finish(1, Duration::ZERO)));
     }
 
     #[test]
-    fn renders_that_wait_leave_slots_to_other_views() {
+    fn reserves_slots_for_other_views() {
         let mut schedule = Schedule::<u64, u64>::new(RenderLimits { threads: 2, joins: 4096 });
         assert!((0..1000).all(|number| schedule.submit_join(A, number, false, number).is_none()));
         let started = (0..1000).filter(|_| schedule.start(1).is_some()).count();
-        assert_eq!(started, MOST_IN_FLIGHT / 4, "of one view");
+        assert_eq!(started, MAX_IN_FLIGHT / 4, "of one view");
         schedule.submit_join(B, 1000, false, 1000);
-        assert_eq!(schedule.start(1), Some((1000, Render::Join(1000))));
+        assert_eq!(schedule.start(1), Some((1000, RenderJob::Join(1000))));
     }
 
     proptest! {

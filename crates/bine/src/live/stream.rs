@@ -19,14 +19,14 @@ use bine_server::{
 
 use super::address::address;
 use super::events::Listener;
-use super::guest::Guest;
-use super::mailbox::News;
+use super::mailbox::Notification;
 use super::part::{Part, WantedBy};
-use super::render::Asker;
-use super::run::{Notes, Run as OneRun};
-use super::showing::{Showing, Showings};
-use super::waiting::FOLLOWS_PAGE;
-use super::{Events, Live, Unmade, draft, notes_of, patch};
+use super::render::{Render, RenderRecord};
+use super::render_queue::JoinCancellation;
+use super::shared_view::{SharedView, SharedViews};
+use super::thread_waiters::FOLLOWS_PAGE;
+use super::viewer::Viewer;
+use super::{Events, Live, RenderError, draft, patch, record_of};
 use crate::app_state::AppState;
 use crate::channels::{
     Attachment, ChannelName, Command, Draft, Durability, Manner, Pass, Regions, Retention,
@@ -42,22 +42,22 @@ use crate::text::Text;
 /// The path of the stream.
 pub(crate) const PATH: &str = "/_bine/live";
 /// Bytes of a page's address.
-const LONGEST: usize = 4096;
+const MAX_PAGE_ADDRESS: usize = 4096;
 /// Regions of a page that can be followed.
-const MOST_REGIONS: usize = 1000;
+const MAX_REGIONS: usize = 1000;
 /// Digits of a region's hash in any version.
-const LONGEST_HASH: usize = 32;
+const MAX_HASH_DIGITS: usize = 32;
 /// Events that one client listens to.
-const MOST_EVENTS: usize = 64;
+const MAX_EVENTS: usize = 64;
 /// Patches, and their bytes, that a view keeps for slow readers; a client that misses some must
 /// join again.
-const KEPT: u64 = 256;
-const KEPT_BYTES: u64 = 256 << 10;
+const PATCHES_KEPT: u64 = 256;
+const PATCH_BYTES_KEPT: u64 = 256 << 10;
 /// Milliseconds that a poll waits.
-const WAIT: u64 = 25_000;
+const POLL_WAIT: u64 = 25_000;
 
-/// What a browser asks to follow.
-struct Wish {
+/// A request to follow a page or events.
+struct FollowRequest {
     /// Address of the page; empty if the client only listens to events.
     address: Arc<str>,
     /// Names of events.
@@ -68,7 +68,7 @@ struct Wish {
     login: Option<Login>,
     request: Retained,
     /// The hashes that the browser has, by region.
-    have: Vec<Option<RegionHash>>,
+    client_hashes: Vec<Option<RegionHash>>,
     /// The login for which the browser's page was rendered, if any.
     made_for: Option<u64>,
     manner: Manner,
@@ -76,11 +76,11 @@ struct Wish {
     exchange: Exchange,
 }
 
-impl Wish {
+impl FollowRequest {
     /// Drops the login if the view has no scope, so that the subscription outlives it. The login is
     /// kept where it gives access to events or names a present user.
-    fn for_all(self, events: &Events, shows_who: bool) -> Self {
-        let is_named = shows_who && self.manner != Manner::Poll;
+    fn without_scope(self, events: &Events, shows_presence: bool) -> Self {
+        let is_named = shows_presence && self.manner != Manner::Poll;
         let login = self.login.filter(|_| is_named || events.are_for_users(&self.on));
         Self { login, ..self }
     }
@@ -91,7 +91,7 @@ impl Wish {
     }
 
     /// The response that makes the browser fetch the page again.
-    fn sent_away(&self) -> Response {
+    fn reload_response(&self) -> Response {
         let reload = vec![draft(&"".into(), "reload", "")];
         match self.manner {
             Manner::Poll => Response::bytes("application/json", encoded(View::Json, reload)),
@@ -100,7 +100,7 @@ impl Wish {
     }
 }
 
-impl Wish {
+impl FollowRequest {
     /// Parses a request, or returns the response that rejects it.
     fn read(request: &Incoming<'_>) -> Result<Self, Response> {
         let bad = |message: &'static str| Response::refusal(Status::BAD_REQUEST, message);
@@ -115,8 +115,8 @@ impl Wish {
             return Err(Response::refusal(Status::FORBIDDEN, message));
         }
         let asked = |name: &str| value(query::pairs(head.query().unwrap_or_default()), name);
-        let on: Vec<String> = asked("on").map(|names| words(&names)).unwrap_or_default();
-        if on.len() > MOST_EVENTS {
+        let on: Vec<String> = asked("on").map(|names| split_names(&names)).unwrap_or_default();
+        if on.len() > MAX_EVENTS {
             return Err(bad("`on` names more than 64 events"));
         }
         let page = asked("page");
@@ -126,9 +126,10 @@ impl Wish {
                 bad("`page` is missing: a page's path and query, encoded; or `on`: names of events")
             })?;
         let request = page_request(request, &target).map_err(bad)?;
-        let (have, made_for) = have(&asked("have").unwrap_or_default()).ok_or_else(|| {
-            bad("`have` is not the regions' numbers and hashes, `0.HASH,1.HASH`..")
-        })?;
+        let (client_hashes, made_for) = parse_hashes(&asked("have").unwrap_or_default())
+            .ok_or_else(|| {
+                bad("`have` is not the regions' numbers and hashes, `0.HASH,1.HASH`..")
+            })?;
         let is_poll = !head.field_text("accept").unwrap_or_default().contains("event-stream");
         let visit = who.known::<Visit>();
         let login = visit.as_ref().and_then(|visit| visit.login());
@@ -138,7 +139,7 @@ impl Wish {
             name: visit.map(|visit| (visit.name(), login.is_some())),
             login,
             request,
-            have,
+            client_hashes,
             made_for,
             manner: if is_poll { Manner::Poll } else { Manner::Events },
             peer,
@@ -149,7 +150,7 @@ impl Wish {
 
 /// Fields that describe the stream or a response that the client has cached. The page is requested
 /// as by a browser without a cache.
-const OWN: [&str; 12] = [
+const STREAM_FIELDS: [&str; 12] = [
     "accept",
     "accept-encoding",
     "cache-control",
@@ -169,7 +170,7 @@ fn page_request(request: &Incoming<'_>, target: &str) -> Result<Retained, &'stat
     let is_own = target.starts_with('/') && !target.starts_with("//");
     // Any other byte could start another line of the head.
     let is_plain = target.bytes().all(|byte| byte.is_ascii_graphic());
-    if !is_own || target.len() > LONGEST {
+    if !is_own || target.len() > MAX_PAGE_ADDRESS {
         return Err("`page` is no path of this site, or longer than 4096 bytes");
     }
     let not_encoded = "`page` is not encoded as an address is, once as a whole and once in itself";
@@ -178,7 +179,7 @@ fn page_request(request: &Incoming<'_>, target: &str) -> Result<Retained, &'stat
     }
     let mut bytes = format!("GET {target} HTTP/1.1\r\nAccept: text/html\r\n").into_bytes();
     for (name, value) in request.head.fields() {
-        if !OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+        if !STREAM_FIELDS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
             bytes.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
         }
     }
@@ -199,13 +200,14 @@ fn page_request(request: &Incoming<'_>, target: &str) -> Result<Retained, &'stat
 }
 
 /// The patches for a client that has the regions `have`.
-fn differences(have: &[Option<RegionHash>], notes: &Notes) -> Vec<Draft> {
+fn differences(client_hashes: &[Option<RegionHash>], record: &RenderRecord) -> Vec<Draft> {
     let channel: Arc<str> = "".into();
-    if have.len() != notes.regions.len() {
+    if client_hashes.len() != record.regions.len() {
         return vec![draft(&channel, "reload", "")];
     }
-    let regions = notes.regions.iter().zip(have).enumerate();
-    let others = regions.filter(|(_, (region, have))| Some(region.hash) != **have);
+    let regions = record.regions.iter().zip(client_hashes).enumerate();
+    let others =
+        regions.filter(|(_, (region, client_hashes))| Some(region.hash) != **client_hashes);
     others.map(|(number, (region, _))| draft(&channel, "patch", &patch(number, region))).collect()
 }
 
@@ -224,155 +226,173 @@ impl Live {
         out: &mut Outgoing<'_>,
     ) -> Answer {
         let answer = |response: Response, out: &mut Outgoing<'_>| {
-            unkept(response).answer(Asked::by(request), clock, &app.look, out)
+            uncached(response).answer(Asked::by(request), clock, &app.look, out)
         };
-        let wish = match Wish::read(request) {
-            Ok(wish) => wish,
+        let follow_request = match FollowRequest::read(request) {
+            Ok(follow_request) => follow_request,
             Err(response) => return answer(response, out),
         };
         // Most clients follow a page that others follow too, and have its current content.
-        let wish = match self.join_at_once(Box::new(wish)) {
+        let follow_request = match self.join_existing(Box::new(follow_request)) {
             Ok(Ok(hold)) => return Answer::Hold(hold),
             Ok(Err(response)) => return answer(response, out),
-            Err(wish) => wish,
+            Err(follow_request) => follow_request,
         };
         let (own, asked) = (Arc::clone(self), Retained::of(request));
         let (app, clock) = (Arc::clone(app), Rc::clone(clock));
         Answer::WhileOpen(Box::pin(async move {
-            let granted = own.grant(*wish).await;
+            let granted = own.render_and_join(*follow_request).await;
             finished(granted, &asked, &clock, &app.look)
         }))
     }
 
     /// Follows an existing view without a render, if the client has its current content; or follows
     /// only events.
-    fn join_at_once(&self, wish: Box<Wish>) -> Result<Result<Hold, Response>, Box<Wish>> {
-        if wish.address.is_empty() {
-            let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
-            return Ok(self.hold(*wish, &Arc::new(watch), false, None));
+    fn join_existing(
+        &self,
+        follow_request: Box<FollowRequest>,
+    ) -> Result<Result<Hold, Response>, Box<FollowRequest>> {
+        if follow_request.address.is_empty() {
+            let watch = Watch { manner: follow_request.manner, ..watch_of(Box::default()) };
+            return Ok(self.hold(*follow_request, &Arc::new(watch), false, None));
         }
-        let mut showings = self.showings();
-        let Some(name) = showings.settled(&wish.address) else { return Err(wish) };
-        let Some(showing) = showings.get(name) else { return Err(wish) };
-        let shown = showing.regions.iter().map(|region| region.hash);
-        let is_shown = shown.eq(wish.have.iter().copied()) && !wish.have.contains(&None);
-        if !is_shown || showing.is_deserted() {
-            return Err(wish);
+        let mut views = self.views();
+        let Some(name) = views.find_idle(&follow_request.address) else {
+            return Err(follow_request);
+        };
+        let Some(view) = views.get(name) else { return Err(follow_request) };
+        let shown = view.regions.iter().map(|region| region.hash);
+        let is_shown = shown.eq(follow_request.client_hashes.iter().copied())
+            && !follow_request.client_hashes.contains(&None);
+        if !is_shown || view.has_no_followers() {
+            return Err(follow_request);
         }
-        let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
-        let shows_who = showing.shows_who;
-        showings.welcome(name, wish.peer.block());
+        let watch = Arc::clone(&view.watches[usize::from(follow_request.manner == Manner::Poll)]);
+        let shows_presence = view.shows_presence;
+        views.add_client(name, follow_request.peer.block());
         // Still under the lock: later patches are for this client.
-        let wish = wish.for_all(self.events(), shows_who);
-        Ok(self.hold(wish, &watch, shows_who, None))
+        let follow_request = follow_request.without_scope(self.events(), shows_presence);
+        Ok(self.hold(follow_request, &watch, shows_presence, None))
     }
 
-    async fn grant(self: &Arc<Self>, wish: Wish) -> Result<Hold, Response> {
+    async fn render_and_join(
+        self: &Arc<Self>,
+        follow_request: FollowRequest,
+    ) -> Result<Hold, Response> {
         let generation = self.generation.load(Ordering::SeqCst);
-        let (since, run) = (self.sequence(), self.new_run(&wish.request));
-        let made = self.run(&wish, &run).await.ok_or_else(busy)?;
-        self.join(wish, made, since, generation)
+        let (since, render) = (self.sequence(), self.new_render(&follow_request.request));
+        let made = self.render_for(&follow_request, &render).await.ok_or_else(busy)?;
+        self.join(follow_request, made, since, generation)
     }
 
     /// Renders a page for one client. `None`: no thread can be started.
-    async fn run(
+    async fn render_for(
         self: &Arc<Self>,
-        wish: &Wish,
-        run: &Arc<OneRun>,
-    ) -> Option<Result<Notes, Unmade>> {
-        self.begin_inside()?;
-        let (told, asker) = (Arc::new(Told::default()), Arc::<Asker>::default());
-        let number = self.renders.number();
-        let (own, teller, noted) = (Arc::clone(self), Arc::clone(&told), Arc::clone(run));
-        let waiting = Arc::clone(&asker);
+        follow_request: &FollowRequest,
+        render: &Arc<Render>,
+    ) -> Option<Result<RenderRecord, RenderError>> {
+        self.start_threads()?;
+        let (result, cancellation) =
+            (Arc::new(Oneshot::default()), Arc::<JoinCancellation>::default());
+        let number = self.queue.number();
+        let (own, sender, rendered) = (Arc::clone(self), Arc::clone(&result), Arc::clone(render));
+        let waiting = Arc::clone(&cancellation);
         let then = Then::new(move |reply| {
-            own.renders.finish_join(number, noted.cost(), &waiting);
-            teller.tell(notes_of(&noted, reply.as_deref()));
+            own.queue.finish_join(number, rendered.cost(), &waiting);
+            sender.send(record_of(&rendered, reply.as_deref()));
         });
-        let wanted_by = WantedBy::Asker(Arc::clone(&asker));
-        let around = Arc::new(Part { run: Arc::clone(run), wanted_by });
-        let errand = Errand { request: wish.request.clone(), around, then };
-        let block = wish.peer.block();
+        let wanted_by = WantedBy::Client(Arc::clone(&cancellation));
+        let around = Arc::new(Part { render: Arc::clone(render), wanted_by });
+        let errand = Errand { request: follow_request.request.clone(), around, then };
+        let block = follow_request.peer.block();
         // When the client leaves, the future is dropped, and the join with it.
-        let _join = self.renders.submit_join(number, block, &wish.address, (errand, asker));
-        Some(told.wait().await)
+        let _join =
+            self.queue.submit_join(number, block, &follow_request.address, (errand, cancellation));
+        Some(result.receive().await)
     }
 
     /// Lets a client follow a page that was rendered for it, and sends the regions that differ.
     fn join(
         &self,
-        wish: Wish,
-        made: Result<Notes, Unmade>,
+        follow_request: FollowRequest,
+        made: Result<RenderRecord, RenderError>,
         since: u64,
         generation: u64,
     ) -> Result<Hold, Response> {
-        let mut notes = made.map_err(|unmade| match unmade {
-            Unmade::Failed => busy(),
+        let mut record = made.map_err(|unmade| match unmade {
+            RenderError::Failed => busy(),
             // The page answers only POST, so there is no content to follow.
-            Unmade::Refused(405) => Response::status(Status::NO_CONTENT),
-            Unmade::Refused(_) if wish.is_of_another_login() => wish.sent_away(),
-            Unmade::Refused(status) => {
+            RenderError::Refused(405) => Response::status(Status::NO_CONTENT),
+            RenderError::Refused(_) if follow_request.is_of_another_login() => {
+                follow_request.reload_response()
+            }
+            RenderError::Refused(status) => {
                 let status = Status::new(status).filter(|status| status.code() >= 400);
                 let message = "This page is not to be had by whoever asks.";
                 Response::refusal(status.unwrap_or(Status::NOT_FOUND), message)
             }
         })?;
-        if notes.regions.is_empty() {
-            if wish.on.is_empty() {
+        if record.regions.is_empty() {
+            if follow_request.on.is_empty() {
                 return Err(Response::status(Status::NO_CONTENT));
             }
-            let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
-            return self.hold(wish, &Arc::new(watch), false, None);
+            let watch = Watch { manner: follow_request.manner, ..watch_of(Box::default()) };
+            return self.hold(follow_request, &Arc::new(watch), false, None);
         }
         // The markup around the regions was rendered for that login too.
-        if !notes.looks.is_empty() && wish.is_of_another_login() {
-            return Err(wish.sent_away());
+        if !record.scope.is_empty() && follow_request.is_of_another_login() {
+            return Err(follow_request.reload_response());
         }
-        let news = differences(&wish.have, &notes);
-        if wish.manner == Manner::Poll && !news.is_empty() {
+        let patches = differences(&follow_request.client_hashes, &record);
+        if follow_request.manner == Manner::Poll && !patches.is_empty() {
             // The client polls again; the server keeps no state for it until then.
-            return Err(Response::bytes("application/json", encoded(View::Json, news)));
+            return Err(Response::bytes("application/json", encoded(View::Json, patches)));
         }
-        let first = (!news.is_empty()).then(|| encoded(View::Sse, news).into());
-        let shows_who = notes.here.is_some();
-        let wish =
-            if notes.looks.is_empty() { wish.for_all(self.events(), shows_who) } else { wish };
-        let mut showings = self.showings();
+        let first = (!patches.is_empty()).then(|| encoded(View::Sse, patches).into());
+        let shows_presence = record.presence.is_some();
+        let follow_request = if record.scope.is_empty() {
+            follow_request.without_scope(self.events(), shows_presence)
+        } else {
+            follow_request
+        };
+        let mut views = self.views();
         if self.generation.load(Ordering::SeqCst) != generation {
             return Err(busy());
         }
-        let mut found = showings.find(&wish.address, &notes.looks);
+        let mut found = views.find(&follow_request.address, &record.scope);
         if let Some(name) = found
-            && showings.get(name).is_some_and(|own| own.regions.len() != notes.regions.len())
+            && views.get(name).is_some_and(|own| own.regions.len() != record.regions.len())
         {
             // The server cannot know which of the two is newer, and patches of that view would not
             // fit this client's regions.
-            self.send_away(&mut showings, name);
+            self.reload_clients(&mut views, name);
             found = None;
         }
         let name = match found {
             Some(name) => name,
-            None if !showings.has_room(wish.peer.block()) => return Err(busy()),
+            None if !views.has_room(follow_request.peer.block()) => return Err(busy()),
             None => {
-                let mut showing = self.begin(&mut showings, &wish, since).ok_or_else(busy)?;
-                showing.set(&mut notes);
-                showings.add(showing)
+                let mut view =
+                    self.create_view(&mut views, &follow_request, since).ok_or_else(busy)?;
+                view.set(&mut record);
+                views.add(view)
             }
         };
-        showings.welcome(name, wish.peer.block());
-        showings.meet(name, &notes);
-        let showing = showings.get(name).ok_or_else(busy)?;
-        if let Some(place) = notes.here.as_ref().filter(|_| wish.manner != Manner::Poll)
-            && !self.places().adopt(&wish.address, place)
+        views.add_client(name, follow_request.peer.block());
+        views.merge_join(name, &record);
+        let view = views.get(name).ok_or_else(busy)?;
+        if let Some(slot) =
+            record.presence.as_ref().filter(|_| follow_request.manner != Manner::Poll)
+            && !self.places().register(&follow_request.address, slot)
         {
-            // This view's renders read another presence, so it would miss joins and leaves.
-            showing.touch_all();
+            // This view's renders read another presence, so it would miss changes.
+            view.mark_all_stale();
         }
-        let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
-        let held = self.hold(wish, &watch, shows_who, first);
-        showings.check(name, &notes, since, Instant::now());
-        drop(showings);
-        self.mailbox.put(News::Look);
+        let watch = Arc::clone(&view.watches[usize::from(follow_request.manner == Manner::Poll)]);
+        let held = self.hold(follow_request, &watch, shows_presence, first);
+        views.catch_up(name, &record, since, Instant::now());
+        drop(views);
+        self.mailbox.put(Notification::Wake);
         held
     }
 
@@ -380,12 +400,12 @@ impl Live {
     /// displays presence (`is_seen`), the client is added to it.
     fn hold(
         &self,
-        wish: Wish,
+        follow_request: FollowRequest,
         watch: &Arc<Watch>,
         is_seen: bool,
         first: Option<Box<[u8]>>,
     ) -> Result<Hold, Response> {
-        let Wish { address, on, name, manner, login, peer, exchange, .. } = wish;
+        let FollowRequest { address, on, name, manner, login, peer, exchange, .. } = follow_request;
         let pass = Pass::of_peer(&self.engine.parties, peer, login);
         let pass = pass.map_err(|no| Response::refusal(no.status(), no.reason()))?;
         let mut watch = Arc::clone(watch);
@@ -397,7 +417,7 @@ impl Live {
             let more = self.events().channels(&on, has_user)?;
             let channels = watch.channels.iter().cloned().chain(more).collect();
             // The view has a follower as long as the poll waits.
-            let guest = Guest { listener: None, presence: None, page: Arc::clone(&watch) };
+            let guest = Viewer { listener: None, presence: None, page: Arc::clone(&watch) };
             let attached = Some(Attachment(Arc::new(guest)));
             watch = Arc::new(Watch { channels, attached, ..Watch::clone(&watch) });
         } else if manner != Manner::Poll && (is_seen || !on.is_empty()) {
@@ -405,8 +425,8 @@ impl Live {
             let listener = listener.transpose()?;
             let more = listener.iter().flat_map(Listener::channels).map(|name| (**name).into());
             let channels = watch.channels.iter().cloned().chain(more).collect();
-            let presence = is_seen.then(|| self.places().come(&address, name));
-            let guest = Guest { listener, presence, page: Arc::clone(&watch) };
+            let presence = is_seen.then(|| self.places().add(&address, name));
+            let guest = Viewer { listener, presence, page: Arc::clone(&watch) };
             watch = Arc::new(Watch {
                 channels,
                 attached: Some(Attachment(Arc::new(guest))),
@@ -423,9 +443,15 @@ impl Live {
     }
 
     /// Creates a view with a channel of its own.
-    fn begin(&self, showings: &mut Showings, wish: &Wish, since: u64) -> Option<Showing> {
-        let channel: Arc<str> = format!("page-{}", showings.number()).into();
-        let retention = Retention { messages: KEPT, bytes: KEPT_BYTES, ..Retention::default() };
+    fn create_view(
+        &self,
+        views: &mut SharedViews,
+        follow_request: &FollowRequest,
+        since: u64,
+    ) -> Option<SharedView> {
+        let channel: Arc<str> = format!("page-{}", views.number()).into();
+        let retention =
+            Retention { messages: PATCHES_KEPT, bytes: PATCH_BYTES_KEPT, ..Retention::default() };
         let durability = Durability::Memory;
         let settings = Settings { retention, durability, ..Settings::default() };
         let name = ChannelName::Given(Arc::clone(&channel));
@@ -433,19 +459,20 @@ impl Live {
             Command::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
         self.engine.order(made).wait().ok()?;
         let watches = [Manner::Events, Manner::Poll]
-            .map(|manner| Arc::new(Watch { manner, ..followed(Box::new([Box::from(&*channel)])) }));
-        let (address, request) = (Arc::clone(&wish.address), wish.request.clone());
-        Some(Showing::new(address, request, channel, watches, since, Instant::now()))
+            .map(|manner| Arc::new(Watch { manner, ..watch_of(Box::new([Box::from(&*channel)])) }));
+        let (address, request) =
+            (Arc::clone(&follow_request.address), follow_request.request.clone());
+        Some(SharedView::new(address, request, channel, watches, since, Instant::now()))
     }
 }
 
 /// A watch of these channels. A client that misses messages must join again.
-fn followed(channels: Box<[Box<str>]>) -> Watch {
-    Watch { holes: GapPolicy::Allow, regions: Regions::All, wait: WAIT, ..Watch::of(channels) }
+fn watch_of(channels: Box<[Box<str>]>) -> Watch {
+    Watch { holes: GapPolicy::Allow, regions: Regions::All, wait: POLL_WAIT, ..Watch::of(channels) }
 }
 
 /// Splits names at commas.
-fn words(text: &str) -> Vec<String> {
+fn split_names(text: &str) -> Vec<String> {
     text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
@@ -467,7 +494,7 @@ fn finished(
     let mut keep = |_: &mut Vec<u8>| {};
     let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
     let to = Replying::new(&mut out, Asked::by(&request), clock, usize::MAX, look);
-    let Done { follow, close } = to.finish(unkept(response));
+    let Done { follow, close } = to.finish(uncached(response));
     Finished { bytes, follow, close }
 }
 
@@ -494,7 +521,7 @@ fn encoded(view: View, drafts: Vec<Draft>) -> Vec<u8> {
 }
 
 /// Forbids caching: the response depends on the moment and on the client.
-fn unkept(response: Response) -> Response {
+fn uncached(response: Response) -> Response {
     response.with_field("Cache-Control", "no-store")
 }
 
@@ -513,46 +540,46 @@ fn value(mut pairs: Pairs<'_>, name: &str) -> Option<String> {
 /// login for which the page was rendered. `None`: the text is not valid. A hash in the format of an
 /// earlier version, which an open page may send after an upgrade, counts as unknown, so that the
 /// browser receives the region.
-fn have(text: &str) -> Option<(Vec<Option<RegionHash>>, Option<u64>)> {
-    let (mut have, mut made_for) = (Vec::new(), None);
+fn parse_hashes(text: &str) -> Option<(Vec<Option<RegionHash>>, Option<u64>)> {
+    let (mut client_hashes, mut made_for) = (Vec::new(), None);
     for one in text.split(',').filter(|one| !one.is_empty()) {
         let (number, hash) = one.split_once('.')?;
-        let number: usize = number.parse().ok().filter(|number| *number < MOST_REGIONS)?;
+        let number: usize = number.parse().ok().filter(|number| *number < MAX_REGIONS)?;
         if number == VIEWER_MARK as usize {
             made_for = Some(u64::from_str_radix(hash, 16).ok()?);
             continue;
         }
-        let is_word = (1..=LONGEST_HASH).contains(&hash.len());
+        let is_word = (1..=MAX_HASH_DIGITS).contains(&hash.len());
         if !is_word || !hash.bytes().all(|digit| digit.is_ascii_alphanumeric()) {
             return None;
         }
-        if have.len() <= number {
-            have.resize(number + 1, None);
+        if client_hashes.len() <= number {
+            client_hashes.resize(number + 1, None);
         }
-        have[number] = RegionHash::parse(hash);
+        client_hashes[number] = RegionHash::parse(hash);
     }
-    Some((have, made_for))
+    Some((client_hashes, made_for))
 }
 
 /// A value that another thread sends to a task exactly once.
-struct Told<T>(Mutex<(Option<T>, Option<Waker>)>);
+struct Oneshot<T>(Mutex<(Option<T>, Option<Waker>)>);
 
-impl<T> Told<T> {
-    fn tell(&self, what: T) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.0 = Some(what);
-        if let Some(waker) = told.1.take() {
+impl<T> Oneshot<T> {
+    fn send(&self, value: T) {
+        let mut result = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        result.0 = Some(value);
+        if let Some(waker) = result.1.take() {
             waker.wake();
         }
     }
 
-    async fn wait(&self) -> T {
+    async fn receive(&self) -> T {
         poll_fn(|task| {
-            let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            match told.0.take() {
-                Some(what) => Poll::Ready(what),
+            let mut result = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match result.0.take() {
+                Some(value) => Poll::Ready(value),
                 None => {
-                    told.1 = Some(task.waker().clone());
+                    result.1 = Some(task.waker().clone());
                     Poll::Pending
                 }
             }
@@ -561,7 +588,7 @@ impl<T> Told<T> {
     }
 }
 
-impl<T> Default for Told<T> {
+impl<T> Default for Oneshot<T> {
     fn default() -> Self {
         Self(Mutex::new((None, None)))
     }
@@ -579,55 +606,55 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_comes_before_or_behind_the_question() {
+    fn oneshot_delivers_before_or_after_receive() {
         let task = &mut Context::from_waker(Waker::noop());
         for is_first in [true, false] {
-            let told = Told::default();
-            let mut wait = pin!(told.wait());
+            let result = Oneshot::default();
+            let mut wait = pin!(result.receive());
             if is_first {
-                told.tell(7);
+                result.send(7);
             } else {
                 assert_eq!(wait.as_mut().poll(task), Poll::Pending);
-                told.tell(7);
+                result.send(7);
             }
             assert_eq!(wait.as_mut().poll(task), Poll::Ready(7));
         }
     }
 
     #[test]
-    fn regions_come_in_any_order_and_one_that_is_left_out_is_not_known() {
-        assert_eq!(have(""), Some((Vec::new(), None)));
+    fn parses_regions_in_any_order_with_gaps() {
+        assert_eq!(parse_hashes(""), Some((Vec::new(), None)));
         let [one, other] = [b"1", b"2"].map(|bytes| RegionHash::of(bytes, &RegionKey::default()));
         let text = format!("2.{one},0.{other}");
-        assert_eq!(have(&text), Some((vec![Some(other), None, Some(one)], None)));
-        assert_eq!(have(&format!("999.a,0.{one}")), Some((vec![Some(one)], Some(10))));
+        assert_eq!(parse_hashes(&text), Some((vec![Some(other), None, Some(one)], None)));
+        assert_eq!(parse_hashes(&format!("999.a,0.{one}")), Some((vec![Some(one)], Some(10))));
         let long = format!("0.{}", "1".repeat(33));
         for wrong in ["0", "0.", ".0", "a.0", "0.%", &long, "1000.0", "-1.0", "999.g"] {
-            assert_eq!(have(wrong), None, "{wrong}");
+            assert_eq!(parse_hashes(wrong), None, "{wrong}");
         }
     }
 
     #[test]
-    fn a_hash_of_an_earlier_version_is_one_that_is_not_known() {
-        assert_eq!(have("0.a1b2c3d4e5f60718,1.0f"), Some((vec![None, None], None)));
+    fn treats_hash_of_earlier_version_as_unknown() {
+        assert_eq!(parse_hashes("0.a1b2c3d4e5f60718,1.0f"), Some((vec![None, None], None)));
     }
 
     proptest! {
         #[test]
-        fn what_a_browser_shows_is_read_as_it_was_written(contents in vec(any::<u64>(), 0..40)) {
+        fn parses_region_hashes_as_written(contents in vec(any::<u64>(), 0..40)) {
             let key = RegionKey::default();
             let hashes = contents.iter().map(|content| RegionHash::of(&content.to_le_bytes(), &key));
             let hashes: Vec<_> = hashes.collect();
-            let words = hashes.iter().enumerate();
-            let words: Vec<_> = words.map(|(place, hash)| format!("{place}.{hash}")).collect();
+            let split_names = hashes.iter().enumerate();
+            let split_names: Vec<_> = split_names.map(|(slot, hash)| format!("{slot}.{hash}")).collect();
             let hashes = hashes.into_iter().map(Some).collect();
-            prop_assert_eq!(have(&words.join(",")), Some((hashes, None)));
+            prop_assert_eq!(parse_hashes(&split_names.join(",")), Some((hashes, None)));
         }
 
         #[test]
-        fn nothing_that_is_said_of_regions_takes_much_memory(text in "[0-9a-g.,+]{0,60}") {
-            if let Some((have, _)) = have(&text) {
-                prop_assert!(have.len() <= MOST_REGIONS);
+        fn bounds_memory_of_parsed_region_hashes(text in "[0-9a-g.,+]{0,60}") {
+            if let Some((client_hashes, _)) = parse_hashes(&text) {
+                prop_assert!(client_hashes.len() <= MAX_REGIONS);
             }
         }
     }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bine_http::{Event, Limits, RequestParser};
 use bine_server::{Body, Incoming, Peer, Retained, Who};
 
-use super::run::{Notes, Run};
+use super::render::{Render, RenderRecord};
 
 /// The expiry time that a render records, and whether it changed tables.
-pub(crate) fn ends_of(part: impl FnOnce()) -> (Option<u64>, bool) {
-    let run = Arc::new(Run::new(Arc::default(), None));
-    run.within(part);
-    let Notes { ends, has_written, .. } = run.take();
-    (ends, has_written)
+pub(crate) fn expiry_of(part: impl FnOnce()) -> (Option<u64>, bool) {
+    let render = Arc::new(Render::new(Arc::default(), None));
+    render.within(part);
+    let RenderRecord { expires_at, has_written, .. } = render.take();
+    (expires_at, has_written)
 }
 
 /// A request for the page at `/`.

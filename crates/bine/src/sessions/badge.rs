@@ -1,41 +1,42 @@
-//! Decides what the cookie of a session holds, byte by byte, and when it is believed (docs/formats/session.md).
+//! The session cookie: its bytes, its signature and its verification (docs/formats/session.md).
 
 use ring::hmac;
 
 use super::keys::{Key, Keys, random};
 use crate::base64;
 
-/// What a visitor's cookie says. Only this program can have said it, because it is signed.
+/// The content of a session cookie. Its signature proves that this program wrote it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Badge {
-    /// Known to this visitor and the program alone.
+    /// The session's id, known only to this visitor and the program.
     pub(super) id: [u8; 16],
-    /// There is a row for it: without one the session has ended.
+    /// Whether there is a row: if it is missing, the session has ended.
     pub(super) is_kept: bool,
-    /// Of the visitor's made-up name.
+    /// The seed of the visitor's generated name.
     pub(super) seed: u16,
     /// When the session began, in seconds since 1970.
     pub(super) made: u64,
-    /// When the cookie was made, by the same clock.
+    /// When the cookie was written, in seconds since 1970.
     pub(super) seen: u64,
 }
 
 const VERSION: u8 = 1;
-/// What is signed: version, kind, seed, key's name, id, made, seen.
+/// The signed part: version, kind, seed, key name, id, made, seen.
 const SIGNED: usize = 40;
 const SIGNATURE: usize = 32;
 const WHOLE: usize = SIGNED + SIGNATURE;
-/// Its length as text. Three bytes are four letters with nothing left over, so there is one way to write it.
+/// Length as base64. The number of bytes is a multiple of three, so the text has only one valid
+/// spelling.
 pub(super) const LETTERS: usize = WHOLE / 3 * 4;
 
 impl Badge {
-    /// For a visitor who was never here.
+    /// Creates a cookie for a new visitor.
     pub(super) fn new(now: u64) -> Self {
         let seed = u16::from_be_bytes(random()) & 0xfff;
         Self { id: random(), is_kept: false, seed, made: now, seen: now }
     }
 
-    /// As the cookie's value, signed by the key whose turn it is.
+    /// Writes the cookie's value, signed with the current key.
     pub(super) fn text(&self, keys: &Keys, now: u64) -> String {
         keys.newest(now, |key| {
             let mut bytes = [0; WHOLE];
@@ -51,7 +52,7 @@ impl Badge {
         })
     }
 
-    /// What a cookie's value says, if this program has said it. Whether it is too old is not asked here.
+    /// Parses a cookie's value and verifies its signature. It does not check the age.
     pub(super) fn read(text: &str, keys: &Keys, now: u64) -> Option<Self> {
         if text.len() != LETTERS {
             return None;
@@ -77,7 +78,7 @@ impl Badge {
     }
 }
 
-/// What must hold of any text as a cookie's value: it is never believed, unless it is the one that was given out.
+/// Asserts that no text is accepted as a cookie, unless it is the cookie that was issued.
 #[doc(hidden)]
 pub fn check_session(text: &str) {
     let keys = Keys::passing(0, 1000);
@@ -85,7 +86,7 @@ pub fn check_session(text: &str) {
     let own = badge.text(&keys, 0);
     assert_eq!(Badge::read(&own, &keys, 0), Some(badge));
     assert_eq!(Badge::read(text, &keys, 0), None);
-    // Letters of the text in the place of those of a good one.
+    // Mixes characters of the text into a valid cookie.
     let mut mixed = own.clone().into_bytes();
     for (place, letter) in text.bytes().take(LETTERS).enumerate() {
         if letter != 0 && letter.is_ascii() {

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::service::{Call, Caller};
 
 impl Call {
-    /// The session of the client, which begins if there is none.
+    /// The session of the client. It begins if the client has none.
     pub fn session(&self) -> Session {
         self.caller().session()
     }
@@ -18,18 +18,18 @@ impl Call {
         self.caller().user()
     }
 
-    /// The frame of the page that called.
+    /// The frame of the calling page.
     ///
     /// # Errors
     ///
-    /// That page has none: it takes no [`Frame`] (400).
+    /// The calling page has no frame: it takes no [`Frame`] (400).
     pub fn frame(&self) -> Result<Frame, Error> {
         self.caller().frame()
     }
 }
 
 impl Caller {
-    /// The session of the client, which begins if there is none.
+    /// The session of the client. It begins if the client has none.
     pub fn session(&self) -> Session {
         Session::of(self.visit())
     }
@@ -39,11 +39,11 @@ impl Caller {
         self.visit().look_at_user().map(User)
     }
 
-    /// The frame of the page that called.
+    /// The frame of the calling page.
     ///
     /// # Errors
     ///
-    /// That page has none: it takes no [`Frame`] (400).
+    /// The calling page has no frame: it takes no [`Frame`] (400).
     pub fn frame(&self) -> Result<Frame, Error> {
         let frame = self.page().and_then(|page| Frame::at(&self.visit(), &page));
         frame.ok_or_else(|| {

@@ -3,17 +3,17 @@
 use ring::aead::{AES_256_GCM, LessSafeKey, NONCE_LEN, UnboundKey};
 use ring::hmac;
 
-/// What one key of sessions seals with: two keys that are made of it.
+/// The two keys for sealed texts that are derived from one session key.
 pub(super) struct Sealing {
     pub(super) cipher: LessSafeKey,
     nonces: hmac::Key,
 }
 
-/// For what, and for whose session.
+/// The purpose of a sealed text, and the session that it is for.
 pub(super) type For<'f> = (&'f str, &'f [u8; 16]);
 
 impl Sealing {
-    /// Nobody who knows one of a secret's keys knows another.
+    /// The keys are independent: one of them does not reveal the secret or another key.
     pub(super) fn of(secret: &hmac::Key) -> Self {
         let derive = |label: &str| hmac::sign(secret, label.as_bytes());
         let cipher = derive("bine sealed text 1: cipher");
@@ -25,7 +25,8 @@ impl Sealing {
         }
     }
 
-    /// Made of all that is sealed, so that none is used for two contents, and a page that is made again is the same.
+    /// Derives the nonce from all that is sealed. Two contents never share a nonce, and a page that
+    /// renders again is identical.
     pub(super) fn nonce(&self, whose: For<'_>, content: &[u8]) -> [u8; NONCE_LEN] {
         let own = own(whose);
         let mut context = hmac::Context::with_key(&self.nonces);
@@ -37,12 +38,14 @@ impl Sealing {
     }
 }
 
-/// What is not in the text, and must be the same where it is opened.
+/// The authenticated data, which the text does not contain and which must be equal when it is
+/// opened.
 pub(super) fn own((purpose, session): For<'_>) -> Vec<u8> {
     [session, purpose.as_bytes()].concat()
 }
 
-/// The key that signs tickets, made of one that signs sessions: nobody who knows the one knows the other.
+/// Derives the key that signs tickets. It does not reveal the key that signs sessions, or the
+/// reverse.
 pub(super) fn ticket_key(secret: &hmac::Key) -> hmac::Key {
     let derived = hmac::sign(secret, b"bine ticket 1");
     hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())

@@ -1,29 +1,29 @@
-//! Decides how long it is remembered that a login has ended a session: as long as requests from before it may be on
-//! their way.
+//! Remembers for a short time which sessions a login has replaced, so that late requests do not
+//! undo the login.
 //!
-//! Such a request shows the cookie of before, and its reply may come behind that of the login. A cookie in it would take
-//! the place of the login's, and the visitor would be a stranger again.
+//! A request sent before the login carries the old cookie, and its response may arrive after the
+//! login's. A cookie in that response would replace the login's cookie and log the visitor out.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Sessions that logins have ended of late, by their cookies' ids.
+/// Sessions that logins have replaced recently, by their cookies' ids.
 #[derive(Default)]
 pub(super) struct Ended(Mutex<HashMap<[u8; 16], End>>);
 
-/// Of several logins of one session at a time each ends it.
+/// Several logins may replace the same session at once.
 struct End {
     at: u64,
     logins: u32,
 }
 
-/// Seconds for which one is remembered.
+/// Seconds for which a replaced session is remembered.
 const MEMORY: u64 = 60;
-/// So many are remembered.
+/// Replaced sessions that are remembered.
 const MOST: usize = 4096;
 
 impl Ended {
-    /// Notes that a login ends this one, now.
+    /// Records that a login replaces this session now.
     pub(super) fn note(&self, id: [u8; 16], now: u64) {
         let mut ended = self.ended();
         if ended.len() >= MOST {
@@ -35,7 +35,7 @@ impl Ended {
         }
     }
 
-    /// One of the logins has failed.
+    /// Removes a login that has failed.
     pub(super) fn take_back(&self, id: &[u8; 16]) {
         let mut ended = self.ended();
         if let Some(end) = ended.get_mut(id) {
@@ -46,7 +46,7 @@ impl Ended {
         }
     }
 
-    /// Whether a login has ended this one a short while ago.
+    /// Whether a login has replaced this session recently.
     pub(super) fn has(&self, id: &[u8; 16], now: u64) -> bool {
         self.ended().get(id).is_some_and(|end| is_late(now, end.at))
     }
@@ -56,7 +56,7 @@ impl Ended {
     }
 }
 
-/// Two clocks need not agree which of the times comes first.
+/// The absolute difference: two clocks may disagree about the order.
 const fn is_late(now: u64, then: u64) -> bool {
     now.abs_diff(then) < MEMORY
 }
@@ -76,7 +76,7 @@ mod tests {
             ended.note(id(number), 150);
         }
         assert_eq!(ended.ended().len(), MOST);
-        // One that has failed has ended nothing, another of the same session has.
+        // A failed login does not count, but a second login of the same session does.
         let two = Ended::default();
         two.note(id(0), 100);
         two.note(id(0), 100);
@@ -84,7 +84,7 @@ mod tests {
         assert!(two.has(&id(0), 100));
         two.take_back(&id(0));
         assert!(!two.has(&id(0), 100));
-        // There is room again for whoever comes later.
+        // There is room again after a minute.
         ended.note(id(0), 210);
         assert_eq!(ended.ended().len(), 1);
     }

@@ -1,8 +1,8 @@
-//! Frames: what a program knows of one tab of a visitor's. Decides how a tab is told from the others of its session, and
-//! what is kept of it, for how long.
+//! Frames: the values of one browser tab, their names in addresses, and their lifetime.
 //!
-//! A frame is named in the address of its page, so reload and Back find it again. The name is sealed for the session,
-//! so nothing need be kept to know it; a row of the table `frame` is made when something is.
+//! A frame's name is part of its page's address, so that reload and Back find it again. The name is
+//! sealed for the session, so the server stores no list of names; it inserts a row into the table
+//! `frame` when a value is stored.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,12 +22,14 @@ use crate::error::Error;
 use crate::frame_address::{named, with_name};
 use crate::store::{Change, Id, Recorder, Snapshot, Store, Time, Transaction};
 
-/// One tab of a visitor's, as an argument of a page: small values that another tab does not see, as which forum it shows.
+/// One tab of a visitor, as an argument of a page: small values that other tabs do not see, such as
+/// the forum that the tab shows.
 ///
-/// A page that takes it has `_frame=..` in its address: whoever comes without is sent on to a frame of their own (303).
-/// Reload and Back find it again, and so do the [actions](crate::action!) of the page, by
-/// [`call.frame()`](crate::Call::frame); a link keeps it by [`to`](Self::to). Its values are forgotten when its pages were
-/// not looked at for half an hour, and at a login.
+/// The address of a page that takes a frame contains `_frame=..`: a request without it is
+/// redirected to a new frame (303). Reload and Back find the frame again. The page's
+/// [actions](crate::action!) reach it by [`call.frame()`](crate::Call::frame); a link keeps it with
+/// [`to`](Self::to). The server deletes the values when the frame's pages were not requested for
+/// half an hour, and at a login.
 ///
 /// ```
 /// use bine::prelude::*;
@@ -52,11 +54,11 @@ use crate::store::{Change, Id, Recorder, Snapshot, Store, Time, Transaction};
 pub struct Frame {
     visit: Arc<Visit>,
     key: [u8; 16],
-    /// As the address has it.
+    /// The name in the address.
     name: Arc<str>,
 }
 
-/// A frame of which something is kept.
+/// A stored frame.
 #[derive(Clone, Debug, Table)]
 #[table(crate = crate, name = "frame")]
 pub(super) struct Row {
@@ -65,25 +67,27 @@ pub(super) struct Row {
     key: Vec<u8>,
     #[table(index)]
     seen: Time,
-    /// An object of JSON.
+    /// A JSON object.
     #[table(private)]
     values: String,
 }
 
-/// A change of a [`Frame`] to be made: awaited, or in a function that may block waited for by `wait()`.
+/// A change of a [`Frame`]: await it, or call `wait()` in a blocking function.
 pub type Keeping = Change<Box<dyn FnMut(&mut Transaction) -> Result<(), Error> + Send>, (), Error>;
 
-/// Seconds for which nobody need look at a frame's pages.
+/// Seconds for which a frame lasts after its pages were last requested.
 const LEASE: u64 = 30 * 60;
-/// All values of a frame, as JSON.
+/// Size of all values of a frame, as JSON.
 const MOST_BYTES: usize = 4096;
-/// Frames of which something is kept.
+/// Frames that are stored.
 const MOST: usize = 100_000;
-/// Rows that go when one is made, at most.
+/// Rows that are removed when one is inserted, at most.
 const MOST_GOING: usize = 16;
-/// What a frame's name is sealed for. No action is called so, since none has a blank in its name.
+/// The purpose for which frame names are sealed. No action has this name, since names of actions
+/// contain no blank.
 const PURPOSE: &str = "a frame";
-/// Before the name, where somebody came with a frame and without a session: their browser may keep no cookies.
+/// Prefix of the name after a redirect without a session: if it comes back without a cookie, the
+/// browser accepts none.
 const AGAIN: &str = "0.";
 
 impl Frame {
@@ -93,7 +97,7 @@ impl Frame {
         Self { visit, key, name }
     }
 
-    /// The one that is named in this address, if it is one of this session.
+    /// The frame that this address names, if it belongs to this session.
     pub(crate) fn at(visit: &Arc<Visit>, address: &str) -> Option<Self> {
         let name = named(address)?;
         let name = name.strip_prefix(AGAIN).unwrap_or(name);
@@ -101,10 +105,10 @@ impl Frame {
         Some(Self { visit: Arc::clone(visit), key, name: name.into() })
     }
 
-    /// The value that was [set](Self::set) under this name, if it is one of this type.
+    /// The value that was [set](Self::set) under this name, if it has this type.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let row = self.row(&self.visit.tables())?;
-        // Whoever follows it looks at it: it is made again in time to say so, and not at once if that cannot be noted.
+        // The page renders again in time to renew the frame, but not at once if renewal fails.
         if let Some(trace) = &self.visit.trace {
             let due = row.seen.unix().saturating_add(LEASE / 2);
             trace.record_expiry(due.max(self.visit.now.saturating_add(LEASE / 8)));
@@ -112,11 +116,13 @@ impl Frame {
         serde_json::from_value(row.values().remove(name)?).ok()
     }
 
-    /// Keeps a small value under this name: all of a frame have 4096 bytes as JSON.
+    /// Stores a small value under this name. All values of a frame together have at most 4096 bytes
+    /// as JSON.
     ///
     /// # Errors
     ///
-    /// They would have more (413), the value is nothing that JSON can say (500), or nothing can be kept at the moment.
+    /// The values would be larger (413), the value cannot be written as JSON (500), or the store
+    /// cannot write at the moment.
     pub fn set(&self, name: impl Into<String>, value: impl Serialize) -> Keeping {
         let (own, name) = (self.clone(), name.into());
         let value = serde_json::to_value(value).map_err(|error| error.to_string());
@@ -126,11 +132,12 @@ impl Frame {
         }))
     }
 
-    /// The same as a part of a transaction, as that of an action: `frame.set_in(call, "forum", forum)`.
+    /// Sets a value as part of a transaction, such as an action's: `frame.set_in(call, "forum",
+    /// forum)`.
     ///
     /// # Errors
     ///
-    /// As [`set`](Self::set).
+    /// The same as for [`set`](Self::set).
     pub fn set_in(
         &self,
         change: &mut Transaction,
@@ -140,7 +147,7 @@ impl Frame {
         self.put(change, name, serde_json::to_value(value)?)
     }
 
-    /// The address of another page that is to have this frame: a path, perhaps with a query.
+    /// The address of another page that keeps this frame: a path, with or without a query.
     pub fn to(&self, address: &str) -> String {
         with_name(address, &self.name)
     }
@@ -166,8 +173,9 @@ impl Frame {
         Ok(())
     }
 
-    /// Those that were looked at least go, if their time is over or there are too many. By a commit of its own: two frames
-    /// that begin at once would both remove the same ones, and one of the calls would be run again for nothing.
+    /// Removes expired frames, and the least recently used ones if there are too many. It uses a
+    /// transaction of its own: two frames that begin at once would remove the same rows, and one of
+    /// the calls would conflict and run again.
     fn make_room(&self) {
         let store = &self.visit.opened().store;
         let now = store.read().without_tracking();
@@ -176,16 +184,16 @@ impl Frame {
         let going = oldest.enumerate().filter(|(place, row)| *place < surplus || !self.lasts(row));
         let mut change = begin_unnoted(store);
         for (_, row) in going {
-            // One that is gone already is no mistake.
+            // The row may be gone already.
             let _ = change.remove(row.id);
         }
         if change.has_written() {
-            // If somebody has removed one of them meanwhile, or looked at it, it is for the next frame to find others.
+            // After a conflict, the next frame that begins removes others.
             let _ = store.commit(change);
         }
     }
 
-    /// A page of it is looked at. Nobody waits until that is noted.
+    /// Records that a page of this frame was requested. The request does not wait for the commit.
     fn attend(&self) {
         let store = &self.visit.opened().store;
         let Some(row) = self.row(&store.read().without_tracking()) else { return };
@@ -193,7 +201,7 @@ impl Frame {
         if age(self.visit.now, row.seen.unix()).is_some_and(|age| age >= LEASE / 4) {
             let mut change = begin_unnoted(store);
             if change.update(row.id, |row: &mut Row| row.seen = row.seen.max(seen)).is_ok() {
-                // Whoever was first has noted the same.
+                // After a conflict, another request has recorded the same.
                 let _ = store.commit(change);
             }
         }
@@ -208,14 +216,14 @@ impl Frame {
     }
 }
 
-/// A change of which the run of a page that is followed is not told: that page has changed nothing that it shows.
+/// Begins a transaction that the page's render does not record as its own change.
 fn begin_unnoted(store: &Store) -> Transaction {
     Recorder::default().scope(|| store.begin())
 }
 
 impl Row {
     fn values(&self) -> Map<String, Value> {
-        // What was written here is an object.
+        // Only this module writes the column.
         serde_json::from_str(&self.values).unwrap_or_default()
     }
 }
@@ -249,7 +257,7 @@ impl Argument for Frame {
     }
 }
 
-/// Without its name.
+/// Without the name, which is secret.
 impl fmt::Debug for Frame {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Frame").finish_non_exhaustive()

@@ -1,4 +1,5 @@
-//! Decides with which keys cookies of sessions are signed and pages' texts sealed, how long each is good, and where they are kept.
+//! The keys that sign session cookies and seal texts of pages: their rotation, their lifetime and
+//! the key file.
 
 use std::fmt::{self, Write as _};
 use std::fs;
@@ -16,24 +17,24 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use super::age;
 use super::derived_keys::{Sealing, ticket_key};
 
-/// Keys, one of which signs: the newest, unless a clock went astray.
+/// The known keys. The newest signs, unless a clock was wrong.
 pub(super) struct Keys {
     /// The newest first, at least one.
     known: RwLock<Vec<Key>>,
     file: Option<PathBuf>,
-    /// The file lacks a key.
+    /// Whether the file lacks a key.
     is_behind: AtomicBool,
-    /// When it could not be written. Whoever has this writes it.
+    /// When the last write failed. The thread that holds this lock writes the file.
     failed: Mutex<Option<u64>>,
-    /// Seconds for which what one has signed may still be good.
+    /// Seconds for which a signed text stays valid.
     lifetime: u64,
 }
 
-/// One of them.
+/// A secret and the keys derived from it.
 pub(super) struct Key {
     pub(super) name: Name,
     secret: [u8; 32],
-    /// When it was made, in seconds since 1970.
+    /// When the key was created, in seconds since 1970.
     born: u64,
     pub(super) hmac: hmac::Key,
     pub(super) sealing: Sealing,
@@ -41,32 +42,32 @@ pub(super) struct Key {
     pub(super) tickets: hmac::Key,
 }
 
-/// By this a cookie says which key has signed it.
+/// Names the key that signed a cookie.
 pub(super) type Name = [u8; 4];
 
 /// Seconds for which a key signs.
 const TURN: u64 = 30 * 86_400;
 /// The first line of the file.
 const TITLE: &str = "bine session keys 1";
-/// A file of keys is not longer.
+/// Bytes of the key file at most.
 const LONGEST: u64 = 16 << 10;
-/// More have never been good at one time, unless a clock went astray.
+/// More keys are never valid at once, unless a clock was wrong.
 const MOST_KEYS: usize = 64;
-/// Seconds after which it is tried again to write the file.
+/// Seconds between attempts to write the file.
 const PAUSE: u64 = 60;
 
 impl Keys {
-    /// Keys that end with this value.
+    /// Creates keys that exist in memory only.
     pub(super) fn passing(now: u64, lifetime: u64) -> Self {
         Self::of(vec![Key::new(now)], None, lifetime)
     }
 
-    /// The keys that an earlier run has left at `path`, and new ones will be left there in turn. Nobody but their user
-    /// may read them.
+    /// Reads the keys that an earlier process stored at `path`; later keys are stored there too.
+    /// Only the owner may read the file.
     ///
     /// # Errors
     ///
-    /// The file cannot be read or written; a full disk is only told in the log, and tried again.
+    /// The file cannot be read or written. A full disk is only logged, and the write is retried.
     pub(super) fn kept(path: &Path, now: u64, lifetime: u64) -> io::Result<Self> {
         let own = Self::of(read(path)?, Some(path.to_owned()), lifetime);
         own.turn(now);
@@ -87,18 +88,18 @@ impl Keys {
         Self { known: RwLock::new(known), file, is_behind, failed, lifetime }
     }
 
-    /// Signs with the key whose turn it is, which `sign` is given.
+    /// Calls `sign` with the current key.
     pub(super) fn newest<T>(&self, now: u64, sign: impl FnOnce(&Key) -> T) -> T {
         self.turn(now);
         if let Err(error) = self.save(now) {
             log::warn(format_args!("sessions of today will not outlast a restart: {error}"));
         }
         let keys = self.read();
-        // There is always one.
+        // There is always a key.
         sign(keys.iter().find(|key| key.has_turn(now)).unwrap_or(&keys[0]))
     }
 
-    /// What `look` finds out with the key of this name, if there is one that is still good.
+    /// Calls `look` with the key of this name, if it is still valid.
     pub(super) fn named<T>(
         &self,
         name: Name,
@@ -109,7 +110,7 @@ impl Keys {
         look(keys.iter().find(|key| key.name == name && key.is_good(now, self.lifetime))?)
     }
 
-    /// Makes a new key if none has its turn, and forgets those that nothing good is signed with.
+    /// Creates a key if no key is current, and drops expired keys.
     fn turn(&self, now: u64) {
         let has_turn = |key: &Key| key.has_turn(now);
         if self.read().iter().any(has_turn) {
@@ -117,7 +118,7 @@ impl Keys {
         }
         let new = Key::new(now);
         let mut keys = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        // Somebody was faster.
+        // Another thread was faster.
         if keys.iter().any(has_turn) {
             return;
         }
@@ -127,8 +128,8 @@ impl Keys {
         self.is_behind.store(true, Ordering::Release);
     }
 
-    /// Writes the file if it lacks a key. Nobody waits for another who does; and if it cannot be, it is tried again when
-    /// a minute has passed.
+    /// Writes the file if it lacks a key. It does not wait for another thread that writes, and
+    /// retries a failed write after a minute.
     fn save(&self, now: u64) -> io::Result<()> {
         let Some(file) = self.file.as_ref().filter(|_| self.is_behind.load(Ordering::Acquire))
         else {
@@ -138,7 +139,7 @@ impl Keys {
         if failed.is_some_and(|then| now.abs_diff(then) < PAUSE) {
             return Ok(());
         }
-        // One that is made from here on is behind again.
+        // A key that is created from now on sets the flag again.
         self.is_behind.store(false, Ordering::Release);
         let lines: String = self.read().iter().map(Key::line).collect();
         let written = write_private(file, format!("{TITLE}\n{lines}").as_bytes());
@@ -154,7 +155,7 @@ impl Keys {
     }
 }
 
-/// Without the keys.
+/// Without the keys, which are secret.
 impl fmt::Debug for Keys {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Keys").field("file", &self.file).finish_non_exhaustive()
@@ -172,13 +173,13 @@ impl Key {
         Self { name, secret, born, hmac, sealing, tickets }
     }
 
-    /// Whether it signs. A key from the far future comes from a clock that was wrong.
+    /// Whether the key signs. A key far in the future was created by a wrong clock.
     fn has_turn(&self, now: u64) -> bool {
         age(now, self.born).is_some_and(|age| age < TURN)
     }
 
-    /// Whether what it has signed may be good. It may be this clock that is wrong: then one from the future will be
-    /// wanted again.
+    /// Whether a text that the key signed may be valid. A key from the future counts as valid,
+    /// since this clock may be the wrong one.
     fn is_good(&self, now: u64, lifetime: u64) -> bool {
         now.saturating_sub(self.born) < TURN.saturating_add(lifetime)
     }
@@ -194,7 +195,8 @@ impl Key {
     }
 }
 
-/// The keys in a file; none if it is not there, not ours alone, or no such file.
+/// Reads the keys of a file. The list is empty if the file is missing, readable for other users, or
+/// not a key file.
 fn read(path: &Path) -> io::Result<Vec<Key>> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
@@ -216,17 +218,17 @@ fn read(path: &Path) -> io::Result<Vec<Key>> {
     Ok(lines.filter_map(Key::parse).take(MOST_KEYS).collect())
 }
 
-/// Bytes that nobody can foresee.
+/// Returns random bytes of the operating system.
 pub(super) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    // Without randomness from the system nothing here could be kept secret.
+    // Without randomness no secret can be created.
     SystemRandom::new().fill(&mut bytes).expect("the system has random bytes");
     bytes
 }
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })
@@ -293,19 +295,20 @@ mod tests {
         folder
     }
 
-    /// A slow request, or another thread's clock, threw the newest key away: whoever had a cookie of it was logged out.
+    /// Regression: a slow request, or another thread's clock, dropped the newest key. All visitors
+    /// with a cookie of that key were logged out.
     #[test]
     fn a_clock_that_is_a_little_behind_goes_on_with_the_newest_key() {
         let keys = Keys::passing(0, 90 * DAY);
         let new = newest(&keys, 30 * DAY + 10);
         assert_eq!(newest(&keys, 30 * DAY - 20), new);
         assert!(knows(&keys, new, 30 * DAY - 20) && knows(&keys, new, 30 * DAY + 20));
-        // One that is far behind has another sign.
+        // A clock that is far behind gets another key.
         assert_ne!(newest(&keys, 29 * DAY), new);
         assert_eq!(newest(&keys, 30 * DAY + 20), new);
     }
 
-    /// A machine that boots with its clock in the past logged everybody out.
+    /// Regression: a machine that booted with its clock in the past logged all visitors out.
     #[test]
     fn a_start_in_the_past_throws_no_key_away() {
         let folder = folder("keys-past");
@@ -321,7 +324,8 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// It was tried again with the next key, a month later; a restart before that logged everybody out.
+    /// Regression: the write was retried only with the next key, a month later. A restart before
+    /// that logged all visitors out.
     #[test]
     fn a_key_that_could_not_be_written_is_written_before_long() {
         let folder = folder("keys-late");

@@ -1,4 +1,4 @@
-//! Decides by what somebody who waits is known to be logged in still, and how it is told that a session has ended.
+//! The login of a long-lived subscription: whether it is still valid, and how its end is reported.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
@@ -8,21 +8,21 @@ use super::row::Row;
 use crate::store::{Id, RowId, Store};
 use crate::text::Text;
 
-/// A session of a user, for whoever waits by it.
+/// A user's session, on which a subscription depends.
 #[derive(Clone)]
 pub(crate) struct Login {
     keeper: Arc<Keeper>,
     row: Id<Row>,
-    /// Who has logged in.
+    /// The user's name.
     pub(crate) user: Text,
-    /// It ends then by itself, in seconds since 1970, unless it [is used](Self::lasts) meanwhile.
+    /// When it expires, in seconds since 1970, unless it [is used](Self::lasts) before.
     pub(crate) until: u64,
 }
 
-/// Is told which rows of sessions have changed or gone; `None`: too many to say.
+/// A listener for rows of sessions that were changed or removed; `None`: too many to list.
 type Hear = Box<dyn Fn(Option<&[RowId]>) + Send + Sync>;
 
-/// Whoever wants to be told of sessions that end.
+/// The listener for sessions that end.
 #[derive(Default)]
 pub(super) struct Hearer(OnceLock<Hear>);
 
@@ -31,23 +31,25 @@ impl Login {
         Self { keeper, row, user, until }
     }
 
-    /// By this it is named in what is [heard](Keeper::tell).
+    /// Its row, by which changes are [reported](Keeper::tell).
     pub(crate) fn row(&self) -> RowId {
         self.row.row()
     }
 
-    /// What tells it from other logins, in a page that is made for it: no secret, and nothing to be recognized by.
+    /// A mark that distinguishes this login from others in a page rendered for it. It is not secret
+    /// and identifies no person.
     pub(crate) fn word(&self) -> u64 {
-        // The time at which it began is in the other half.
+        // The other half holds the time at which the row was made.
         self.row().number() as u64
     }
 
-    /// Whether nobody has ended it. A row is one login's, so it is enough that there is one.
+    /// Whether the login is valid. Each row belongs to one login, so it is enough that the row
+    /// exists.
     pub(crate) fn holds(&self) -> bool {
         self.lasts().is_some()
     }
 
-    /// When it ends by itself as things are, in seconds since 1970. `None`: it was ended.
+    /// When the login expires unless it is used, in seconds since 1970. `None`: it was ended.
     pub(crate) fn lasts(&self) -> Option<u64> {
         let opened = self.keeper.opened();
         let row = opened.store.read().without_tracking().get(self.row)?;
@@ -62,13 +64,14 @@ impl fmt::Debug for Login {
 }
 
 impl Keeper {
-    /// Has `hear` told of sessions that may have ended, when that can be seen. It is called while others wait.
+    /// Calls `hear` for sessions that may have ended. It is called within the commit, so it must be
+    /// fast.
     pub(crate) fn tell(&self, hear: impl Fn(Option<&[RowId]>) + Send + Sync + 'static) {
-        // There is one start.
+        // The program starts once, so the cell is empty.
         let _ = self.hearer.0.set(Box::new(hear));
     }
 
-    /// Listens to what becomes of the rows.
+    /// Observes changes of the rows.
     pub(super) fn listen(self: &Arc<Self>, store: &Store) {
         let own: Weak<Self> = Arc::downgrade(self);
         store.observe(move |changes| {
@@ -90,7 +93,7 @@ pub(crate) mod testing {
     use super::*;
     use crate::store::Options;
 
-    /// A login of Ann's, and what ends it.
+    /// A login of Ann, and a function that ends it.
     pub(crate) fn login() -> (Login, impl FnOnce()) {
         let store = Store::in_memory(Keeper::declare(Options::new())).unwrap();
         let keeper = Arc::new(Keeper::new(Sessions::new()));

@@ -1,8 +1,10 @@
-//! Sessions of visitors: who comes again, what is kept of them, and for how long.
+//! Sessions of visitors: recognizes clients by a signed cookie and stores their values for a
+//! limited time.
 //!
-//! A session begins when a page first looks at it, and is then only a signed cookie; a row of the table `session` is made
-//! when something is to be kept. Nothing depends on memory: the cookie, the key file and the table are all there is, but for
-//! a minute behind each login.
+//! A session begins when a page first uses it; at first it is only a signed cookie. The server
+//! inserts a row into the table `session` when a value is stored. All state is in the cookie, the
+//! key file and the table, except for the ids that logins replaced in the last minute, which are in
+//! memory.
 
 mod badge;
 mod caller;
@@ -52,7 +54,8 @@ pub use ticket::check_ticket;
 pub use user::User;
 pub(crate) use visit::Visit;
 
-/// How long sessions last, and how many are kept: given to [`App::sessions`](crate::App::sessions).
+/// How long sessions last and how many are stored: the argument of
+/// [`App::sessions`](crate::App::sessions).
 ///
 /// ```
 /// use std::time::Duration;
@@ -72,54 +75,59 @@ pub struct Sessions {
 }
 
 const DAY: u64 = 24 * 60 * 60;
-/// Browsers keep no cookie for longer (RFC 6265bis section 5.5).
+/// Browsers limit the lifetime of a cookie to this (RFC 6265bis section 5.5).
 const LONGEST: u64 = 400 * DAY;
-/// No session is shorter: whoever wants that wants none.
+/// The shortest lifetime of a session.
 const SHORTEST: u64 = 10;
-/// In the data folder.
+/// The name of the key file in the data folder.
 const KEYS: &str = "session-keys";
-/// Seconds for which a session that is used looks the same to its browser and in the table.
+/// Seconds after which the server renews the cookie and the row of a session in use.
 const RENEWAL: u64 = 60 * 60;
 /// Seconds by which the clocks of two machines may differ.
 const SKEW: u64 = 5 * 60;
-/// Of one request, cookies of the name that are looked at.
+/// Session cookies that are tried per request.
 const MOST_COOKIES: usize = 4;
 
 impl Sessions {
-    /// As usual: a session ends when it was not used for 14 days, and after 90 days in any case; of a million at most
-    /// something is kept, and of 4096 at most of one address's visitors who have not logged in.
+    /// The defaults: a session ends after 14 days without use, and after 90 days in any case. At
+    /// most a million sessions are stored, at most 4096 of them for visitors from one address who
+    /// have not logged in.
     pub const fn new() -> Self {
         Self { idle: 14 * DAY, absolute: 90 * DAY, most: 1_000_000, most_per_address: 4096 }
     }
 
-    /// For how long one may be unused, from ten seconds to 400 days. The key `session-idle` says it last. What is used is
-    /// noted once an hour, or in a quarter of this time: a session may end so much earlier, never later.
+    /// Sets the time after which an unused session ends, from ten seconds to 400 days. The
+    /// configuration key `session-idle` overrides it. The server records use once an hour, or once
+    /// in a quarter of this time if that is shorter: a session may end that much earlier, never
+    /// later.
     #[must_use]
     pub fn idle(mut self, time: Duration) -> Self {
         self.idle = time.as_secs().clamp(SHORTEST, LONGEST);
         self
     }
 
-    /// For how long one lasts at most, from its beginning or from the last login on, used or not: from ten seconds to 400
-    /// days. The key `session-absolute` says it last.
+    /// Sets the time after which a session ends even if it is used, counted from its beginning or
+    /// its last login: from ten seconds to 400 days. The configuration key `session-absolute`
+    /// overrides it.
     #[must_use]
     pub fn absolute(mut self, time: Duration) -> Self {
         self.absolute = time.as_secs().clamp(SHORTEST, LONGEST);
         self
     }
 
-    /// Of how many at most something is kept. When there are more, those go that were unused for longest, of visitors
-    /// who have not logged in first.
+    /// Sets how many sessions are stored. Beyond that, the server removes those that were unused
+    /// for longest, first those of visitors who have not logged in.
     #[must_use]
     pub fn most(mut self, count: usize) -> Self {
         self.most = count.max(1);
         self
     }
 
-    /// Of how many visitors from one address (IPv6: one /64) something is kept who have not logged in. When there are
-    /// more, those of the same address go: first those that were not used since they were made, then the oldest. Clients
-    /// of the server's own machine, as a proxy is, may have half of [all](Self::most). The address of a session is known
-    /// until the next start.
+    /// Sets how many sessions are stored for visitors from one address (IPv6: one /64) who have not
+    /// logged in. Beyond that, the server removes sessions of the same address: first those that
+    /// were not used since they began, then the oldest. Clients on the server's own machine, such
+    /// as a proxy, may have half of [all](Self::most). The addresses of sessions are forgotten at a
+    /// restart.
     #[must_use]
     pub fn most_per_address(mut self, count: usize) -> Self {
         self.most_per_address = count.max(1);
@@ -133,37 +141,37 @@ impl Default for Sessions {
     }
 }
 
-/// The sessions of a program that runs.
+/// The sessions of a running program.
 pub(crate) struct Keeper {
     wish: Sessions,
     opened: OnceLock<Opened>,
     hearer: Hearer,
 }
 
-/// What there is once the tables are open.
+/// The state of the sessions once the tables are open.
 pub(super) struct Opened {
     times: Sessions,
     keys: Keys,
     store: Store,
-    /// By logins.
+    /// Sessions that a login has replaced.
     ended: Ended,
     sweep: Sweep,
     quota: Quota,
 }
 
 impl Keeper {
-    /// Not open yet.
+    /// Creates the sessions; [`open`](Self::open) opens them.
     pub(crate) fn new(wish: Sessions) -> Self {
         Self { wish, opened: OnceLock::new(), hearer: Hearer::default() }
     }
 
-    /// The store with the table of sessions.
+    /// Adds the tables of sessions to the store's options.
     pub(crate) fn declare(options: Options) -> Options {
         options.table::<Row>().table::<frame::Row>()
     }
 
-    /// Sessions can be looked at from here on. They last as the program says, unless `idle` or
-    /// `absolute`, in seconds, say otherwise. Their keys are in the folder `data`, or end with the program.
+    /// Opens the sessions. `idle` and `absolute`, in seconds, override the program's settings. The
+    /// keys are in the folder `data`; without it they are lost when the program ends.
     ///
     /// # Errors
     ///
@@ -204,18 +212,18 @@ impl Keeper {
         };
         let (store, ended, sweep) = (store.clone(), Ended::default(), Sweep::default());
         let quota = Quota::default();
-        // There is one start.
+        // The program starts once, so the cell is empty.
         let _ = self.opened.set(Opened { times, keys, store, ended, sweep, quota });
         self.listen(&self.opened().store);
         Ok(())
     }
 
-    /// Of how many sessions something is kept; `None`: they are not open.
+    /// Returns how many sessions are stored; `None`: they are not open.
     pub(crate) fn count(&self) -> Option<usize> {
         Some(self.opened.get()?.store.read().count::<Row>())
     }
 
-    /// Who asks, by the cookie of a session.
+    /// Identifies the client by its session cookie.
     pub(crate) fn recognize(self: &Arc<Self>, head: &Head<'_>, peer: Peer, now: u64) -> Who {
         match self.find(head, peer.is_secure(), now) {
             Some(found) => {
@@ -225,23 +233,23 @@ impl Keeper {
         }
     }
 
-    /// The visit that a request is, for a function that is run for it. `None`: sessions are not open.
+    /// The visit of a request for which a handler runs. `None`: sessions are not open.
     pub(crate) fn visit_of(self: &Arc<Self>, incoming: &Incoming<'_>) -> Option<Arc<Visit>> {
         let Incoming { head, peer, arrival, .. } = incoming;
-        // Somebody may have put another step before ours, which asks nobody who it is.
+        // A middleware of the program may run before the one that identifies clients.
         let visit = Visit::of(incoming).or_else(|| self.visit(head, *peer, *arrival))?;
         visit.attend();
         Some(visit)
     }
 
-    /// The same of one whose user was seen already, by who takes no session: a filter, or an argument that has the whole
-    /// request. The reply is to know of it, and what waits by it.
+    /// The visit of a request whose user a filter, or an argument with the whole request, has read.
+    /// The response must then be private, and subscriptions end with the login.
     pub(crate) fn seen_visit_of(self: &Arc<Self>, incoming: &Incoming<'_>) -> Option<Arc<Visit>> {
         incoming.who.known::<Visit>().filter(|visit| visit.was_seen())?;
         self.visit_of(incoming)
     }
 
-    /// The visit of somebody who was not recognized. `None`: sessions are not open.
+    /// The visit of a request whose client was not identified. `None`: sessions are not open.
     pub(crate) fn visit(
         self: &Arc<Self>,
         head: &Head<'_>,
@@ -259,13 +267,13 @@ impl Keeper {
         self.opened.get()?.find(cookies, cookie_name(is_secure), now)
     }
 
-    /// What a visit has once there is one.
+    /// The open sessions; a visit exists only once they are open.
     pub(super) fn opened(&self) -> &Opened {
         self.opened.get().expect("a visit is made by sessions that are open")
     }
 }
 
-/// A session that was found.
+/// A session that a cookie names.
 pub(super) struct Found {
     badge: Badge,
     row: Option<Row>,
@@ -280,7 +288,8 @@ impl Opened {
     ) -> Option<Found> {
         let pairs = cookies.flat_map(|field| field.split(';'));
         let pairs = pairs.filter_map(|pair| pair.trim().split_once('='));
-        // Of several, some may be of others: of another program on this host, or of one that would like to be ours.
+        // There may be several cookies of this name: from another program on this host, or from an
+        // attacker.
         let mut own = pairs.filter(|(key, _)| *key == name).take(MOST_COOKIES);
         own.find_map(|(_, value)| {
             let badge = Badge::read(value, &self.keys, now);
@@ -293,30 +302,30 @@ impl Opened {
         })
     }
 
-    /// What this badge opens, unless the time of that is over, or it was ended.
+    /// Returns the session of this cookie, unless it has expired or was ended.
     fn admit(&self, badge: Badge, now: u64) -> Option<Found> {
         let row = Row::find(&self.store.read().without_tracking(), &badge.id);
         let (made, seen) = match &row {
             Some(row) => (row.made.unix(), row.seen.unix()),
-            // For whoever comes late another must not begin, whose cookie would take the place of the login's.
+            // A late request must not begin another session: its cookie would replace the login's.
             None if badge.is_kept && !self.ended.has(&badge.id, now) => return None,
             None => (badge.made, badge.seen),
         };
         self.is_fresh(now, made, seen).then_some(Found { badge, row })
     }
 
-    /// Whether a session has not ended by itself that began and was used then.
+    /// Whether a session that began and was used at these times has not expired.
     fn is_fresh(&self, now: u64, made: u64, seen: u64) -> bool {
         age(now, made).is_some_and(|age| age < self.times.absolute)
             && age(now, seen).is_some_and(|age| age < self.times.idle)
     }
 
-    /// When a session that began and was used then ends by itself, in seconds since 1970.
+    /// When a session that began and was used at these times expires, in seconds since 1970.
     fn end(&self, made: u64, seen: u64) -> u64 {
         made.saturating_add(self.times.absolute).min(seen.saturating_add(self.times.idle))
     }
 
-    /// After how many seconds it is noted that a session is used.
+    /// Seconds after which use of a session is recorded again.
     const fn renewal(&self) -> u64 {
         let quarter = self.times.idle / 4;
         if quarter < RENEWAL { quarter } else { RENEWAL }
@@ -327,7 +336,7 @@ impl Opened {
         self.sweep.run(&self.store, self.most(), idle, &self.quota);
     }
 
-    /// A row was made for somebody who has not logged in.
+    /// Counts a row of a visitor who has not logged in.
     fn note_row(&self, block: AddressBlock, row: &Row) {
         self.quota.note(block, Made { id: row.id, seen: row.seen }, self.most());
     }
@@ -337,13 +346,13 @@ impl Opened {
     }
 }
 
-/// How many seconds ago that was. `None`: it has not been yet, so that some clock is wrong.
+/// Seconds since `then`. `None`: it is in the future, so a clock is wrong.
 fn age(now: u64, then: u64) -> Option<u64> {
     (then <= now.saturating_add(SKEW)).then(|| now.saturating_sub(then))
 }
 
-/// With TLS a browser takes it from nobody else: not from another host of the domain, nor without TLS (RFC 6265bis
-/// section 4.1.3.2).
+/// With TLS, the `__Host-` prefix makes browsers reject the cookie from other hosts of the domain
+/// and from responses without TLS (RFC 6265bis section 4.1.3.2).
 const fn cookie_name(is_secure: bool) -> &'static str {
     if is_secure { "__Host-session" } else { "session" }
 }

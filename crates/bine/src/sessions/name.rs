@@ -1,12 +1,13 @@
-//! Decides what a visitor is called of whom nothing else is known: two friendly words.
+//! The generated name of a visitor who has not logged in: two friendly words.
 
 use crate::text::Text;
 
-/// The name that this seed stands for, such as `Quiet Heron`. There are 4096, so two visitors may share one.
+/// The name of this seed, such as `Quiet Heron`. There are 4096 names, so two visitors may have the
+/// same.
 pub(super) fn name_of(seed: u16) -> Text {
     let place = usize::from(seed);
     let (first, second) = (MANNERS[place % 64], BEINGS[place / 64 % 64]);
-    // No more than 24 bytes, so that it stays in place.
+    // At most 24 bytes, so that the text needs no allocation.
     let mut bytes = [0; 24];
     let length = first.len() + 1 + second.len();
     bytes[..first.len()].copy_from_slice(first.as_bytes());
@@ -15,8 +16,8 @@ pub(super) fn name_of(seed: u16) -> Text {
     Text::from(str::from_utf8(&bytes[..length]).unwrap_or(first))
 }
 
-// Every word goes with every other: none is about looks, faith, origin, politics or the body. New ones would rename
-// whoever is there.
+// Every word fits every other. No word refers to looks, faith, origin, politics or the body. A
+// change of the list renames existing visitors.
 #[rustfmt::skip]
 const MANNERS: [&str; 64] = [
     "Amber", "Autumn", "Brave", "Bright", "Brisk", "Calm", "Candid", "Careful",

@@ -1,7 +1,8 @@
-//! How many rows of sessions the clients of one address block may have that have not logged in.
+//! The quota of session rows for each address block's clients that have not logged in.
 //!
-//! A client that returns no cookie begins a session with each request, and where a page keeps something of it, a row. When
-//! a block has more than its share, its own rows go, those first that were not used since they were made.
+//! A client that returns no cookie begins a session with each request, and a row where a page
+//! stores a value. When a block exceeds its quota, its own rows are removed: first those that were
+//! not used since they were made.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,7 @@ pub(super) struct Quota(Mutex<Blocks>);
 
 #[derive(Default)]
 struct Blocks {
-    /// The oldest first.
+    /// The rows of each block, the oldest first.
     own: HashMap<AddressBlock, VecDeque<Made>>,
     over: BTreeSet<AddressBlock>,
     total: usize,
@@ -27,36 +28,37 @@ struct Blocks {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Made {
     pub(super) id: Id<Row>,
-    /// When it had been used, when that was looked at last.
+    /// When the row was last used, as of the last check.
     pub(super) seen: Time,
 }
 
-/// How many rows there may be.
+/// The limits on the number of rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Most {
     pub(super) of_block: usize,
     pub(super) in_all: usize,
 }
 
-/// Rows that are looked at or removed at one time.
+/// Rows that are checked or removed at once.
 const MOST_AT_ONCE: usize = 64;
 
 impl Most {
-    /// Behind a proxy on this machine may be everybody.
+    /// A proxy on this machine may act for all clients.
     fn of(self, block: AddressBlock) -> usize {
         if block.is_local() { self.of_block.max(self.in_all / 2) } else { self.of_block }
     }
 }
 
 impl Quota {
-    /// Notes a row that was made for a client of this block.
+    /// Records a row that was made for a client of this block.
     pub(super) fn note(&self, block: AddressBlock, made: Made, most: Most) {
         let blocks = &mut *self.blocks();
         let own = blocks.own.entry(block).or_default();
         own.push_back(made);
         blocks.total += 1;
         if blocks.total > most.in_all {
-            // It is as many as there may be rows: some of these are gone, and the bound of all holds for the rest.
+            // The list is as long as the limit of rows: some of its rows are gone, and the total
+            // limit covers the rest.
             own.pop_front();
             blocks.total -= 1;
         }
@@ -65,7 +67,8 @@ impl Quota {
         }
     }
 
-    /// Takes rows that are to go. `seen` says when a row was used last; `None`: it is gone, or has a user.
+    /// Takes rows to remove. `seen` returns when a row was last used; `None`: it is gone, or has a
+    /// user.
     pub(super) fn take_overdue(
         &self,
         most: Most,
@@ -86,7 +89,7 @@ impl Quota {
                 continue;
             };
             match seen(oldest.id) {
-                // It was used: those behind it go first, unless all were used.
+                // The row was used: rows after it are removed first, unless all were used.
                 Some(seen) if seen > oldest.seen && spared < MOST_AT_ONCE / 2 => {
                     spared += 1;
                     own.push_back(Made { seen, ..oldest });
@@ -102,7 +105,7 @@ impl Quota {
         going
     }
 
-    /// These could not be removed yet.
+    /// Returns rows whose removal failed.
     pub(super) fn put_back(&self, rows: Vec<(AddressBlock, Made)>) {
         let blocks = &mut *self.blocks();
         for (block, made) in rows.into_iter().rev() {
@@ -152,14 +155,14 @@ mod tests {
     fn spares_rows_that_were_used_and_never_removes_those_of_users() {
         let quota = Quota::default();
         (0..5).for_each(|number| quota.note(block(1), made(number), MOST));
-        // The first was used, the second has logged in.
+        // The first row was used, the second has a user.
         let seen = |id| match id {
             id if id == made(0).id => Some(Time(7)),
             id if id == made(1).id => None,
             _ => Some(Time(0)),
         };
         assert_eq!(ids(&quota.take_overdue(MOST, seen)), [made(2).id]);
-        // If all are used, the oldest goes nevertheless.
+        // If all rows were used, the oldest is removed.
         quota.note(block(1), made(5), MOST);
         let mut now = 100;
         let going = quota.take_overdue(MOST, |_| {

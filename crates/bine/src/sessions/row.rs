@@ -1,4 +1,4 @@
-//! The row that is kept of a session.
+//! The stored row of a session.
 
 use bine_macros::Table;
 use serde_json::{Map, Value};
@@ -7,23 +7,23 @@ use super::badge::Badge;
 use crate::store::{Id, Snapshot, Time};
 use crate::text::Text;
 
-/// A session of which something is kept: a value, or who it is.
+/// A session with a stored value or a user.
 #[derive(Clone, Debug, Table)]
 #[table(crate = crate, name = "session", index(is_known, seen))]
 pub(super) struct Row {
     pub(super) id: Id<Row>,
-    /// The cookie's.
+    /// The id in the cookie.
     #[table(unique, private, length = 16..=16)]
     pub(super) key: Vec<u8>,
-    /// Who has logged in.
+    /// The user who has logged in.
     #[table(index, private, length = 1..=200)]
     pub(super) user: Option<Text>,
-    /// Whether somebody has.
+    /// Whether it has a user.
     pub(super) is_known: bool,
     pub(super) seed: u16,
     pub(super) made: Time,
     pub(super) seen: Time,
-    /// An object of JSON.
+    /// A JSON object.
     #[table(private)]
     pub(super) values: String,
 }
@@ -42,7 +42,7 @@ impl Row {
         }
     }
 
-    /// The row of the cookie with this id.
+    /// The row with the id of this cookie.
     pub(super) fn find(now: &Snapshot, key: &[u8; 16]) -> Option<Self> {
         now.one(Self::BY_KEY, key.to_vec())
     }
@@ -52,13 +52,13 @@ impl Row {
         now.find(Self::BY_USER, Some(user.clone())).collect()
     }
 
-    /// What the program has put there.
+    /// The values that the program has stored.
     pub(super) fn values(&self) -> Map<String, Value> {
-        // What was written here is an object.
+        // Only this crate writes the column.
         serde_json::from_str(&self.values).unwrap_or_default()
     }
 
-    /// The badge that names it, as it looks at `now`.
+    /// The cookie of this row, written at `now`.
     pub(super) fn badge(&self, now: u64) -> Option<Badge> {
         let id = self.key.as_slice().try_into().ok()?;
         let (seed, made) = (self.seed, self.made.unix());
@@ -66,7 +66,7 @@ impl Row {
     }
 }
 
-/// So many seconds since 1970.
+/// The time at this many seconds since 1970.
 pub(super) fn time(seconds: u64) -> Time {
     Time(i64::try_from(seconds.saturating_mul(1_000_000)).unwrap_or(i64::MAX))
 }

@@ -1,4 +1,5 @@
-//! Decides how a change of a session is waited for, and that the request sees it only when it is kept.
+//! Changes of a session: the handler waits for the commit, and the request sees a change only after
+//! it.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,21 +10,21 @@ use super::visit::{Next, Visit};
 use crate::error::Error;
 use crate::store::{Change, Transaction};
 
-/// A change of a [`Session`](crate::Session) to be made, by a task that awaits it or a thread that
-/// [waits](Saving::wait).
+/// A change of a [`Session`](crate::Session): await it, or call [`wait`](Saving::wait) in a
+/// blocking function.
 #[must_use = "nothing is changed before this is awaited or, in a function that may block, waited for by `wait()`"]
 pub struct Saving<T> {
     visit: Arc<Visit>,
     change: Change<Action<T>, (Next, T), Error>,
-    /// Of a login.
+    /// Set by a login.
     noted: Option<Noted>,
 }
 
-/// It may be run several times.
+/// It runs again after a conflict.
 type Action<T> = Box<dyn FnMut(&mut Transaction) -> Result<(Next, T), Error> + Send>;
 
-/// That a session is [ended](super::ended), from before its row is gone: whoever misses the row finds this. It is taken back
-/// when the change is not made.
+/// Marks a session as [replaced](super::ended) before its row is removed, so that a request that
+/// misses the row finds the mark. Dropping it removes the mark, unless the change was made.
 pub(super) struct Noted {
     visit: Arc<Visit>,
     id: [u8; 16],
@@ -55,16 +56,17 @@ impl<T> Saving<T> {
         Self { visit, change, noted: None }
     }
 
-    /// The same, which ends a session.
+    /// Marks a session as replaced by this change.
     pub(super) fn ending(self, noted: Noted) -> Self {
         Self { noted: Some(noted), ..self }
     }
 
-    /// Makes it, and returns when it is kept. Not for an async function: the others of its thread would wait too.
+    /// Commits the change and waits until it is stored. Do not call it in an async function: it
+    /// blocks the thread's other requests.
     ///
     /// # Errors
     ///
-    /// That of the change, after which nothing has changed.
+    /// The error of the change. Nothing has changed then.
     pub fn wait(self) -> Result<T, Error> {
         let (next, value) = self.change.wait()?;
         self.noted.into_iter().for_each(Noted::stay);

@@ -1,5 +1,4 @@
-//! Decides how a text that a page carries is made unreadable and unchangeable for whoever has the page, and good for one
-//! session alone (docs/formats/sealed.md).
+//! Sealed texts: encrypts and authenticates text in pages for one session (docs/formats/sealed.md).
 
 use ring::aead::{Aad, NONCE_LEN, Nonce};
 
@@ -9,7 +8,7 @@ use crate::base64;
 
 const VERSION: u8 = 1;
 const TAG: usize = 16;
-/// What stands before the sealed content: version, the key's name, the nonce.
+/// Bytes before the sealed content: version, key name, nonce.
 const BEFORE: usize = 1 + size_of::<Name>() + NONCE_LEN;
 
 pub(super) fn seal(keys: &Keys, now: u64, whose: For<'_>, content: &[u8]) -> String {
@@ -22,7 +21,7 @@ pub(super) fn seal(keys: &Keys, now: u64, whose: For<'_>, content: &[u8]) -> Str
         bytes.extend_from_slice(content);
         let (before, content) = bytes.split_at_mut(BEFORE);
         let (nonce, own) = (Nonce::assume_unique_for_key(nonce), Aad::from(own(whose)));
-        // It fails for more than 64 GiB alone.
+        // It fails only for more than 64 GiB.
         let tag = key.sealing.cipher.seal_in_place_separate_tag(nonce, own, content);
         debug_assert_eq!(before.len(), BEFORE);
         bytes.extend_from_slice(tag.expect("a few kilobytes can be sealed").as_ref());
@@ -42,12 +41,12 @@ pub(super) fn open(keys: &Keys, now: u64, whose: For<'_>, text: &str) -> Option<
     keys.named(*name, now, |key| {
         let (own, unique) = (Aad::from(own(whose)), Nonce::assume_unique_for_key(nonce));
         let content = key.sealing.cipher.open_in_place(unique, own, sealed).ok()?;
-        // A seal fits one key only if its nonce is the one that this key would have made.
+        // A text is valid for one key only: its nonce must be the one that this key derives.
         (key.sealing.nonce(whose, content) == nonce).then(|| content.to_vec())
     })
 }
 
-/// What must hold of any text in the place of a sealed one: it is never opened, unless it is the one that was given out.
+/// Asserts that no text is opened, unless it is the one that was sealed.
 #[doc(hidden)]
 pub fn check_sealed(text: &str) {
     let keys = Keys::passing(0, 1000);
@@ -55,7 +54,7 @@ pub fn check_sealed(text: &str) {
     let own = seal(&keys, 0, whose, b"/board\n{\"id\":7}");
     assert_eq!(open(&keys, 0, whose, &own).as_deref(), Some(&b"/board\n{\"id\":7}"[..]));
     assert_eq!(open(&keys, 0, whose, text), None);
-    // Letters of the text in the place of those of a good one.
+    // Mixes characters of the text into a valid one.
     let mut mixed = own.clone().into_bytes();
     for (place, letter) in mixed.iter_mut().zip(text.bytes()) {
         if letter != 0 && letter.is_ascii() {
@@ -95,7 +94,7 @@ mod tests {
             assert_eq!(open(&keys, 0, other, &text), None, "{other:?}");
         }
         assert_eq!(open(&Keys::passing(0, 9), 0, OWN, &text), None);
-        // Its key is forgotten.
+        // Its key has expired.
         assert_eq!(open(&keys, 31 * 86_400, OWN, &text), None);
     }
 

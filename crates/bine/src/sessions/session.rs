@@ -1,4 +1,4 @@
-//! Decides what a page can ask of its visitor's session, and change in it.
+//! The `Session` argument: reads and changes the session of the visitor.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::store::{Id, RowId, Snapshot, Time, Transaction};
 use crate::text::Text;
 use crate::user_name::UserName;
 
-/// The session of the visitor who asks, as an argument of a page.
+/// The session of the visitor, as an argument of a page.
 ///
-/// One who has none begins one: a cookie, and nothing on the server until something is to be kept. A page that takes
-/// `Option<Session>` looks without beginning one. What a page answers is for this visitor alone, so its reply says
-/// `Cache-Control: private, no-cache` unless the page says otherwise, and `Vary: Cookie`. A reply that is held
-/// ([`Channels::hold`](crate::channels::Channels::hold)) sets no cookie.
+/// A visitor without a session begins one: a cookie, and no row until a value is stored. A page
+/// that takes `Option<Session>` begins none. The response is for this visitor alone: the server
+/// adds `Vary: Cookie` and, unless the page sets another value, `Cache-Control: private, no-cache`.
+/// A held response ([`Channels::hold`](crate::channels::Channels::hold)) sets no cookie.
 ///
 /// ```
 /// use bine::prelude::*;
@@ -49,56 +49,57 @@ pub struct Session(Arc<Visit>);
 /// A session of a user, as [`Session::all`] lists them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Open {
-    /// By this it is [revoked](Session::revoke); whoever knows it can do nothing else with it.
+    /// The id for [`Session::revoke`]. It gives no access to the session.
     pub id: RowId,
-    /// When it began.
+    /// When the session began.
     pub made: Time,
-    /// When it was last used, to the hour.
+    /// When it was last used, with a precision of an hour.
     pub seen: Time,
-    /// It is the one that asks.
+    /// Whether it is the session of this request.
     pub is_this: bool,
 }
 
-/// All values of a session, as JSON.
+/// Size of all values of a session, as JSON.
 const MOST_BYTES: usize = 4096;
-/// Sessions of one user; who begins one more loses the oldest.
+/// Sessions of one user; a further login removes the oldest.
 const MOST_OF_USER: usize = 100;
 
 impl Session {
-    /// The one of this request, which begins if there is none.
+    /// The session of this request. It begins if there is none.
     pub(crate) fn of(visit: Arc<Visit>) -> Self {
         visit.begin();
         Self(visit)
     }
 
-    /// What this visitor is called: two words like `Quiet Heron`, the same at each visit, before and after a login.
-    /// Others may have the same name.
+    /// The generated name of this visitor: two words like `Quiet Heron`, the same at each visit,
+    /// before and after a login. Several visitors may have the same name.
     pub fn name(&self) -> Text {
         name_of(self.0.look_at_session(|badge, _| badge.seed))
     }
 
-    /// Who has [logged in](Session::log_in), as was said then.
+    /// The user who has [logged in](Session::log_in), as passed to that call.
     pub fn user(&self) -> Option<Text> {
         self.0.look_at_user()
     }
 
-    /// When it began, or was logged in.
+    /// When the session began, or when the user logged in.
     pub fn made(&self) -> Time {
         time(self.badge().made)
     }
 
-    /// The value that was [set](Session::set) under this name, if it is one of this type.
+    /// The value that was [set](Session::set) under this name, if it has this type.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let value = self.0.look_at_session(|_, row| row?.values().remove(name))?;
         serde_json::from_value(value).ok()
     }
 
-    /// Keeps a small value under this name: all of a session have 4096 bytes as JSON.
+    /// Stores a small value under this name. All values of a session together have at most 4096
+    /// bytes as JSON.
     ///
     /// # Errors
     ///
-    /// They would have more (413), the value is nothing that JSON can say (500), the session was ended meanwhile (409),
-    /// or nothing can be kept at the moment.
+    /// The values would be larger (413), the value cannot be written as JSON (500), the session was
+    /// ended meanwhile (409), or the store cannot write at the moment.
     pub fn set(&self, name: impl Into<String>, value: impl Serialize) -> Saving<()> {
         let (name, value) = (name.into(), serde_json::to_value(value));
         let value = value.map_err(|error| error.to_string());
@@ -110,11 +111,11 @@ impl Session {
         })
     }
 
-    /// Forgets the value under this name, if there is one.
+    /// Removes the value under this name, if there is one.
     ///
     /// # Errors
     ///
-    /// As [`Session::set`].
+    /// The same as for [`Session::set`].
     pub fn remove(&self, name: impl Into<String>) -> Saving<()> {
         let name = name.into();
         self.amend(move |values| {
@@ -123,15 +124,15 @@ impl Session {
         })
     }
 
-    /// From here on it is the session of this user: a [`UserName`], or an id of a row. Whether the visitor is that
-    /// user must have been found out before.
+    /// Logs this user in: a [`UserName`], or the id of a row. The program must have verified the
+    /// user before.
     ///
-    /// The session gets another cookie, and the one before is worth nothing any more: whoever may have put it there is
-    /// not logged in. Values stay, unless they are those of another user.
+    /// The session gets a new cookie, and the old cookie is no longer valid: an attacker who
+    /// planted it is not logged in. Values stay, unless they belong to another user.
     ///
     /// # Errors
     ///
-    /// The user is no [`UserName`] (422), or nothing can be kept at the moment.
+    /// The name is not a valid [`UserName`] (422), or the store cannot write at the moment.
     pub fn log_in(&self, user: impl fmt::Display) -> Saving<()> {
         let visit = Arc::clone(&self.0);
         let (old, now) = (self.badge(), visit.now);
@@ -153,7 +154,7 @@ impl Session {
                     row.values = before.values;
                 }
             }
-            // Two who log in at one time need not agree on this.
+            // Two concurrent logins may see different counts.
             let mut others = Row::of_user(&store.read().without_tracking(), &user);
             others.retain(|other| other.key != old.id);
             let surplus = (others.len() + 1).saturating_sub(MOST_OF_USER);
@@ -167,15 +168,15 @@ impl Session {
         saving.ending(noted)
     }
 
-    /// Ends it: what was kept is gone, and nobody is logged in by its cookie any more, which the browser forgets. Who comes
-    /// again is a new visitor.
+    /// Ends the session: deletes its values and its cookie, and copies of the cookie are logged out
+    /// too. At the next request the visitor is a new one.
     ///
-    /// Of a session in which nobody has logged in, and nothing was kept, the server knows nothing: a copy of its cookie, if
-    /// there is one, goes on being the session of a visitor with that name.
+    /// The server has no record of a session without a user and without values: a copy of its
+    /// cookie, if there is one, continues as a session of a visitor with that name.
     ///
     /// # Errors
     ///
-    /// Nothing can be changed at the moment.
+    /// The store cannot write at the moment.
     pub fn log_out(&self) -> Saving<()> {
         let old = self.badge();
         self.change(move |change| {
@@ -186,13 +187,14 @@ impl Session {
         })
     }
 
-    /// All sessions of the user who has logged in, the one that began first at the front; none for anybody else.
+    /// All sessions of the user who has logged in, the oldest first. The list is empty without a
+    /// login.
     pub fn all(&self) -> Vec<Open> {
         let (visit, own) = (&self.0, self.badge().id);
         let Some(user) = self.user() else { return Vec::new() };
         let opened = visit.opened();
         let mut rows = Row::of_user(&visit.tables(), &user);
-        // What has ended by itself lies there until others come.
+        // Expired rows stay until the next sweep.
         rows.retain(|row| opened.is_fresh(visit.now, row.made.unix(), row.seen.unix()));
         rows.into_iter()
             .map(|Row { id, key, made, seen, .. }| Open {
@@ -204,16 +206,17 @@ impl Session {
             .collect()
     }
 
-    /// Ends one of [all](Session::all) sessions of this user; false: there is no such session, or it is not this user's.
+    /// Ends one of [all](Session::all) sessions of this user. Returns false if this user has no
+    /// such session.
     ///
     /// # Errors
     ///
-    /// This session was ended meanwhile (409), or nothing can be changed at the moment.
+    /// This session was ended meanwhile (409), or the store cannot write at the moment.
     pub fn revoke(&self, id: RowId) -> Saving<bool> {
         let own = self.badge().id;
         self.change(move |change| {
             let known = known(change, &own)?;
-            // Of strangers nobody is the same as another.
+            // Visitors without a login are never the same user.
             let is_theirs =
                 |row: &Row| row.id == known.id || (known.user.is_some() && row.user == known.user);
             let other = change.get(Id::<Row>::of(id)).filter(is_theirs);
@@ -223,11 +226,12 @@ impl Session {
         })
     }
 
-    /// Ends all other sessions of this user, and says how many there were: for "log me out everywhere else".
+    /// Ends all other sessions of this user and returns their number: for "log me out everywhere
+    /// else".
     ///
     /// # Errors
     ///
-    /// As [`Session::revoke`].
+    /// The same as for [`Session::revoke`].
     pub fn revoke_others(&self) -> Saving<usize> {
         let own = self.badge().id;
         self.change(move |change| {
@@ -242,12 +246,12 @@ impl Session {
         })
     }
 
-    /// Ends all sessions of any user, and says how many there were: for a password that was forgotten, or an account that
-    /// is closed. Whether the visitor may do that must have been found out before.
+    /// Ends all sessions of a user and returns their number: after a forgotten password, or for a
+    /// closed account. The program must have checked the visitor's permission before.
     ///
     /// # Errors
     ///
-    /// Nothing can be changed at the moment.
+    /// The store cannot write at the moment.
     pub fn revoke_all_of(&self, user: impl fmt::Display) -> Saving<usize> {
         let own = self.badge().id;
         let user = Text::from(user.to_string());
@@ -261,7 +265,7 @@ impl Session {
         })
     }
 
-    /// Changes the values, in the row that there is or is made.
+    /// Changes the values in the session's row, which is inserted if there is none.
     fn amend(
         &self,
         mut edit: impl FnMut(&mut Map<String, Value>) -> Result<(), Error> + Send + 'static,
@@ -301,7 +305,7 @@ impl Session {
     }
 }
 
-/// The row of whoever does something that only a session can do that is still there.
+/// The row of a session that must still exist for this operation.
 fn known(now: &Snapshot, key: &[u8; 16]) -> Result<Row, Error> {
     Row::find(now, key).ok_or_else(over)
 }
@@ -320,7 +324,7 @@ impl Argument for Session {
     }
 }
 
-/// The session of a visitor who has one. None is begun.
+/// The session of a visitor who has one. It begins none.
 impl Argument for Option<Session> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
         let visit = request.visit(name)?;
@@ -332,7 +336,7 @@ impl Argument for Option<Session> {
     }
 }
 
-/// Without what is secret.
+/// Without secrets.
 impl fmt::Debug for Session {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Session")

@@ -1,4 +1,4 @@
-//! The removal of sessions when there are too many: idle ones, and those of clients who have not logged in first.
+//! The removal of expired sessions, and of the least recently used ones if there are too many.
 
 use std::pin::Pin;
 use std::sync::Mutex;
@@ -8,21 +8,21 @@ use super::quota::{Most, Quota};
 use super::row::Row;
 use crate::store::{By, Id, Pending, Snapshot, Store, Time};
 
-/// Rows that are removed at one time, at most.
+/// Rows that are removed at once, at most.
 const MOST_AT_ONCE: usize = 256;
-/// Of these so many because they were idle, at most: looking for them costs little, and they do no harm.
+/// Expired rows that are removed at once, at most: they do no harm, and few keep each sweep cheap.
 const MOST_IDLE: usize = 16;
 
-/// Removes rows of sessions, a few at a time and one time after the other, whenever rows are made.
+/// Removes rows of sessions in small batches, one batch at a time, whenever rows are inserted.
 #[derive(Default)]
 pub(super) struct Sweep(Mutex<Option<Pending>>);
 
 impl Sweep {
-    /// Removes sessions that nobody has used since `idle`, and the longest unused of more than `most`: strangers' before
-    /// those of users; and those of addresses that have more than their share. Does not wait for that, and costs what
-    /// looking for one row costs for each.
+    /// Removes a batch: sessions unused since `idle`; beyond `most` sessions the longest unused,
+    /// first those without a user; and those of addresses beyond their quota. It does not wait for
+    /// the commit, and costs one index lookup per row.
     pub(super) fn run(&self, store: &Store, most: Most, idle: Time, quota: &Quota) {
-        // Somebody is at it.
+        // Another thread runs a sweep.
         let Ok(mut under_way) = self.0.try_lock() else { return };
         if under_way.as_mut().is_some_and(is_pending) {
             return;
@@ -38,15 +38,15 @@ impl Sweep {
         }
         let mut change = store.begin();
         for id in going {
-            // Nobody names a session, and one that is gone already is no mistake.
+            // No reference points to a session, and the row may be gone already.
             let _ = change.remove(id);
         }
-        // If somebody has used one of them meanwhile, it is for the next time to find others.
+        // After a conflict, the next sweep removes others.
         *under_way = store.commit(change).ok();
         if under_way.is_none() {
             quota.put_back(overdue);
         }
-        // It is written when it was asked for once, and otherwise with whatever comes behind it.
+        // The store writes a commit once it was polled, otherwise only with the next commit.
         let _ = under_way.as_mut().is_some_and(is_pending);
     }
 }

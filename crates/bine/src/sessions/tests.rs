@@ -1,4 +1,4 @@
-//! Claims about sessions under a clock that the tests move.
+//! Tests of sessions, with a clock that the tests set.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -14,17 +14,17 @@ use crate::trace::testing::dependencies_of;
 
 pub(super) const NOW: u64 = 1_800_000_000;
 
-/// A browser with the one cookie that is looked at here.
+/// A browser with one cookie.
 #[derive(Clone, Default)]
 pub(super) struct Browser {
     cookie: Option<String>,
-    /// From where it comes.
+    /// The browser's address.
     address: [u8; 4],
 }
 
 impl Browser {
-    /// Asks for a page that takes a [`Session`], runs it, and keeps what the reply says of the cookie. The second says
-    /// whether it says anything.
+    /// Requests a page that takes a [`Session`], runs it, and stores the response's cookie. The
+    /// second value reports whether the response sets the cookie.
     fn visit<T>(
         &mut self,
         keeper: &Arc<Keeper>,
@@ -49,7 +49,7 @@ impl Browser {
         let peer = Peer::tcp((self.address, 1).into());
         let visit = Arc::new(Visit::new(Arc::clone(keeper), found, peer, now));
         visit.attend();
-        // Nobody waits until it is noted that one is used, and nobody else goes through months in a second.
+        // Use is recorded asynchronously; the tests need it at once.
         await_staged(keeper);
         visit
     }
@@ -82,7 +82,7 @@ fn rows(keeper: &Keeper) -> usize {
     keeper.opened().store.read().count::<Row>()
 }
 
-/// Returns when all that was changed before can be seen.
+/// Waits until all earlier changes are visible.
 pub(super) fn await_staged(keeper: &Keeper) {
     let come_and_go = || {
         let change = keeper.opened().store.change(|change| {
@@ -91,11 +91,11 @@ pub(super) fn await_staged(keeper: &Keeper) {
         });
         assert!(change.wait().unwrap());
     };
-    // The run of a page that this thread may be in does not do it.
+    // On another thread, so that a render of this thread does not record it.
     std::thread::scope(|scope| scope.spawn(come_and_go).join().unwrap());
 }
 
-/// Whoever makes a row does not wait until others are gone.
+/// Sweeps several times, since each sweep removes a small batch asynchronously.
 fn rows_when_swept(keeper: &Keeper, now: u64) -> usize {
     for _ in 0..100 {
         keeper.opened().sweep(now);
@@ -169,14 +169,14 @@ fn a_value_stays_until_it_is_removed() {
     let set = |session: Session| {
         session.set("theme", "dark").wait().unwrap();
         session.set("count", u64::MAX).wait().unwrap();
-        // The same request sees it.
+        // The same request sees the value.
         assert_eq!(session.get::<String>("theme").unwrap(), "dark");
     };
     assert!(browser.visit(&keeper, NOW, set).1, "the cookie says from here on that there is a row");
     browser.visit(&keeper, NOW + 1, |session| {
         assert_eq!(session.get::<String>("theme").unwrap(), "dark");
         assert_eq!(session.get::<u64>("count"), Some(u64::MAX));
-        // Of another type, or not there.
+        // A value of another type, and one that does not exist.
         assert_eq!((session.get::<u8>("theme"), session.get::<u8>("other")), (None, None));
         session.remove("theme").wait().unwrap();
     });
@@ -206,12 +206,13 @@ fn a_login_that_is_not_made_ends_nothing() {
         drop(session.log_in("ann"));
         assert_eq!(code(session.log_in("").wait()), Status::UNPROCESSABLE_CONTENT);
         assert!(!keeper.opened().ended.has(&session.badge().id, NOW));
-        // Nothing was kept of it before.
+        // The session had no row before.
         assert!(session.set("a", 1).wait().is_ok());
     });
 }
 
-/// Fixation: whoever puts a cookie of their own into another's browser must not be logged in with it.
+/// Session fixation: an attacker who plants a cookie in a victim's browser must not be logged in
+/// with it.
 #[test]
 fn a_login_changes_the_cookie_and_the_one_before_is_dead_at_once() {
     let keeper = keeper();
@@ -295,7 +296,7 @@ fn a_session_ends_when_it_is_not_used() {
     let late = NOW + 14 * DAY;
     assert_eq!(unused.clone().user(&keeper, late - 1), None);
     assert_eq!(known.clone().user(&keeper, late - 1).as_deref(), Some("ann"));
-    // That look was noted: it lasts for as long again.
+    // That request was recorded, so the session lasts for another period.
     assert_eq!(known.user(&keeper, late).as_deref(), Some("ann"));
     assert_eq!(known.user(&keeper, late - 1 + 14 * DAY), None);
     assert_eq!(used.name(&keeper, late), names[0]);
@@ -304,8 +305,8 @@ fn a_session_ends_when_it_is_not_used() {
     assert_ne!(before, unused.cookie, "another visitor");
 }
 
-/// Symptom: who waited by a session that was not used any more went on to be told, in the end for 90 days. Cause: of a
-/// login it was known when it ends in any case, and not that it ends before that if it is not used.
+/// Regression: a subscription of a session that was no longer used continued for up to 90 days.
+/// Only the absolute expiry of a login was known, not the idle expiry. Fix: check both.
 #[test]
 fn what_waits_by_a_login_lasts_as_long_as_the_session_is_used() {
     let keeper = keeper();
@@ -374,7 +375,7 @@ fn two_tabs_share_what_is_kept() {
     let mut first = Browser::default();
     first.name(&keeper, NOW);
     let mut second = first.clone();
-    // Both have asked before either has set anything.
+    // Both requests arrive before either sets a value.
     let (one, other) = (first.ask(&keeper, NOW), second.ask(&keeper, NOW));
     Session::of(one).set("a", 1).wait().unwrap();
     Session::of(other).set("b", 2).wait().unwrap();
@@ -442,7 +443,7 @@ fn a_user_ends_other_sessions_and_nobody_elses() {
     assert_eq!(users(&browsers), [true, false, true, true]);
     let count = browsers[2].visit(&keeper, NOW, |session| session.revoke_others().wait().unwrap());
     assert_eq!((count.0, users(&browsers)), (1, vec![false, false, true, true]));
-    // Of a stranger there are no others.
+    // A visitor without a login has no other sessions.
     let stranger = Browser::default().visit(&keeper, NOW, |session| {
         (session.all().len(), session.revoke_all_of("ann").wait().unwrap())
     });
@@ -454,7 +455,7 @@ fn a_user_ends_other_sessions_and_nobody_elses() {
     assert_eq!((&browsers[3].cookie, rows(&keeper)), (&None, 0));
 }
 
-/// Nobody who has not logged in was taken for the same user as everybody else who has not.
+/// Regression: all visitors without a login counted as the same user.
 #[test]
 fn a_stranger_ends_no_other_strangers_session() {
     let keeper = keeper();
@@ -478,7 +479,7 @@ fn who_has_a_hundred_sessions_loses_the_oldest() {
     for browser in &mut browsers {
         browser.log_in(&keeper, NOW, "ann");
     }
-    // Of a login in one of them there are no more than before.
+    // A second login in the same session adds none.
     browsers[99].log_in(&keeper, NOW, "ann");
     assert_eq!((rows(&keeper), browsers[0].user(&keeper, NOW)), (100, Some("ann".to_owned())));
     Browser::default().log_in(&keeper, NOW, "ann");
@@ -496,8 +497,9 @@ fn a_session_that_has_ended_by_itself_is_not_listed() {
     assert_eq!((browser.visit(&keeper, NOW + 14 * DAY, count).0, rows(&keeper)), (1, 2));
 }
 
-/// Symptom: a page with a login and with parts that ask for themselves left its visitor a stranger. Cause: what had been
-/// asked with the cookie of before found no session, began one, and its cookie came behind the login's.
+/// Regression: a page with a login and with parts that request themselves logged its visitor out. A
+/// request with the old cookie found no session and began one, and its cookie arrived after the
+/// login's.
 #[test]
 fn a_request_from_before_a_login_leaves_its_cookie_alone() {
     let keeper = keeper();
@@ -507,7 +509,8 @@ fn a_request_from_before_a_login_leaves_its_cookie_alone() {
         if sets_before {
             late.visit(&keeper, NOW, |session| session.set("cart", 7).wait().unwrap());
         }
-        // Some have been looked at already, an hour later, when the cookie is to be renewed.
+        // One request reads the session before the login, at the time when its cookie is due for
+        // renewal.
         let now = NOW + RENEWAL;
         let begun = late.ask(&keeper, now);
         let mut browser = late.clone();
@@ -521,7 +524,7 @@ fn a_request_from_before_a_login_leaves_its_cookie_alone() {
             assert!(visit.fields().all(|(name, _)| name != "Set-Cookie"), "{sets_before}");
         }
         assert_eq!(browser.user(&keeper, now).as_deref(), Some("ann"));
-        // When none can be under way any more, it is an old cookie like others.
+        // After a minute the old cookie begins a new session, as any invalid cookie does.
         let is_told = late.visit(&keeper, now + 60, drop).1;
         assert!(is_told, "{sets_before}");
     }
@@ -576,7 +579,8 @@ fn a_crowd_of_strangers_drives_out_strangers_and_those_first_who_were_idle() {
     assert!(!has(&strangers[0]) && has(&strangers[59]));
 }
 
-/// A client that returns no cookie could make as many rows as there may be in all, and drive out everybody else's.
+/// Regression: a client that returned no cookie could insert rows up to the limit and evict those
+/// of all other clients.
 #[test]
 fn bounds_the_rows_of_strangers_from_one_address() {
     let keeper = keeper_with(Sessions::new().most(100).most_per_address(10));
@@ -588,7 +592,7 @@ fn bounds_the_rows_of_strangers_from_one_address() {
     for number in 0..60 {
         Browser::default().visit(&keeper, NOW + 1 + number, set);
     }
-    // Ten of that address, the other's, and the user's.
+    // Ten rows of that address, the other visitor's, and the user's.
     assert_eq!(rows_when_swept(&keeper, NOW + 99), 12);
     let value = |session: Session| session.get::<u8>("a");
     assert_eq!(other.visit(&keeper, NOW + 99, value).0, Some(1));
@@ -625,7 +629,7 @@ fn sessions_and_their_keys_outlive_a_restart() {
     let mut now = NOW;
     keeper.opened().store.close();
     drop(keeper);
-    // Keys come and go meanwhile.
+    // Keys rotate meanwhile.
     for _ in 0..8 {
         now += 10 * DAY;
         let keeper = start(now);
@@ -651,7 +655,7 @@ fn the_example_of_the_format_is_read_and_written() {
     assert_eq!(badge, Badge { id, is_kept: true, seed: 1520, made, seen });
     assert_eq!(name::name_of(badge.seed), "Quiet Heron");
     assert_eq!(badge.text(&keys, seen), cookie.trim_end());
-    // When its turn is over another key stands before it, and it stays as it is.
+    // After its period the file has a newer key first, and keeps this one.
     badge.text(&keys, made + 31 * DAY);
     let after = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();

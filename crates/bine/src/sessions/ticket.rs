@@ -1,5 +1,5 @@
-//! Decides what the cookie holds by which a session that was admitted is known, and when it is believed
-//! (docs/formats/ticket.md). It needs no state: a server that was started again believes it too.
+//! Admission tickets: the cookie that identifies an admitted session (docs/formats/ticket.md). The
+//! server keeps no state for it, so tickets stay valid after a restart.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -13,58 +13,59 @@ use super::keys::{Key, Keys, Name};
 use super::{Keeper, MOST_COOKIES};
 use crate::base64;
 
-/// Who gives tickets out and looks at those that are shown.
+/// Issues and verifies tickets.
 pub(crate) struct Tickets {
-    /// In a program with sessions the keys are theirs.
+    /// The program's sessions, whose keys sign the tickets.
     sessions: Option<Arc<Keeper>>,
     own: OnceLock<Keys>,
 }
 
-/// What a ticket says.
+/// The content of a ticket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Ticket {
     session: u64,
-    /// For an account, at whatever address. Any other is for those of a neighborhood.
+    /// Whether it is valid for an account at any address. Otherwise it is valid for one
+    /// neighborhood.
     is_account: bool,
-    /// In which it was given out, since 1970.
+    /// Hours since 1970 when it was issued.
     hour: u32,
 }
 
-/// What was shown, and whether another is to be given for it.
+/// A verified ticket, and whether a new one is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Reading {
     pub(crate) shown: Shown,
     pub(crate) is_due: bool,
 }
 
-/// Whose ticket it is.
+/// The client that presents a ticket.
 #[derive(Clone, Copy)]
 pub(crate) struct Holder<'h> {
     pub(crate) peer: Peer,
-    /// By what name they have logged in.
+    /// The name of its user, after a login.
     pub(crate) user: Option<&'h str>,
-    /// Now, in seconds since 1970.
+    /// The current time, in seconds since 1970.
     pub(crate) now: u64,
 }
 
 const VERSION: u8 = 1;
-/// What is signed: version, kind, hour, key's name, session.
+/// The signed part: version, kind, hour, key name, session.
 const SIGNED: usize = 18;
-/// Of an HMAC of SHA-256, 144 bits, so that the whole is a number of letters with nothing left over.
+/// Bytes of the HMAC-SHA-256: 144 bits, so that base64 needs no padding.
 const SIGNATURE: usize = 18;
 const WHOLE: usize = SIGNED + SIGNATURE;
 const LETTERS: usize = WHOLE / 3 * 4;
 const HOUR: u64 = 3600;
-/// Hours for which one is good, the one in which it was given out among them.
+/// Hours for which a ticket is valid, including the hour in which it was issued.
 const GOOD: u32 = 2;
 
 impl Tickets {
-    /// Of a program that may have sessions.
+    /// Creates the tickets of a program that may have sessions.
     pub(crate) const fn new(sessions: Option<Arc<Keeper>>) -> Self {
         Self { sessions, own: OnceLock::new() }
     }
 
-    /// What was shown for a ticket.
+    /// Verifies the ticket of a request.
     pub(crate) fn read(&self, head: &Head<'_>, holder: Holder<'_>) -> Reading {
         let fields = head.fields().filter(|(name, _)| name.eq_ignore_ascii_case("cookie"));
         let pairs = fields
@@ -75,17 +76,17 @@ impl Tickets {
         let own = pairs.filter(|(key, _)| *key == name).take(MOST_COOKIES);
         let keys = self.keys(holder.now);
         let read = own.map(|(_, value)| Ticket::read(value, keys, holder));
-        // Of several the best: another program of this host may have put one there.
+        // The best of several: another program on this host may have set one too.
         read.reduce(|best, next| if worth(best.shown) >= worth(next.shown) { best } else { next })
             .unwrap_or_default()
     }
 
-    /// What stands for the account of a holder, the same for each of its logins.
+    /// A number for a user's account, equal in all its logins.
     pub(crate) fn account(&self, user: &str, now: u64) -> u64 {
         self.keys(now).newest(now, |key| account(key, user))
     }
 
-    /// The cookie with a ticket of this session, as a line of a head.
+    /// The header line that sets a cookie with a ticket of this session.
     pub(crate) fn line(&self, session: u64, holder: Holder<'_>) -> String {
         let Holder { peer, user, now } = holder;
         let ticket = Ticket { session, is_account: user.is_some(), hour: hour(now) };
@@ -97,7 +98,8 @@ impl Tickets {
         )
     }
 
-    /// Those of sessions, once these are open. Without sessions a ticket is good as long as the program runs.
+    /// The keys of the sessions, once these are open. Without sessions, tickets are valid until the
+    /// program ends.
     fn keys(&self, now: u64) -> &Keys {
         let opened = self.sessions.as_ref().and_then(|keeper| keeper.opened.get());
         match opened {
@@ -134,7 +136,7 @@ impl Ticket {
         Self::believed(text, keys, holder).unwrap_or(foreign)
     }
 
-    /// `None`: it is none of ours, or not this holder's.
+    /// `None`: the ticket is not valid, or belongs to another client.
     fn believed(text: &str, keys: &Keys, holder: Holder<'_>) -> Option<Reading> {
         if text.len() != LETTERS {
             return None;
@@ -152,17 +154,17 @@ impl Ticket {
         let own = Self { session, is_account, hour: given };
         keys.named(name, holder.now, |key| {
             let expected = own.sign(key, signed, holder.peer);
-            // In constant time, as far as it tells anything.
+            // In constant time: the comparison must not reveal the signature.
             let differs = expected.iter().zip(signature).fold(0, |all, (a, b)| all | (a ^ b));
             let is_theirs =
                 || !is_account || holder.user.is_some_and(|user| account(key, user) == session);
             (differs == 0 && is_theirs()).then_some(())
         })?;
         let now = hour(holder.now);
-        // Of an hour to come: this clock, or that of another machine, is a little wrong.
+        // A ticket of the next hour is valid, since clocks may differ a little.
         let is_good = given <= now.saturating_add(1) && now < given.saturating_add(GOOD);
         let shown = if is_good { Shown::Ticket(session) } else { Shown::Old(session) };
-        // Who has logged in since then gets one for the account.
+        // After a login, the client gets a ticket of its account.
         Some(Reading { shown, is_due: given != now || is_account != holder.user.is_some() })
     }
 
@@ -177,8 +179,8 @@ impl Ticket {
     }
 }
 
-/// What peers of one household or office have in common, however often their addresses change: 24 bits of an IPv4
-/// address, 56 of an IPv6 one.
+/// The network of a household or office, which stays equal when addresses change: 24 bits of an
+/// IPv4 address, 56 of an IPv6 one.
 fn neighborhood(peer: Peer) -> [u8; 8] {
     let mut bytes = [0; 8];
     match peer.ip() {
@@ -204,12 +206,12 @@ const fn hour(seconds: u64) -> u32 {
     (seconds / HOUR) as u32
 }
 
-/// With TLS a browser takes it from nobody else, as that of a session.
+/// With TLS, browsers reject the cookie from other hosts. See the session's cookie.
 const fn cookie_name(is_secure: bool) -> &'static str {
     if is_secure { "__Host-ticket" } else { "ticket" }
 }
 
-/// What must hold of any text as a ticket: it is never believed, unless it is the one that was given out.
+/// Asserts that no text is accepted as a ticket, unless it is the one that was issued.
 #[doc(hidden)]
 pub fn check_ticket(text: &str) {
     let keys = Keys::passing(0, 1000);
@@ -220,7 +222,7 @@ pub fn check_ticket(text: &str) {
         let is_believed = |text: &str| Ticket::read(text, &keys, holder).shown != Shown::Foreign;
         assert_eq!(Ticket::read(&own, &keys, holder).shown, Shown::Ticket(session));
         assert!(!is_believed(text));
-        // Letters of the text in the place of those of a good one.
+        // Mixes characters of the text into a valid ticket.
         let mut mixed = own.clone().into_bytes();
         for (place, letter) in text.bytes().take(LETTERS).enumerate() {
             if letter != 0 && letter.is_ascii() {

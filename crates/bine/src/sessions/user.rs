@@ -1,4 +1,4 @@
-//! Decides how a page is told who has logged in, and that it is not run for anybody else.
+//! The `User` argument: the user who has logged in.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,10 +9,12 @@ use serde::{Serialize, Serializer};
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::text::Text;
 
-/// Who has [logged in](crate::Session::log_in), as an argument of a page. It reads like a `&str`.
+/// The user who has [logged in](crate::Session::log_in), as an argument of a page. It dereferences
+/// to `&str`.
 ///
-/// Whoever has not is answered 401, and the page is not run; one that takes `Option<User>` runs for everybody. A page
-/// that looks at nothing else of the visitor says the same in all sessions of one user.
+/// Without a login the server responds with 401 and does not run the page; a page that takes
+/// `Option<User>` always runs. A page that reads no other property of the visitor is the same in
+/// all sessions of one user.
 ///
 /// ```
 /// use bine::prelude::*;
@@ -45,7 +47,7 @@ impl Argument for User {
     }
 }
 
-/// Whoever has logged in, if somebody has.
+/// The user who has logged in, if any.
 impl Argument for Option<User> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
         Ok(request.visit(name)?.look_at_user().map(User))

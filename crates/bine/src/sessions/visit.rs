@@ -1,4 +1,5 @@
-//! Decides how a request stands to its session, what may be seen of it and who notes that, and what the reply says.
+//! The session of one request: what handlers read of it, what live pages record of that, and which
+//! cookie the response sets.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -18,41 +19,41 @@ use crate::store::{Id, Recorder, Snapshot};
 use crate::text::Text;
 use crate::trace::{self, RenderTrace, RequestDependency};
 
-/// A request's stand to its session, shared by whoever has the [`Session`](super::Session) and the reply.
+/// The session of one request, shared by its [`Session`](super::Session) values and its response.
 ///
-/// A page sees it through two gates, [`look_at_user`](Self::look_at_user) and
-/// [`look_at_session`](Self::look_at_session), which note that it was looked at. Whoever has the request and takes no
-/// session comes to the first by [`look_at_user_of`](Self::look_at_user_of).
+/// Pages read it only through [`look_at_user`](Self::look_at_user) and
+/// [`look_at_session`](Self::look_at_session), which record the dependency. Code that has the
+/// request without a session argument uses [`look_at_user_of`](Self::look_at_user_of).
 pub(crate) struct Visit {
     keeper: Arc<Keeper>,
     is_secure: bool,
-    /// By which the rows are counted that strangers make.
+    /// The client's address block, for the quota of rows.
     block: AddressBlock,
     pub(super) now: u64,
-    /// What the cookie said.
+    /// The content of the request's cookie.
     shown: Option<Badge>,
-    /// Who had logged in when the request came.
+    /// The user at the time when the request arrived.
     user: Option<Text>,
     stand: Mutex<Stand>,
-    /// A user was seen by whoever has the request alone.
+    /// Whether code without a session argument has read the user.
     is_seen: AtomicBool,
-    /// The trace of the render that this request makes, if there is one.
+    /// The trace of the render that this request causes, if any.
     pub(super) trace: Option<Arc<dyn RenderTrace>>,
-    /// Records what that render reads of the tables.
+    /// Records the tables that this render reads.
     recorder: Option<Recorder>,
 }
 
-/// How a session is at a moment of its request.
+/// The state of a session during its request.
 struct Stand {
-    /// `None`: there is no session, and nobody has wanted one yet.
+    /// `None`: there is no session yet.
     badge: Option<Badge>,
     row: Option<Row>,
     told: Told,
-    /// The row is to say that the session is used.
+    /// Whether the row must be updated with the time of this use.
     is_due: bool,
 }
 
-/// What the browser is told of its cookie.
+/// The change of the cookie in the response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Told {
     Nothing,
@@ -60,20 +61,20 @@ enum Told {
     Clear,
 }
 
-/// How a session is after a change.
+/// The state of a session after a change.
 pub(super) enum Next {
     Same,
-    /// This is kept of it.
+    /// The session has this row now.
     Kept(Row),
-    /// Another has taken its place, of which this is kept.
+    /// A login has replaced the session; this is the new row.
     New(Row),
-    /// It has ended.
+    /// The session has ended.
     Over,
 }
 
 impl Visit {
-    /// That of whoever was recognized when the request came. A body takes its time, and the session may have been ended
-    /// since then.
+    /// The visit of a client that was identified when the request arrived. If the request has a
+    /// body, the session is read again, since it may have ended while the body arrived.
     pub(crate) fn of(request: &Incoming<'_>) -> Option<Arc<Self>> {
         let visit = request.who.known::<Self>()?;
         if matches!(request.body, Body::Here(_) | Body::Filed(_)) {
@@ -92,10 +93,10 @@ impl Visit {
         Self { keeper, is_secure, block, now, shown, user, stand, is_seen, trace, recorder }
     }
 
-    /// A page is run for it, so the session is used. Nobody waits until that is noted: if it fails, the next request tries
-    /// again.
+    /// Records that the session is used, because a handler runs. The request does not wait for the
+    /// commit; if it fails, the next request tries again.
     pub(crate) fn attend(&self) {
-        // Nobody has asked for a page that is made again.
+        // A re-render of a live page is not a request of the client.
         if self.trace.is_some() {
             return;
         }
@@ -108,27 +109,27 @@ impl Visit {
         }
     }
 
-    /// Looks again whether there is still the session that the cookie named, for whoever has waited since then. The cookie
-    /// need not be read again.
+    /// Reads the session again, which may have ended since the cookie was verified.
     fn look_again(&self) {
         let Some(badge) = self.shown else { return };
         let opened = self.opened();
         *self.stand() = Stand::of(opened.admit(badge, self.now), opened, self.now);
     }
 
-    /// A session begins, if there is none. Nothing is seen of it.
+    /// Begins a session if there is none. This records no dependency.
     pub(crate) fn begin(&self) {
         self.stand().begin(self.now);
     }
 
-    /// What others see that this visitor is called: the user, or the made-up name of the session. No page has looked.
+    /// The name that other visitors see: the user's, or the session's generated one. This records
+    /// no dependency.
     pub(crate) fn name(&self) -> Text {
         let stand = self.stand();
         let seed = || name_of(stand.badge.map_or(0, |badge| badge.seed));
         self.user.clone().unwrap_or_else(seed)
     }
 
-    /// Who has logged in: the one gate for whoever wants to know no more.
+    /// The user who has logged in. Records a dependency on the user only.
     pub(crate) fn look_at_user(&self) -> Option<Text> {
         let stand = self.stand();
         let user = stand.row.as_ref().and_then(|row| row.user.clone());
@@ -139,8 +140,8 @@ impl Visit {
         user
     }
 
-    /// Who has logged in, of a request of which no session is taken, as a filter sees it: through the same gate. What is
-    /// answered is for that user [from then on](Self::was_seen).
+    /// The user who has logged in, for code without a session argument, such as a filter. The
+    /// response is [private](Self::was_seen) from then on.
     pub(crate) fn look_at_user_of<'r>(request: &Incoming<'r>) -> Option<&'r str> {
         let user = request.who.user();
         let Some(visit) = Self::of(request) else {
@@ -153,18 +154,19 @@ impl Visit {
         user
     }
 
-    /// Whether a user was seen by whoever has the request, and takes no session.
+    /// Whether code without a session argument has read the user.
     pub(super) fn was_seen(&self) -> bool {
         self.is_seen.load(Ordering::Relaxed)
     }
 
-    /// The session of whoever has looked at it, if it is one of this module's.
+    /// Downcasts a session to this module's type.
     pub(crate) fn of_session(session: Arc<dyn RequestSession>) -> Option<Arc<Self>> {
         let session: Arc<dyn Any + Send + Sync> = session;
         session.downcast().ok()
     }
 
-    /// The session, which begins with this if there is none: the one gate to all of it.
+    /// Calls `look` with the session, which begins if there is none. Records a dependency on all of
+    /// it.
     pub(super) fn look_at_session<T>(&self, look: impl FnOnce(&Badge, Option<&Row>) -> T) -> T {
         let mut stand = self.stand();
         let badge = stand.begin(self.now);
@@ -173,7 +175,7 @@ impl Visit {
         look(&badge, stand.row.as_ref())
     }
 
-    /// The login of the session, for whoever waits by it past the request.
+    /// The login of the session, for a subscription that outlives the request.
     pub(crate) fn login(&self) -> Option<Login> {
         let stand = self.stand();
         let row = stand.row.as_ref()?;
@@ -181,11 +183,11 @@ impl Visit {
         Some(Login::new(Arc::clone(&self.keeper), row.id, row.user.clone()?, until))
     }
 
-    /// Fields of the reply: no cache that others share may keep it.
+    /// The response fields: shared caches must not store the response.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> {
         let stand = self.stand();
         let cookie = match (stand.told, &stand.badge) {
-            // After a login the browser has that one's, or gets it before long.
+            // The browser has the cookie of the login already, or receives it soon.
             (Told::Set, Some(badge)) if !self.has_ended(badge) => Some(self.cookie(badge)),
             (Told::Clear, _) => Some(self.set_cookie("", 0)),
             _ => None,
@@ -194,32 +196,33 @@ impl Visit {
         always.into_iter().chain(cookie.map(|cookie| ("Set-Cookie", cookie.into())))
     }
 
-    /// Seals `content` for this visitor's session, which begins if there is none. The same content gives the same text as
-    /// long as the same key has its turn. It is opened for the same `purpose` only.
+    /// Seals `content` for this visitor's session, which begins if there is none. The same content
+    /// and key give the same text. It opens for the same `purpose` only.
     pub(crate) fn seal(&self, purpose: &str, content: &[u8]) -> String {
         let session = self.look_at_session(|badge, _| badge.id);
         seal::seal(&self.opened().keys, self.now, (purpose, &session), content)
     }
 
-    /// What was [sealed](Self::seal) for this visitor's session and this purpose. `None`: nothing was. No session begins.
+    /// Opens a text that was [sealed](Self::seal) for this visitor's session and purpose. It begins
+    /// no session.
     pub(crate) fn open_seal(&self, purpose: &str, text: &str) -> Option<Vec<u8>> {
         let session = self.known_session()?;
         seal::open(&self.opened().keys, self.now, (purpose, &session), text)
     }
 
-    /// Goes on as a change has left it.
+    /// Sets the session's state after a change.
     pub(super) fn settle(&self, next: Next) {
         let mut stand = self.stand();
         match next {
             Next::Same => return,
-            // What was changed beside a login is of the session before.
+            // A change that ran concurrently with a login belongs to the session before.
             Next::Kept(row) if stand.badge.is_none_or(|badge| row.key != badge.id) => return,
             Next::Kept(row) | Next::New(row) => {
                 if stand.row.is_none() && row.user.is_none() {
                     self.opened().note_row(self.block, &row);
                 }
                 let badge = row.badge(self.now);
-                // A row that was there already is known to the browser.
+                // The browser knows about a row that existed before.
                 if stand.badge != badge {
                     stand.told = Told::Set;
                 }
@@ -234,7 +237,7 @@ impl Visit {
         self.opened().sweep(self.now);
     }
 
-    /// All tables. Whoever follows a page that reads them is told of what changes.
+    /// A snapshot of all tables. A live page that reads it depends on the rows it reads.
     pub(super) fn tables(&self) -> Snapshot {
         let store = &self.opened().store;
         match &self.recorder {
@@ -247,7 +250,7 @@ impl Visit {
         self.keeper.opened()
     }
 
-    /// Whether there is a session. None is begun.
+    /// Whether there is a session. It begins none.
     pub(super) fn look_for_session(&self) -> bool {
         let stand = self.stand();
         RequestDependency::Session.note_for(self.trace.as_deref(), || {
@@ -257,20 +260,20 @@ impl Visit {
         stand.badge.is_some_and(|badge| stand.row.is_some() || !self.has_ended(&badge))
     }
 
-    /// Whether the request named a session that there is.
+    /// Whether the request's cookie named a valid session.
     pub(super) const fn came_with_session(&self) -> bool {
         self.shown.is_some()
     }
 
-    /// The id of the session that the cookie named, if there still is one. None is begun.
+    /// The id of the session that the cookie named, if it still exists. It begins none.
     pub(super) fn known_session(&self) -> Option<[u8; 16]> {
         self.look_for_session().then(|| self.look_at_session(|badge, _| badge.id))
     }
 
-    /// Has whoever follows what was seen know when it ends by itself.
+    /// Records when the session expires, for live pages.
     fn note_end(&self, stand: &Stand) {
         let Some(trace) = &self.trace else { return };
-        // It moves them, whether there is a row or not.
+        // Reading the row records a dependency on it, even if it does not exist.
         if let Some(badge) = &stand.badge {
             Row::find(&self.tables(), &badge.id);
         }
@@ -284,7 +287,7 @@ impl Visit {
         }
     }
 
-    /// Whether a login has taken the place of what this badge opens, so that what is asked with it comes too late.
+    /// Whether a login has replaced the session of this cookie, so that this request is late.
     pub(super) fn has_ended(&self, badge: &Badge) -> bool {
         self.opened().ended.has(&badge.id, self.now)
     }
@@ -313,7 +316,7 @@ impl Stand {
         };
         let is_due = |then: u64| age(now, then).is_some_and(|age| age >= opened.renewal());
         let current = row.as_ref().and_then(|row| row.badge(now));
-        // One that was given out before there was a row does not say that there is one.
+        // A cookie from before the row was inserted must be replaced.
         let is_told = is_due(badge.seen) || badge.is_kept != row.is_some();
         Self {
             badge: current.or(Some(Badge { seen: now, ..badge })),
@@ -333,7 +336,7 @@ impl Stand {
 }
 
 impl Arguments<'_> {
-    /// The request's look at its session, for the argument called `name`.
+    /// The visit of the request, for the argument called `name`.
     pub(super) fn visit(&mut self, name: &'static str) -> Result<Arc<Visit>, Rejection> {
         if self.visit.is_none() {
             let sessions = self.app.sessions.as_ref();
@@ -385,8 +388,8 @@ impl SessionProvider for Arc<Keeper> {
     }
 }
 
-/// As admission and the access log know them: whoever they were when the request came. What is answered to a user has come
-/// through the gates.
+/// The identity for admission and the access log: the user when the request arrived. It records no
+/// dependency.
 impl Visitor for Visit {
     fn user(&self) -> Option<&str> {
         self.user.as_deref()
@@ -397,7 +400,7 @@ fn touch(opened: &Opened, id: Id<Row>, now: u64) {
     let mut change = opened.store.begin();
     let touched = change.update(id, |row: &mut Row| row.seen = row.seen.max(time(now)));
     if touched.is_ok() {
-        // Whoever was first has noted the same, or has ended it.
+        // After a conflict, another request has recorded the same, or has ended the session.
         let _ = opened.store.commit(change);
     }
 }

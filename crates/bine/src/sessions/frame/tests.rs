@@ -1,12 +1,12 @@
-//! Claims about frames under a clock that the tests move: how long they last, and what goes when their time is over.
+//! Tests of the lifetime of frames, with a clock that the tests set.
 
 use super::super::Keeper;
 use super::super::tests::{Browser, NOW, await_staged, keeper};
 use super::*;
 use crate::frame_address::with_frame_of;
-use crate::live::testing::ends_of;
+use crate::live::testing::expiry_of;
 
-/// A visitor's frame, as a page that is asked for at `now` has it by its address.
+/// The frame that a page at `now` finds in its address.
 fn frame_at(keeper: &Arc<Keeper>, browser: &Browser, frame: &Frame, now: u64) -> Frame {
     let visit = browser.ask(keeper, now);
     let found = Frame::at(&visit, &frame.to("/")).expect("it is this visitor's");
@@ -15,7 +15,7 @@ fn frame_at(keeper: &Arc<Keeper>, browser: &Browser, frame: &Frame, now: u64) ->
     found
 }
 
-/// One in which a word is kept at `now`.
+/// A frame with a value that was set at `now`.
 fn frame_with(keeper: &Arc<Keeper>, browser: &mut Browser, word: &str, now: u64) -> Frame {
     browser.name(keeper, now);
     let frame = Frame::new(browser.ask(keeper, now));
@@ -49,7 +49,7 @@ fn who_comes_back_with_a_frame_whose_time_is_over_has_a_fresh_one() {
     let frame = frame_with(&keeper, &mut browser, "hops", NOW);
     frame.set("other", 1).wait().unwrap();
     let late = frame_at(&keeper, &browser, &frame, NOW + LEASE);
-    // Nothing has removed it yet, but it is over, and stays so.
+    // The row still exists, but has expired.
     assert_eq!((rows(&keeper), word(&late)), (1, None));
     assert_eq!(word(&frame_at(&keeper, &browser, &frame, NOW + LEASE)), None);
     late.set("word", "malt").wait().unwrap();
@@ -68,7 +68,7 @@ fn the_sweep_removes_what_is_over_and_nothing_else() {
     let now = NOW + LEASE;
     let words = [&dead, &alive, &third].map(|frame| word(&frame_at(&keeper, &browser, frame, now)));
     assert_eq!(words, [None, Some("alive".to_owned()), Some("third".to_owned())]);
-    // Who comes back with one that was removed has a fresh one too.
+    // A frame whose row was removed can store values again.
     let late = frame_at(&keeper, &browser, &dead, now);
     late.set("word", "again").wait().unwrap();
     assert_eq!(word(&frame_at(&keeper, &browser, &dead, now)).as_deref(), Some("again"));
@@ -95,7 +95,7 @@ fn frames_that_begin_at_once_are_no_conflict_though_each_has_others_removed() {
     for frame in &frames {
         assert_eq!(word(&frame_at(&keeper, &browser, frame, now)).as_deref(), Some("new"));
     }
-    // What is left goes with the next ones.
+    // Later frames remove the remaining rows.
     frame_with(&keeper, &mut browser, "later", now);
     await_staged(&keeper);
     assert_eq!(rows(&keeper), 3);
@@ -106,7 +106,7 @@ fn a_page_that_is_followed_is_made_again_before_its_frame_is_over() {
     let (keeper, mut browser) = (keeper(), Browser::default());
     let frame = frame_with(&keeper, &mut browser, "hops", NOW);
     let ends = |now: u64| {
-        let (ends, has_written) = ends_of(|| {
+        let (ends, has_written) = expiry_of(|| {
             let found = frame_at(&keeper, &browser, &frame, now);
             assert_eq!(word(&found).as_deref(), Some("hops"));
         });
@@ -115,7 +115,7 @@ fn a_page_that_is_followed_is_made_again_before_its_frame_is_over() {
     };
     let first = ends(NOW);
     assert!((NOW + 1..NOW + LEASE).contains(&first), "{}", first - NOW);
-    // It is made then, and lasts.
+    // The page renders again then, which renews the frame.
     let mut now = first;
     for _ in 0..10 {
         let next = ends(now);
@@ -129,8 +129,8 @@ fn a_page_whose_frame_cannot_be_prolonged_is_not_made_again_at_once() {
     let (keeper, mut browser) = (keeper(), Browser::default());
     let frame = frame_with(&keeper, &mut browser, "hops", NOW);
     let now = NOW + LEASE / 2;
-    let (ends, _) = ends_of(|| {
-        // Nobody notes that it is looked at.
+    let (ends, _) = expiry_of(|| {
+        // Without `attend`, use of the frame is not recorded.
         let found = Frame::at(&browser.ask(&keeper, now), &frame.to("/")).unwrap();
         assert_eq!(word(&found).as_deref(), Some("hops"));
     });

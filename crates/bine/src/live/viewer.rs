@@ -4,20 +4,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::events::Listener;
-use super::place::Presence;
+use super::presence::PresenceGuard;
 use crate::channels::Watch;
 
 /// A client that listens to events or is counted as present, until it is dropped.
-pub(crate) struct Guest {
+pub(crate) struct Viewer {
     pub(super) listener: Option<Listener>,
-    pub(super) presence: Option<Presence>,
+    pub(super) presence: Option<PresenceGuard>,
     /// The watch that all followers of the page share: holding it keeps the view alive.
     pub(super) page: Arc<Watch>,
 }
 
-impl fmt::Debug for Guest {
+impl fmt::Debug for Viewer {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("Guest")
+        to.debug_struct("Viewer")
             .field("listens", &self.listener.is_some())
             .field("is_seen", &self.presence.is_some())
             .field("page", &self.page.channels)

@@ -1,7 +1,7 @@
 //! Finds out at link time whether a program needs the browser script: live regions may be in any of
 //! its crates.
 
-/// What a macro registers with the linker where a program uses the browser script.
+/// A registration that a macro writes where a program uses the browser script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Has {
     /// A live region in a page.
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_is_for_services_and_regions() {
+    fn includes_script_for_services_and_regions() {
         let wants =
             |is_called, linked: &[Has]| Has::wants_script(is_called, linked.iter().copied());
         assert!(wants(true, &[]) && wants(false, &[Has::Region]));

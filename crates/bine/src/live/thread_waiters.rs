@@ -9,7 +9,7 @@ use bine_server::{After, Clock, Deliver, Hold, MakeWaiters, Waiters, Why};
 use crate::channels::{Channels, Engine, Room};
 
 /// The waiting connections of one thread.
-struct Waiting {
+struct ThreadWaiters {
     channels: Room,
     pages: Room,
 }
@@ -22,14 +22,14 @@ const OF_PAGES: u32 = 1 << 31;
 /// Makes the waiters of each thread, for the channels' engine and for the pages' engine.
 pub(crate) fn waiters(channels: &Channels, pages: &Arc<Engine>) -> MakeWaiters {
     let (engine, pages) = (Arc::clone(channels.engine()), Arc::clone(pages));
-    Box::new(move |clock, bell| {
-        engine.add_bell(bell.clone());
-        pages.add_bell(bell);
-        Box::new(Waiting::new(Arc::clone(&engine), Arc::clone(&pages), &clock))
+    Box::new(move |clock, ready| {
+        engine.add_bell(ready.clone());
+        pages.add_bell(ready);
+        Box::new(ThreadWaiters::new(Arc::clone(&engine), Arc::clone(&pages), &clock))
     })
 }
 
-impl Waiting {
+impl ThreadWaiters {
     fn new(channels: Arc<Engine>, pages: Arc<Engine>, clock: &Rc<Clock>) -> Self {
         let channels = Room::new(channels, Rc::clone(clock));
         Self { channels, pages: Room::new(pages, Rc::clone(clock)) }
@@ -41,7 +41,7 @@ impl Waiting {
     }
 }
 
-impl Waiters for Waiting {
+impl Waiters for ThreadWaiters {
     fn park(&mut self, place: u64, hold: Hold) -> u32 {
         let manner = hold.manner & !FOLLOWS_PAGE;
         if manner == hold.manner {

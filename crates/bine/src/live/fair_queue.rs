@@ -14,7 +14,7 @@ pub(super) type Path = [u64; LEVELS];
 /// The jobs that wait, of any kind `T`.
 pub(super) struct FairQueue<T> {
     root: Node<T>,
-    most_running: [usize; LEVELS],
+    max_running: [usize; LEVELS],
     queued: usize,
     running: usize,
 }
@@ -62,25 +62,25 @@ const FIRST_ESTIMATE: u64 = 1_000_000;
 /// The least that a job is charged, in nanoseconds: starting one has a cost too.
 const LEAST_COST: u64 = 50_000;
 /// Flows without jobs that are remembered on one level.
-const MOST_AHEAD: usize = 4096;
+const MAX_AHEAD: usize = 4096;
 
 impl<T> FairQueue<T> {
     /// An empty queue. Of one flow on each level, `most_running` jobs run at one time.
-    pub(super) fn new(most_running: [usize; LEVELS]) -> Self {
-        let most_running = most_running.map(|most| most.max(1));
-        Self { root: Node::default(), most_running, queued: 0, running: 0 }
+    pub(super) fn new(max_running: [usize; LEVELS]) -> Self {
+        let max_running = max_running.map(|most| most.max(1));
+        Self { root: Node::default(), max_running, queued: 0, running: 0 }
     }
 
     /// Adds a job. `number` is greater than those of the jobs before it.
     pub(super) fn push(&mut self, path: Path, number: u64, job: T) {
         self.queued += 1;
-        self.root.push(&path, &self.most_running, number, job);
+        self.root.push(&path, &self.max_running, number, job);
     }
 
     /// Takes the job that starts next.
     pub(super) fn start(&mut self) -> Option<Started<T>> {
         let mut path = Path::default();
-        let (number, job, estimate) = self.root.start(&mut path, 0, &self.most_running)?;
+        let (number, job, estimate) = self.root.start(&mut path, 0, &self.max_running)?;
         self.queued -= 1;
         self.running += 1;
         Some(Started { path, number, estimate, job })
@@ -89,7 +89,7 @@ impl<T> FairQueue<T> {
     /// Charges a job that has ended.
     pub(super) fn finish(&mut self, path: &Path, estimate: u64, cost: Duration) {
         let cost = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX / 4).max(LEAST_COST);
-        self.root.finish(path, &self.most_running, estimate, cost);
+        self.root.finish(path, &self.max_running, estimate, cost);
         self.running -= 1;
         if self.queued == 0 && self.running == 0 {
             self.root = Node::default();
@@ -98,7 +98,7 @@ impl<T> FairQueue<T> {
 
     /// Takes out a job that has not started.
     pub(super) fn remove(&mut self, path: &Path, number: u64) -> Option<T> {
-        let job = self.root.remove(path, &self.most_running, number)?;
+        let job = self.root.remove(path, &self.max_running, number)?;
         self.queued -= 1;
         Some(job)
     }
@@ -230,14 +230,14 @@ impl<T> Node<T> {
     fn change<R>(
         &mut self,
         key: u64,
-        most_running: usize,
+        max_running: usize,
         change: impl FnOnce(&mut Child<T>) -> R,
     ) -> Option<R> {
         let child = self.children.get_mut(&key)?;
         let before = (child.used, key);
         let changed = change(child);
         let now = (child.used, key);
-        let is_ready = child.can_start() && child.running < most_running;
+        let is_ready = child.can_start() && child.running < max_running;
         let is_idle = child.queued == 0 && child.running == 0;
         let is_forgotten = is_idle && child.used <= self.clock;
         self.ready.remove(&before);
@@ -255,7 +255,7 @@ impl<T> Node<T> {
     /// Forgets flows without jobs that the others have caught up with, and the oldest of too many.
     fn forget(&mut self) {
         while let Some((used, key)) = self.ahead.first().copied()
-            && (used <= self.clock || self.ahead.len() > MOST_AHEAD)
+            && (used <= self.clock || self.ahead.len() > MAX_AHEAD)
         {
             self.ahead.pop_first();
             self.children.remove(&key);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_a_block_with_one_job_before_the_rest_of_a_block_with_many() {
+    fn starts_short_queue_before_rest_of_long_queue() {
         let mut queue = unlimited();
         (0..1000).for_each(|number| queue.push([1, 1, 1], number, ()));
         queue.push([2, 2, 2], 1000, ());
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_run_time_and_not_runs() {
+    fn shares_run_time_rather_than_runs() {
         let mut queue = unlimited();
         for number in 0..1000 {
             queue.push([1, 1, 1], 2 * number, ());
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_many_blocks_of_one_site_the_share_of_one_site() {
+    fn limits_blocks_of_one_site_to_one_share() {
         let mut queue = unlimited();
         for number in 0..400 {
             queue.push([1, number, number], 2 * number, ());
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn remembers_what_a_flow_has_used_when_its_queue_was_empty() {
+    fn remembers_run_time_of_flow_with_empty_queue() {
         let mut queue = unlimited();
         (0..100).for_each(|number| queue.push([2, 2, 2], number, ()));
         // One client polls in a loop; jobs of the second wait all the time.
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_no_more_of_a_flow_at_one_time_than_it_may() {
+    fn limits_running_jobs_per_flow() {
         let mut queue = FairQueue::new([3, 2, 1]);
         for number in 0..20 {
             queue.push([1, number % 2, number % 4], number, ());
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_newest_job_of_the_longest_queue() {
+    fn finds_newest_job_of_longest_queue() {
         let mut queue = unlimited();
         assert_eq!(queue.newest_of_longest(), None);
         for (number, path) in [[1, 1, 1], [2, 2, 2], [2, 2, 2], [2, 2, 3]].into_iter().enumerate() {

@@ -9,34 +9,34 @@ use crate::text::Text;
 
 /// The pages that display their present users.
 #[derive(Clone, Default)]
-pub(super) struct Places(Arc<Mutex<HashMap<Arc<str>, Arc<Place>>>>);
+pub(super) struct PresenceMap(Arc<Mutex<HashMap<Arc<str>, Arc<PagePresence>>>>);
 
 /// The browsers that are present on one page.
 #[derive(Default)]
-pub(super) struct Place {
+pub(super) struct PagePresence {
     /// The name of each browser, in the order of arrival.
     all: Mutex<BTreeMap<u64, Option<Text>>>,
     pub(super) changed: Signal<()>,
 }
 
 /// Marks a browser as present on a page until it is dropped.
-pub(super) struct Presence {
-    places: Places,
+pub(super) struct PresenceGuard {
+    places: PresenceMap,
     address: Arc<str>,
-    place: Arc<Place>,
+    place: Arc<PagePresence>,
     number: u64,
 }
 
-impl Place {
+impl PagePresence {
     pub(super) fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Option<Text>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Places {
+impl PresenceMap {
     /// Registers the presence that a render of the page has read. Returns false if the page has
     /// another one already.
-    pub(super) fn adopt(&self, address: &Arc<str>, place: &Arc<Place>) -> bool {
+    pub(super) fn register(&self, address: &Arc<str>, place: &Arc<PagePresence>) -> bool {
         let mut all = self.all();
         let own = all.entry(Arc::clone(address)).or_insert_with(|| Arc::clone(place));
         Arc::ptr_eq(own, place)
@@ -48,22 +48,22 @@ impl Places {
     }
 
     /// Adds a browser.
-    pub(super) fn come(&self, address: &Arc<str>, name: Option<Text>) -> Presence {
+    pub(super) fn add(&self, address: &Arc<str>, name: Option<Text>) -> PresenceGuard {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let place = Arc::clone(self.all().entry(Arc::clone(address)).or_default());
         place.all().insert(number, name);
         place.changed.notify();
         let (places, address) = (self.clone(), Arc::clone(address));
-        Presence { places, address, place, number }
+        PresenceGuard { places, address, place, number }
     }
 
-    pub(super) fn all(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Place>>> {
+    pub(super) fn all(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<PagePresence>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Presence {
+impl Drop for PresenceGuard {
     fn drop(&mut self) {
         let mut own = self.place.all();
         own.remove(&self.number);
