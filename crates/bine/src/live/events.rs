@@ -84,7 +84,7 @@ pub(super) struct Listener {
     events: Vec<usize>,
 }
 
-/// Receives the joins and leaves of an event's listeners. See [`Events::monitor`].
+/// Receives changes in the number of an event's listeners. See [`Events::monitor`].
 pub struct Monitor(Follower);
 
 /// A change in the number of listeners.
@@ -199,7 +199,7 @@ impl Events {
         Ok(listener)
     }
 
-    /// The channels that reach all listeners of these events.
+    /// The channels of these events, which reach all listeners.
     pub(super) fn channels(
         &self,
         names: &[String],
@@ -209,7 +209,7 @@ impl Events {
         Ok(indices.map(|index| (*self.0.all[index].channel).into()).collect())
     }
 
-    /// Whether any of these events is for logged-in users only.
+    /// Whether any event with one of these names requires a login.
     pub(super) fn are_for_users(&self, names: &[String]) -> bool {
         self.0
             .all

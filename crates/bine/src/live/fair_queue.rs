@@ -1,14 +1,16 @@
-//! A fair queue: jobs wait in a tree of flows, and the flow that has used the least run time starts next.
+//! A fair queue: jobs wait in a tree of flows, and the flow that has used the least run time starts
+//! next.
 //!
-//! Start-time fair queueing (Goyal, Vin and Cheng, "Start-time Fair Queueing", 1996), with the cost of a job estimated
-//! when it starts and corrected when it ends. The queue reads no clock: run times are arguments.
+//! Start-time fair queueing (Goyal, Vin and Cheng, "Start-time Fair Queueing", 1996), with the cost
+//! of a job estimated when it starts and corrected when it ends. The queue reads no clock: run
+//! times are arguments.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// The levels of the tree: site, address block, view.
 pub(super) const LEVELS: usize = 3;
-/// Where a job waits: the key of its flow on each level.
+/// The place of a job in the tree: a flow's key on each level.
 pub(super) type Path = [u64; LEVELS];
 
 /// The jobs that wait, of any kind `T`.
@@ -40,7 +42,8 @@ struct Node<T> {
 }
 
 struct Child<T> {
-    /// Run time that was used, in nanoseconds. Invariant: an entry of `ready` or `ahead` has the same.
+    /// Run time that was used, in nanoseconds. Invariant: an entry of `ready` or `ahead` has the
+    /// same.
     used: u64,
     queued: usize,
     running: usize,
@@ -52,7 +55,7 @@ enum Content<T> {
     Jobs {
         /// By number: the first in is the first out.
         waiting: BTreeMap<u64, T>,
-        /// What the flow's last job cost, in nanoseconds.
+        /// The cost of the flow's last job, in nanoseconds.
         last_cost: u64,
     },
 }
@@ -252,7 +255,7 @@ impl<T> Node<T> {
         Some(changed)
     }
 
-    /// Forgets flows without jobs that the others have caught up with, and the oldest of too many.
+    /// Forgets flows without jobs whose debt is paid, and the oldest beyond the limit.
     fn forget(&mut self) {
         while let Some((used, key)) = self.ahead.first().copied()
             && (used <= self.clock || self.ahead.len() > MAX_AHEAD)
@@ -294,7 +297,8 @@ mod tests {
         FairQueue::new([usize::MAX; LEVELS])
     }
 
-    /// Starts and ends `count` jobs one after the other, each of the cost that `cost` says, and lists their paths.
+    /// Starts and ends `count` jobs one after the other, each of the cost that `cost` says, and
+    /// lists their paths.
     fn run(queue: &mut FairQueue<()>, count: usize, cost: impl Fn(&Path) -> Duration) -> Vec<Path> {
         let mut paths = Vec::new();
         for _ in 0..count {
@@ -321,7 +325,7 @@ mod tests {
             queue.push([1, 1, 1], 2 * number, ());
             queue.push([2, 2, 2], 2 * number + 1, ());
         }
-        // The first block's jobs cost nine times as much.
+        // The first block's jobs cost nine times more.
         let cost = |path: &Path| if path[0] == 1 { 9 * MILLISECOND } else { MILLISECOND };
         let paths = run(&mut queue, 500, cost);
         let of_first = paths.iter().filter(|path| path[0] == 1).count();

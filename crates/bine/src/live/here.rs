@@ -12,7 +12,7 @@ use crate::text::Text;
 
 /// The users that are present on this page, as an argument of its handler. A browser counts while
 /// it follows the page by an event stream, which takes a script; a browser that polls is not
-/// counted. A region that displays the list updates when browsers arrive and leave.
+/// counted. A region that displays the list updates when browsers connect and disconnect.
 ///
 /// ```
 /// use bine::prelude::*;

@@ -20,7 +20,7 @@ use crate::trace::{self, RenderTrace, RequestDependency};
 pub(crate) struct Render {
     recorder: Recorder,
     recorded: Mutex<RenderRecord>,
-    /// Run time of its parts so far, in nanoseconds.
+    /// Total run time so far, in nanoseconds.
     run_time: AtomicU64,
     /// Notified when a signal changes that the render has read.
     mailbox: Arc<Mailbox>,

@@ -1,5 +1,5 @@
 //! Connects the render schedule with the threads that render: hands out errands, wakes threads and
-//! cancels joins whose clients have left.
+//! cancels joins whose clients have disconnected.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -261,7 +261,7 @@ impl Drop for Join<'_> {
 }
 
 impl JoinCancellation {
-    /// Whether the client waits; `waker` is woken when it leaves.
+    /// Whether the client waits; `waker` is woken when it disconnects.
     pub(super) fn is_wanted(&self, waker: &Waker) -> bool {
         let mut own = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
         if !own.as_ref().is_some_and(|own| own.will_wake(waker)) {

@@ -15,7 +15,8 @@ use super::fair_queue::{FairQueue, LEVELS, Path, Started};
 pub(crate) struct RenderLimits {
     /// Threads that render. The first renders changes only, if there are several.
     pub(crate) threads: usize,
-    /// Joins that wait. A site may have half of them, an address block a quarter, this machine three quarters.
+    /// Joins that wait. A site may have half of them, an address block a quarter, this machine
+    /// three quarters.
     pub(crate) joins: usize,
 }
 
@@ -47,7 +48,7 @@ struct Running {
     thread: usize,
 }
 
-/// Renders that one thread runs concurrently: most of them await something.
+/// Renders that one thread runs concurrently: most of the time a render awaits something.
 const MAX_IN_FLIGHT: usize = 64;
 /// Changes that may start in a row while joins wait.
 const MAX_CHANGES_IN_ROW: usize = 3;
@@ -139,7 +140,7 @@ impl<C, J> Schedule<C, J> {
         refused
     }
 
-    /// Removes a join whose client has left, unless it runs already.
+    /// Removes a join whose client has disconnected, unless it runs already.
     pub(super) fn cancel(&mut self, number: u64) -> Option<J> {
         let path = self.waiting_joins.remove(&number)?;
         self.joins.remove(&path, number)

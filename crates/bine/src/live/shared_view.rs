@@ -117,7 +117,7 @@ pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const MAX: usize = 100_000;
 const MAX_RECENT: usize = 1024;
 const MAX_RECENT_BYTES: usize = 4 << 20;
-/// Views are searched for missing followers after this many additions, or half as many as exist.
+/// Views are searched for missing followers after this many additions, or half the number of views.
 const MANY: usize = 1024;
 
 impl SharedViews {
@@ -518,7 +518,7 @@ impl SharedView {
         }
     }
 
-    /// Sets the view to the result of its first render.
+    /// Stores the result of the first render.
     pub(super) fn set(&mut self, record: &mut RenderRecord) {
         self.scope = std::mem::take(&mut record.scope);
         self.reads.clone_from(&record.reads);

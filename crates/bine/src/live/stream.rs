@@ -232,7 +232,7 @@ impl Live {
             Ok(follow_request) => follow_request,
             Err(response) => return answer(response, out),
         };
-        // Most clients follow a page that others follow too, and have its current content.
+        // Most clients follow a page with other followers, and have its current content.
         let follow_request = match self.join_existing(Box::new(follow_request)) {
             Ok(Ok(hold)) => return Answer::Hold(hold),
             Ok(Err(response)) => return answer(response, out),
@@ -305,7 +305,7 @@ impl Live {
         let around = Arc::new(Part { render: Arc::clone(render), wanted_by });
         let errand = Errand { request: follow_request.request.clone(), around, then };
         let block = follow_request.peer.block();
-        // When the client leaves, the future is dropped, and the join with it.
+        // When the client disconnects, the future is dropped, and the join with it.
         let _join =
             self.queue.submit_join(number, block, &follow_request.address, (errand, cancellation));
         Some(result.receive().await)
@@ -385,7 +385,7 @@ impl Live {
             record.presence.as_ref().filter(|_| follow_request.manner != Manner::Poll)
             && !self.places().register(&follow_request.address, slot)
         {
-            // This view's renders read another presence, so it would miss changes.
+            // This view's renders read a different presence, so it would miss changes.
             view.mark_all_stale();
         }
         let watch = Arc::clone(&view.watches[usize::from(follow_request.manner == Manner::Poll)]);
@@ -416,7 +416,7 @@ impl Live {
             // it.
             let more = self.events().channels(&on, has_user)?;
             let channels = watch.channels.iter().cloned().chain(more).collect();
-            // The view has a follower as long as the poll waits.
+            // The view has a follower while the poll waits.
             let guest = Viewer { listener: None, presence: None, page: Arc::clone(&watch) };
             let attached = Some(Attachment(Arc::new(guest)));
             watch = Arc::new(Watch { channels, attached, ..Watch::clone(&watch) });
@@ -442,7 +442,7 @@ impl Live {
         Ok(Hold { manner: hold.manner | FOLLOWS_PAGE, ..hold })
     }
 
-    /// Creates a view with a channel of its own.
+    /// Creates a view and its channel.
     fn create_view(
         &self,
         views: &mut SharedViews,
@@ -466,7 +466,7 @@ impl Live {
     }
 }
 
-/// A watch of these channels. A client that misses messages must join again.
+/// Watches these channels. A client that misses messages must join again.
 fn watch_of(channels: Box<[Box<str>]>) -> Watch {
     Watch { holes: GapPolicy::Allow, regions: Regions::All, wait: POLL_WAIT, ..Watch::of(channels) }
 }
@@ -561,7 +561,7 @@ fn parse_hashes(text: &str) -> Option<(Vec<Option<RegionHash>>, Option<u64>)> {
     Some((client_hashes, made_for))
 }
 
-/// A value that another thread sends to a task exactly once.
+/// A value that one thread sends once to a task.
 struct Oneshot<T>(Mutex<(Option<T>, Option<Waker>)>);
 
 impl<T> Oneshot<T> {

@@ -1,21 +1,21 @@
-//! Decides which texts are the address of another server.
+//! The address of a remote server: parses and displays it.
 
 use std::fmt::{self, Write as _};
 use std::net::Ipv6Addr;
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Address {
     pub(super) is_tls: bool,
-    /// A name or an address, without brackets.
+    /// A name or an IP address, without brackets.
     pub(super) host: String,
     pub(super) port: u16,
-    /// In front of every path; empty, or from its slash on.
+    /// The prefix of every path: empty, or with a leading slash.
     pub(super) base: String,
 }
 
 impl Address {
-    /// Reads `https://name`, with a port or a path where they are not the usual ones.
+    /// Parses `https://name`, with a port or a path if they are not the default.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let bad = |what: &str| format!("`{text}` is no address of a server: {what}");
         let split = text.split_once("://").ok_or_else(|| bad("it begins with https:// or http://"));
@@ -50,7 +50,7 @@ impl Address {
         Ok(Self { is_tls, host: host.to_ascii_lowercase(), port, base })
     }
 
-    /// As in `Host` (RFC 9110 section 7.2).
+    /// The value of the `Host` field (RFC 9110 section 7.2).
     pub(super) fn authority(&self) -> String {
         let host =
             if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
@@ -59,7 +59,7 @@ impl Address {
     }
 }
 
-/// For people.
+/// For messages.
 impl fmt::Display for Address {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_tls { "https" } else { "http" };
@@ -67,12 +67,12 @@ impl fmt::Display for Address {
     }
 }
 
-/// Whether it may stand in the first line of a request, a query with it.
+/// Whether it is valid in a request line, with or without a query.
 pub(super) fn is_path(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
 }
 
-/// A text as the value of a query (RFC 3986 section 2.1).
+/// Percent-encodes a text for a query (RFC 3986 section 2.1).
 pub(super) fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,33 +1,37 @@
-//! Decides where an answer of HTTP/1.1 begins and ends (RFC 9112 section 6.3), however it comes in pieces.
+//! Response framing of HTTP/1.1: where a response begins and ends (RFC 9112 section 6.3), in
+//! whatever pieces it arrives.
 
 use httparse::{EMPTY_HEADER, Status, parse_chunk_size};
 
-/// What a server answers to one request that is not HEAD, as it comes. Give it bytes by [`incoming`](Self::incoming), then ask
-/// for the [`head`](Self::head), and then for the [`body`](Self::body) until it is whole.
+/// The response to one request other than HEAD. Append bytes to [`incoming`](Self::incoming), then
+/// call [`head`](Self::head) until it returns the head, and [`body`](Self::body) until it is
+/// complete.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     received: Vec<u8>,
-    /// So much of it is understood. It is dropped when more comes, not at each of many small chunks.
+    /// Number of parsed bytes. They are removed when more bytes are appended, not after each small
+    /// chunk.
     passed: usize,
-    /// What comes next.
+    /// The part that is parsed next.
     next: Next,
-    /// Answers before the final one, so far.
+    /// Interim responses so far.
     interim: usize,
-    /// Bytes of fields behind the last chunk, so far.
+    /// Bytes of trailers so far.
     trailing: usize,
 }
 
-/// What the head says.
+/// A parsed response head.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Head {
     pub(crate) status: u16,
-    /// All of them, as they were sent.
+    /// All fields, as they were sent.
     pub(crate) fields: Vec<(String, Vec<u8>)>,
-    /// Its `Content-Type`.
+    /// The `Content-Type` field.
     pub(super) kind: String,
-    /// Whether the connection may carry another request.
+    /// Whether the connection can carry a further request.
     pub(super) keeps: bool,
-    /// Whether nothing but the end of the connection ends its body, so that nobody can tell the end from a cut.
+    /// Whether only the end of the connection ends the body, so that a truncated body cannot be
+    /// detected.
     pub(super) is_open: bool,
 }
 
@@ -35,44 +39,44 @@ pub(crate) struct Head {
 enum Next {
     #[default]
     Head,
-    /// So many bytes of the body.
+    /// A body with this number of bytes to follow.
     Exactly(u64),
-    /// The size of a chunk.
+    /// The size line of a chunk.
     Size,
-    /// So many bytes of a chunk.
+    /// A chunk with this number of bytes to follow.
     Chunk(u64),
-    /// The end of a chunk's last line.
+    /// The line end after a chunk.
     ChunkEnd,
-    /// Fields behind the last chunk.
+    /// The trailers.
     Trailers,
-    /// All that comes until the connection ends.
+    /// A body until the end of the connection.
     Rest,
     Nothing,
 }
 
 const MOST_FIELDS: usize = 100;
-/// Answers like 103 before the final one.
+/// Interim responses (such as 103) before the final one.
 const MOST_INTERIM: usize = 8;
-/// Of a head, of a line among the chunks, and of all fields behind them.
+/// Bytes of a head, of a chunk's size line, and of all trailers.
 const LONGEST_HEAD: usize = 16 << 10;
 
 const NO_HTTP: &str = "the answer is no HTTP";
 const WRONG_CHUNKS: &str = "the answer's chunks are wrong";
 
 impl Answer {
-    /// What comes is added to this.
+    /// The buffer for received bytes.
     pub(crate) fn incoming(&mut self) -> &mut Vec<u8> {
         self.received.drain(..self.passed);
         self.passed = 0;
         &mut self.received
     }
 
-    /// What is not understood yet.
+    /// The bytes that are not parsed yet.
     fn rest(&self) -> &[u8] {
         &self.received[self.passed..]
     }
 
-    /// The head of the final answer; `None`: it is not all there.
+    /// Parses the head of the final response; `None`: it is incomplete.
     pub(crate) fn head(&mut self) -> Result<Option<Head>, &'static str> {
         loop {
             let mut fields = [EMPTY_HEADER; MOST_FIELDS];
@@ -95,7 +99,8 @@ impl Answer {
         }
     }
 
-    /// Moves what is there of the body to `to`; true: that was all of it. `has_ended`: nothing more will come.
+    /// Moves the received part of the body to `to`. Returns true if the body is complete.
+    /// `has_ended`: the connection has ended.
     pub(crate) fn body(&mut self, has_ended: bool, to: &mut Vec<u8>) -> Result<bool, &'static str> {
         loop {
             let is_over = match self.next {
@@ -113,7 +118,7 @@ impl Answer {
                     Some(_) => return Err(WRONG_CHUNKS),
                     None => false,
                 },
-                // What stands there is of no use.
+                // The trailers are discarded.
                 Next::Trailers => match self.line(Next::Trailers)? {
                     Some(0) => {
                         self.next = Next::Nothing;
@@ -136,17 +141,17 @@ impl Answer {
         }
     }
 
-    /// Whether the body ended where the bytes did, so that what comes next belongs to another request.
+    /// Whether no bytes follow the body, so that the connection can be reused.
     pub(super) fn is_clean(&self) -> bool {
         self.next == Next::Nothing && self.rest().is_empty()
     }
 
-    /// Whether nothing has come at all.
+    /// Whether no byte was received.
     pub(super) fn is_untouched(&self) -> bool {
         self.next == Next::Head && self.rest().is_empty()
     }
 
-    /// Moves bytes of the body, `left` at most, and tells whether those were all of them.
+    /// Moves at most `left` bytes of the body. Returns true if that was the rest of this part.
     fn pass(&mut self, left: u64, to: &mut Vec<u8>, same: fn(u64) -> Next, then: Next) -> bool {
         let count = self.rest().len().min(usize::try_from(left).unwrap_or(usize::MAX));
         to.extend_from_slice(&self.rest()[..count]);
@@ -156,7 +161,7 @@ impl Answer {
         left == 0
     }
 
-    /// Reads the size of a chunk; false: it is not all there.
+    /// Parses a chunk's size line; false: it is incomplete.
     fn size(&mut self) -> Result<bool, &'static str> {
         match parse_chunk_size(self.rest()).map_err(|_| WRONG_CHUNKS)? {
             Status::Complete((end, size)) if end <= LONGEST_HEAD => {
@@ -169,7 +174,7 @@ impl Answer {
         }
     }
 
-    /// The length of the line that begins here, which is passed; `None`: it is not all there.
+    /// Skips a line and returns its length; `None`: it is incomplete.
     fn line(&mut self, then: Next) -> Result<Option<usize>, &'static str> {
         let Some(end) = self.rest().iter().position(|byte| *byte == b'\n') else {
             let is_endless = self.rest().len() > LONGEST_HEAD;
@@ -184,7 +189,8 @@ impl Answer {
     }
 }
 
-/// What a head says, and what comes behind it; `None`: the answer itself, as this was an interim one.
+/// Interprets a head: its fields and the framing of the body; `None` for the body: the response is
+/// an interim one.
 fn understand(parsed: &httparse::Response<'_, '_>) -> Result<(Head, Option<Next>), &'static str> {
     let status = parsed.code.ok_or(NO_HTTP)?;
     let mut head = Head { status, keeps: parsed.version == Some(1), ..Head::default() };
@@ -220,14 +226,15 @@ fn understand(parsed: &httparse::Response<'_, '_>) -> Result<(Head, Option<Next>
     }
     let next = match (status, is_chunked, length) {
         (204 | 304, ..) | (_, false, Some(0)) => Next::Nothing,
-        // Whoever smuggles says both.
+        // A sign of request smuggling.
         (_, true, Some(_)) => return Err("the answer has a length and chunks"),
         (_, true, None) => Next::Size,
         (_, false, Some(length)) => Next::Exactly(length),
         (_, false, None) => Next::Rest,
     };
     head.is_open = next == Next::Rest;
-    // It has none (RFC 9112 section 6.3), but whoever names a body may send it.
+    // There is no body (RFC 9112 section 6.3), but a faulty server may send one, so the connection
+    // is not reused.
     let names_body =
         next == Next::Nothing && (is_chunked || length.is_some_and(|length| length > 0));
     head.keeps &= !head.is_open && !names_body;
@@ -240,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    /// The answer in these bytes, given in pieces of that size, then the end of the connection.
+    /// Parses these bytes in pieces of this size, followed by the end of the connection.
     fn read(bytes: &[u8], piece: usize) -> Result<(Head, String, bool), &'static str> {
         let (mut answer, mut head, mut body) = (Answer::default(), None, Vec::new());
         for piece in bytes.chunks(piece) {
@@ -282,7 +289,7 @@ mod tests {
         );
         check("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na", Ok((200, "a", false)));
         check("HTTP/1.1 204 No Content\r\n\r\n", Ok((204, "", true)));
-        // What it names may come all the same.
+        // A faulty server may send the body nevertheless.
         check("HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n", Ok((204, "", false)));
         check(
             "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -330,7 +337,7 @@ mod tests {
     fn a_head_has_an_end() {
         let endless = format!("HTTP/1.1 200 OK\r\nA: {}", "b".repeat(LONGEST_HEAD));
         assert_eq!(read(endless.as_bytes(), 4000), Err("the answer's head is too long"));
-        // However it comes.
+        // In one piece too.
         let long = format!("{endless}\r\n\r\n");
         assert_eq!(read(long.as_bytes(), usize::MAX), Err("the answer's head is too long"));
     }

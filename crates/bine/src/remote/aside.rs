@@ -1,23 +1,23 @@
-//! Decides how a thread that may block waits for a call: one thread of the process makes them for all of those.
+//! Runs calls for blocking callers: one thread of the process makes them all.
 
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::{future, io, thread};
 
 use tokio::runtime::{Builder, Handle};
 
-/// Of the thread, once it is needed.
+/// The runtime of that thread, once it was started.
 static HANDLE: Mutex<Option<Handle>> = Mutex::new(None);
 
-/// Runs `work` on that thread, and waits for it here. `None`: it panicked there, and has been reported.
+/// Runs `work` on that thread and waits for its result. `None`: it panicked, which was logged.
 ///
 /// # Errors
 ///
-/// No thread can be had.
+/// The thread cannot be started.
 pub(super) fn wait<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> io::Result<Option<T>> {
     let (answer, answers) = mpsc::sync_channel(1);
-    // Nobody is left to hear it if this thread has gone, which it cannot before it was answered.
+    // The receiver is alive: this thread waits below.
     handle()?.spawn(async move { answer.send(work.await).unwrap_or_default() });
     Ok(answers.recv().ok())
 }

@@ -1,4 +1,5 @@
-//! Decides how one call is made: within its time, at most once if it may change anything, and with a bound on its answer.
+//! One call: its time limits, its single attempt if it may change data, and the limit on its
+//! answer.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -15,16 +16,16 @@ use super::line::Line;
 use super::pool::Place;
 use super::trust;
 
-/// What is asked of whom, and how long it may take.
+/// A request, its destination and its limits.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) address: Address,
-    /// Whom to trust; `None`: whom the system does.
+    /// The trusted certificates; `None`: the system's.
     pub(super) roots: Option<Arc<ClientConfig>>,
-    /// With the empty line behind it.
+    /// The request head with its empty line.
     pub(super) head: String,
     pub(super) body: Vec<u8>,
-    /// Whether it may be made again where it is not known whether it was made.
+    /// Whether the request may be sent again if the first attempt had no response.
     pub(super) is_safe: bool,
     pub(super) connect: Duration,
     pub(super) whole: Duration,
@@ -32,7 +33,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The answer's body, which is JSON or nothing.
+    /// Sends the request and returns the body of the response: JSON, or `null` if it is empty.
     pub(super) async fn answered(self) -> Result<Vec<u8>, Error> {
         let deadline = Instant::now() + self.whole;
         let place = self.place();
@@ -50,7 +51,7 @@ impl Request {
             };
             match timeout_at(deadline, self.exchange(line, &place)).await {
                 Ok(Ok((head, body))) => return self.understood(&head, body),
-                // What was kept was being ended while the call went out.
+                // The server closed the idle connection while the request was sent.
                 Ok(Err((_, true))) if was_kept && self.is_safe => {}
                 Ok(Err((error, _))) => return Err(error),
                 Err(_) => return Err(Error::TimedOut(said("no answer in time"))),
@@ -62,7 +63,8 @@ impl Request {
         Place::of(&self.address, self.roots.as_ref())
     }
 
-    /// A new connection, within the time for one: what it takes to know whom to trust included.
+    /// Opens a connection within its time limit, including the time to load the trusted
+    /// certificates.
     pub(super) async fn open(&self, deadline: Instant) -> Result<Line, Error> {
         let unreached = |what: &dyn Display| Error::Unreached(format!("{}: {what}", self.address));
         let deadline = deadline.min(Instant::now() + self.connect);
@@ -86,7 +88,8 @@ impl Request {
         line.send(&[self.head.as_bytes(), &self.body].concat()).await
     }
 
-    /// The answer to it on this connection, which is kept where it may be. With an error: whether nothing has come.
+    /// Sends the request and receives the response on this connection, which returns to the pool if
+    /// it can be reused. The error's flag: no byte was received.
     async fn exchange(
         &self,
         mut line: Line,
@@ -94,7 +97,8 @@ impl Request {
     ) -> Result<(Head, Vec<u8>), (Error, bool)> {
         let said = |what: &dyn Display| format!("{}: {what}", self.address);
         let sent = self.send(&mut line).await;
-        // Whoever refuses may answer before it has read all: what it says counts for more than that it would not hear.
+        // A server may reject the request before reading it completely: the response is more useful
+        // than the write error.
         let mut answer = Answer::default();
         let (mut head, mut body) = (None::<Head>, Vec::new());
         let mut has_ended = false;
@@ -139,7 +143,8 @@ impl Request {
     fn understood(&self, head: &Head, body: Vec<u8>) -> Result<Vec<u8>, Error> {
         let said = |what: String| Error::Misunderstood(format!("{}: {what}", self.address));
         match head.status {
-            // Over TLS the end is signed (RFC 8446 section 6.1); otherwise a server that fell over behind the head says the same.
+            // TLS authenticates the end (RFC 8446 section 6.1). Without TLS, a server that crashed
+            // after the head looks the same.
             200..300 if body.is_empty() && head.is_open && !self.address.is_tls => {
                 let what = "the connection ended behind an answer's head that names no length";
                 Err(Error::Unanswered(format!("{}: {what}", self.address)))

@@ -1,10 +1,10 @@
-//! Decides what must hold of whatever another server says, for whoever searches for something of which it does not.
+//! Checks for fuzzing: properties that hold for any bytes of a remote server.
 
 use super::answer::{Answer, Head};
 use super::events::{Event, Events};
 
-/// What must hold of the bytes of any answer: it is refused with words, or has a head and a body that are the same in
-/// whatever pieces they come.
+/// Asserts for any bytes of a response that they are rejected with a message, or parse to the same
+/// head and body in whatever pieces they arrive.
 pub fn check_answer(piece: u8, bytes: &[u8]) {
     let whole = answer_in_pieces(bytes.len(), bytes);
     assert_eq!(answer_in_pieces(piece.into(), bytes).ok(), whole.clone().ok());
@@ -17,7 +17,7 @@ pub fn check_answer(piece: u8, bytes: &[u8]) {
     }
 }
 
-/// The answer in these bytes, behind which the connection ends.
+/// Parses a response from these bytes, followed by the end of the connection.
 fn answer_in_pieces(piece: usize, bytes: &[u8]) -> Result<(Head, Vec<u8>), &'static str> {
     let (mut answer, mut head, mut body) = (Answer::default(), None, Vec::new());
     for piece in bytes.chunks(piece.max(1)) {
@@ -34,12 +34,12 @@ fn answer_in_pieces(piece: usize, bytes: &[u8]) -> Result<(Head, Vec<u8>), &'sta
     Ok((head, body))
 }
 
-/// What must hold of the bytes of any stream of events: it says the same in whatever pieces it comes, and no more than
-/// was said.
+/// Asserts for any bytes of an event stream that they parse to the same events in whatever pieces
+/// they arrive, with no more data than was sent.
 pub fn check_events(piece: u8, bytes: &[u8]) {
     let whole = events_in_pieces(bytes.len(), bytes);
     assert_eq!(events_in_pieces(piece.into(), bytes), whole);
-    // What is no UTF-8 becomes longer: each byte of it at most three.
+    // Each invalid UTF-8 byte becomes a replacement character of three bytes.
     let length: usize = whole.iter().map(|event| event.data.len()).sum();
     assert!(length <= 3 * bytes.len());
     assert!(whole.iter().all(|event| !event.kind.is_empty() && !event.kind.contains('\n')));

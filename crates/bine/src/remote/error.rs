@@ -1,4 +1,4 @@
-//! Decides why a call of another server brought no answer, and whether it may be tried again.
+//! The errors of calls, and how they map to the response of the request that made the call.
 
 use std::fmt;
 
@@ -8,45 +8,45 @@ use serde_json::Value;
 use super::address::Address;
 use crate::error::{ErrorMapping, MappedError};
 
-/// Why a call brought no answer.
+/// Why a call failed.
 ///
-/// By `?` it becomes a [`bine::Error`](crate::Error) with the other's status and words for whoever asked, where it
-/// refused, and otherwise with 502 or 504, its own words in the log.
+/// The `?` operator converts it to a [`bine::Error`](crate::Error). A refusal keeps its status and
+/// its message for the user; every other error becomes 502 or 504, with its text in the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The call was not made: the address, a path or an argument is wrong.
+    /// The call was not sent: the address, a path or an argument is invalid.
     Misused(String),
-    /// The other has not seen the call: it may be tried again, or elsewhere.
+    /// The server did not receive the call: it may be repeated, or sent to a remote server.
     Unreached(String),
-    /// The call went out and no answer came: it may have been carried out, or not.
+    /// The call was sent, but there was no response: it may have been carried out, or not.
     Unanswered(String),
-    /// The same, because the time for it was over.
+    /// There was no response within the time limit: the call may have been carried out, or not.
     TimedOut(String),
-    /// The other refused.
+    /// The server refused the call.
     Refused {
-        /// Its address.
+        /// The server's address.
         by: String,
-        /// How.
+        /// The status of its response.
         status: Status,
-        /// Why, in its own words for users; empty if it has none.
+        /// Its message for users; empty if it has no message.
         message: String,
     },
-    /// The call was carried out, but its answer makes no sense here: it is too long, or of another type.
+    /// The call was carried out, but its answer is too long or has the wrong type.
     Misunderstood(String),
 }
 
-/// What a service says of a refusal is for people; no page needs more.
+/// Bytes of a refusal's message: it is a text for users, which fits easily.
 const LONGEST_MESSAGE: usize = 1000;
 
 impl Error {
-    /// The other's refusal, from what it answered.
+    /// Creates the error for a refusal from the response.
     pub(super) fn refused(by: &Address, status: Status, kind: &str, body: &[u8]) -> Self {
         let is_problem =
             kind.split(';').next().unwrap_or_default().trim() == "application/problem+json";
         let problem = is_problem.then(|| serde_json::from_slice::<Value>(body).ok()).flatten();
-        // RFC 9457 section 3.1: the detail is about this time, the title about all of its kind, and without a kind (section
-        // 4.2.1) no more than the status.
+        // RFC 9457 section 3.1: the detail describes this occurrence, the title the problem's type.
+        // Without a type (section 4.2.1), the title repeats the status.
         let kind = problem.as_ref().and_then(|problem| problem.get("type")?.as_str());
         let words: &[&str] =
             if kind == Some("about:blank") { &["detail"] } else { &["detail", "title"] };
@@ -55,10 +55,11 @@ impl Error {
         Self::Refused { by: by.to_string(), status, message }
     }
 
-    /// The status with which a request is answered that fails by this, and its words for users.
+    /// The status and the message of a response to a request that fails with this error.
     pub(crate) fn told(&self) -> (Status, Option<String>) {
         match self {
-            // Words that are there are meant for users; a refusal without any is between the servers.
+            // A message in a refusal is meant for users. A refusal without one concerns only the
+            // two servers.
             Self::Refused { status, message, .. } if !message.is_empty() => {
                 (*status, Some(message.clone()))
             }

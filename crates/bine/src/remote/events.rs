@@ -1,14 +1,16 @@
-//! Decides what server-sent events say (HTML 9.2.6), however their bytes come in pieces.
+//! Parses server-sent events (HTML 9.2.6), in whatever pieces the bytes arrive.
 
-/// Reads events from a text. Give it bytes by [`add`](Self::add), then ask for the [`next`](Self::next) until there is none.
+/// A parser of events. Append bytes with [`add`](Self::add), then call [`next`](Self::next) until
+/// it returns `None`.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     text: Vec<u8>,
-    /// So much of it is understood.
+    /// Number of parsed bytes.
     passed: usize,
-    /// Up to here no line ends that was not passed: what comes in many small pieces is not looked through again and again.
+    /// Bytes before this position contain no unparsed line end. This avoids a repeated search when
+    /// small pieces arrive.
     searched: usize,
-    /// Of the event that is being read.
+    /// The type of the event that is being parsed.
     kind: String,
     data: Option<String>,
 }
@@ -16,7 +18,7 @@ pub(super) struct Events {
 /// One event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Event {
-    /// `message`, if it has none.
+    /// The event's type; `message` by default.
     pub(super) kind: String,
     pub(super) data: String,
 }
@@ -29,14 +31,15 @@ impl Events {
         self.text.extend_from_slice(bytes);
     }
 
-    /// Bytes that are kept of events that are not all there.
+    /// Bytes that are buffered for incomplete events.
     pub(super) fn len(&self) -> usize {
         self.text.len() - self.passed + self.data.as_ref().map_or(0, String::len) + self.kind.len()
     }
 
     pub(super) fn next(&mut self) -> Option<Event> {
         loop {
-            // Nobody who sends these ends lines by a carriage return alone, which the standard allows.
+            // A lone carriage return also ends a line by the standard, but no server in use sends
+            // it.
             let Some(end) = self.text[self.searched..].iter().position(|byte| *byte == b'\n')
             else {
                 self.searched = self.text.len();
@@ -64,7 +67,7 @@ impl Events {
                         return Some(Event { kind, data });
                     }
                 }
-                // A comment, an id, or something yet to come.
+                // A comment, an id, or an unknown field.
                 _ => {}
             }
         }

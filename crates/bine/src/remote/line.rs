@@ -1,4 +1,4 @@
-//! Decides how bytes go to another server and come from it: over TCP, and TLS where its address says so.
+//! A connection with a remote server: TCP, with TLS if the address requires it.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream as StandardStream;
@@ -12,33 +12,33 @@ use tokio::time::{Instant, timeout};
 
 use super::address::Address;
 
-/// A connection with another server, within the runtime that polls it.
+/// An open connection, bound to the runtime that polls it.
 #[derive(Debug)]
 pub(super) struct Line {
     socket: TcpStream,
     session: Option<Box<ClientConnection>>,
 }
 
-/// The same while nobody uses it, so that another thread may be the next.
+/// An idle connection, which any thread's runtime may take.
 #[derive(Debug)]
 pub(super) struct Resting {
     socket: StandardStream,
     session: Option<Box<ClientConnection>>,
 }
 
-/// As much is asked of the system at once.
+/// Bytes per read.
 const PIECE: usize = 16 << 10;
 
 impl Line {
-    /// Connects, to the first of the host's addresses that takes it, and shakes hands. Each of the addresses has its share
-    /// of the time until the deadline; the handshake has what is left of it, which whoever calls this ends.
+    /// Connects to the first of the host's addresses that accepts, and completes the TLS handshake.
+    /// Each address has its share of the time until the deadline; the caller limits the handshake.
     pub(super) async fn open(
         address: &Address,
         trust: Option<Arc<ClientConfig>>,
         deadline: Instant,
     ) -> io::Result<Self> {
         let socket = connect(address, deadline).await?;
-        // A call is one packet: nothing is gained by waiting for more.
+        // A call fits one packet, so waiting for more data gains no throughput.
         socket.set_nodelay(true)?;
         let Some(trust) = trust else { return Ok(Self { socket, session: None }) };
         let name = ServerName::try_from(address.host.clone()).map_err(io::Error::other)?;
@@ -54,7 +54,7 @@ impl Line {
             match &self.session {
                 Some(session) if !session.is_handshaking() => return Ok(()),
                 Some(session) if session.wants_read() => {}
-                // Nothing to say and nothing to hear: it would go round for ever.
+                // Neither side would send anything, so the loop would not end.
                 _ => return Err(io::Error::other("the handshake stands still")),
             }
             if self.pull().await? == 0 {
@@ -67,7 +67,7 @@ impl Line {
     pub(super) async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let count = match &mut self.session {
-                // It takes as much as it may hold.
+                // The session accepts up to the free space of its buffer.
                 Some(session) => session.writer().write(bytes)?,
                 None => put(&self.socket, |mut now| now.write(bytes)).await?,
             };
@@ -77,7 +77,7 @@ impl Line {
         Ok(())
     }
 
-    /// Waits for bytes, and adds them; 0: there will be no more.
+    /// Waits for bytes and appends them; 0: the connection has ended.
     pub(super) async fn receive(&mut self, to: &mut Vec<u8>) -> io::Result<usize> {
         loop {
             let Some(session) = &mut self.session else {
@@ -85,7 +85,8 @@ impl Line {
             };
             match add(&mut session.reader(), to) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    // That it was the end, the reader tells, and whether it was one that the other meant.
+                    // At the end of the connection, the reader reports whether the end was
+                    // authenticated.
                     self.pull().await?;
                 }
                 other => return other,
@@ -93,17 +94,17 @@ impl Line {
         }
     }
 
-    /// Has the session see what comes next: so many bytes; 0: there will be no more.
+    /// Passes received bytes to the TLS session. Returns their number; 0: the connection has ended.
     async fn pull(&mut self) -> io::Result<usize> {
         let Some(session) = &mut self.session else { return Ok(0) };
         let count = get(&self.socket, |mut now| session.read_tls(&mut now)).await?;
         let understood = session.process_new_packets().map_err(io::Error::other);
-        // An alert is due if it was not.
+        // After an error the session must send an alert.
         let flushed = self.flush().await;
         understood.and(flushed).map(|()| count)
     }
 
-    /// Sends what the session has to say.
+    /// Sends the TLS session's pending bytes.
     async fn flush(&mut self) -> io::Result<()> {
         let Some(session) = &mut self.session else { return Ok(()) };
         while session.wants_write() {
@@ -112,8 +113,8 @@ impl Line {
         Ok(())
     }
 
-    /// Leaves the runtime; `None`: it cannot, or the other has said more than it was asked for, which would be taken for
-    /// the next answer.
+    /// Detaches the connection from the runtime. `None`: this failed, or the server has sent
+    /// unrequested bytes, which the next call would take for its response.
     pub(super) fn rest(mut self) -> Option<Resting> {
         if let Some(session) = &mut self.session {
             match session.reader().read(&mut [0]) {
@@ -126,7 +127,8 @@ impl Line {
 }
 
 impl Resting {
-    /// Joins the runtime that runs now; `None`: the other has ended it, or said something that nobody asked for.
+    /// Attaches the connection to the current runtime. `None`: the server has closed it or sent
+    /// unrequested bytes.
     pub(super) fn resume(self) -> Option<Line> {
         match self.socket.peek(&mut [0]) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -137,7 +139,8 @@ impl Resting {
     }
 }
 
-/// To the first of the host's addresses that takes it: one that is silent leaves time for the others.
+/// Connects to the first of the host's addresses that accepts. An address that does not answer uses
+/// only its share of the time.
 async fn connect(address: &Address, deadline: Instant) -> io::Result<TcpStream> {
     let found: Vec<_> = lookup_host((address.host.as_str(), address.port)).await?.collect();
     let mut last = io::Error::other("its name has no address");
@@ -162,7 +165,7 @@ fn add(from: &mut impl Read, to: &mut Vec<u8>) -> io::Result<usize> {
     read
 }
 
-/// A socket that answers at once, if only that it would have to wait.
+/// A non-blocking view of a socket.
 struct Now<'s>(&'s TcpStream);
 
 impl Read for Now<'_> {
@@ -185,7 +188,8 @@ async fn get<T>(
     socket: &TcpStream,
     mut read: impl FnMut(Now<'_>) -> io::Result<T>,
 ) -> io::Result<T> {
-    // Who sends faster than it is read would never have us wait, and no deadline would be looked at.
+    // A server that sends faster than this task reads would never let it wait, so no deadline would
+    // be checked.
     consume_budget().await;
     loop {
         match read(Now(socket)) {

@@ -1,5 +1,4 @@
-//! Decides how a program hears the events of another server: by one connection for as long as it listens, and by another
-//! when that breaks.
+//! Listens to events of a remote server over one connection, and reconnects when it breaks.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -21,14 +20,14 @@ use super::line::Line;
 use super::{Remote, aside};
 use crate::wire::{self, Limits, Value};
 
-/// Hears an event of another server, as [`Remote::on`] makes it: what is told by `events.broadcast` there, or to this one
-/// alone by `events.signal`.
+/// A listener for an event of a remote server, created by [`Remote::on`]. It receives what the
+/// server sends with `events.broadcast`, or to this listener alone with `events.signal`.
 ///
-/// It is used by tasks of one runtime, or by threads that [wait](Self::wait).
+/// Use it in tasks of one runtime, or in threads that [wait](Self::wait).
 pub struct Listener<T> {
     remote: Remote,
     event: String,
-    /// From the first wait on.
+    /// Created by the first wait.
     ear: Option<Box<Ear>>,
     kind: PhantomData<fn() -> T>,
 }
@@ -38,18 +37,19 @@ impl<T: DeserializeOwned> Listener<T> {
         Self { remote, event, ear: None, kind: PhantomData }
     }
 
-    /// What is told next. Nothing that was told before the first call is heard.
+    /// Waits for the next event. Events before the first call are not received.
     ///
     /// # Errors
     ///
-    /// The other is not reached, has ended the connection, or refuses. What it tells now is missed. The next call
-    /// tries again, after half a second, then twice as long each time, up to half a minute.
+    /// The server cannot be reached, has closed the connection, or refuses. Events are missed until
+    /// the next call reconnects: after half a second, then after twice the time for each failure,
+    /// up to half a minute.
     pub async fn next(&mut self) -> Result<T, Error> {
         let value = self.ear()?.next().await?;
         self.taken(&value)
     }
 
-    /// The same where a thread may block, for so long at most. `None`: nothing was told.
+    /// Blocks for the next event, at most `at_most`. `None`: there was no event.
     pub fn wait(&mut self, at_most: Duration) -> Option<Result<T, Error>> {
         if let Err(error) = self.ear() {
             return Some(Err(error));
@@ -87,37 +87,38 @@ impl<T: DeserializeOwned> Listener<T> {
     }
 }
 
-/// Listens to one event.
+/// The connection state of a listener.
 struct Ear {
     request: Request,
     event: String,
-    /// A stream that is being asked for: a wait that ends before it begins leaves it to the next.
+    /// A stream that is being opened: a wait that times out keeps it for the next wait.
     begins: Option<Begins>,
     stream: Option<Stream>,
-    /// In a row.
+    /// Failures in a row.
     failures: u32,
-    /// The next try.
+    /// When the next attempt may start.
     not_before: Option<Instant>,
 }
 
-/// What comes, for as long as it does.
+/// An open event stream.
 struct Stream {
     line: Line,
     answer: Answer,
     events: Events,
     begun_at: Instant,
-    /// The last that came, whoever waited for it.
+    /// When bytes were last received.
     heard_at: Instant,
 }
 
 type Begins = Pin<Box<dyn Future<Output = Result<Stream, Error>> + Send>>;
 
-/// A server says something every twenty seconds, if only that it is there.
+/// A server sends a comment every twenty seconds. A stream that is silent for this long counts as
+/// broken.
 const QUIET: Duration = Duration::from_mins(1);
-/// A stream that stood for so long was none of the failures.
+/// A stream that lasted this long resets the count of failures.
 const LASTING: Duration = Duration::from_secs(30);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
-/// Six times twice as long as the shortest.
+/// Doublings of the shortest pause at most.
 const MOST_DOUBLINGS: u32 = 6;
 
 impl Ear {
@@ -125,13 +126,14 @@ impl Ear {
         let heard = self.hear().await;
         match &heard {
             Ok(_) => self.failures = 0,
-            // What makes no sense is passed over, and others may come behind it.
+            // An invalid event is skipped; the stream continues.
             Err(Error::Misunderstood(_)) if self.stream.is_some() => {}
             Err(_) => {
                 if self.stream.take().is_some_and(|stream| stream.begun_at.elapsed() >= LASTING) {
                     self.failures = 0;
                 }
-                // Listeners that lost their server at one moment must not come back at one.
+                // Random pauses: listeners that lost their server at the same time must not
+                // reconnect at the same time.
                 let whole = SHORTEST_PAUSE * (1 << self.failures.min(MOST_DOUBLINGS));
                 let share = RandomState::new().hash_one(0) % 1000;
                 let pause = whole / 2 + whole / 2 * share as u32 / 1000;
@@ -165,12 +167,13 @@ impl Ear {
             }
             if stream.events.len() > self.request.most {
                 let long = format!("an event has more than {} bytes", self.request.most);
-                // What is left of it is no event.
+                // The rest of the event cannot be parsed.
                 self.stream = None;
                 return Err(Error::Misunderstood(said(&long)));
             }
             if stream.heard_at.elapsed() >= QUIET {
-                // Nobody waited for so long. What has come meanwhile, the runtime sees before the silence counts.
+                // No wait was active for a minute. The runtime must first report bytes that arrived
+                // meanwhile.
                 yield_now().await;
             }
             let received = stream.line.receive(stream.answer.incoming());
@@ -235,7 +238,7 @@ impl Stream {
     }
 }
 
-/// What an event says under the name that is listened to. `None`: it is another.
+/// The data of an event with this name. `None`: the event has a different name.
 fn told(event: &Event, name: &str, most: usize) -> Option<Result<Value, wire::Fault>> {
     if event.kind != "event" {
         return None;
@@ -268,11 +271,11 @@ mod tests {
 
     const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
     const EVENT: &str = "event: event\ndata: {\"name\":\"bell\",\"data\":7}\n\n";
-    /// Long enough for whatever is to come.
+    /// Long enough for any event in these tests.
     const PATIENT: Duration = Duration::from_mins(1);
     const IMPATIENT: Duration = Duration::from_millis(10);
 
-    /// Listens to a server of one connection, on which `serve` answers the request.
+    /// Listens to a server with one connection, on which `serve` responds.
     fn listen(serve: impl FnOnce(TcpStream) + Send + 'static) -> Listener<u8> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -311,7 +314,7 @@ mod tests {
             gone.recv().unwrap_err();
         });
         assert_eq!(bell.wait(PATIENT), Some(Ok(7)));
-        // What is there is heard, however late somebody waits for it.
+        // Received events are returned, however late the wait starts.
         let grow_old = |bell: &mut Listener<u8>| {
             bell.ear.as_mut().unwrap().stream.as_mut().unwrap().heard_at -= QUIET;
         };

@@ -1,5 +1,4 @@
-//! Decides how a program calls the services of another server: as functions, by their names, over one kept connection
-//! or another.
+//! Calls services of a remote server as functions, over pooled connections.
 //!
 //! ```no_run
 //! use bine::prelude::*;
@@ -13,8 +12,9 @@
 //! }
 //! ```
 //!
-//! A call carries no cookies and follows no redirection. It is sent at most once if it may change anything: whoever
-//! gets [`Error::Unanswered`] or [`Error::TimedOut`] does not know whether it was carried out.
+//! A call sends no cookies and follows no redirect. A call that may change data is sent at most
+//! once: after [`Error::Unanswered`] or [`Error::TimedOut`] the caller cannot know whether it was
+//! carried out.
 
 mod address;
 pub(crate) mod answer;
@@ -53,8 +53,9 @@ pub use check::{check_answer, check_events};
 pub use error::Error;
 pub use listener::Listener;
 
-/// Another server, by its address: `https://name`, with a port or a path where they are not the usual ones. Nothing
-/// is sent before a call; what is wrong with the address is told by the first.
+/// Creates a client of a remote server from its address: `https://name`, with a port or a path if
+/// they are not the default. It sends nothing before the first call, which also reports an invalid
+/// address.
 pub fn remote(address: &str) -> Remote {
     Remote {
         address: Address::read(address),
@@ -66,8 +67,9 @@ pub fn remote(address: &str) -> Remote {
     }
 }
 
-/// Another server, whose services can be called. Connections are kept for four seconds and shared by all who call it;
-/// 64 calls of it are under way at most, others wait for their turn.
+/// A remote server, whose services can be called. Idle connections are kept for four seconds and
+/// shared by all callers in the program. At most 64 calls to one server run at once; further calls
+/// wait.
 #[derive(Clone)]
 pub struct Remote {
     address: Result<Address, String>,
@@ -78,14 +80,15 @@ pub struct Remote {
     most: usize,
 }
 
-/// A service of another server, by its path: of one whose functions this program does not know.
+/// A service of a remote server by its path, for services whose functions this program does not
+/// have.
 #[derive(Clone, Debug)]
 pub struct RemoteService {
     remote: Remote,
     path: String,
 }
 
-/// A call to be made, by a task that awaits it or a thread that [waits](Calling::wait).
+/// A prepared call: await it, or call [`wait`](Calling::wait) in a blocking function.
 #[must_use = "nothing is called before this is awaited or, in a function that may block, waited for by `wait()`"]
 pub struct Calling<T> {
     answer: Pin<Box<dyn Future<Output = Result<Vec<u8>, Error>> + Send>>,
@@ -94,47 +97,49 @@ pub struct Calling<T> {
 }
 
 impl Remote {
-    /// Shows this with each call: `Authorization: Bearer ..` (RFC 6750).
+    /// Sends this token with each call: `Authorization: Bearer ..` (RFC 6750).
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
         self
     }
 
-    /// Trusts the server if one of these certificates (PEM) vouches for it, and not those whom the system trusts. Its
-    /// own may be among them, if it is self-signed.
+    /// Trusts the server only if one of these certificates (PEM) vouches for it, instead of the
+    /// system's certificates. The list may contain the server's own certificate if it is
+    /// self-signed.
     ///
-    /// Whoever calls often keeps the value: connections are shared by its clones, not with others of the same roots.
+    /// Keep the value if you call often: its clones share connections, but two values with equal
+    /// certificates do not.
     #[must_use]
     pub fn roots(mut self, pem: &[u8]) -> Self {
         self.roots = Some(trust::of(pem));
         self
     }
 
-    /// A connection must be there by then: 5 seconds, unless said otherwise.
+    /// Sets the time limit for a connection. The default is 5 seconds.
     #[must_use]
     pub fn connect_timeout(mut self, patience: Duration) -> Self {
         self.connect = patience;
         self
     }
 
-    /// A call must be answered by then, the wait for its turn and the connection included: 30 seconds, unless said
-    /// otherwise.
+    /// Sets the time limit for a call, including the wait for a free slot and the connection. The
+    /// default is 30 seconds.
     #[must_use]
     pub fn timeout(mut self, patience: Duration) -> Self {
         self.whole = patience;
         self
     }
 
-    /// An answer has so many bytes at most: a megabyte, unless said otherwise.
+    /// Sets the largest size of an answer in bytes. The default is a megabyte.
     #[must_use]
     pub fn most(mut self, bytes: usize) -> Self {
         self.most = bytes;
         self
     }
 
-    /// Calls a service of it: the function that `#[service]` is above there, with its arguments as a tuple. Both
-    /// programs know it from a crate that they share; only the one that serves it runs it.
+    /// Calls a service by its `#[service]` function, with the arguments as a tuple. Both programs
+    /// have the function from a shared crate; only the remote server runs it.
     ///
     /// ```no_run
     /// use bine::prelude::*;
@@ -168,12 +173,12 @@ impl Remote {
         Calling::of(request, self.most)
     }
 
-    /// Its service at that path, as `/board/post`.
+    /// The service at a path, such as `/board/post`.
     pub fn service(&self, path: impl Into<String>) -> RemoteService {
         RemoteService { remote: self.clone(), path: path.into() }
     }
 
-    /// Listens to its event of that name.
+    /// Listens to an event by its name.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -239,8 +244,8 @@ impl Remote {
 }
 
 impl RemoteService {
-    /// Calls it. `arguments` become an object of JSON, so they are a struct or a map: each by its name; `&()` for
-    /// none.
+    /// Calls the service. `arguments` are serialized as a JSON object, so they are a struct or a
+    /// map; `&()` without arguments.
     pub fn call<A: Serialize + ?Sized, T: DeserializeOwned>(&self, arguments: &A) -> Calling<T> {
         let request = wire::to_json(arguments)
             .map_err(|fault| Error::Misused(format!("{}: the arguments: {fault}", self.path)))
@@ -258,11 +263,12 @@ impl<T: DeserializeOwned> Calling<T> {
         Self { answer, most, kind: PhantomData }
     }
 
-    /// Makes it, and returns with the answer. Not for an async function: the others of its thread would wait too.
+    /// Makes the call and waits for the answer. Do not call it in an async function: it blocks the
+    /// thread's other requests.
     ///
     /// # Errors
     ///
-    /// Why there is no answer.
+    /// The call failed.
     pub fn wait(self) -> Result<T, Error> {
         let answer = match aside::wait(self.answer) {
             Ok(Some(answer)) => answer?,
@@ -284,13 +290,13 @@ impl<T: DeserializeOwned> Future for Calling<T> {
     }
 }
 
-/// A tuple as an object of JSON, with these names.
+/// Writes a tuple as a JSON object with these names.
 fn by_names<'n>(
     names: impl Iterator<Item = &'n str>,
     tuple: &impl Serialize,
 ) -> Result<Vec<u8>, wire::Fault> {
     let text = wire::to_json(tuple)?;
-    // Of no arguments it is `null`.
+    // Without arguments the tuple is `null`.
     let values: Option<Vec<&RawValue>> = serde_json::from_slice(&text)?;
     let values = values.unwrap_or_default();
     let mut object = Vec::with_capacity(text.len() + 16 * values.len());
@@ -304,7 +310,8 @@ fn by_names<'n>(
     Ok(object)
 }
 
-/// The answer as the value that is wanted. Whoever is called is trusted with its keys: the answer's bytes bound them.
+/// Parses the answer. The called server is trusted, so the number of keys is limited only by the
+/// size.
 fn understood<T: DeserializeOwned>(answer: &[u8], most: usize) -> Result<T, Error> {
     let limits =
         wire::Limits { bytes: most.max(4), keys: most, values: most, ..wire::Limits::default() };
@@ -312,7 +319,7 @@ fn understood<T: DeserializeOwned>(answer: &[u8], most: usize) -> Result<T, Erro
     value.map_err(|fault| Error::Misunderstood(format!("the answer: {fault}")))
 }
 
-/// Its token is nobody's business.
+/// Without the token, which is secret.
 impl fmt::Debug for Remote {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Remote").field("address", &self.address).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! Decides which connections with other servers are kept, and how many there may be.
+//! The pool of idle connections to remote servers, and the limits on their number.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -11,34 +11,36 @@ use tokio::sync::Semaphore;
 use super::address::Address;
 use super::line::{Line, Resting};
 
-/// What is kept of one server, for whoever trusts and calls it alike.
+/// The pool for one server, shared by all callers that trust the same certificates.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// For calls at one time; others wait for their turn, within their own time.
+    /// Permits for concurrent calls; further calls wait within their time limit.
     pub(super) turns: Semaphore,
     resting: Mutex<Vec<(Resting, Instant)>>,
 }
 
-/// Calls of one server at one time.
+/// Concurrent calls to one server.
 const MOST_CALLS: usize = 64;
-/// Connections with one server that nobody uses.
+/// Idle connections to one server.
 const MOST_RESTING: usize = 8;
-/// Servers of which something is kept.
+/// Servers with a pool.
 const MOST_PLACES: usize = 64;
-/// Many servers end what has rested for five seconds, and a call on what is being ended is lost.
+/// Many servers close connections that were idle for five seconds, and a call on such a connection
+/// is lost.
 const REST: Duration = Duration::from_secs(4);
 
-/// A server, and whom it must be vouched for by: those whom the system trusts, or other roots.
+/// A server and the certificates that must vouch for it; `None`: the system's.
 type Key = (Address, Option<Roots>);
 
-/// The same roots are those of one value. They are held, or others could come to stand at their address.
+/// Compared by address. The reference keeps the value alive, so that no other value can get the
+/// same address.
 #[derive(Debug)]
 struct Roots(Arc<ClientConfig>);
 
 static PLACES: LazyLock<Mutex<HashMap<Key, Arc<Place>>>> = LazyLock::new(Mutex::default);
 
 impl Place {
-    /// The one of this server.
+    /// The pool of this server.
     pub(super) fn of(address: &Address, roots: Option<&Arc<ClientConfig>>) -> Arc<Self> {
         let mut places = places();
         let roots = roots.map(|roots| Roots(Arc::clone(roots)));
@@ -47,7 +49,7 @@ impl Place {
             return Arc::clone(place);
         }
         if places.len() >= MOST_PLACES {
-            // Those in use are bounded by whoever uses them.
+            // Pools in use are not counted against the limit: their callers bound their number.
             places.retain(|_, place| Arc::strong_count(place) > 1 || place.is_fresh());
         }
         if places.len() >= MOST_PLACES {
@@ -58,12 +60,12 @@ impl Place {
         place
     }
 
-    /// The connection that rested last, if it still stands.
+    /// Takes the connection that was used last, if it is still open.
     pub(super) fn take(&self) -> Option<Line> {
         loop {
             let (resting, since) = self.resting().pop()?;
             if since.elapsed() > REST {
-                // All others have rested for longer.
+                // All other connections were idle for longer.
                 self.resting().clear();
                 return None;
             }
@@ -73,7 +75,7 @@ impl Place {
         }
     }
 
-    /// Keeps a connection for the next call, and none of any server that has rested for too long.
+    /// Returns a connection to the pool, and closes connections that were idle for too long.
     pub(super) fn keep(&self, line: Line) {
         for place in places().values() {
             place.resting().retain(|(_, since)| since.elapsed() <= REST);
@@ -95,7 +97,7 @@ impl Place {
     }
 }
 
-/// Locked before what rests of any.
+/// Lock order: this lock before any pool's `resting`.
 fn places() -> MutexGuard<'static, HashMap<Key, Arc<Place>>> {
     PLACES.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -114,7 +116,7 @@ impl Hash for Roots {
     }
 }
 
-/// Ends the connections with a server that rest.
+/// Closes the idle connections to a server.
 #[cfg(test)]
 pub(super) fn forget(address: &str) {
     let address = Address::read(address).unwrap();

@@ -1,4 +1,4 @@
-//! Decides by tests what a call does with servers that behave, and with those that do not.
+//! Tests of calls to servers that behave correctly and to servers that do not.
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -11,8 +11,8 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
 
-/// A server that answers with the next of these to each request, and ends the connection instead of an empty one. Its
-/// thread returns what was asked, and on which connection.
+/// A server that sends the next of these responses to each request, and closes the connection for
+/// an empty one. Its thread returns the requests with the number of their connection.
 fn server<const N: usize>(
     answers: [&'static str; N],
 ) -> (String, JoinHandle<Vec<(usize, String)>>) {
@@ -38,7 +38,7 @@ fn server<const N: usize>(
     (address, thread::spawn(serve))
 }
 
-/// The next request with its body; `None`: there is none.
+/// Reads the next request with its body; `None`: the connection has ended.
 fn request(from: &mut impl std::io::Read) -> Option<String> {
     let mut text = String::new();
     while !text.ends_with("\r\n\r\n") {
@@ -77,7 +77,7 @@ fn a_call_is_a_request_of_json_and_shows_its_token_alone() {
     );
 }
 
-/// An argument by its name.
+/// One argument with its name.
 struct Pair((&'static str, &'static str));
 
 impl Serialize for Pair {
@@ -93,7 +93,7 @@ fn a_connection_is_kept_for_the_next_call_where_the_answer_allows_it() {
     let chunked = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n7\r\n0\r\n\r\n";
     let (address, server) = server([SEVEN, chunked, nothing, closing, SEVEN]);
     for _ in 0..5 {
-        // Each says anew whom it calls.
+        // Each call creates its own client value.
         let answer = remote(&address).service("/a").call::<_, Option<u8>>(&()).wait();
         assert!(matches!(answer, Ok(Some(7) | None)), "{answer:?}");
     }
@@ -106,7 +106,7 @@ fn a_connection_is_kept_for_the_next_call_where_the_answer_allows_it() {
 fn a_call_is_awaited_by_tasks_that_share_what_is_kept() {
     let (address, server) = server([SEVEN, SEVEN]);
     for _ in 0..2 {
-        // The runtime of the first is gone when the second calls.
+        // The first runtime has ended when the second one makes its call.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let call = remote(&address).service("/a").call::<_, u8>(&());
         assert_eq!(runtime.block_on(call), Ok(7));
@@ -121,13 +121,13 @@ fn a_call_that_may_have_been_carried_out_is_not_made_again() {
     let (address, server) = server([SEVEN, "", SEVEN]);
     let call = || remote(&address).service("/a").call::<_, u8>(&()).wait();
     assert_eq!(call(), Ok(7));
-    // On the kept connection, which ends then.
+    // On the pooled connection, which the server closes then.
     assert!(matches!(call(), Err(Error::Unanswered(_))));
     assert_eq!(call(), Ok(7));
     assert_eq!(server.join().unwrap().len(), 3);
 }
 
-/// An address that nothing else here listens at or connects from: who has left its port has left it for good.
+/// An address that no other test uses, so that its port stays closed.
 const NOBODYS: &str = "127.7.7.5:0";
 
 #[test]
@@ -140,7 +140,8 @@ fn who_cannot_be_reached_has_not_seen_the_call() {
     assert_eq!(crate::Error::from(told).code(), Status::BAD_GATEWAY);
 }
 
-/// What comes of a call that is given little time, and more where a busy machine has not even connected within that.
+/// The error of a call with a short timeout. The timeout is extended if a busy machine cannot
+/// connect in time.
 #[track_caller]
 fn timed_out(call: impl Fn(Duration) -> Error) -> Error {
     let mut told = [100, 1000, 10_000].into_iter().map(Duration::from_millis).map(call);
@@ -151,7 +152,7 @@ fn timed_out(call: impl Fn(Duration) -> Error) -> Error {
 
 #[test]
 fn an_answer_that_does_not_come_is_waited_for_no_longer_than_said() {
-    // Connections are taken by the system, and nobody reads them.
+    // The system accepts the connections, but no thread reads them.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let told = timed_out(|patience| {
@@ -181,7 +182,7 @@ fn a_refusal_keeps_its_status_and_its_words() {
     );
     let error = crate::Error::from(told);
     assert_eq!((error.code(), error.message()), (status, Some("there is no forum `a` ")));
-    // Without words for users it is between the servers.
+    // A refusal without a message for users concerns only the two servers.
     assert_eq!(crate::Error::from(call()).code(), Status::BAD_GATEWAY);
     assert!(matches!(call(), Error::Misunderstood(_)));
     server.join().unwrap();
@@ -224,7 +225,7 @@ fn what_cannot_be_called_is_told_before_anybody_is_asked() {
     assert!(!format!("{:?}", remote("http://a").token("secret")).contains("secret"));
 }
 
-/// A certificate for this machine (PEM), and what a server with it needs.
+/// A self-signed certificate for this machine (PEM), and a server configuration with it.
 fn certificate() -> (Vec<u8>, Arc<ServerConfig>) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -263,7 +264,7 @@ fn over_tls_a_server_is_believed_if_somebody_trusted_vouches_for_it() {
         assert_eq!(other.service("/a").call::<_, u8>(&Pair(("body", "a"))).wait(), Ok(7));
     }
     assert_eq!(other.service("/a").call::<_, u8>(&[&long]).wait(), Ok(7));
-    // The connection ends with the last that may use it.
+    // Closes the idle connection, so that the server can accept the next one.
     pool::forget(&address);
     let strangers = certificate().0;
     let told = remote(&address).roots(&strangers).service("/a").call::<_, u8>(&()).wait();
@@ -277,7 +278,7 @@ fn who_hangs_up_in_the_handshake_has_not_seen_the_call() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("https://{}", listener.local_addr().unwrap());
     let serve = thread::spawn(move || {
-        // It reads before it goes, or the system says that it was reset.
+        // The server reads before it closes: otherwise the system resets the connection.
         let mut socket = listener.accept().unwrap().0;
         std::io::Read::read(&mut socket, &mut [0; 4096]).unwrap()
     });
@@ -304,7 +305,7 @@ fn who_never_stops_sending_is_heard_no_longer_than_said() {
         });
         let call = remote(&address).timeout(patience).service("/a").call::<_, ()>(&());
         let told = call.wait().unwrap_err();
-        // Who was not even connected to waits for ever.
+        // The server would wait forever for a client that never connected.
         if !matches!(told, Error::Unreached(_)) {
             serve.join().unwrap();
         }
@@ -318,7 +319,7 @@ fn a_call_needs_no_place_among_those_that_block() {
     let freed = Arc::new(std::sync::Mutex::new(freed));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        // More than there are places.
+        // More tasks than the pool has threads.
         for _ in 0..50 {
             let freed = Arc::clone(&freed);
             tokio::spawn(crate::blocking(move || freed.lock().unwrap().recv().unwrap_err()));
@@ -359,6 +360,6 @@ fn roots_are_the_same_if_they_are_of_one_value() {
     let place = pool::Place::of(&address, Some(&roots));
     assert!(Arc::ptr_eq(&place, &pool::Place::of(&address, Some(&Arc::clone(&roots)))));
     assert!(!Arc::ptr_eq(&place, &pool::Place::of(&address, None)));
-    // What is kept of them keeps them, so that no others come to stand at their address.
+    // The pool holds a reference, so no other value can get the same address.
     assert!(Arc::strong_count(&roots) > 1);
 }

@@ -1,4 +1,4 @@
-//! Decides by whom another server must be vouched for.
+//! The certificates that remote servers must be trusted by.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore, crypto};
 use tokio::task::spawn_blocking;
 
-/// Where systems keep the certificates that all their programs trust.
+/// Paths at which systems store their trusted certificates.
 const USUAL_ROOTS: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -17,19 +17,20 @@ const USUAL_ROOTS: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// The one whom the system trusts, read once.
+/// The configuration with the system's certificates, read once.
 static USUAL: OnceLock<Arc<ClientConfig>> = OnceLock::new();
 
-/// Whom the system trusts, read at the first call.
+/// The configuration with the system's certificates, which the first call reads.
 ///
 /// # Errors
 ///
-/// There is nobody, or they cannot be read.
+/// The system has no certificates, or they cannot be read.
 pub(super) async fn usual() -> io::Result<Arc<ClientConfig>> {
     if let Some(known) = USUAL.get() {
         return Ok(Arc::clone(known));
     }
-    // Not by `blocking`: whoever waits for this call may hold a place of those, perhaps the last.
+    // Not on the pool of `blocking`: the caller may itself hold a thread of that pool, perhaps the
+    // last one.
     spawn_blocking(read_usual).await?.map_err(io::Error::other)
 }
 
@@ -41,15 +42,15 @@ fn read_usual() -> Result<Arc<ClientConfig>, String> {
     Ok(Arc::clone(USUAL.get_or_init(|| config)))
 }
 
-/// The file of those whom the system trusts.
+/// The path of the system's certificates.
 pub(crate) fn usual_roots() -> Option<PathBuf> {
     USUAL_ROOTS.iter().map(Path::new).find(|path| path.exists()).map(Path::to_owned)
 }
 
-/// Those in a file of PEM, and nobody else.
+/// A configuration that trusts only the certificates in this PEM text.
 pub(crate) fn of(pem: &[u8]) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
-    // A system's collection may hold one that cannot be understood.
+    // A system's collection may contain certificates that cannot be parsed.
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem).flatten());
     if roots.is_empty() {
         return Err("there is no certificate (PEM) to trust a server by".to_owned());

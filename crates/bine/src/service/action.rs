@@ -1,8 +1,8 @@
-//! Actions: services without a name of their own, which carry what they need in the page that they stand in.
+//! Actions: services without a name of their own, whose context is sealed in the page.
 //!
-//! What an action captures is sealed in its address, for the session of whoever gets the page and for this action alone.
-//! So nothing of it is kept here: it is good after a restart as it was before, as long as the session lasts and the
-//! program has the action.
+//! The values that an action captures are sealed in its address, for the visitor's session and for
+//! this action only. The server stores nothing: the address stays valid after a restart, until the
+//! session ends or the program no longer has the action.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -28,45 +28,46 @@ use crate::taste::prefers_pages;
 use crate::wire;
 use crate::writing::Writing;
 
-/// An action of a page: what [`action!`](crate::action!) makes, as the address of a form or a button.
+/// An action of a page, which [`action!`](crate::action!) creates: the address of a form or a
+/// button.
 ///
-/// It is sealed where it is written, for the session of whoever gets the page; one that is written elsewhere, as in a page
-/// that is frozen, leads nowhere, and the log says so.
+/// It is sealed when the page writes it, for the visitor's session. An action that is written
+/// elsewhere, such as in a frozen page, has an invalid address, and the log reports it.
 pub struct Action {
     declaration: &'static Declaration,
-    /// An object of JSON, or why there is none.
+    /// A JSON object, or why the values cannot be captured.
     captures: Result<Vec<u8>, String>,
 }
 
-/// An action as it stands in the source.
+/// The declaration of an action in the source.
 #[derive(Debug)]
 pub struct Declaration {
-    /// Where it stands.
+    /// The module of the declaration.
     pub module: &'static str,
-    /// See `module`.
+    /// The line of the declaration.
     pub line: u32,
-    /// What the program calls it, if it does.
+    /// The name that the program gives it, if any.
     pub name: Option<&'static str>,
-    /// Of all its tokens: what it does, wherever it stands in its module.
+    /// A hash of the tokens, which identifies the action within the module.
     pub hash: u64,
-    /// Names and types of what it captures.
+    /// Names and types of the captured values.
     pub captures: &'static [(&'static str, &'static str)],
-    /// Names and types of what the form sends.
+    /// Names and types of the form's fields.
     pub arguments: &'static [(&'static str, &'static str)],
-    /// Who may call it; `None`: whom the program says.
+    /// The access rule; `None`: the program's default.
     pub rule: Option<Rule>,
-    /// What it does.
+    /// Creates its route.
     pub route: fn(&'static Declaration) -> Route,
 }
 
-/// What `action!` leaves for the linker, wherever in the program and its libraries it stands.
+/// A declaration that `action!` registers with the linker.
 #[derive(Debug)]
 pub struct Linked(pub &'static Declaration);
 
 inventory::collect!(Linked);
 
-/// What the function of an action may return: an [`Answer`], or a `Result` with one. `Kind` keeps the ways apart for the
-/// compiler, which finds it by itself.
+/// The result of an action's function: an [`Answer`], or a `Result` with one. The compiler infers
+/// `Kind`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no answer of an action",
     note = "an action returns `()`, a value with `#[derive(Serialize)]`, `impl Page`, a `Response`, or `Result<.., bine::Error>` with one of these"
@@ -74,18 +75,18 @@ inventory::collect!(Linked);
 pub trait Done<Kind> {
     /// The kind of the answer.
     type Kind: 'static;
-    /// What there is to say if all went well.
+    /// The answer if the function succeeds.
     type Answer: Answer<Self::Kind> + 'static;
 
     #[doc(hidden)]
     fn done(self) -> Result<Self::Answer, Error>;
 }
 
-/// The kind of what is [`Done`] for sure.
+/// The kind of a result that cannot fail.
 #[derive(Debug)]
 pub struct Surely<Kind>(PhantomData<Kind>);
 
-/// The kind of what is [`Done`] or has failed.
+/// The kind of a result that can fail.
 #[derive(Debug)]
 pub struct Perhaps<Kind>(PhantomData<Kind>);
 
@@ -109,14 +110,14 @@ impl<A: Answer<K> + 'static, E: Into<Error>, K: 'static> Done<Perhaps<K>> for Re
 
 /// Bytes of JSON that an action may capture.
 const MOST_CAPTURED: usize = 4096;
-/// Where actions are called.
+/// The path prefix of actions.
 const PLACE: &str = "/_bine/action";
 
-/// The routes of all actions that are linked.
+/// The routes of all linked actions.
 ///
 /// # Errors
 ///
-/// Two have one name.
+/// Two actions have the same name.
 pub(crate) fn routes() -> Result<Vec<Route>, String> {
     let all = inventory::iter::<Linked>.into_iter().map(|linked| linked.0).collect();
     let mut routes: Vec<Route> = told_apart(all)?.into_iter().map(|own| (own.route)(own)).collect();
@@ -126,7 +127,7 @@ pub(crate) fn routes() -> Result<Vec<Route>, String> {
     Ok(routes)
 }
 
-/// In an order of their own, since the linker promises none.
+/// Sorts the actions, since the linker's order is arbitrary, and rejects duplicates.
 fn told_apart(mut all: Vec<&'static Declaration>) -> Result<Vec<&'static Declaration>, String> {
     all.sort_unstable_by_key(|own| (own.to_string(), own.module, own.line));
     match all.windows(2).find(|pair| pair[0].to_string() == pair[1].to_string()) {
@@ -135,7 +136,7 @@ fn told_apart(mut all: Vec<&'static Declaration>) -> Result<Vec<&'static Declara
     }
 }
 
-/// Whether any is linked.
+/// Whether the program has an action.
 pub(crate) fn are_any() -> bool {
     inventory::iter::<Linked>.into_iter().next().is_some()
 }
@@ -155,7 +156,7 @@ fn alike(one: &Declaration, other: &Declaration) -> String {
     }
 }
 
-/// Answers for actions that this program does not have any more.
+/// The route that responds for actions that the program no longer has.
 fn gone() -> Route {
     let path = concat!("/_bine/action/", "{name}/{sealed}");
     let route = Route::future(Methods::POST, path, "an action that is gone", |arguments| {
@@ -166,12 +167,12 @@ fn gone() -> Route {
             Said { outcome, manner, visit: None, kind: PhantomData }
         })
     });
-    // It does nothing for anybody.
+    // It has no effect, so anyone may call it.
     route.told(Told { kind: Kind::Action, rule: Some(Rule::ANYONE.access()), ..Told::default() })
 }
 
 impl Action {
-    /// With what it captures, in the order of its declaration.
+    /// Creates an action with its captured values, in the order of the declaration.
     #[doc(hidden)]
     pub fn new(declaration: &'static Declaration, values: &[Captured]) -> Self {
         let mut json = b"{".to_vec();
@@ -180,7 +181,7 @@ impl Action {
             if json.len() > 1 {
                 json.push(b',');
             }
-            // A name in Rust needs no escapes.
+            // A Rust identifier needs no escapes.
             json.extend_from_slice(format!("\"{name}\":").as_bytes());
             match value {
                 Ok(value) => json.extend_from_slice(value),
@@ -199,11 +200,11 @@ impl Action {
     }
 }
 
-/// A captured value as JSON, or why it is none.
+/// A captured value as JSON, or why it cannot be captured.
 #[derive(Debug)]
 pub struct Captured(Result<Vec<u8>, String>);
 
-/// Captures a value of a type that the declaration names.
+/// Captures a value. The declaration has its type.
 #[doc(hidden)]
 pub fn captured<T: Serialize>(value: &T) -> Captured {
     Captured(wire::to_json(value).map_err(|fault| fault.to_string()))
@@ -244,7 +245,7 @@ impl fmt::Debug for Action {
     }
 }
 
-/// What it is called in its address: the same as long as it does the same in the same module.
+/// The name in its address, equal as long as the module and the tokens are equal.
 impl fmt::Display for Declaration {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name {
@@ -260,7 +261,7 @@ impl fmt::Display for Declaration {
 }
 
 impl Declaration {
-    /// An action that is a transaction of the program's tables.
+    /// The route of an action that runs as a transaction on the program's tables.
     #[doc(hidden)]
     pub fn changing<C, A, R, K, F>(&'static self, run: F) -> Route
     where
@@ -271,7 +272,7 @@ impl Declaration {
         K: 'static,
     {
         let run = Arc::new(run);
-        // There is one of each in a program, for as long as that runs.
+        // A program creates each action once, so the leak is bounded.
         let name: &'static str = self.to_string().leak();
         let path: &'static str = format!("{PLACE}/{name}/{{sealed}}").leak();
         let route = Route::future(Methods::POST, path, name, move |arguments| {
@@ -282,7 +283,7 @@ impl Declaration {
             let admitted = self.admit::<C, A>(name, arguments, &asked)?;
             let begun = admitted.map(|admitted| {
                 manner.page = Some(admitted.page.clone());
-                // A call has one.
+                // The page is set once per call.
                 let _ = asked.page.set(admitted.page.clone());
                 let (asked, run) = (Arc::clone(&asked), Arc::clone(&run));
                 self.run(asked, admitted, move |call, captures, arguments| {
@@ -311,7 +312,7 @@ impl Declaration {
         }])
     }
 
-    /// Runs the transaction, again after a conflict.
+    /// Runs the transaction, and runs it again after a conflict.
     fn run<C: Taken, A: Taken, R>(
         &'static self,
         asked: Arc<Asked>,
@@ -324,7 +325,7 @@ impl Declaration {
         let action = move |transaction: &mut Transaction| {
             let (captures, arguments) = match first.take() {
                 Some(first) => first,
-                // Again, after a conflict.
+                // The arguments are read again after a conflict.
                 None => (self.captures(&captures)?, take(&given, self.arguments)?),
             };
             call.within(transaction, |call| run(call, captures, arguments))
@@ -332,7 +333,7 @@ impl Declaration {
         async move { store.change(action).await }
     }
 
-    /// Finds out whether this may be called so, and with what.
+    /// Checks whether the call is permitted and reads its arguments.
     fn admit<C: Taken, A: Taken>(
         &self,
         name: &'static str,
@@ -369,36 +370,36 @@ impl Declaration {
         }))
     }
 
-    /// What is captured, as the program spells it, if the action has a name: that is the same when the action is another,
-    /// while a hash is not.
+    /// A description of the captured names and types for a named action: its name stays equal when
+    /// its captures change, while a hash changes.
     fn meaning(&self) -> String {
         if self.name.is_none() {
             return String::new();
         }
         let each = self.captures.iter().map(|(name, kind)| format!("{name}:{kind}"));
-        // A type may be spelled in two lines.
+        // Removes white space: a type may span several lines.
         each.collect::<Vec<_>>().join(",").split_whitespace().collect()
     }
 
-    /// What it was made with, unless it was made by a program in which it captured something else.
+    /// Reads the captured values. It fails if a different version of the program sealed them.
     fn captures<C: Taken>(&self, sealed: &Given) -> Result<C, Error> {
         C::take(sealed, self.captures).map_err(|_| outdated())
     }
 }
 
-/// A call that may be run.
+/// A call that has passed all checks.
 struct Admitted<C, A> {
-    /// In which the action stands.
+    /// The page that contains the action.
     page: String,
     first: Option<(C, A)>,
-    /// For the time after a conflict.
+    /// The captured values, for a second run after a conflict.
     captures: Given,
-    /// See `captures`.
+    /// The form's fields, for a second run after a conflict.
     given: Given,
 }
 
-/// What an address of an action says: a line with the page, one with the [meaning](Declaration::meaning), and what is
-/// captured.
+/// The content of an action's address: a line with the page, a line with the
+/// [meaning](Declaration::meaning), and the captured values.
 struct Sealed<'s> {
     page: &'s str,
     meaning: &'s str,
@@ -422,7 +423,7 @@ fn take<A: Taken>(given: &Given, names: &[(&str, &str)]) -> Result<A, Error> {
     A::take(given, names).map_err(|wrong| Error::of_arguments(Status::BAD_REQUEST, wrong))
 }
 
-/// Whoever asks has a page of a program that was another.
+/// The error for a page that a different version of the program rendered.
 fn outdated() -> Error {
     let message = "This page is older than the program that serves it. Go back, and load it again.";
     Error::status(Status::GONE, message)
@@ -449,7 +450,7 @@ mod tests {
         let written = Sealed { page: "/board?a", meaning, captures }.written();
         let read = Sealed::read(&written).unwrap();
         assert_eq!((read.page, read.meaning, read.captures), ("/board?a", meaning, captures));
-        // As they were written before.
+        // The format of earlier versions.
         assert!(Sealed::read(b"/board?a\n{\"id\":7}").is_none());
     }
 

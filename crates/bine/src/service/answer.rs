@@ -1,4 +1,5 @@
-//! Decides how a caller is answered: a program by JSON, who reads pages by the page that called.
+//! The answers of services: JSON for programs; for browsers without script, a redirect to the
+//! calling page.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -13,14 +14,14 @@ use crate::request_session::RequestSession;
 use crate::respond::{Manner, Replying, Respond, Response};
 use crate::wire;
 
-/// What a service may return, by itself or in a `Result`: a value that `serde` can write, a page or a
-/// [`Response`]. `Kind` keeps the ways apart for the compiler, which finds it by itself.
+/// The result of a service, by itself or in a `Result`: a value that `serde` can serialize, a page
+/// or a [`Response`]. The compiler infers `Kind`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no answer of a service",
     note = "a service returns a value with `#[derive(Serialize)]`, `impl Page`, a `Response`, or `Result<.., bine::Error>` with one of these"
 )]
 pub trait Answer<Kind> {
-    /// Writes the whole reply.
+    /// Writes the whole response.
     #[doc(hidden)]
     fn answer(self, manner: &Manner, to: &mut Replying<'_, '_>) -> Finished;
 }
@@ -29,7 +30,7 @@ pub trait Answer<Kind> {
 #[derive(Debug)]
 pub enum Valued {}
 
-/// The kind of an [`Answer`] that is shown.
+/// The kind of an [`Answer`] that is a response or a page.
 #[derive(Debug)]
 pub enum Shown {}
 
@@ -55,19 +56,19 @@ impl<R: Respond> Answer<Shown> for R {
     }
 }
 
-/// What came of a call.
+/// The outcome of a call.
 pub(super) enum Outcome<R> {
     Done(R),
     Failed(Error),
-    /// It panicked, and said so.
+    /// It panicked, with this message.
     Broken(Option<String>),
 }
 
-/// What came of a call, with whom to tell it.
+/// The outcome of a call, with the properties of the request that shape its response.
 pub(super) struct Said<R, K> {
     pub(super) outcome: Outcome<R>,
     pub(super) manner: Manner,
-    /// The caller's session, if it was looked at.
+    /// The caller's session, if the call used it.
     pub(super) visit: Option<Arc<dyn RequestSession>>,
     pub(super) kind: PhantomData<fn() -> K>,
 }

@@ -1,4 +1,4 @@
-//! Decides what a service can ask of whoever calls it, and of its program.
+//! The arguments through which a service reads its request, its caller and the program's state.
 
 use std::any::type_name;
 use std::fmt;
@@ -17,12 +17,15 @@ use crate::store::{Store, Transaction};
 use crate::tables::Tables;
 use crate::trace::{self, RenderTrace, RequestDependency};
 
-/// A call of a service that changes tables: the first argument of one that is no `async fn`, as `call: &mut Call`.
+/// A call of a service that changes tables: the first argument of a service that is no `async fn`,
+/// as `call: &mut Call`.
 ///
-/// It reads and writes all tables as the [`Transaction`] that it is: what the service does is kept wholly when it
-/// returns, or not at all if it returns an error. Whoever calls is answered when it is kept. If another has changed what
-/// the service looked at, it is run again, up to three times; what must happen once belongs into
-/// [`after_commit`](Transaction::after_commit). It runs on the connection's own loop and must not block.
+/// It dereferences to its [`Transaction`], which reads and writes all tables. The transaction
+/// commits when the service returns, and rolls back if it returns an error. The client receives the
+/// response after the commit. After a conflict with a concurrent transaction the service runs
+/// again, up to three times; effects that must happen once belong in
+/// [`after_commit`](Transaction::after_commit). A service runs on the connection's event loop and
+/// must not block.
 ///
 /// ```
 /// use bine::prelude::*;
@@ -54,18 +57,19 @@ pub struct Call {
     caller: Caller,
 }
 
-/// Whoever calls a service, and what the program has for it: the first argument of a service that is no transaction, as
-/// `caller: Caller`. An `async fn` changes tables by [`store`](Self::store), and may await anything.
+/// The caller of a service, and the program's state: the first argument of a service that is no
+/// transaction, as `caller: Caller`. An `async fn` changes tables through [`store`](Self::store),
+/// and may await.
 pub struct Caller(Arc<Asked>);
 
-/// A request to a service, which its reply asks for what was looked at.
+/// The request of a call, shared with its response.
 pub(super) struct Asked {
     request: Retained,
     app: Arc<AppState>,
     visit: OnceLock<Arc<dyn RequestSession>>,
-    /// Path and query of the page that called, as its action says it.
+    /// Path and query of the calling page, which an action's address contains.
     pub(super) page: OnceLock<String>,
-    /// The trace of the render that makes this call, if there is one.
+    /// The trace of the render that makes this call, if any.
     trace: Option<Arc<dyn RenderTrace>>,
 }
 
@@ -79,7 +83,7 @@ impl Call {
         Self { transaction, caller }
     }
 
-    /// Runs with this transaction in the place of its own.
+    /// Replaces the transaction during `run`.
     pub(super) fn within<T>(
         &mut self,
         transaction: &mut Transaction,
@@ -91,12 +95,12 @@ impl Call {
         outcome
     }
 
-    /// The first field of the request called `name`, if it is UTF-8.
+    /// The first header field called `name`, if it is UTF-8.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.caller.field(name)
     }
 
-    /// Where the request came from.
+    /// The network address of the client.
     pub fn peer(&self) -> Peer {
         self.caller.peer()
     }
@@ -105,7 +109,7 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// It has none of this type: [`App::state`](crate::App::state) gives it one.
+    /// The program has no value of this type: add one with [`App::state`](crate::App::state).
     pub fn state<T: Send + Sync + 'static>(&self) -> Result<State<T>, Error> {
         self.caller.state()
     }
@@ -135,12 +139,12 @@ impl Caller {
         &self.0.app
     }
 
-    /// The session of the request, which is looked at from here on.
+    /// The session of the request. The response is private from then on.
     pub(crate) fn request_session(&self) -> &Arc<dyn RequestSession> {
         self.0.visit()
     }
 
-    /// Path and query of the page that called, as its action or its `Referer` names it.
+    /// Path and query of the calling page, from the action's address or the `Referer` field.
     pub(crate) fn page(&self) -> Option<String> {
         if let Some(page) = self.0.page.get() {
             return Some(page.clone());
@@ -151,14 +155,14 @@ impl Caller {
         page.map(str::to_owned)
     }
 
-    /// The first field of the request called `name`, if it is UTF-8.
+    /// The first header field called `name`, if it is UTF-8.
     pub fn field(&self, name: &str) -> Option<&str> {
         let field = self.0.request.incoming().head.field_text(name);
         self.0.look(|| format!("{name}:{field:?}").into_bytes());
         field
     }
 
-    /// Where the request came from.
+    /// The network address of the client.
     pub fn peer(&self) -> Peer {
         let peer = self.0.request.incoming().peer;
         self.0.look(|| format!("{peer:?}").into_bytes());
@@ -174,14 +178,14 @@ impl Caller {
     ///
     /// # Errors
     ///
-    /// It has none of this type: [`App::state`](crate::App::state) gives it one.
+    /// The program has no value of this type: add one with [`App::state`](crate::App::state).
     pub fn state<T: Send + Sync + 'static>(&self) -> Result<State<T>, Error> {
         let found = self.app().states.find_shared().map(State);
         found.ok_or_else(|| lacking(&format!("state `{}`", type_name::<T>()), "state"))
     }
 }
 
-/// A mistake in the program, which its log tells.
+/// An error in the program, which is logged; the client receives status 500.
 pub(crate) fn lacking(what: &str, method: &str) -> Error {
     let told = format!(
         "a service asks for the {what}, and the program has none; add `.{method}(..)` to the app"
@@ -191,13 +195,14 @@ pub(crate) fn lacking(what: &str, method: &str) -> Error {
 
 impl Asked {
     pub(super) fn new(incoming: &Incoming<'_>, app: &Arc<AppState>) -> Self {
-        // What it calls with has been read.
+        // The body was read already.
         let request = Retained::of(&Incoming { body: Body::None, ..*incoming });
         let (visit, page, trace) = (OnceLock::new(), OnceLock::new(), trace::current());
         Self { request, app: Arc::clone(app), visit, page, trace }
     }
 
-    /// Notes that something of the request was seen, in whatever thread: the page that it makes is for its like alone.
+    /// Records that a live page depends on a part of the request, on whatever thread the service
+    /// runs.
     fn look(&self, seen: impl FnOnce() -> Vec<u8>) {
         RequestDependency::Filtered.note_for(self.trace.as_deref(), seen);
     }
@@ -209,7 +214,7 @@ impl Asked {
             .expect("who knows its caller has sessions, and they are in tables")
     }
 
-    /// Its look at its session, if it took one.
+    /// The session, if the call used it.
     pub(super) fn visited(&self) -> Option<Arc<dyn RequestSession>> {
         self.visit.get().cloned()
     }

@@ -1,11 +1,11 @@
-//! Decides what must hold of the arguments of any call, for whoever searches for one of which it does not.
+//! Checks for fuzzing: properties that hold for the arguments of any call.
 
 use super::given::{Given, MOST_TOLD, Taken, Unread};
 use crate::Text;
 use crate::store::{Id, RowId, Time};
 use crate::wire::Bytes;
 
-/// One of each kind.
+/// One argument of each kind.
 type Arguments =
     (i64, Option<u8>, Vec<Text>, bool, Time, Bytes, Result<Text, Option<char>>, f32, Option<RowId>);
 
@@ -21,8 +21,8 @@ const NAMES: [(&str, &str); 9] = [
     ("id", "Option<RowId>"),
 ];
 
-/// What must hold of any content of a call, however it says that it is to be read: it is refused with words, or it has
-/// arguments that are the same when they are taken again, or is told by names what is wrong with them, each once.
+/// Asserts for any content of a call that the server rejects it with a message, or parses equal
+/// arguments twice, or reports each wrong argument once by its name.
 pub fn check_call(kind: u8, bytes: &[u8]) {
     let given = match (kind % 4, str::from_utf8(bytes)) {
         (0, _) => Given::in_content("application/json", bytes),
@@ -38,12 +38,12 @@ pub fn check_call(kind: u8, bytes: &[u8]) {
     };
     let taken = Arguments::take(&given, &NAMES);
     let again = Arguments::take(&given, &NAMES);
-    // Not by their values: a fraction that is none is not like itself.
+    // Compares the text, since NaN is not equal to itself.
     assert_eq!(format!("{taken:?}"), format!("{again:?}"));
     if let Err(wrong) = taken {
         assert!(!wrong.is_empty() && wrong.iter().all(|wrong| !wrong.detail.is_empty()));
         assert!(wrong.len() <= MOST_TOLD + NAMES.len());
-        // What is cut may be like another.
+        // Two shortened names may be equal.
         let whole = wrong.iter().map(|wrong| &wrong.name).filter(|name| name.len() <= 40);
         let mut names: Vec<_> = whole.collect();
         names.sort_unstable();

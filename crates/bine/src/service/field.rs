@@ -1,4 +1,4 @@
-//! Decides how texts of a form or a query become values of the types that a service takes.
+//! Deserializes the texts of a form or a query into the types of a service's arguments.
 
 use std::fmt::{self, Display};
 
@@ -7,13 +7,13 @@ use serde::de::{Deserializer, Error, IntoDeserializer, SeqAccess, Visitor};
 
 use crate::arguments::FromText;
 
-/// The texts that a form has under one name. Most values come from the first of them.
+/// The texts of a form under one name. Most types use only the first one.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'f> {
     pub(super) texts: &'f [&'f str],
 }
 
-/// Why a value cannot be had: the end of a sentence that begins with its name.
+/// Why a value is invalid: the rest of a sentence that begins with its name.
 #[derive(Debug)]
 pub(super) struct Reason(pub(super) String);
 
@@ -23,7 +23,7 @@ impl<'f> Field<'f> {
     }
 }
 
-/// Numbers are read as pages read them.
+/// Numbers are parsed in the same way as the arguments of pages.
 macro_rules! read {
     ($($deserialize:ident $visit:ident $number:ty,)*) => {$(
         fn $deserialize<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Reason> {
@@ -70,13 +70,13 @@ impl<'de> Deserializer<'de> for Field<'_> {
         visitor.visit_str(self.text()?)
     }
 
-    /// A box that is not checked is not sent.
+    /// A browser does not send an unchecked checkbox.
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Reason> {
         let text = self.texts.first().copied().unwrap_or("false");
         visitor.visit_bool(bool::from_text(text).map_err(Reason)?)
     }
 
-    /// A field in which nothing was written is sent all the same.
+    /// A browser sends an empty text field as an empty text.
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Reason> {
         match self.texts {
             [] | [""] => visitor.visit_none(),
@@ -104,7 +104,7 @@ impl<'de> Deserializer<'de> for Field<'_> {
         visitor.visit_newtype_struct(self)
     }
 
-    /// Each of several boxes with the same name that is checked.
+    /// Each checked one of several checkboxes with the same name.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Reason> {
         visitor.visit_seq(Each(self.texts))
     }
@@ -141,7 +141,7 @@ impl<'de> SeqAccess<'de> for Each<'_> {
     }
 }
 
-/// A value that is not there: only what may be missing is made of it.
+/// A missing value: only an optional type accepts it.
 pub(super) struct Missing;
 
 impl<'de> Deserializer<'de> for Missing {

@@ -1,4 +1,4 @@
-//! Decides how the arguments of a call are found in what was sent: by their names, and no others.
+//! The arguments of a call: finds them by name in the body or the query, and rejects unknown names.
 
 use std::collections::HashSet;
 
@@ -14,28 +14,28 @@ use crate::problem::Wrong;
 use crate::text::shortened;
 use crate::wire::{self, Limits, Value};
 
-/// The arguments of a call as they were sent.
+/// The arguments of a call as the client sent them.
 #[derive(Debug)]
 pub struct Given(Sent);
 
 #[derive(Debug)]
 enum Sent {
     Json(Map<String, Value>),
-    /// From a form or a query, several of one name perhaps.
+    /// From a form or a query. A name may occur several times.
     Texts(Vec<(String, String)>),
 }
 
-/// Why nothing can be found in what was sent.
+/// Why the arguments cannot be read.
 #[derive(Debug)]
 pub(super) enum Unread {
-    /// It is of another media type.
+    /// The media type is not supported.
     Unsupported,
-    /// What is wrong with it.
+    /// The content is invalid, with this message.
     Bad(String),
 }
 
 impl Unread {
-    /// What the caller is told.
+    /// The error for the client.
     pub(super) fn told(self) -> Error {
         match self {
             Self::Bad(message) => Error::bad_request(message),
@@ -48,7 +48,7 @@ impl Unread {
 }
 
 impl Given {
-    /// What an action has captured, which this program has written.
+    /// The captured values of an action, which this program has written.
     pub(super) fn captured(json: &[u8]) -> Result<Self, Error> {
         match wire::read(json, &Limits::default())? {
             Value::Object(named) => Ok(Self(Sent::Json(named))),
@@ -62,12 +62,12 @@ impl Given {
         Ok(Self(Sent::Texts(texts)))
     }
 
-    /// Whether content of this media type can be read at all. Nothing needs none.
+    /// Whether this media type is supported. An empty body needs no type.
     pub(super) fn is_readable(kind: &str) -> bool {
         kind.is_empty() || is_json(kind) || is_form(kind)
     }
 
-    /// The arguments in content of this media type.
+    /// The arguments in a body of this media type.
     pub(super) fn in_content(kind: &str, bytes: &[u8]) -> Result<Self, Unread> {
         if bytes.is_empty() {
             return Ok(Self(Sent::Json(Map::new())));
@@ -76,7 +76,7 @@ impl Given {
             let fields = form_fields(kind, bytes).map_err(Unread::Bad)?;
             return Ok(Self(Sent::Texts(fields)));
         }
-        // A form of another site can send text without asking, but not this type.
+        // A browser sends plain text to other sites without a CORS preflight, but not JSON.
         if !is_json(kind) {
             return Err(Unread::Unsupported);
         }
@@ -104,12 +104,12 @@ impl Given {
         }
     }
 
-    /// What is none of these arguments: the first few names, each once, and how many others there are. A call may have
-    /// thousands, and is not to cost its server as much as that, nor to be answered with as much.
+    /// The unknown names: the first few, each once, and the number of all further ones. The work
+    /// and the response stay small even if a call contains thousands.
     fn unknown(&self, arguments: &[(&str, &str)]) -> Vec<Wrong> {
         let is_unknown = |name: &&str| !arguments.iter().any(|(known, _)| known == name);
         match &self.0 {
-            // A key is there once.
+            // An object has each key once.
             Sent::Json(named) => {
                 told(named.keys().map(String::as_str).filter(is_unknown), arguments)
             }
@@ -122,7 +122,7 @@ impl Given {
     }
 }
 
-/// Unknown names that are told; of the others it is told how many there are.
+/// Unknown names that the error lists; it counts the rest.
 pub(super) const MOST_TOLD: usize = 10;
 
 fn told<'n>(mut names: impl Iterator<Item = &'n str>, arguments: &[(&str, &str)]) -> Vec<Wrong> {
@@ -146,13 +146,13 @@ fn is_form(kind: &str) -> bool {
         .any(|form| kind.eq_ignore_ascii_case(form))
 }
 
-/// The arguments of a service, together.
+/// The arguments of a service, as a tuple.
 #[diagnostic::on_unimplemented(
     message = "these cannot be the arguments of a service",
     note = "a service takes up to twelve arguments of types that `serde` can read: `#[derive(Serialize, Deserialize)]`"
 )]
 pub trait Taken: Sized {
-    /// Finds them by their names, in this order.
+    /// Reads the arguments with these names, in order.
     #[doc(hidden)]
     fn take(given: &Given, names: &[(&str, &str)]) -> Result<Self, Vec<Wrong>>;
 }

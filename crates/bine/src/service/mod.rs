@@ -1,4 +1,4 @@
-//! Services: functions that a browser, a form or another program calls by name.
+//! Services: functions that browsers, forms and other programs call by name.
 
 pub(crate) mod action;
 mod answer;
@@ -50,16 +50,17 @@ pub use replace::{Replace, Replaced};
 pub(crate) use rule::DefaultRule;
 pub use rule::Rule;
 
-/// What `#[service]` makes of a function: where it is called, with arguments `A` and a value `T` as the answer.
+/// A service, which `#[service]` makes of a function: its address, its arguments `A` and its answer
+/// `T`.
 ///
-/// As a value of an attribute it is its address: `<form method="post" action={post}>`.
+/// As the value of an attribute it is its address: `<form method="post" action={post}>`.
 pub struct Service<A, T> {
     signature: &'static Signature,
     route: fn(&'static Signature) -> Route,
     types: PhantomData<fn(A) -> T>,
 }
 
-/// A service by its name: the function that `#[service]` leaves in its place.
+/// The name of a function with `#[service]`, as a value.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a service",
     note = "a service is the name of a function with `#[service]` above it"
@@ -67,7 +68,7 @@ pub struct Service<A, T> {
 pub trait Callable {
     /// Its arguments, as a tuple.
     type Arguments;
-    /// What it answers when all goes well.
+    /// Its answer if it succeeds.
     type Answer;
 
     /// The service itself.
@@ -83,27 +84,27 @@ impl<F: FnOnce() -> Service<A, T>, A, T> Callable for F {
     }
 }
 
-/// How a service is called, as its declaration says it.
+/// The declaration of a service.
 #[derive(Debug)]
 pub struct Signature {
-    /// The function, with the path to it from its crate on.
+    /// The path of the function, starting with its crate.
     pub name: &'static str,
-    /// Where it is called, if not at its usual place.
+    /// Its address, if not the default.
     pub path: Option<&'static str>,
-    /// Names and types.
+    /// Names and types of the arguments.
     pub arguments: &'static [(&'static str, &'static str)],
-    /// It changes nothing, and may be called by GET.
+    /// Whether it changes no data and may be called by GET.
     pub is_safe: bool,
-    /// It is not run again after a conflict.
+    /// Whether it does not run again after a conflict.
     pub is_once: bool,
-    /// Who may call it; `None`: whom the program says.
+    /// The access rule; `None`: the program's default.
     pub rule: Option<Rule>,
-    /// It takes its caller.
+    /// Whether it takes its caller.
     pub knows_caller: bool,
 }
 
 impl<A, T> Service<A, T> {
-    /// What the macro knows, and what makes the route.
+    /// Creates a service; the macro writes this call.
     #[doc(hidden)]
     pub const fn new(
         signature: &'static Signature,
@@ -112,17 +113,17 @@ impl<A, T> Service<A, T> {
         Self { signature, route, types: PhantomData }
     }
 
-    /// Where it is called.
+    /// Its address.
     pub fn path(&self) -> String {
         self.signature.to_string()
     }
 
-    /// The names of its arguments, in their order.
+    /// The names of its arguments, in order.
     pub fn arguments(&self) -> impl Iterator<Item = &'static str> + use<A, T> {
         self.signature.arguments.iter().map(|(name, _)| *name)
     }
 
-    /// Whether it changes nothing.
+    /// Whether it changes no data.
     pub(crate) const fn is_safe(&self) -> bool {
         self.signature.is_safe
     }
@@ -144,7 +145,7 @@ impl<A, T> fmt::Debug for Service<A, T> {
     }
 }
 
-/// Its address: the crate and the function, unless it says another.
+/// The address: the crate and the function, unless the declaration sets one.
 impl fmt::Display for Signature {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path {
@@ -159,7 +160,7 @@ impl fmt::Display for Signature {
 }
 
 impl Signature {
-    /// A service that is a transaction of the program's tables.
+    /// The route of a service that runs as a transaction on the program's tables.
     pub fn changing<A, R, E, K, F>(&'static self, run: F) -> Route
     where
         F: Fn(&mut Call, A) -> Result<R, E> + Send + Sync + 'static,
@@ -175,7 +176,7 @@ impl Signature {
             let mut call = Call::new(store.begin(), Caller::new(asked));
             let run = Arc::clone(&run);
             let action = move |transaction: &mut Transaction| {
-                // Again after a conflict.
+                // The arguments are read again after a conflict.
                 let arguments = first.take().map_or_else(|| self.take(&given), Ok)?;
                 let outcome = call.within(transaction, |call| run(call, arguments));
                 let outcome = outcome.map_err(Into::into)?;
@@ -194,7 +195,7 @@ impl Signature {
         })
     }
 
-    /// It may be called by GET, which whoever sends a link can have anybody do.
+    /// A safe service may be called by GET, so any link could trigger its changes.
     fn changed(&self) -> Error {
         let told = format!(
             "the service {} is `safe` and has written to a table, which is undone; say `#[service]` without `safe`, or do not write",
@@ -203,7 +204,7 @@ impl Signature {
         Error::hidden(Status::INTERNAL_SERVER_ERROR, told)
     }
 
-    /// A service that has its answer at once.
+    /// The route of a service that returns its answer without waiting.
     pub fn answering<A, R, E, K, F>(&'static self, run: F) -> Route
     where
         F: Fn(Caller, A) -> Result<R, E> + Send + Sync + 'static,
@@ -219,7 +220,7 @@ impl Signature {
         })
     }
 
-    /// A service that may have to wait for its answer.
+    /// The route of a service that may await.
     pub fn awaiting<A, R, E, K, F, D>(&'static self, run: F) -> Route
     where
         F: Fn(Caller, A) -> D + Send + Sync + 'static,
@@ -244,7 +245,7 @@ impl Signature {
         K: 'static,
     {
         let methods = if self.is_safe { Methods::GET.or(Methods::POST) } else { Methods::POST };
-        // There is one of each in a program, for as long as that runs.
+        // A program creates each service once, so the leak is bounded.
         let path = self.to_string().leak();
         let route = Route::future(methods, path, self.name, move |arguments| {
             let head = &arguments.incoming.head;
@@ -267,7 +268,7 @@ impl Signature {
         let Self { arguments, is_safe, is_once, rule, .. } = *self;
         let rule = rule.map(|rule| rule.access());
         let told = Told { kind: Kind::Service, arguments, is_safe, is_once, rule };
-        // It asks that itself, and answers in the manner of services.
+        // The service checks the origin itself and responds as services do.
         let route = Route { told, from_anywhere: true, ..route };
         route.needing(&[
             |needs: &mut Needs| needs.body(MOST_BODY),
@@ -279,7 +280,7 @@ impl Signature {
         ])
     }
 
-    /// Finds out whether this may be called so, and with what.
+    /// Checks whether the call is permitted and reads its arguments.
     fn admit(
         &self,
         arguments: &Arguments<'_>,
@@ -310,13 +311,13 @@ impl Signature {
     }
 }
 
-/// The page that called, for whoever is sent back there: one that is the answer to a POST cannot be had again.
+/// The calling page, for a redirect back to it. A page that answers POST cannot be requested again.
 fn page_before(head: &Head<'_>, app: &AppState) -> Option<String> {
     let page = origin::page_before(head)?;
     app.places.may_be_shown(origin::target_of(page)?).then(|| page.to_owned())
 }
 
-/// What comes of a call, whatever it does.
+/// The outcome of a call, also if it panics.
 async fn settle<R>(name: &str, work: impl Future<Output = Result<R, Error>>) -> Outcome<R> {
     let mut work = pin!(work);
     let polled = poll_fn(|task| {

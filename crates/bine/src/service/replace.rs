@@ -1,4 +1,4 @@
-//! Decides how an action or a service takes whoever called it to another page.
+//! The `Replace` answer: navigates the caller to a new page.
 
 use bine_http::{Finished, Status};
 
@@ -8,11 +8,12 @@ use crate::frame_address::with_frame_of;
 use crate::origin::is_path;
 use crate::respond::{Manner, Replying, Respond, Response};
 
-/// Another page in the place of the one that called: `Replace::with("/forum/hops")`, as the answer of an action or a
-/// service.
+/// Navigates to another page in place of the calling one: `Replace::with("/forum/hops")`, as the
+/// answer of an action or a service.
 ///
-/// With script the document becomes that page without a reload, and the address with it; without, it is a redirect (303).
-/// Back comes back, and a reload stays. The [frame](crate::Frame) of the page before is that of the next.
+/// With script, the document changes to that page without a reload, and so does the address;
+/// without script, it is a redirect (303). Back and reload work as usual. The next page has the
+/// same [frame](crate::Frame) as the previous one.
 ///
 /// ```
 /// use bine::prelude::*;
@@ -31,13 +32,14 @@ use crate::respond::{Manner, Replying, Respond, Response};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Replace(String);
 
-/// The kind of an [`Answer`] that is another page's address.
+/// The kind of an [`Answer`] that is a page's address.
 #[derive(Debug)]
 pub enum Replaced {}
 
 impl Replace {
-    /// The page at this path of the program, perhaps with a query. An address that leads anywhere else is a mistake (500),
-    /// since whoever calls may have written it: [`Response::see_other`] leads wherever the program wants.
+    /// The page at this path of the program, with or without a query. Any other address is an error
+    /// (500), since the caller may have supplied it: [`Response::see_other`] redirects to any
+    /// address.
     pub fn with(address: impl Into<String>) -> Self {
         Self(address.into())
     }

@@ -1,4 +1,4 @@
-//! Decides who may call a service or an action, and what everybody else is told.
+//! Access rules: which callers may call a service or an action.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,8 +10,9 @@ use crate::app_state::AppState;
 use crate::error::Error;
 use crate::route::AccessRule;
 
-/// Who may call a service or an action: what [`App::services_for`](crate::App::services_for) says of all that say nothing
-/// themselves, and `#[service(who = NAME)]` or `action!(who = NAME, ..)` of one, where `NAME` is a constant.
+/// An access rule for services and actions. [`App::services_for`](crate::App::services_for) sets
+/// the default; `#[service(who = NAME)]` and `action!(who = NAME, ..)` set the rule of one, where
+/// `NAME` is a constant.
 ///
 /// ```
 /// use bine::Rule;
@@ -49,41 +50,43 @@ use crate::route::AccessRule;
 #[derive(Clone, Copy)]
 pub struct Rule {
     name: &'static str,
-    /// Of whom it looks at nobody, there is none.
+    /// `None`: the rule allows every caller.
     asks: Option<Asks>,
 }
 
-/// What a rule asks.
+/// The function of a rule.
 type Asks = fn(&Caller) -> Result<bool, Error>;
 
 impl Rule {
-    /// Whoever comes.
+    /// Allows every caller.
     pub const ANYONE: Self = Self { name: "anyone", asks: None };
 
-    /// Who has [logged in](crate::Session::log_in).
+    /// Allows users who have [logged in](crate::Session::log_in).
     pub const USERS: Self =
         Self::new("users", |caller| Ok(caller.request_session().look_at_user().is_some()));
 
-    /// Those of whom `asks` says so, called `name` where it is told what a program serves.
+    /// Allows callers for whom `asks` returns true. `name` is the rule's name in the list of routes
+    /// and in errors.
     ///
-    /// It is asked before the service's arguments are looked at, perhaps twice, on the connection's own loop: it looks at
-    /// memory, and must neither block nor change anything. For `false` who has not logged in is answered 401, and who has 403;
-    /// an error is answered as it is.
+    /// The function runs before the service's arguments are read, perhaps twice, on the
+    /// connection's event loop: it reads memory, and must neither block nor change data. For
+    /// `false`, a caller without a login receives 401, any other caller 403; an error is the
+    /// response.
     pub const fn new(name: &'static str, asks: fn(&Caller) -> Result<bool, Error>) -> Self {
         Self { name, asks: Some(asks) }
     }
 
-    /// What it is called.
+    /// The rule's name.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What the list of routes shows of it.
+    /// The rule's entry in the list of routes.
     pub(crate) const fn access(&self) -> AccessRule {
         AccessRule { name: self.name, needs_session: self.asks.is_some() }
     }
 
-    /// Lets a call pass, or says why not.
+    /// Returns an error if the rule rejects the call.
     pub(super) fn admit(&self, asked: &Arc<Asked>) -> Result<(), Error> {
         let Some(asks) = self.asks else { return Ok(()) };
         let caller = Caller::new(Arc::clone(asked));
@@ -100,7 +103,7 @@ impl Rule {
     }
 }
 
-/// The rule of all services and actions that have none of their own, which the program shares.
+/// The default rule of the program's services and actions.
 pub(crate) struct DefaultRule(pub(crate) Rule);
 
 /// The rule of a service or an action.

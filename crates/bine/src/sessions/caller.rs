@@ -8,12 +8,12 @@ use crate::error::Error;
 use crate::service::{Call, Caller};
 
 impl Call {
-    /// The session of the client. It begins if the client has none.
+    /// The session of the client. The call begins one if necessary.
     pub fn session(&self) -> Session {
         self.caller().session()
     }
 
-    /// The user who has logged in.
+    /// The logged-in user.
     pub fn user(&self) -> Option<User> {
         self.caller().user()
     }
@@ -29,12 +29,12 @@ impl Call {
 }
 
 impl Caller {
-    /// The session of the client. It begins if the client has none.
+    /// The session of the client. The call begins one if necessary.
     pub fn session(&self) -> Session {
         Session::of(self.visit())
     }
 
-    /// The user who has logged in.
+    /// The logged-in user.
     pub fn user(&self) -> Option<User> {
         self.visit().look_at_user().map(User)
     }

@@ -4,15 +4,15 @@ use ring::aead::{AES_256_GCM, LessSafeKey, NONCE_LEN, UnboundKey};
 use ring::hmac;
 
 /// The two keys for sealed texts that are derived from one session key.
-pub(super) struct Sealing {
+pub(super) struct SealingKeys {
     pub(super) cipher: LessSafeKey,
     nonces: hmac::Key,
 }
 
 /// The purpose of a sealed text, and the session that it is for.
-pub(super) type For<'f> = (&'f str, &'f [u8; 16]);
+pub(super) type SealContext<'f> = (&'f str, &'f [u8; 16]);
 
-impl Sealing {
+impl SealingKeys {
     /// The keys are independent: one of them does not reveal the secret or another key.
     pub(super) fn of(secret: &hmac::Key) -> Self {
         let derive = |label: &str| hmac::sign(secret, label.as_bytes());
@@ -27,8 +27,8 @@ impl Sealing {
 
     /// Derives the nonce from all that is sealed. Two contents never share a nonce, and a page that
     /// renders again is identical.
-    pub(super) fn nonce(&self, whose: For<'_>, content: &[u8]) -> [u8; NONCE_LEN] {
-        let own = own(whose);
+    pub(super) fn nonce(&self, context: SealContext<'_>, content: &[u8]) -> [u8; NONCE_LEN] {
+        let own = associated_data(context);
         let mut context = hmac::Context::with_key(&self.nonces);
         context.update(&(own.len() as u64).to_be_bytes());
         context.update(&own);
@@ -40,7 +40,7 @@ impl Sealing {
 
 /// The authenticated data, which the text does not contain and which must be equal when it is
 /// opened.
-pub(super) fn own((purpose, session): For<'_>) -> Vec<u8> {
+pub(super) fn associated_data((purpose, session): SealContext<'_>) -> Vec<u8> {
     [session, purpose.as_bytes()].concat()
 }
 

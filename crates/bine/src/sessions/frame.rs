@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::age;
 use super::keys::random;
-use super::row::time;
+use super::session_row::time;
 use super::visit::Visit;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::error::Error;
@@ -76,19 +76,19 @@ pub(super) struct Row {
 pub type Keeping = Change<Box<dyn FnMut(&mut Transaction) -> Result<(), Error> + Send>, (), Error>;
 
 /// Seconds for which a frame lasts after its pages were last requested.
-const LEASE: u64 = 30 * 60;
+const LIFETIME: u64 = 30 * 60;
 /// Size of all values of a frame, as JSON.
-const MOST_BYTES: usize = 4096;
+const MAX_BYTES: usize = 4096;
 /// Frames that are stored.
-const MOST: usize = 100_000;
+const MAX_FRAMES: usize = 100_000;
 /// Rows that are removed when one is inserted, at most.
-const MOST_GOING: usize = 16;
+const MAX_REMOVED: usize = 16;
 /// The purpose for which frame names are sealed. No action has this name, since names of actions
 /// contain no blank.
 const PURPOSE: &str = "a frame";
 /// Prefix of the name after a redirect without a session: if it comes back without a cookie, the
 /// browser accepts none.
-const AGAIN: &str = "0.";
+const COOKIE_TEST: &str = "0.";
 
 impl Frame {
     fn new(visit: Arc<Visit>) -> Self {
@@ -100,7 +100,7 @@ impl Frame {
     /// The frame that this address names, if it belongs to this session.
     pub(crate) fn at(visit: &Arc<Visit>, address: &str) -> Option<Self> {
         let name = named(address)?;
-        let name = name.strip_prefix(AGAIN).unwrap_or(name);
+        let name = name.strip_prefix(COOKIE_TEST).unwrap_or(name);
         let key = visit.open_seal(PURPOSE, name)?.try_into().ok()?;
         Some(Self { visit: Arc::clone(visit), key, name: name.into() })
     }
@@ -110,8 +110,8 @@ impl Frame {
         let row = self.row(&self.visit.tables())?;
         // The page renders again in time to renew the frame, but not at once if renewal fails.
         if let Some(trace) = &self.visit.trace {
-            let due = row.seen.unix().saturating_add(LEASE / 2);
-            trace.record_expiry(due.max(self.visit.now.saturating_add(LEASE / 8)));
+            let due = row.seen.unix().saturating_add(LIFETIME / 2);
+            trace.record_expiry(due.max(self.visit.now.saturating_add(LIFETIME / 8)));
         }
         serde_json::from_value(row.values().remove(name)?).ok()
     }
@@ -155,11 +155,11 @@ impl Frame {
     fn put(&self, change: &mut Transaction, name: &str, value: Value) -> Result<(), Error> {
         let known = change.one(Row::BY_KEY, self.key.to_vec());
         let mut values =
-            known.as_ref().filter(|row| self.lasts(row)).map_or_else(Map::new, Row::values);
+            known.as_ref().filter(|row| self.is_alive(row)).map_or_else(Map::new, Row::values);
         values.insert(name.to_owned(), value);
         let values = serde_json::to_string(&values)?;
-        if values.len() > MOST_BYTES {
-            let words = format!("a frame holds {MOST_BYTES} bytes of values, not more");
+        if values.len() > MAX_BYTES {
+            let words = format!("a frame holds {MAX_BYTES} bytes of values, not more");
             return Err(Error::status(Status::CONTENT_TOO_LARGE, words));
         }
         let seen = time(self.visit.now);
@@ -179,40 +179,41 @@ impl Frame {
     fn make_room(&self) {
         let store = &self.visit.opened().store;
         let now = store.read().without_tracking();
-        let surplus = (now.count::<Row>() + 1).saturating_sub(MOST);
-        let oldest = now.range(Row::BY_SEEN, ..time(self.visit.now)).take(MOST_GOING);
-        let going = oldest.enumerate().filter(|(place, row)| *place < surplus || !self.lasts(row));
+        let surplus = (now.count::<Row>() + 1).saturating_sub(MAX_FRAMES);
+        let oldest = now.range(Row::BY_SEEN, ..time(self.visit.now)).take(MAX_REMOVED);
+        let removed =
+            oldest.enumerate().filter(|(place, row)| *place < surplus || !self.is_alive(row));
         let mut change = begin_unnoted(store);
-        for (_, row) in going {
-            // The row may be gone already.
+        for (_, row) in removed {
+            // A missing row is no error.
             let _ = change.remove(row.id);
         }
         if change.has_written() {
-            // After a conflict, the next frame that begins removes others.
+            // After a conflict, the next new frame retries.
             let _ = store.commit(change);
         }
     }
 
     /// Records that a page of this frame was requested. The request does not wait for the commit.
-    fn attend(&self) {
+    fn record_use(&self) {
         let store = &self.visit.opened().store;
         let Some(row) = self.row(&store.read().without_tracking()) else { return };
         let seen = time(self.visit.now);
-        if age(self.visit.now, row.seen.unix()).is_some_and(|age| age >= LEASE / 4) {
+        if age(self.visit.now, row.seen.unix()).is_some_and(|age| age >= LIFETIME / 4) {
             let mut change = begin_unnoted(store);
             if change.update(row.id, |row: &mut Row| row.seen = row.seen.max(seen)).is_ok() {
-                // After a conflict, another request has recorded the same.
+                // After a conflict, a concurrent request has recorded it.
                 let _ = store.commit(change);
             }
         }
     }
 
     fn row(&self, now: &Snapshot) -> Option<Row> {
-        now.one(Row::BY_KEY, self.key.to_vec()).filter(|row| self.lasts(row))
+        now.one(Row::BY_KEY, self.key.to_vec()).filter(|row| self.is_alive(row))
     }
 
-    fn lasts(&self, row: &Row) -> bool {
-        age(self.visit.now, row.seen.unix()).is_some_and(|age| age < LEASE)
+    fn is_alive(&self, row: &Row) -> bool {
+        age(self.visit.now, row.seen.unix()).is_some_and(|age| age < LIFETIME)
     }
 }
 
@@ -233,7 +234,7 @@ impl Argument for Frame {
         let visit = request.visit(name)?;
         let head = &request.incoming.head;
         if let Some(frame) = Self::at(&visit, head.target()) {
-            frame.attend();
+            frame.record_use();
             return Ok(frame);
         }
         let shown = named(head.target());
@@ -242,12 +243,12 @@ impl Argument for Frame {
             return Ok(frame);
         }
         let begins = !visit.came_with_session();
-        if begins && shown.is_some_and(|name| name.starts_with(AGAIN)) {
+        if begins && shown.is_some_and(|name| name.starts_with(COOKIE_TEST)) {
             let reason =
                 "is kept with a cookie: allow this site to set one, and load the page again";
             return Err(Rejection::bad(name, reason));
         }
-        let mark = if begins && shown.is_some() { AGAIN } else { "" };
+        let mark = if begins && shown.is_some() { COOKIE_TEST } else { "" };
         let location = with_name(head.target(), &format!("{mark}{}", frame.name));
         Err(Rejection::Elsewhere { location })
     }

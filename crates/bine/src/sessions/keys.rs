@@ -15,7 +15,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use super::age;
-use super::derived_keys::{Sealing, ticket_key};
+use super::derived_keys::{SealingKeys, ticket_key};
 
 /// The known keys. The newest signs, unless a clock was wrong.
 pub(super) struct Keys {
@@ -23,7 +23,7 @@ pub(super) struct Keys {
     known: RwLock<Vec<Key>>,
     file: Option<PathBuf>,
     /// Whether the file lacks a key.
-    is_behind: AtomicBool,
+    is_unsaved: AtomicBool,
     /// When the last write failed. The thread that holds this lock writes the file.
     failed: Mutex<Option<u64>>,
     /// Seconds for which a signed text stays valid.
@@ -32,33 +32,33 @@ pub(super) struct Keys {
 
 /// A secret and the keys derived from it.
 pub(super) struct Key {
-    pub(super) name: Name,
+    pub(super) name: KeyName,
     secret: [u8; 32],
     /// When the key was created, in seconds since 1970.
-    born: u64,
+    created: u64,
     pub(super) hmac: hmac::Key,
-    pub(super) sealing: Sealing,
+    pub(super) sealing: SealingKeys,
     /// Signs tickets.
     pub(super) tickets: hmac::Key,
 }
 
 /// Names the key that signed a cookie.
-pub(super) type Name = [u8; 4];
+pub(super) type KeyName = [u8; 4];
 
 /// Seconds for which a key signs.
-const TURN: u64 = 30 * 86_400;
+const ROTATION: u64 = 30 * 86_400;
 /// The first line of the file.
-const TITLE: &str = "bine session keys 1";
+const FILE_TITLE: &str = "bine session keys 1";
 /// Bytes of the key file at most.
-const LONGEST: u64 = 16 << 10;
+const MAX_FILE_BYTES: u64 = 16 << 10;
 /// More keys are never valid at once, unless a clock was wrong.
-const MOST_KEYS: usize = 64;
+const MAX_KEYS: usize = 64;
 /// Seconds between attempts to write the file.
-const PAUSE: u64 = 60;
+const RETRY_INTERVAL: u64 = 60;
 
 impl Keys {
     /// Creates keys that exist in memory only.
-    pub(super) fn passing(now: u64, lifetime: u64) -> Self {
+    pub(super) fn in_memory(now: u64, lifetime: u64) -> Self {
         Self::of(vec![Key::new(now)], None, lifetime)
     }
 
@@ -68,9 +68,9 @@ impl Keys {
     /// # Errors
     ///
     /// The file cannot be read or written. A full disk is only logged, and the write is retried.
-    pub(super) fn kept(path: &Path, now: u64, lifetime: u64) -> io::Result<Self> {
+    pub(super) fn load(path: &Path, now: u64, lifetime: u64) -> io::Result<Self> {
         let own = Self::of(read(path)?, Some(path.to_owned()), lifetime);
-        own.turn(now);
+        own.rotate(now);
         match own.save(now) {
             Err(error) if is_disk_full(&error) => {
                 log::warn(format_args!(
@@ -84,25 +84,25 @@ impl Keys {
     }
 
     fn of(known: Vec<Key>, file: Option<PathBuf>, lifetime: u64) -> Self {
-        let (is_behind, failed) = (AtomicBool::new(false), Mutex::default());
-        Self { known: RwLock::new(known), file, is_behind, failed, lifetime }
+        let (is_unsaved, failed) = (AtomicBool::new(false), Mutex::default());
+        Self { known: RwLock::new(known), file, is_unsaved, failed, lifetime }
     }
 
     /// Calls `sign` with the current key.
     pub(super) fn newest<T>(&self, now: u64, sign: impl FnOnce(&Key) -> T) -> T {
-        self.turn(now);
+        self.rotate(now);
         if let Err(error) = self.save(now) {
             log::warn(format_args!("sessions of today will not outlast a restart: {error}"));
         }
         let keys = self.read();
         // There is always a key.
-        sign(keys.iter().find(|key| key.has_turn(now)).unwrap_or(&keys[0]))
+        sign(keys.iter().find(|key| key.is_current(now)).unwrap_or(&keys[0]))
     }
 
     /// Calls `look` with the key of this name, if it is still valid.
-    pub(super) fn named<T>(
+    pub(super) fn find<T>(
         &self,
-        name: Name,
+        name: KeyName,
         now: u64,
         look: impl FnOnce(&Key) -> Option<T>,
     ) -> Option<T> {
@@ -111,41 +111,41 @@ impl Keys {
     }
 
     /// Creates a key if no key is current, and drops expired keys.
-    fn turn(&self, now: u64) {
-        let has_turn = |key: &Key| key.has_turn(now);
-        if self.read().iter().any(has_turn) {
+    fn rotate(&self, now: u64) {
+        let is_current = |key: &Key| key.is_current(now);
+        if self.read().iter().any(is_current) {
             return;
         }
         let new = Key::new(now);
         let mut keys = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        // Another thread was faster.
-        if keys.iter().any(has_turn) {
+        // A concurrent call has created one.
+        if keys.iter().any(is_current) {
             return;
         }
         keys.retain(|key| key.is_good(now, self.lifetime));
         keys.insert(0, new);
-        keys.truncate(MOST_KEYS);
-        self.is_behind.store(true, Ordering::Release);
+        keys.truncate(MAX_KEYS);
+        self.is_unsaved.store(true, Ordering::Release);
     }
 
     /// Writes the file if it lacks a key. It does not wait for another thread that writes, and
     /// retries a failed write after a minute.
     fn save(&self, now: u64) -> io::Result<()> {
-        let Some(file) = self.file.as_ref().filter(|_| self.is_behind.load(Ordering::Acquire))
+        let Some(file) = self.file.as_ref().filter(|_| self.is_unsaved.load(Ordering::Acquire))
         else {
             return Ok(());
         };
         let Ok(mut failed) = self.failed.try_lock() else { return Ok(()) };
-        if failed.is_some_and(|then| now.abs_diff(then) < PAUSE) {
+        if failed.is_some_and(|then| now.abs_diff(then) < RETRY_INTERVAL) {
             return Ok(());
         }
         // A key that is created from now on sets the flag again.
-        self.is_behind.store(false, Ordering::Release);
+        self.is_unsaved.store(false, Ordering::Release);
         let lines: String = self.read().iter().map(Key::line).collect();
-        let written = write_private(file, format!("{TITLE}\n{lines}").as_bytes());
+        let written = write_private(file, format!("{FILE_TITLE}\n{lines}").as_bytes());
         *failed = written.is_err().then_some(now);
         if written.is_err() {
-            self.is_behind.store(true, Ordering::Release);
+            self.is_unsaved.store(true, Ordering::Release);
         }
         written
     }
@@ -167,31 +167,31 @@ impl Key {
         Self::of(random(), random(), now)
     }
 
-    fn of(name: Name, secret: [u8; 32], born: u64) -> Self {
+    fn of(name: KeyName, secret: [u8; 32], created: u64) -> Self {
         let hmac = hmac::Key::new(hmac::HMAC_SHA256, &secret);
-        let (sealing, tickets) = (Sealing::of(&hmac), ticket_key(&hmac));
-        Self { name, secret, born, hmac, sealing, tickets }
+        let (sealing, tickets) = (SealingKeys::of(&hmac), ticket_key(&hmac));
+        Self { name, secret, created, hmac, sealing, tickets }
     }
 
     /// Whether the key signs. A key far in the future was created by a wrong clock.
-    fn has_turn(&self, now: u64) -> bool {
-        age(now, self.born).is_some_and(|age| age < TURN)
+    fn is_current(&self, now: u64) -> bool {
+        age(now, self.created).is_some_and(|age| age < ROTATION)
     }
 
     /// Whether a text that the key signed may be valid. A key from the future counts as valid,
     /// since this clock may be the wrong one.
     fn is_good(&self, now: u64, lifetime: u64) -> bool {
-        now.saturating_sub(self.born) < TURN.saturating_add(lifetime)
+        now.saturating_sub(self.created) < ROTATION.saturating_add(lifetime)
     }
 
     fn line(&self) -> String {
-        format!("{} {} {}\n", self.born, hex(&self.name), hex(&self.secret))
+        format!("{} {} {}\n", self.created, hex(&self.name), hex(&self.secret))
     }
 
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split(' ');
-        let (born, name, secret) = (words.next()?, words.next()?, words.next()?);
-        Some(Self::of(unhex(name)?, unhex(secret)?, born.parse().ok()?))
+        let (created, name, secret) = (words.next()?, words.next()?, words.next()?);
+        Some(Self::of(unhex(name)?, unhex(secret)?, created.parse().ok()?))
     }
 }
 
@@ -204,18 +204,18 @@ fn read(path: &Path) -> io::Result<Vec<Key>> {
         Err(error) => return Err(error),
     };
     let told = path.display();
-    if found.mode() & 0o077 != 0 || found.len() > LONGEST {
+    if found.mode() & 0o077 != 0 || found.len() > MAX_FILE_BYTES {
         log::warn(format_args!("{told}: others may know these keys; all sessions begin anew"));
         return Ok(Vec::new());
     }
     let bytes = fs::read(path)?;
     let text = String::from_utf8_lossy(&bytes);
     let mut lines = text.lines();
-    if lines.next() != Some(TITLE) {
+    if lines.next() != Some(FILE_TITLE) {
         log::warn(format_args!("{told}: no keys of sessions; all sessions begin anew"));
         return Ok(Vec::new());
     }
-    Ok(lines.filter_map(Key::parse).take(MOST_KEYS).collect())
+    Ok(lines.filter_map(Key::parse).take(MAX_KEYS).collect())
 }
 
 /// Returns random bytes of the operating system.
@@ -253,17 +253,17 @@ mod tests {
 
     const DAY: u64 = 86_400;
 
-    fn newest(keys: &Keys, now: u64) -> Name {
+    fn newest(keys: &Keys, now: u64) -> KeyName {
         keys.newest(now, |key| key.name)
     }
 
-    fn knows(keys: &Keys, name: Name, now: u64) -> bool {
-        keys.named(name, now, |_| Some(())).is_some()
+    fn knows(keys: &Keys, name: KeyName, now: u64) -> bool {
+        keys.find(name, now, |_| Some(())).is_some()
     }
 
     #[test]
-    fn a_key_signs_for_a_month_and_is_good_as_long_as_what_it_signed() {
-        let keys = Keys::passing(0, 90 * DAY);
+    fn key_signs_for_a_month_and_outlives_its_signatures() {
+        let keys = Keys::in_memory(0, 90 * DAY);
         let first = newest(&keys, 30 * DAY - 1);
         assert!(knows(&keys, first, 0));
         let second = newest(&keys, 30 * DAY);
@@ -273,18 +273,18 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_in_a_file_that_nobody_else_may_read() {
+    fn stores_keys_in_file_readable_by_owner_only() {
         let folder = folder("keys");
         let path = folder.join("session-keys");
-        let first = newest(&Keys::kept(&path, 0, DAY).unwrap(), 0);
+        let first = newest(&Keys::load(&path, 0, DAY).unwrap(), 0);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        let again = Keys::kept(&path, 1, DAY).unwrap();
+        let again = Keys::load(&path, 1, DAY).unwrap();
         assert_eq!(newest(&again, 1), first);
         let second = newest(&again, 30 * DAY);
-        let again = Keys::kept(&path, 30 * DAY, DAY).unwrap();
+        let again = Keys::load(&path, 30 * DAY, DAY).unwrap();
         assert!(newest(&again, 30 * DAY) == second && knows(&again, first, 30 * DAY));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        let anew = Keys::kept(&path, 30 * DAY, DAY).unwrap();
+        let anew = Keys::load(&path, 30 * DAY, DAY).unwrap();
         assert!(!knows(&anew, first, 30 * DAY) && !knows(&anew, second, 30 * DAY));
         fs::remove_dir_all(&folder).unwrap();
     }
@@ -298,24 +298,24 @@ mod tests {
     /// Regression: a slow request, or another thread's clock, dropped the newest key. All visitors
     /// with a cookie of that key were logged out.
     #[test]
-    fn a_clock_that_is_a_little_behind_goes_on_with_the_newest_key() {
-        let keys = Keys::passing(0, 90 * DAY);
+    fn slow_clock_keeps_newest_key() {
+        let keys = Keys::in_memory(0, 90 * DAY);
         let new = newest(&keys, 30 * DAY + 10);
         assert_eq!(newest(&keys, 30 * DAY - 20), new);
         assert!(knows(&keys, new, 30 * DAY - 20) && knows(&keys, new, 30 * DAY + 20));
-        // A clock that is far behind gets another key.
+        // A clock that is far too slow gets a new key.
         assert_ne!(newest(&keys, 29 * DAY), new);
         assert_eq!(newest(&keys, 30 * DAY + 20), new);
     }
 
     /// Regression: a machine that booted with its clock in the past logged all visitors out.
     #[test]
-    fn a_start_in_the_past_throws_no_key_away() {
+    fn start_with_clock_in_past_keeps_keys() {
         let folder = folder("keys-past");
         let path = folder.join("session-keys");
-        let start = |now| Keys::kept(&path, now, 90 * DAY).unwrap();
+        let start = |now| Keys::load(&path, now, 90 * DAY).unwrap();
         let first = newest(&start(1000 * DAY), 1000 * DAY);
-        for _ in 0..MOST_KEYS {
+        for _ in 0..MAX_KEYS {
             assert_ne!(newest(&start(0), 0), first);
         }
         let keys = start(1000 * DAY);
@@ -327,25 +327,25 @@ mod tests {
     /// Regression: the write was retried only with the next key, a month later. A restart before
     /// that logged all visitors out.
     #[test]
-    fn a_key_that_could_not_be_written_is_written_before_long() {
+    fn retries_failed_key_write_after_a_minute() {
         let folder = folder("keys-late");
         let path = folder.join("session-keys");
-        let keys = Keys::kept(&path, 0, DAY).unwrap();
+        let keys = Keys::load(&path, 0, DAY).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         let now = 30 * DAY;
         let second = newest(&keys, now);
         fs::create_dir_all(&folder).unwrap();
         assert_eq!((newest(&keys, now + 59), path.exists()), (second, false));
         assert_eq!((newest(&keys, now + 60), path.exists()), (second, true));
-        assert_eq!(newest(&Keys::kept(&path, now + 61, DAY).unwrap(), now + 61), second);
+        assert_eq!(newest(&Keys::load(&path, now + 61, DAY).unwrap(), now + 61), second);
         fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
-    fn a_line_that_is_no_key_is_passed_over() {
+    fn skips_invalid_lines_of_key_file() {
         let line = Key::of([1, 2, 3, 0xff], [7; 32], 9).line();
         let key = Key::parse(line.trim_end()).unwrap();
-        assert_eq!((key.name, key.secret, key.born), ([1, 2, 3, 0xff], [7; 32], 9));
+        assert_eq!((key.name, key.secret, key.created), ([1, 2, 3, 0xff], [7; 32], 9));
         for wrong in ["", "9", "9 010203ff", "x 010203ff 00", &line[..line.len() - 2]] {
             assert!(Key::parse(wrong).is_none(), "{wrong:?}");
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::Keeper;
-use super::row::Row;
+use super::session_row::Row;
 use crate::store::{Id, RowId, Store};
 use crate::text::Text;
 
@@ -20,11 +20,11 @@ pub(crate) struct Login {
 }
 
 /// A listener for rows of sessions that were changed or removed; `None`: too many to list.
-type Hear = Box<dyn Fn(Option<&[RowId]>) + Send + Sync>;
+type ListenerFn = Box<dyn Fn(Option<&[RowId]>) + Send + Sync>;
 
 /// The listener for sessions that end.
 #[derive(Default)]
-pub(super) struct Hearer(OnceLock<Hear>);
+pub(super) struct EndListener(OnceLock<ListenerFn>);
 
 impl Login {
     pub(super) const fn new(keeper: Arc<Keeper>, row: Id<Row>, user: Text, until: u64) -> Self {
@@ -39,7 +39,7 @@ impl Login {
     /// A mark that distinguishes this login from others in a page rendered for it. It is not secret
     /// and identifies no person.
     pub(crate) fn word(&self) -> u64 {
-        // The other half holds the time at which the row was made.
+        // The upper half holds the time of the insertion.
         self.row().number() as u64
     }
 
@@ -66,9 +66,9 @@ impl fmt::Debug for Login {
 impl Keeper {
     /// Calls `hear` for sessions that may have ended. It is called within the commit, so it must be
     /// fast.
-    pub(crate) fn tell(&self, hear: impl Fn(Option<&[RowId]>) + Send + Sync + 'static) {
+    pub(crate) fn tell(&self, listener: impl Fn(Option<&[RowId]>) + Send + Sync + 'static) {
         // The program starts once, so the cell is empty.
-        let _ = self.hearer.0.set(Box::new(hear));
+        let _ = self.end_listener.0.set(Box::new(listener));
     }
 
     /// Observes changes of the rows.
@@ -76,10 +76,12 @@ impl Keeper {
         let own: Weak<Self> = Arc::downgrade(self);
         store.observe(move |changes| {
             let Some(keeper) = own.upgrade() else { return };
-            if let (Some(hear), Some(opened)) = (keeper.hearer.0.get(), keeper.opened.get()) {
+            if let (Some(listener), Some(opened)) =
+                (keeper.end_listener.0.get(), keeper.opened.get())
+            {
                 let rows = opened.store.read().without_tracking().changed::<Row>(changes);
                 if rows.is_none_or(|rows| !rows.is_empty()) {
-                    hear(rows);
+                    listener(rows);
                 }
             }
         });
@@ -89,7 +91,7 @@ impl Keeper {
 #[cfg(test)]
 pub(crate) mod testing {
     use super::super::Sessions;
-    use super::super::badge::Badge;
+    use super::super::cookie::SessionCookie;
     use super::*;
     use crate::store::Options;
 
@@ -98,7 +100,7 @@ pub(crate) mod testing {
         let store = Store::in_memory(Keeper::declare(Options::new())).unwrap();
         let keeper = Arc::new(Keeper::new(Sessions::new()));
         keeper.open_at(&store, None, Sessions::new(), 0).unwrap();
-        let row = Row { user: Some("ann".into()), ..Row::new(&Badge::new(0)) };
+        let row = Row { user: Some("ann".into()), ..Row::new(&SessionCookie::new(0)) };
         let row = store.change(move |change| change.insert(row.clone())).wait().unwrap();
         let login = Login::new(keeper, row, "ann".into(), u64::MAX);
         (login, move || assert!(store.change(move |change| change.remove(row)).wait().unwrap()))

@@ -6,19 +6,19 @@
 //! key file and the table, except for the ids that logins replaced in the last minute, which are in
 //! memory.
 
-mod badge;
 mod caller;
+mod cookie;
 mod derived_keys;
-mod ended;
 mod frame;
+mod generated_name;
 mod keys;
 pub(crate) mod login;
-mod name;
-mod quota;
-mod row;
-mod saving;
-mod seal;
+mod replaced;
+mod row_quota;
+mod sealed_text;
 mod session;
+mod session_change;
+mod session_row;
 mod sweep;
 pub(crate) mod ticket;
 mod user;
@@ -32,24 +32,24 @@ use bine_http::Head;
 use bine_log as log;
 use bine_server::{AddressBlock, Incoming, Peer, Who};
 
-use badge::Badge;
-use ended::Ended;
+use cookie::SessionCookie;
 use keys::Keys;
-use login::Hearer;
-use quota::{Made, Most, Quota};
-use row::Row;
+use login::EndListener;
+use replaced::ReplacedSessions;
+use row_quota::{Quota, RowLimits, TrackedRow};
+use session_row::Row;
 use sweep::Sweep;
 
 use crate::store::{Options, Store, Time};
 
 #[doc(hidden)]
-pub use badge::check_session;
+pub use cookie::check_session;
 pub use frame::{Frame, Keeping};
 pub(crate) use login::Login;
-pub use saving::Saving;
 #[doc(hidden)]
-pub use seal::check_sealed;
+pub use sealed_text::check_sealed;
 pub use session::{Open, Session};
+pub use session_change::Saving;
 pub use ticket::check_ticket;
 pub use user::User;
 pub(crate) use visit::Visit;
@@ -86,7 +86,7 @@ const RENEWAL: u64 = 60 * 60;
 /// Seconds by which the clocks of two machines may differ.
 const SKEW: u64 = 5 * 60;
 /// Session cookies that are tried per request.
-const MOST_COOKIES: usize = 4;
+const MAX_COOKIES: usize = 4;
 
 impl Sessions {
     /// The defaults: a session ends after 14 days without use, and after 90 days in any case. At
@@ -145,7 +145,7 @@ impl Default for Sessions {
 pub(crate) struct Keeper {
     wish: Sessions,
     opened: OnceLock<Opened>,
-    hearer: Hearer,
+    end_listener: EndListener,
 }
 
 /// The state of the sessions once the tables are open.
@@ -154,7 +154,7 @@ pub(super) struct Opened {
     keys: Keys,
     store: Store,
     /// Sessions that a login has replaced.
-    ended: Ended,
+    replaced: ReplacedSessions,
     sweep: Sweep,
     quota: Quota,
 }
@@ -162,7 +162,7 @@ pub(super) struct Opened {
 impl Keeper {
     /// Creates the sessions; [`open`](Self::open) opens them.
     pub(crate) fn new(wish: Sessions) -> Self {
-        Self { wish, opened: OnceLock::new(), hearer: Hearer::default() }
+        Self { wish, opened: OnceLock::new(), end_listener: EndListener::default() }
     }
 
     /// Adds the tables of sessions to the store's options.
@@ -202,18 +202,19 @@ impl Keeper {
     ) -> Result<(), String> {
         let lifetime = times.idle.max(times.absolute);
         let keys = match data.map(|folder| folder.join(KEYS)) {
-            Some(path) => Keys::kept(&path, now, lifetime).map_err(|error| {
+            Some(path) => Keys::load(&path, now, lifetime).map_err(|error| {
                 format!(
                     "cannot keep the keys of sessions in {}: {error}; the data folder must belong to whom the server runs as",
                     path.display()
                 )
             })?,
-            None => Keys::passing(now, lifetime),
+            None => Keys::in_memory(now, lifetime),
         };
-        let (store, ended, sweep) = (store.clone(), Ended::default(), Sweep::default());
+        let (store, replaced, sweep) =
+            (store.clone(), ReplacedSessions::default(), Sweep::default());
         let quota = Quota::default();
         // The program starts once, so the cell is empty.
-        let _ = self.opened.set(Opened { times, keys, store, ended, sweep, quota });
+        let _ = self.opened.set(Opened { times, keys, store, replaced, sweep, quota });
         self.listen(&self.opened().store);
         Ok(())
     }
@@ -261,7 +262,7 @@ impl Keeper {
         Some(Arc::new(Visit::new(Arc::clone(self), found, peer, now)))
     }
 
-    fn find(&self, head: &Head<'_>, is_secure: bool, now: u64) -> Option<Found> {
+    fn find(&self, head: &Head<'_>, is_secure: bool, now: u64) -> Option<FoundSession> {
         let fields = head.fields().filter(|(name, _)| name.eq_ignore_ascii_case("cookie"));
         let cookies = fields.filter_map(|(_, value)| str::from_utf8(value).ok());
         self.opened.get()?.find(cookies, cookie_name(is_secure), now)
@@ -274,8 +275,8 @@ impl Keeper {
 }
 
 /// A session that a cookie names.
-pub(super) struct Found {
-    badge: Badge,
+pub(super) struct FoundSession {
+    cookie: SessionCookie,
     row: Option<Row>,
 }
 
@@ -285,15 +286,15 @@ impl Opened {
         cookies: impl Iterator<Item = &'c str>,
         name: &str,
         now: u64,
-    ) -> Option<Found> {
+    ) -> Option<FoundSession> {
         let pairs = cookies.flat_map(|field| field.split(';'));
         let pairs = pairs.filter_map(|pair| pair.trim().split_once('='));
         // There may be several cookies of this name: from another program on this host, or from an
         // attacker.
-        let mut own = pairs.filter(|(key, _)| *key == name).take(MOST_COOKIES);
+        let mut own = pairs.filter(|(key, _)| *key == name).take(MAX_COOKIES);
         own.find_map(|(_, value)| {
-            let badge = Badge::read(value, &self.keys, now);
-            let found = badge.and_then(|badge| self.admit(badge, now));
+            let cookie = SessionCookie::read(value, &self.keys, now);
+            let found = cookie.and_then(|cookie| self.admit(cookie, now));
             if found.is_none() {
                 let why = "forged, foreign, too old or revoked";
                 log::debug(format_args!("a cookie of a session was refused: {why}"));
@@ -303,15 +304,15 @@ impl Opened {
     }
 
     /// Returns the session of this cookie, unless it has expired or was ended.
-    fn admit(&self, badge: Badge, now: u64) -> Option<Found> {
-        let row = Row::find(&self.store.read().without_tracking(), &badge.id);
+    fn admit(&self, cookie: SessionCookie, now: u64) -> Option<FoundSession> {
+        let row = Row::find(&self.store.read().without_tracking(), &cookie.id);
         let (made, seen) = match &row {
             Some(row) => (row.made.unix(), row.seen.unix()),
-            // A late request must not begin another session: its cookie would replace the login's.
-            None if badge.is_kept && !self.ended.has(&badge.id, now) => return None,
-            None => (badge.made, badge.seen),
+            // A late request must not begin a new session: its cookie would replace the login's.
+            None if cookie.is_kept && !self.replaced.contains(&cookie.id, now) => return None,
+            None => (cookie.made, cookie.seen),
         };
-        self.is_fresh(now, made, seen).then_some(Found { badge, row })
+        self.is_fresh(now, made, seen).then_some(FoundSession { cookie, row })
     }
 
     /// Whether a session that began and was used at these times has not expired.
@@ -332,17 +333,17 @@ impl Opened {
     }
 
     fn sweep(&self, now: u64) {
-        let idle = row::time(now.saturating_sub(self.times.idle));
+        let idle = session_row::time(now.saturating_sub(self.times.idle));
         self.sweep.run(&self.store, self.most(), idle, &self.quota);
     }
 
-    /// Counts a row of a visitor who has not logged in.
+    /// Counts a row of a visitor without a login.
     fn note_row(&self, block: AddressBlock, row: &Row) {
-        self.quota.note(block, Made { id: row.id, seen: row.seen }, self.most());
+        self.quota.track(block, TrackedRow { id: row.id, seen: row.seen }, self.most());
     }
 
-    const fn most(&self) -> Most {
-        Most { of_block: self.times.most_per_address, in_all: self.times.most }
+    const fn most(&self) -> RowLimits {
+        RowLimits { per_block: self.times.most_per_address, total: self.times.most }
     }
 }
 

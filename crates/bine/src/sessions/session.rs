@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::badge::Badge;
+use super::cookie::SessionCookie;
+use super::generated_name::name_of;
 use super::keys::random;
-use super::name::name_of;
-use super::row::{Row, time};
-use super::saving::{Noted, Saving};
-use super::visit::{Next, Visit};
+use super::session_change::{ReplacedMark, Saving};
+use super::session_row::{Row, time};
+use super::visit::{NextState, Visit};
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::error::Error;
 use crate::store::{Id, RowId, Snapshot, Time, Transaction};
@@ -60,12 +60,12 @@ pub struct Open {
 }
 
 /// Size of all values of a session, as JSON.
-const MOST_BYTES: usize = 4096;
+const MAX_BYTES: usize = 4096;
 /// Sessions of one user; a further login removes the oldest.
-const MOST_OF_USER: usize = 100;
+const MAX_OF_USER: usize = 100;
 
 impl Session {
-    /// The session of this request. It begins if there is none.
+    /// The session of this request. The call begins one if necessary.
     pub(crate) fn of(visit: Arc<Visit>) -> Self {
         visit.begin();
         Self(visit)
@@ -74,7 +74,7 @@ impl Session {
     /// The generated name of this visitor: two words like `Quiet Heron`, the same at each visit,
     /// before and after a login. Several visitors may have the same name.
     pub fn name(&self) -> Text {
-        name_of(self.0.look_at_session(|badge, _| badge.seed))
+        name_of(self.0.look_at_session(|cookie, _| cookie.seed))
     }
 
     /// The user who has [logged in](Session::log_in), as passed to that call.
@@ -84,7 +84,7 @@ impl Session {
 
     /// When the session began, or when the user logged in.
     pub fn made(&self) -> Time {
-        time(self.badge().made)
+        time(self.cookie().made)
     }
 
     /// The value that was [set](Session::set) under this name, if it has this type.
@@ -135,10 +135,11 @@ impl Session {
     /// The name is not a valid [`UserName`] (422), or the store cannot write at the moment.
     pub fn log_in(&self, user: impl fmt::Display) -> Saving<()> {
         let visit = Arc::clone(&self.0);
-        let (old, now) = (self.badge(), visit.now);
+        let (old, now) = (self.cookie(), visit.now);
         let name = UserName::parse(&user.to_string());
-        let badge = Badge { id: random(), is_kept: true, seed: old.seed, made: now, seen: now };
-        let noted = Noted::new(Arc::clone(&visit), old.id);
+        let cookie =
+            SessionCookie { id: random(), is_kept: true, seed: old.seed, made: now, seen: now };
+        let mark = ReplacedMark::new(Arc::clone(&visit), old.id);
         let saving = self.change(move |change| {
             let user = match &name {
                 Ok(name) => Text::from(name.as_str()),
@@ -147,7 +148,7 @@ impl Session {
                 }
             };
             let store = &visit.opened().store;
-            let mut row = Row::new(&badge);
+            let mut row = Row::new(&cookie);
             if let Some(before) = Row::find(change, &old.id) {
                 change.remove(before.id)?;
                 if before.user.as_ref().is_none_or(|other| *other == user) {
@@ -157,15 +158,15 @@ impl Session {
             // Two concurrent logins may see different counts.
             let mut others = Row::of_user(&store.read().without_tracking(), &user);
             others.retain(|other| other.key != old.id);
-            let surplus = (others.len() + 1).saturating_sub(MOST_OF_USER);
+            let surplus = (others.len() + 1).saturating_sub(MAX_OF_USER);
             for other in &others[..surplus] {
                 change.remove(other.id)?;
             }
             (row.user, row.is_known) = (Some(user.clone()), true);
             row.id = change.insert(row.clone())?;
-            Ok((Next::New(row), ()))
+            Ok((NextState::Replaced(row), ()))
         });
-        saving.ending(noted)
+        saving.ending(mark)
     }
 
     /// Ends the session: deletes its values and its cookie, and copies of the cookie are logged out
@@ -178,19 +179,19 @@ impl Session {
     ///
     /// The store cannot write at the moment.
     pub fn log_out(&self) -> Saving<()> {
-        let old = self.badge();
+        let old = self.cookie();
         self.change(move |change| {
             if let Some(row) = Row::find(change, &old.id) {
                 change.remove(row.id)?;
             }
-            Ok((Next::Over, ()))
+            Ok((NextState::Ended, ()))
         })
     }
 
-    /// All sessions of the user who has logged in, the oldest first. The list is empty without a
+    /// All sessions of the logged-in user, the oldest first. The list is empty without a
     /// login.
     pub fn all(&self) -> Vec<Open> {
-        let (visit, own) = (&self.0, self.badge().id);
+        let (visit, own) = (&self.0, self.cookie().id);
         let Some(user) = self.user() else { return Vec::new() };
         let opened = visit.opened();
         let mut rows = Row::of_user(&visit.tables(), &user);
@@ -213,16 +214,16 @@ impl Session {
     ///
     /// This session was ended meanwhile (409), or the store cannot write at the moment.
     pub fn revoke(&self, id: RowId) -> Saving<bool> {
-        let own = self.badge().id;
+        let own = self.cookie().id;
         self.change(move |change| {
             let known = known(change, &own)?;
             // Visitors without a login are never the same user.
             let is_theirs =
                 |row: &Row| row.id == known.id || (known.user.is_some() && row.user == known.user);
             let other = change.get(Id::<Row>::of(id)).filter(is_theirs);
-            let Some(other) = other else { return Ok((Next::Same, false)) };
+            let Some(other) = other else { return Ok((NextState::Unchanged, false)) };
             change.remove(other.id)?;
-            Ok((if other.id == known.id { Next::Over } else { Next::Same }, true))
+            Ok((if other.id == known.id { NextState::Ended } else { NextState::Unchanged }, true))
         })
     }
 
@@ -233,16 +234,16 @@ impl Session {
     ///
     /// The same as for [`Session::revoke`].
     pub fn revoke_others(&self) -> Saving<usize> {
-        let own = self.badge().id;
+        let own = self.cookie().id;
         self.change(move |change| {
             let known = known(change, &own)?;
-            let Some(user) = &known.user else { return Ok((Next::Same, 0)) };
+            let Some(user) = &known.user else { return Ok((NextState::Unchanged, 0)) };
             let mut others = Row::of_user(change, user);
             others.retain(|other| other.id != known.id);
             for other in &others {
                 change.remove(other.id)?;
             }
-            Ok((Next::Same, others.len()))
+            Ok((NextState::Unchanged, others.len()))
         })
     }
 
@@ -253,7 +254,7 @@ impl Session {
     ///
     /// The store cannot write at the moment.
     pub fn revoke_all_of(&self, user: impl fmt::Display) -> Saving<usize> {
-        let own = self.badge().id;
+        let own = self.cookie().id;
         let user = Text::from(user.to_string());
         self.change(move |change| {
             let rows = Row::of_user(change, &user);
@@ -261,7 +262,7 @@ impl Session {
                 change.remove(row.id)?;
             }
             let is_over = rows.iter().any(|row| row.key == own);
-            Ok((if is_over { Next::Over } else { Next::Same }, rows.len()))
+            Ok((if is_over { NextState::Ended } else { NextState::Unchanged }, rows.len()))
         })
     }
 
@@ -270,18 +271,18 @@ impl Session {
         &self,
         mut edit: impl FnMut(&mut Map<String, Value>) -> Result<(), Error> + Send + 'static,
     ) -> Saving<()> {
-        let (visit, badge) = (Arc::clone(&self.0), self.badge());
+        let (visit, cookie) = (Arc::clone(&self.0), self.cookie());
         self.change(move |change| {
-            let known = Row::find(change, &badge.id);
-            if known.is_none() && (badge.is_kept || visit.has_ended(&badge)) {
+            let known = Row::find(change, &cookie.id);
+            if known.is_none() && (cookie.is_kept || visit.was_replaced(&cookie)) {
                 return Err(over());
             }
-            let mut row = known.unwrap_or_else(|| Row::new(&badge));
+            let mut row = known.unwrap_or_else(|| Row::new(&cookie));
             let mut values = row.values();
             edit(&mut values)?;
             row.values = serde_json::to_string(&values)?;
-            if row.values.len() > MOST_BYTES {
-                let words = format!("a session holds {MOST_BYTES} bytes of values, not more");
+            if row.values.len() > MAX_BYTES {
+                let words = format!("a session holds {MAX_BYTES} bytes of values, not more");
                 return Err(Error::status(Status::CONTENT_TOO_LARGE, words));
             }
             if row.id == Id::new() {
@@ -289,17 +290,17 @@ impl Session {
             } else {
                 change.replace(&row)?;
             }
-            Ok((Next::Kept(row), ()))
+            Ok((NextState::Stored(row), ()))
         })
     }
 
-    pub(super) fn badge(&self) -> Badge {
-        self.0.look_at_session(|badge, _| *badge)
+    pub(super) fn cookie(&self) -> SessionCookie {
+        self.0.look_at_session(|cookie, _| *cookie)
     }
 
     fn change<T>(
         &self,
-        action: impl FnMut(&mut Transaction) -> Result<(Next, T), Error> + Send + 'static,
+        action: impl FnMut(&mut Transaction) -> Result<(NextState, T), Error> + Send + 'static,
     ) -> Saving<T> {
         Saving::new(Arc::clone(&self.0), Box::new(action))
     }
@@ -324,7 +325,7 @@ impl Argument for Session {
     }
 }
 
-/// The session of a visitor who has one. It begins none.
+/// The visitor's existing session. It never begins one.
 impl Argument for Option<Session> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
         let visit = request.visit(name)?;

@@ -86,7 +86,7 @@ fn rows(keeper: &Keeper) -> usize {
 pub(super) fn await_staged(keeper: &Keeper) {
     let come_and_go = || {
         let change = keeper.opened().store.change(|change| {
-            let id = change.insert(Row::new(&Badge::new(NOW)))?;
+            let id = change.insert(Row::new(&SessionCookie::new(NOW)))?;
             change.remove(id)
         });
         assert!(change.wait().unwrap());
@@ -109,7 +109,7 @@ fn code<T: std::fmt::Debug>(outcome: Result<T, Error>) -> Status {
 }
 
 #[test]
-fn whoever_only_looks_has_a_cookie_and_no_row_and_is_known_again() {
+fn reading_session_sets_cookie_without_row() {
     let keeper = keeper();
     let mut browser = Browser::default();
     let (name, is_told) = browser.visit(&keeper, NOW, |session| session.name());
@@ -123,14 +123,14 @@ fn whoever_only_looks_has_a_cookie_and_no_row_and_is_known_again() {
 }
 
 #[test]
-fn nobody_is_made_a_session_who_was_only_asked_for_one() {
+fn unused_visit_begins_no_session() {
     let keeper = keeper();
     let visit = Browser::default().ask(&keeper, NOW);
     assert_eq!(visit.fields().map(|(name, _)| name).collect::<Vec<_>>(), ["Vary", "Cache-Control"]);
 }
 
 #[test]
-fn a_look_at_the_user_is_not_one_at_the_session() {
+fn reading_user_records_no_session_dependency() {
     let keeper = keeper();
     let mut browser = Browser::default();
     browser.log_in(&keeper, NOW, "ann");
@@ -162,7 +162,7 @@ fn a_look_at_the_user_is_not_one_at_the_session() {
 }
 
 #[test]
-fn a_value_stays_until_it_is_removed() {
+fn keeps_value_until_removed() {
     let keeper = keeper();
     let mut browser = Browser::default();
     let name = browser.name(&keeper, NOW);
@@ -176,7 +176,7 @@ fn a_value_stays_until_it_is_removed() {
     browser.visit(&keeper, NOW + 1, |session| {
         assert_eq!(session.get::<String>("theme").unwrap(), "dark");
         assert_eq!(session.get::<u64>("count"), Some(u64::MAX));
-        // A value of another type, and one that does not exist.
+        // A value with a different type, and a missing value.
         assert_eq!((session.get::<u8>("theme"), session.get::<u8>("other")), (None, None));
         session.remove("theme").wait().unwrap();
     });
@@ -186,7 +186,7 @@ fn a_value_stays_until_it_is_removed() {
 }
 
 #[test]
-fn too_much_is_refused_and_changes_nothing() {
+fn rejects_oversized_values_without_change() {
     let keeper = keeper();
     Browser::default().visit(&keeper, NOW, |session| {
         session.set("a", "short").wait().unwrap();
@@ -200,12 +200,12 @@ fn too_much_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_login_that_is_not_made_ends_nothing() {
+fn failed_login_keeps_session() {
     let keeper = keeper();
     Browser::default().visit(&keeper, NOW, |session| {
         drop(session.log_in("ann"));
         assert_eq!(code(session.log_in("").wait()), Status::UNPROCESSABLE_CONTENT);
-        assert!(!keeper.opened().ended.has(&session.badge().id, NOW));
+        assert!(!keeper.opened().replaced.contains(&session.cookie().id, NOW));
         // The session had no row before.
         assert!(session.set("a", 1).wait().is_ok());
     });
@@ -214,7 +214,7 @@ fn a_login_that_is_not_made_ends_nothing() {
 /// Session fixation: an attacker who plants a cookie in a victim's browser must not be logged in
 /// with it.
 #[test]
-fn a_login_changes_the_cookie_and_the_one_before_is_dead_at_once() {
+fn login_replaces_cookie_and_invalidates_old_one() {
     let keeper = keeper();
     for sets_before in [false, true] {
         let mut foe = Browser::default();
@@ -233,7 +233,7 @@ fn a_login_changes_the_cookie_and_the_one_before_is_dead_at_once() {
 }
 
 #[test]
-fn the_name_outlasts_a_login() {
+fn keeps_generated_name_after_login() {
     let keeper = keeper();
     let mut browser = Browser::default();
     let name = browser.name(&keeper, NOW);
@@ -242,7 +242,7 @@ fn the_name_outlasts_a_login() {
 }
 
 #[test]
-fn values_of_one_user_are_not_anothers() {
+fn drops_values_of_previous_user_at_login() {
     let keeper = keeper();
     let mut browser = Browser::default();
     browser.log_in(&keeper, NOW, "ann");
@@ -256,7 +256,7 @@ fn values_of_one_user_are_not_anothers() {
 }
 
 #[test]
-fn a_logout_ends_the_session_and_clears_the_cookie() {
+fn logout_ends_session_and_clears_cookie() {
     let keeper = keeper();
     let mut browser = Browser::default();
     browser.log_in(&keeper, NOW, "ann");
@@ -270,7 +270,7 @@ fn a_logout_ends_the_session_and_clears_the_cookie() {
 }
 
 #[test]
-fn what_is_set_behind_a_logout_is_a_new_visitors() {
+fn values_set_after_logout_belong_to_new_session() {
     let keeper = keeper();
     let mut browser = Browser::default();
     browser.log_in(&keeper, NOW, "ann");
@@ -285,7 +285,7 @@ fn what_is_set_behind_a_logout_is_a_new_visitors() {
 }
 
 #[test]
-fn a_session_ends_when_it_is_not_used() {
+fn unused_session_expires() {
     let keeper = keeper();
     let (mut used, mut unused, mut known) = <(Browser, Browser, Browser)>::default();
     let names = [used.name(&keeper, NOW), unused.name(&keeper, NOW)];
@@ -296,7 +296,7 @@ fn a_session_ends_when_it_is_not_used() {
     let late = NOW + 14 * DAY;
     assert_eq!(unused.clone().user(&keeper, late - 1), None);
     assert_eq!(known.clone().user(&keeper, late - 1).as_deref(), Some("ann"));
-    // That request was recorded, so the session lasts for another period.
+    // That request was recorded, so the session lasts for a further period.
     assert_eq!(known.user(&keeper, late).as_deref(), Some("ann"));
     assert_eq!(known.user(&keeper, late - 1 + 14 * DAY), None);
     assert_eq!(used.name(&keeper, late), names[0]);
@@ -308,7 +308,7 @@ fn a_session_ends_when_it_is_not_used() {
 /// Regression: a subscription of a session that was no longer used continued for up to 90 days.
 /// Only the absolute expiry of a login was known, not the idle expiry. Fix: check both.
 #[test]
-fn what_waits_by_a_login_lasts_as_long_as_the_session_is_used() {
+fn login_lasts_as_long_as_session_is_used() {
     let keeper = keeper();
     let mut browser = Browser::default();
     browser.log_in(&keeper, NOW, "ann");
@@ -325,7 +325,7 @@ fn what_waits_by_a_login_lasts_as_long_as_the_session_is_used() {
 }
 
 #[test]
-fn a_session_ends_at_last_however_often_it_is_used() {
+fn used_session_expires_at_absolute_limit() {
     let keeper = keeper();
     let (mut stranger, mut known) = <(Browser, Browser)>::default();
     let name = stranger.name(&keeper, NOW);
@@ -341,7 +341,7 @@ fn a_session_ends_at_last_however_often_it_is_used() {
 }
 
 #[test]
-fn a_session_that_is_used_is_noted_once_an_hour() {
+fn records_session_use_once_an_hour() {
     let keeper = keeper();
     let (mut stranger, mut known) = <(Browser, Browser)>::default();
     stranger.name(&keeper, NOW);
@@ -359,7 +359,7 @@ fn a_session_that_is_used_is_noted_once_an_hour() {
 }
 
 #[test]
-fn a_cookie_from_the_future_is_as_none() {
+fn rejects_cookie_from_the_future() {
     let keeper = keeper();
     let mut browser = Browser::default();
     let name = browser.name(&keeper, NOW + 6 * 60);
@@ -370,7 +370,7 @@ fn a_cookie_from_the_future_is_as_none() {
 }
 
 #[test]
-fn two_tabs_share_what_is_kept() {
+fn two_tabs_share_values() {
     let keeper = keeper();
     let mut first = Browser::default();
     first.name(&keeper, NOW);
@@ -387,7 +387,7 @@ fn two_tabs_share_what_is_kept() {
 }
 
 #[test]
-fn who_was_logged_out_in_another_tab_keeps_nothing_behind_that() {
+fn rejects_changes_after_logout_in_other_tab() {
     let keeper = keeper();
     let mut browser = Browser::default();
     browser.log_in(&keeper, NOW, "ann");
@@ -399,7 +399,7 @@ fn who_was_logged_out_in_another_tab_keeps_nothing_behind_that() {
 }
 
 #[test]
-fn many_log_in_at_once_and_each_has_a_session() {
+fn concurrent_logins_get_separate_sessions() {
     let keeper = keeper();
     let mut browser = Browser::default();
     browser.visit(&keeper, NOW, |session| session.set("a", 1).wait().unwrap());
@@ -422,7 +422,7 @@ fn many_log_in_at_once_and_each_has_a_session() {
 }
 
 #[test]
-fn a_user_ends_other_sessions_and_nobody_elses() {
+fn user_revokes_own_sessions_only() {
     let keeper = keeper();
     let mut browsers = vec![Browser::default(); 4];
     for (browser, user) in browsers.iter_mut().zip(["ann", "ann", "ann", "ben"]) {
@@ -457,7 +457,7 @@ fn a_user_ends_other_sessions_and_nobody_elses() {
 
 /// Regression: all visitors without a login counted as the same user.
 #[test]
-fn a_stranger_ends_no_other_strangers_session() {
+fn anonymous_visitor_revokes_own_session_only() {
     let keeper = keeper();
     let mut strangers = vec![Browser::default(); 2];
     for stranger in &mut strangers {
@@ -473,13 +473,13 @@ fn a_stranger_ends_no_other_strangers_session() {
 }
 
 #[test]
-fn who_has_a_hundred_sessions_loses_the_oldest() {
+fn login_beyond_limit_removes_oldest_session() {
     let keeper = keeper();
     let mut browsers = vec![Browser::default(); 100];
     for browser in &mut browsers {
         browser.log_in(&keeper, NOW, "ann");
     }
-    // A second login in the same session adds none.
+    // A second login in the same session adds no row.
     browsers[99].log_in(&keeper, NOW, "ann");
     assert_eq!((rows(&keeper), browsers[0].user(&keeper, NOW)), (100, Some("ann".to_owned())));
     Browser::default().log_in(&keeper, NOW, "ann");
@@ -487,7 +487,7 @@ fn who_has_a_hundred_sessions_loses_the_oldest() {
 }
 
 #[test]
-fn a_session_that_has_ended_by_itself_is_not_listed() {
+fn lists_no_expired_sessions() {
     let keeper = keeper();
     Browser::default().log_in(&keeper, NOW, "ann");
     let mut browser = Browser::default();
@@ -501,7 +501,7 @@ fn a_session_that_has_ended_by_itself_is_not_listed() {
 /// request with the old cookie found no session and began one, and its cookie arrived after the
 /// login's.
 #[test]
-fn a_request_from_before_a_login_leaves_its_cookie_alone() {
+fn late_request_keeps_cookie_of_login() {
     let keeper = keeper();
     for sets_before in [false, true] {
         let mut late = Browser::default();
@@ -531,7 +531,7 @@ fn a_request_from_before_a_login_leaves_its_cookie_alone() {
 }
 
 #[test]
-fn what_is_set_beside_a_login_of_the_same_request_does_not_undo_it() {
+fn concurrent_set_does_not_undo_login() {
     let keeper = keeper();
     let mut browser = Browser::default();
     browser.visit(&keeper, NOW, |session| {
@@ -550,7 +550,7 @@ fn what_is_set_beside_a_login_of_the_same_request_does_not_undo_it() {
 }
 
 #[test]
-fn what_is_swept_out_is_written_though_nobody_changes_anything_more() {
+fn sweep_is_written_without_further_changes() {
     let keeper = keeper();
     Browser::default().log_in(&keeper, NOW, "ann");
     let (tell, told) = std::sync::mpsc::channel();
@@ -561,7 +561,7 @@ fn what_is_swept_out_is_written_though_nobody_changes_anything_more() {
 }
 
 #[test]
-fn a_crowd_of_strangers_drives_out_strangers_and_those_first_who_were_idle() {
+fn evicts_idle_anonymous_sessions_first() {
     let keeper = keeper_with(Sessions::new().most(10));
     let mut known = Browser::default();
     known.log_in(&keeper, NOW, "ann");
@@ -582,7 +582,7 @@ fn a_crowd_of_strangers_drives_out_strangers_and_those_first_who_were_idle() {
 /// Regression: a client that returned no cookie could insert rows up to the limit and evict those
 /// of all other clients.
 #[test]
-fn bounds_the_rows_of_strangers_from_one_address() {
+fn bounds_anonymous_rows_per_address() {
     let keeper = keeper_with(Sessions::new().most(100).most_per_address(10));
     let set = |session: Session| session.set("a", 1).wait().unwrap();
     let mut other = Browser { address: [192, 0, 2, 9], ..Browser::default() };
@@ -600,7 +600,7 @@ fn bounds_the_rows_of_strangers_from_one_address() {
 }
 
 #[test]
-fn what_was_idle_for_too_long_is_removed_when_others_come() {
+fn removes_expired_sessions_when_others_begin() {
     let keeper = keeper();
     for _ in 0..3 {
         Browser::default().log_in(&keeper, NOW, "ann");
@@ -613,7 +613,7 @@ fn what_was_idle_for_too_long_is_removed_when_others_come() {
 }
 
 #[test]
-fn sessions_and_their_keys_outlive_a_restart() {
+fn sessions_and_keys_survive_restart() {
     let folder = std::env::temp_dir().join(format!("bine-sessions-{}", std::process::id()));
     let start = |now: u64| {
         let options = Keeper::declare(Options::new());
@@ -641,22 +641,22 @@ fn sessions_and_their_keys_outlive_a_restart() {
 }
 
 #[test]
-fn the_example_of_the_format_is_read_and_written() {
+fn reads_and_writes_example_of_format() {
     let text = include_str!("../../../../docs/formats/session.md");
     let blocks: Vec<&str> = text.split("```").skip(1).step_by(2).collect();
-    let [file, cookie] = blocks[..] else { panic!("{blocks:?}") };
-    let [file, cookie] = [file, cookie].map(|block| block.strip_prefix("text\n").unwrap());
+    let [file, text] = blocks[..] else { panic!("{blocks:?}") };
+    let [file, text] = [file, text].map(|block| block.strip_prefix("text\n").unwrap());
     let path = std::env::temp_dir().join(format!("bine-example-{}", std::process::id()));
     bine_server::write_private(&path, file.as_bytes()).unwrap();
     let (made, seen) = (1_795_208_400, 1_795_212_000);
-    let keys = Keys::kept(&path, seen, 90 * DAY).unwrap();
-    let badge = Badge::read(cookie.trim_end(), &keys, seen).unwrap();
+    let keys = Keys::load(&path, seen, 90 * DAY).unwrap();
+    let cookie = SessionCookie::read(text.trim_end(), &keys, seen).unwrap();
     let id = std::array::from_fn(|place| 0xa0 + place as u8);
-    assert_eq!(badge, Badge { id, is_kept: true, seed: 1520, made, seen });
-    assert_eq!(name::name_of(badge.seed), "Quiet Heron");
-    assert_eq!(badge.text(&keys, seen), cookie.trim_end());
+    assert_eq!(cookie, SessionCookie { id, is_kept: true, seed: 1520, made, seen });
+    assert_eq!(generated_name::name_of(cookie.seed), "Quiet Heron");
+    assert_eq!(cookie.text(&keys, seen), text.trim_end());
     // After its period the file has a newer key first, and keeps this one.
-    badge.text(&keys, made + 31 * DAY);
+    cookie.text(&keys, made + 31 * DAY);
     let after = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     let [title, _, key] = after.lines().collect::<Vec<_>>()[..] else { panic!("{after}") };
@@ -664,7 +664,7 @@ fn the_example_of_the_format_is_read_and_written() {
 }
 
 #[test]
-fn of_several_cookies_of_the_name_ours_is_found() {
+fn finds_valid_cookie_among_several() {
     let keeper = keeper();
     let mut browser = Browser::default();
     browser.name(&keeper, NOW);
@@ -684,7 +684,7 @@ fn of_several_cookies_of_the_name_ours_is_found() {
 }
 
 #[test]
-fn two_visitors_cookies_cannot_be_put_together() {
+fn rejects_spliced_cookies() {
     let keeper = keeper();
     let (mut ann, mut ben) = <(Browser, Browser)>::default();
     ann.log_in(&keeper, NOW, "ann");
@@ -703,7 +703,7 @@ fn two_visitors_cookies_cannot_be_put_together() {
 
 proptest! {
     #[test]
-    fn whatever_a_browser_sends_opens_nothing(field in "\\PC{0,200}", value in "[ -~]{0,120}") {
+    fn rejects_arbitrary_cookie_fields(field in "\\PC{0,200}", value in "[ -~]{0,120}") {
         let keeper = keeper();
         let made_up = format!("session={value}");
         for field in [&field, &made_up] {

@@ -9,8 +9,8 @@ use bine_http::Head;
 use bine_server::Peer;
 use ring::hmac;
 
-use super::keys::{Key, Keys, Name};
-use super::{Keeper, MOST_COOKIES};
+use super::keys::{Key, KeyName, Keys};
+use super::{Keeper, MAX_COOKIES};
 use crate::base64;
 
 /// Issues and verifies tickets.
@@ -42,7 +42,7 @@ pub(crate) struct Reading {
 #[derive(Clone, Copy)]
 pub(crate) struct Holder<'h> {
     pub(crate) peer: Peer,
-    /// The name of its user, after a login.
+    /// The user's name, after a login.
     pub(crate) user: Option<&'h str>,
     /// The current time, in seconds since 1970.
     pub(crate) now: u64,
@@ -53,11 +53,11 @@ const VERSION: u8 = 1;
 const SIGNED: usize = 18;
 /// Bytes of the HMAC-SHA-256: 144 bits, so that base64 needs no padding.
 const SIGNATURE: usize = 18;
-const WHOLE: usize = SIGNED + SIGNATURE;
-const LETTERS: usize = WHOLE / 3 * 4;
+const LENGTH: usize = SIGNED + SIGNATURE;
+const TEXT_LENGTH: usize = LENGTH / 3 * 4;
 const HOUR: u64 = 3600;
 /// Hours for which a ticket is valid, including the hour in which it was issued.
-const GOOD: u32 = 2;
+const VALID_HOURS: u32 = 2;
 
 impl Tickets {
     /// Creates the tickets of a program that may have sessions.
@@ -73,11 +73,11 @@ impl Tickets {
             .flat_map(|field| field.split(';'))
             .filter_map(|pair| pair.trim().split_once('='));
         let name = cookie_name(holder.peer.is_secure());
-        let own = pairs.filter(|(key, _)| *key == name).take(MOST_COOKIES);
+        let own = pairs.filter(|(key, _)| *key == name).take(MAX_COOKIES);
         let keys = self.keys(holder.now);
         let read = own.map(|(_, value)| Ticket::read(value, keys, holder));
         // The best of several: another program on this host may have set one too.
-        read.reduce(|best, next| if worth(best.shown) >= worth(next.shown) { best } else { next })
+        read.reduce(|best, next| if rank(best.shown) >= rank(next.shown) { best } else { next })
             .unwrap_or_default()
     }
 
@@ -91,7 +91,7 @@ impl Tickets {
         let Holder { peer, user, now } = holder;
         let ticket = Ticket { session, is_account: user.is_some(), hour: hour(now) };
         let text = ticket.text(self.keys(now), holder);
-        let (name, age) = (cookie_name(peer.is_secure()), u64::from(GOOD) * HOUR);
+        let (name, age) = (cookie_name(peer.is_secure()), u64::from(VALID_HOURS) * HOUR);
         let secure = if peer.is_secure() { "; Secure" } else { "" };
         format!(
             "Set-Cookie: {name}={text}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}\r\n"
@@ -104,12 +104,12 @@ impl Tickets {
         let opened = self.sessions.as_ref().and_then(|keeper| keeper.opened.get());
         match opened {
             Some(opened) => &opened.keys,
-            None => self.own.get_or_init(|| Keys::passing(now, u64::from(GOOD) * HOUR)),
+            None => self.own.get_or_init(|| Keys::in_memory(now, u64::from(VALID_HOURS) * HOUR)),
         }
     }
 }
 
-const fn worth(shown: Shown) -> u8 {
+const fn rank(shown: Shown) -> u8 {
     match shown {
         Shown::Nothing | Shown::Foreign => 0,
         Shown::Old(_) => 1,
@@ -120,7 +120,7 @@ const fn worth(shown: Shown) -> u8 {
 impl Ticket {
     fn text(self, keys: &Keys, holder: Holder<'_>) -> String {
         keys.newest(holder.now, |key| {
-            let mut bytes = [0; WHOLE];
+            let mut bytes = [0; LENGTH];
             bytes[..2].copy_from_slice(&[VERSION, u8::from(self.is_account)]);
             bytes[2..6].copy_from_slice(&self.hour.to_be_bytes());
             bytes[6..10].copy_from_slice(&key.name);
@@ -133,15 +133,15 @@ impl Ticket {
 
     fn read(text: &str, keys: &Keys, holder: Holder<'_>) -> Reading {
         let foreign = Reading { shown: Shown::Foreign, is_due: false };
-        Self::believed(text, keys, holder).unwrap_or(foreign)
+        Self::verify(text, keys, holder).unwrap_or(foreign)
     }
 
-    /// `None`: the ticket is not valid, or belongs to another client.
-    fn believed(text: &str, keys: &Keys, holder: Holder<'_>) -> Option<Reading> {
-        if text.len() != LETTERS {
+    /// `None`: the ticket is invalid, or belongs to a different client.
+    fn verify(text: &str, keys: &Keys, holder: Holder<'_>) -> Option<Reading> {
+        if text.len() != TEXT_LENGTH {
             return None;
         }
-        let bytes: [u8; WHOLE] = base64::url(text)?.try_into().ok()?;
+        let bytes: [u8; LENGTH] = base64::url(text)?.try_into().ok()?;
         let (signed, signature) = bytes.split_first_chunk::<SIGNED>()?;
         let is_account = match signed[..2] {
             [VERSION, 0] => false,
@@ -149,10 +149,10 @@ impl Ticket {
             _ => return None,
         };
         let given = u32::from_be_bytes(*signed[2..].first_chunk()?);
-        let name: Name = *signed[6..].first_chunk()?;
+        let name: KeyName = *signed[6..].first_chunk()?;
         let session = u64::from_be_bytes(*signed[10..].first_chunk()?);
         let own = Self { session, is_account, hour: given };
-        keys.named(name, holder.now, |key| {
+        keys.find(name, holder.now, |key| {
             let expected = own.sign(key, signed, holder.peer);
             // In constant time: the comparison must not reveal the signature.
             let differs = expected.iter().zip(signature).fold(0, |all, (a, b)| all | (a ^ b));
@@ -162,9 +162,9 @@ impl Ticket {
         })?;
         let now = hour(holder.now);
         // A ticket of the next hour is valid, since clocks may differ a little.
-        let is_good = given <= now.saturating_add(1) && now < given.saturating_add(GOOD);
+        let is_good = given <= now.saturating_add(1) && now < given.saturating_add(VALID_HOURS);
         let shown = if is_good { Shown::Ticket(session) } else { Shown::Old(session) };
-        // After a login, the client gets a ticket of its account.
+        // After a login, the client gets an account ticket.
         Some(Reading { shown, is_due: given != now || is_account != holder.user.is_some() })
     }
 
@@ -214,7 +214,7 @@ const fn cookie_name(is_secure: bool) -> &'static str {
 /// Asserts that no text is accepted as a ticket, unless it is the one that was issued.
 #[doc(hidden)]
 pub fn check_ticket(text: &str) {
-    let keys = Keys::passing(0, 1000);
+    let keys = Keys::in_memory(0, 1000);
     for user in [None, Some("ann")] {
         let holder = Holder { peer: Peer::tcp(([192, 0, 2, 1], 80).into()), user, now: 0 };
         let session = user.map_or(7, |user| keys.newest(0, |key| account(key, user)));
@@ -224,14 +224,14 @@ pub fn check_ticket(text: &str) {
         assert!(!is_believed(text));
         // Mixes characters of the text into a valid ticket.
         let mut mixed = own.clone().into_bytes();
-        for (place, letter) in text.bytes().take(LETTERS).enumerate() {
+        for (place, letter) in text.bytes().take(TEXT_LENGTH).enumerate() {
             if letter != 0 && letter.is_ascii() {
                 mixed[place] = letter;
             }
         }
         let mixed = String::from_utf8_lossy(&mixed);
         assert_eq!(is_believed(&mixed), mixed == own);
-        let cut = own.get(text.len() % LETTERS..).unwrap_or_default();
+        let cut = own.get(text.len() % TEXT_LENGTH..).unwrap_or_default();
         assert_eq!(is_believed(cut), cut == own);
     }
 }
@@ -259,11 +259,11 @@ mod tests {
     }
 
     fn keys() -> Keys {
-        Keys::passing(NOW, 90 * 86_400)
+        Keys::in_memory(NOW, 90 * 86_400)
     }
 
     #[test]
-    fn a_ticket_is_good_in_its_neighborhood_for_this_hour_and_the_next() {
+    fn ticket_is_valid_in_its_neighborhood_for_two_hours() {
         let keys = keys();
         let text = given(&keys, 7, at("192.0.2.1"));
         assert_eq!(shown(&text, &keys, at("192.0.2.77")), Shown::Ticket(7));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_of_an_account_is_good_for_that_account_wherever_it_is() {
+    fn account_ticket_is_valid_at_any_address() {
         let keys = keys();
         let ann = |address| Holder { user: Some("ann"), ..at(address) };
         let session = keys.newest(NOW, |key| account(key, "ann"));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn who_logs_in_is_to_have_another() {
+    fn login_makes_new_ticket_due() {
         let keys = keys();
         let text = given(&keys, 7, at("192.0.2.1"));
         let ann = Holder { user: Some("ann"), ..at("192.0.2.1") };
@@ -300,13 +300,13 @@ mod tests {
     }
 
     #[test]
-    fn no_single_bit_may_change_and_another_program_believes_nothing() {
+    fn rejects_changed_ticket_and_ticket_of_other_program() {
         let (keys, holder) = (keys(), at("192.0.2.1"));
         let text = given(&keys, 7, holder);
-        assert_eq!(text.len(), LETTERS);
+        assert_eq!(text.len(), TEXT_LENGTH);
         assert_eq!(shown(&text, &self::keys(), holder), Shown::Foreign);
         let own = base64::url(&text).unwrap();
-        for bit in 0..WHOLE * 8 {
+        for bit in 0..LENGTH * 8 {
             let mut changed = own.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             let changed = base64::written(&changed);
@@ -316,14 +316,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_no_ticket_of_ours_is_foreign(text in "\\PC{0,80}", letters in "[A-Za-z0-9_-]{48}") {
+        fn rejects_arbitrary_text_as_ticket(text in "\\PC{0,80}", letters in "[A-Za-z0-9_-]{48}") {
             check_ticket(&text);
             check_ticket(&letters);
         }
 
         #[test]
-        fn what_is_given_is_believed(session: u64, hours in 0u64..1_000_000) {
-            let keys = Keys::passing(hours * HOUR, 90 * 86_400);
+        fn accepts_issued_ticket(session: u64, hours in 0u64..1_000_000) {
+            let keys = Keys::in_memory(hours * HOUR, 90 * 86_400);
             let holder = Holder { now: hours * HOUR, ..at("192.0.2.1") };
             prop_assert_eq!(shown(&given(&keys, session, holder), &keys, holder), Shown::Ticket(session));
         }

@@ -1,4 +1,4 @@
-//! The `User` argument: the user who has logged in.
+//! The `User` argument: the logged-in user.
 
 use std::fmt;
 use std::ops::Deref;
@@ -47,7 +47,7 @@ impl Argument for User {
     }
 }
 
-/// The user who has logged in, if any.
+/// The logged-in user, if any.
 impl Argument for Option<User> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
         Ok(request.visit(name)?.look_at_user().map(User))

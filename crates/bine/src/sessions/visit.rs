@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bine_server::{AddressBlock, Body, Incoming, Peer, Visitor};
 
-use super::badge::Badge;
-use super::name::name_of;
-use super::row::{Row, time};
-use super::seal;
-use super::{Found, Keeper, Login, Opened, age, cookie_name};
+use super::cookie::SessionCookie;
+use super::generated_name::name_of;
+use super::sealed_text;
+use super::session_row::{Row, time};
+use super::{FoundSession, Keeper, Login, Opened, age, cookie_name};
 use crate::arguments::{Arguments, Rejection};
 use crate::request_session::{RequestSession, SessionProvider, note_user};
 use crate::store::{Id, Recorder, Snapshot};
@@ -31,10 +31,10 @@ pub(crate) struct Visit {
     block: AddressBlock,
     pub(super) now: u64,
     /// The content of the request's cookie.
-    shown: Option<Badge>,
+    shown: Option<SessionCookie>,
     /// The user at the time when the request arrived.
     user: Option<Text>,
-    stand: Mutex<Stand>,
+    state: Mutex<SessionState>,
     /// Whether code without a session argument has read the user.
     is_seen: AtomicBool,
     /// The trace of the render that this request causes, if any.
@@ -44,32 +44,32 @@ pub(crate) struct Visit {
 }
 
 /// The state of a session during its request.
-struct Stand {
+struct SessionState {
     /// `None`: there is no session yet.
-    badge: Option<Badge>,
+    cookie: Option<SessionCookie>,
     row: Option<Row>,
-    told: Told,
+    cookie_change: CookieChange,
     /// Whether the row must be updated with the time of this use.
     is_due: bool,
 }
 
 /// The change of the cookie in the response.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
-    Nothing,
+enum CookieChange {
+    None,
     Set,
     Clear,
 }
 
 /// The state of a session after a change.
-pub(super) enum Next {
-    Same,
+pub(super) enum NextState {
+    Unchanged,
     /// The session has this row now.
-    Kept(Row),
+    Stored(Row),
     /// A login has replaced the session; this is the new row.
-    New(Row),
+    Replaced(Row),
     /// The session has ended.
-    Over,
+    Ended,
 }
 
 impl Visit {
@@ -83,14 +83,19 @@ impl Visit {
         Some(visit)
     }
 
-    pub(super) fn new(keeper: Arc<Keeper>, found: Option<Found>, peer: Peer, now: u64) -> Self {
+    pub(super) fn new(
+        keeper: Arc<Keeper>,
+        found: Option<FoundSession>,
+        peer: Peer,
+        now: u64,
+    ) -> Self {
         let (is_secure, block) = (peer.is_secure(), peer.block());
-        let shown = found.as_ref().map(|found| found.badge);
-        let stand = Stand::of(found, keeper.opened(), now);
-        let user = stand.row.as_ref().and_then(|row| row.user.clone());
-        let (stand, is_seen) = (Mutex::new(stand), AtomicBool::new(false));
+        let shown = found.as_ref().map(|found| found.cookie);
+        let state = SessionState::of(found, keeper.opened(), now);
+        let user = state.row.as_ref().and_then(|row| row.user.clone());
+        let (state, is_seen) = (Mutex::new(state), AtomicBool::new(false));
         let (trace, recorder) = (trace::current(), Recorder::current());
-        Self { keeper, is_secure, block, now, shown, user, stand, is_seen, trace, recorder }
+        Self { keeper, is_secure, block, now, shown, user, state, is_seen, trace, recorder }
     }
 
     /// Records that the session is used, because a handler runs. The request does not wait for the
@@ -100,10 +105,10 @@ impl Visit {
         if self.trace.is_some() {
             return;
         }
-        let mut stand = self.stand();
-        let due = stand.row.as_ref().map(|row| row.id).filter(|_| stand.is_due);
-        stand.is_due = false;
-        drop(stand);
+        let mut state = self.state();
+        let due = state.row.as_ref().map(|row| row.id).filter(|_| state.is_due);
+        state.is_due = false;
+        drop(state);
         if let Some(id) = due {
             touch(self.opened(), id, self.now);
         }
@@ -111,36 +116,36 @@ impl Visit {
 
     /// Reads the session again, which may have ended since the cookie was verified.
     fn look_again(&self) {
-        let Some(badge) = self.shown else { return };
+        let Some(cookie) = self.shown else { return };
         let opened = self.opened();
-        *self.stand() = Stand::of(opened.admit(badge, self.now), opened, self.now);
+        *self.state() = SessionState::of(opened.admit(cookie, self.now), opened, self.now);
     }
 
-    /// Begins a session if there is none. This records no dependency.
+    /// Begins a session if necessary, and records no dependency.
     pub(crate) fn begin(&self) {
-        self.stand().begin(self.now);
+        self.state().begin(self.now);
     }
 
     /// The name that other visitors see: the user's, or the session's generated one. This records
     /// no dependency.
     pub(crate) fn name(&self) -> Text {
-        let stand = self.stand();
-        let seed = || name_of(stand.badge.map_or(0, |badge| badge.seed));
+        let state = self.state();
+        let seed = || name_of(state.cookie.map_or(0, |cookie| cookie.seed));
         self.user.clone().unwrap_or_else(seed)
     }
 
-    /// The user who has logged in. Records a dependency on the user only.
+    /// The logged-in user. Records a dependency on the user only.
     pub(crate) fn look_at_user(&self) -> Option<Text> {
-        let stand = self.stand();
-        let user = stand.row.as_ref().and_then(|row| row.user.clone());
+        let state = self.state();
+        let user = state.row.as_ref().and_then(|row| row.user.clone());
         RequestDependency::User.note_for(self.trace.as_deref(), || {
             user.as_ref().map_or_else(Vec::new, |user| user.as_bytes().to_vec())
         });
-        self.note_end(&stand);
+        self.note_end(&state);
         user
     }
 
-    /// The user who has logged in, for code without a session argument, such as a filter. The
+    /// The logged-in user, for code without a session argument, such as a filter. The
     /// response is [private](Self::was_seen) from then on.
     pub(crate) fn look_at_user_of<'r>(request: &Incoming<'r>) -> Option<&'r str> {
         let user = request.who.user();
@@ -165,75 +170,87 @@ impl Visit {
         session.downcast().ok()
     }
 
-    /// Calls `look` with the session, which begins if there is none. Records a dependency on all of
-    /// it.
-    pub(super) fn look_at_session<T>(&self, look: impl FnOnce(&Badge, Option<&Row>) -> T) -> T {
-        let mut stand = self.stand();
-        let badge = stand.begin(self.now);
-        RequestDependency::Session.note_for(self.trace.as_deref(), || badge.id.to_vec());
-        self.note_end(&stand);
-        look(&badge, stand.row.as_ref())
+    /// Calls `look` with the session, which this call begins if necessary. Records a dependency on
+    /// all of it.
+    pub(super) fn look_at_session<T>(
+        &self,
+        look: impl FnOnce(&SessionCookie, Option<&Row>) -> T,
+    ) -> T {
+        let mut state = self.state();
+        let cookie = state.begin(self.now);
+        RequestDependency::Session.note_for(self.trace.as_deref(), || cookie.id.to_vec());
+        self.note_end(&state);
+        look(&cookie, state.row.as_ref())
     }
 
     /// The login of the session, for a subscription that outlives the request.
     pub(crate) fn login(&self) -> Option<Login> {
-        let stand = self.stand();
-        let row = stand.row.as_ref()?;
+        let state = self.state();
+        let row = state.row.as_ref()?;
         let until = self.opened().end(row.made.unix(), row.seen.unix());
         Some(Login::new(Arc::clone(&self.keeper), row.id, row.user.clone()?, until))
     }
 
     /// The response fields: shared caches must not store the response.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> {
-        let stand = self.stand();
-        let cookie = match (stand.told, &stand.badge) {
+        let state = self.state();
+        let cookie = match (state.cookie_change, &state.cookie) {
             // The browser has the cookie of the login already, or receives it soon.
-            (Told::Set, Some(badge)) if !self.has_ended(badge) => Some(self.cookie(badge)),
-            (Told::Clear, _) => Some(self.set_cookie("", 0)),
+            (CookieChange::Set, Some(cookie)) if !self.was_replaced(cookie) => {
+                Some(self.cookie(cookie))
+            }
+            (CookieChange::Clear, _) => Some(self.set_cookie("", 0)),
             _ => None,
         };
         let always = [("Vary", "Cookie".into()), ("Cache-Control", "private, no-cache".into())];
         always.into_iter().chain(cookie.map(|cookie| ("Set-Cookie", cookie.into())))
     }
 
-    /// Seals `content` for this visitor's session, which begins if there is none. The same content
-    /// and key give the same text. It opens for the same `purpose` only.
+    /// Seals `content` for this visitor's session, which this call begins if necessary. The same
+    /// content and key give the same text. It opens for the same `purpose` only.
     pub(crate) fn seal(&self, purpose: &str, content: &[u8]) -> String {
-        let session = self.look_at_session(|badge, _| badge.id);
-        seal::seal(&self.opened().keys, self.now, (purpose, &session), content)
+        let session = self.look_at_session(|cookie, _| cookie.id);
+        sealed_text::seal(&self.opened().keys, self.now, (purpose, &session), content)
     }
 
     /// Opens a text that was [sealed](Self::seal) for this visitor's session and purpose. It begins
     /// no session.
     pub(crate) fn open_seal(&self, purpose: &str, text: &str) -> Option<Vec<u8>> {
         let session = self.known_session()?;
-        seal::open(&self.opened().keys, self.now, (purpose, &session), text)
+        sealed_text::open(&self.opened().keys, self.now, (purpose, &session), text)
     }
 
     /// Sets the session's state after a change.
-    pub(super) fn settle(&self, next: Next) {
-        let mut stand = self.stand();
+    pub(super) fn settle(&self, next: NextState) {
+        let mut state = self.state();
         match next {
-            Next::Same => return,
+            NextState::Unchanged => return,
             // A change that ran concurrently with a login belongs to the session before.
-            Next::Kept(row) if stand.badge.is_none_or(|badge| row.key != badge.id) => return,
-            Next::Kept(row) | Next::New(row) => {
-                if stand.row.is_none() && row.user.is_none() {
+            NextState::Stored(row) if state.cookie.is_none_or(|cookie| row.key != cookie.id) => {
+                return;
+            }
+            NextState::Stored(row) | NextState::Replaced(row) => {
+                if state.row.is_none() && row.user.is_none() {
                     self.opened().note_row(self.block, &row);
                 }
-                let badge = row.badge(self.now);
+                let cookie = row.cookie(self.now);
                 // The browser knows about a row that existed before.
-                if stand.badge != badge {
-                    stand.told = Told::Set;
+                if state.cookie != cookie {
+                    state.cookie_change = CookieChange::Set;
                 }
-                (stand.badge, stand.row) = (badge, Some(row));
+                (state.cookie, state.row) = (cookie, Some(row));
             }
-            Next::Over => {
-                let badge = Some(Badge::new(self.now));
-                *stand = Stand { badge, row: None, told: Told::Clear, is_due: false };
+            NextState::Ended => {
+                let cookie = Some(SessionCookie::new(self.now));
+                *state = SessionState {
+                    cookie,
+                    row: None,
+                    cookie_change: CookieChange::Clear,
+                    is_due: false,
+                };
             }
         }
-        drop(stand);
+        drop(state);
         self.opened().sweep(self.now);
     }
 
@@ -250,14 +267,14 @@ impl Visit {
         self.keeper.opened()
     }
 
-    /// Whether there is a session. It begins none.
+    /// Whether there is a session. It never begins a session.
     pub(super) fn look_for_session(&self) -> bool {
-        let stand = self.stand();
+        let state = self.state();
         RequestDependency::Session.note_for(self.trace.as_deref(), || {
-            stand.badge.map_or_else(Vec::new, |badge| badge.id.to_vec())
+            state.cookie.map_or_else(Vec::new, |cookie| cookie.id.to_vec())
         });
-        self.note_end(&stand);
-        stand.badge.is_some_and(|badge| stand.row.is_some() || !self.has_ended(&badge))
+        self.note_end(&state);
+        state.cookie.is_some_and(|cookie| state.row.is_some() || !self.was_replaced(&cookie))
     }
 
     /// Whether the request's cookie named a valid session.
@@ -265,21 +282,21 @@ impl Visit {
         self.shown.is_some()
     }
 
-    /// The id of the session that the cookie named, if it still exists. It begins none.
+    /// The id of the session that the cookie named, if it still exists. It never begins a session.
     pub(super) fn known_session(&self) -> Option<[u8; 16]> {
-        self.look_for_session().then(|| self.look_at_session(|badge, _| badge.id))
+        self.look_for_session().then(|| self.look_at_session(|cookie, _| cookie.id))
     }
 
     /// Records when the session expires, for live pages.
-    fn note_end(&self, stand: &Stand) {
+    fn note_end(&self, state: &SessionState) {
         let Some(trace) = &self.trace else { return };
         // Reading the row records a dependency on it, even if it does not exist.
-        if let Some(badge) = &stand.badge {
-            Row::find(&self.tables(), &badge.id);
+        if let Some(cookie) = &state.cookie {
+            Row::find(&self.tables(), &cookie.id);
         }
-        let times = match (&stand.row, &stand.badge) {
+        let times = match (&state.row, &state.cookie) {
             (Some(row), _) => Some((row.made.unix(), row.seen.unix())),
-            (None, Some(badge)) => Some((badge.made, badge.seen)),
+            (None, Some(cookie)) => Some((cookie.made, cookie.seen)),
             (None, None) => None,
         };
         if let Some((made, seen)) = times {
@@ -288,14 +305,14 @@ impl Visit {
     }
 
     /// Whether a login has replaced the session of this cookie, so that this request is late.
-    pub(super) fn has_ended(&self, badge: &Badge) -> bool {
-        self.opened().ended.has(&badge.id, self.now)
+    pub(super) fn was_replaced(&self, cookie: &SessionCookie) -> bool {
+        self.opened().replaced.contains(&cookie.id, self.now)
     }
 
-    fn cookie(&self, badge: &Badge) -> String {
+    fn cookie(&self, cookie: &SessionCookie) -> String {
         let Opened { times, keys, .. } = self.opened();
-        let left = badge.made.saturating_add(times.absolute).saturating_sub(self.now);
-        self.set_cookie(&badge.text(keys, self.now), left.min(times.idle))
+        let left = cookie.made.saturating_add(times.absolute).saturating_sub(self.now);
+        self.set_cookie(&cookie.text(keys, self.now), left.min(times.idle))
     }
 
     fn set_cookie(&self, value: &str, seconds: u64) -> String {
@@ -304,34 +321,39 @@ impl Visit {
         format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
     }
 
-    fn stand(&self) -> MutexGuard<'_, Stand> {
-        self.stand.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, SessionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Stand {
-    fn of(found: Option<Found>, opened: &Opened, now: u64) -> Self {
-        let Some(Found { badge, row }) = found else {
-            return Self { badge: None, row: None, told: Told::Nothing, is_due: false };
+impl SessionState {
+    fn of(found: Option<FoundSession>, opened: &Opened, now: u64) -> Self {
+        let Some(FoundSession { cookie, row }) = found else {
+            return Self {
+                cookie: None,
+                row: None,
+                cookie_change: CookieChange::None,
+                is_due: false,
+            };
         };
         let is_due = |then: u64| age(now, then).is_some_and(|age| age >= opened.renewal());
-        let current = row.as_ref().and_then(|row| row.badge(now));
+        let current = row.as_ref().and_then(|row| row.cookie(now));
         // A cookie from before the row was inserted must be replaced.
-        let is_told = is_due(badge.seen) || badge.is_kept != row.is_some();
+        let is_cookie_due = is_due(cookie.seen) || cookie.is_kept != row.is_some();
         Self {
-            badge: current.or(Some(Badge { seen: now, ..badge })),
-            told: if is_told { Told::Set } else { Told::Nothing },
+            cookie: current.or(Some(SessionCookie { seen: now, ..cookie })),
+            cookie_change: if is_cookie_due { CookieChange::Set } else { CookieChange::None },
             is_due: row.as_ref().is_some_and(|row| is_due(row.seen.unix())),
             row,
         }
     }
 
-    fn begin(&mut self, now: u64) -> Badge {
-        if let Some(badge) = self.badge {
-            return badge;
+    fn begin(&mut self, now: u64) -> SessionCookie {
+        if let Some(cookie) = self.cookie {
+            return cookie;
         }
-        self.told = Told::Set;
-        *self.badge.insert(Badge::new(now))
+        self.cookie_change = CookieChange::Set;
+        *self.cookie.insert(SessionCookie::new(now))
     }
 }
 
@@ -400,7 +422,7 @@ fn touch(opened: &Opened, id: Id<Row>, now: u64) {
     let mut change = opened.store.begin();
     let touched = change.update(id, |row: &mut Row| row.seen = row.seen.max(time(now)));
     if touched.is_ok() {
-        // After a conflict, another request has recorded the same, or has ended the session.
+        // After a conflict, a concurrent request has recorded it, or has ended the session.
         let _ = opened.store.commit(change);
     }
 }

@@ -1,7 +1,8 @@
-//! Decides what happens on one WebSocket beside what its handler says: pings, closing, waiting, and all bounds.
+//! Drives one WebSocket: pings, the closing handshake, timeouts and all limits.
 //!
-//! The handler and the line run in one task. The handler puts frames into a buffer and takes messages; whatever moves
-//! bytes is done by [`run`], so that a handler that waits for something else leaves no ping unanswered.
+//! The handler and the connection run in one task. The handler appends frames to a buffer and takes
+//! messages; only [`run`] moves bytes, so pings are answered while the handler awaits something
+//! else.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -15,70 +16,72 @@ use bine_server::{Gone, Parting, Wire};
 
 use super::{Message, Talking};
 
-/// What the handler and [`run`] share.
+/// The connection, shared by the handler and [`run`].
 pub(super) struct Line(RefCell<State>);
 
 struct State {
     wire: Wire,
     reader: FrameReader,
-    /// A message that has not come whole.
+    /// The received part of an incomplete message.
     gathered: Vec<u8>,
     limits: MessageLimits,
-    /// A peer is silent, or takes nothing, for so long at most.
+    /// Time that the client may be silent, or may accept no data.
     pause: Duration,
-    /// Frames, sent up to `sent`.
+    /// Frames to send; the first `sent` bytes are sent.
     out: Vec<u8>,
     sent: usize,
-    /// Received, and not yet taken. Nothing further is read until it is.
+    /// A received message that the handler has not taken. The connection reads no further until it
+    /// is taken.
     message: Option<Message>,
     phase: Phase,
-    /// It was closed by one of the two, as the protocol has it.
+    /// Whether a close frame was sent or received.
     is_clean: bool,
-    /// Why the peer closed.
+    /// The client's close code and reason.
     farewell: Option<(CloseCode, String)>,
-    /// The handler waits for a message, or for room.
+    /// Set while the handler waits for a message, or (`sender`) for room to send.
     taker: Option<Waker>,
     sender: Option<Waker>,
-    /// When something came last.
+    /// When bytes were last received.
     heard: Instant,
-    /// When the peer was asked whether it is there.
+    /// When the last unanswered ping was sent.
     pinged: Option<Instant>,
-    /// Since when it takes nothing of what is sent.
+    /// Since when the client has accepted no data.
     stalled: Option<Instant>,
-    /// Control frames since a moment.
+    /// Control frames, and the start of the second in which they are counted.
     controls: (u32, Instant),
 }
 
-/// All the states there are; a moment says when it is over at the latest.
+/// The phases of a connection. The time is the phase's deadline.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// We have said that we close; the peer has not.
+    /// The server has sent a close frame; the client has not.
     Closing(Instant),
-    /// Nothing is understood any more: what is left leaves, then the end of the peer's half is waited for.
+    /// Received bytes are discarded. The connection sends the rest of its buffer, then waits for
+    /// the client to close.
     Ending(Instant),
-    /// The same, and our half is closed.
+    /// As `Ending`, with the server's half closed.
     Finished(Instant),
-    /// Nothing can be said or heard since this moment.
+    /// The connection has ended, at this time.
     Over(Instant),
 }
 
-/// A sender waits while this much is unsent.
+/// Unsent bytes at which senders wait.
 const AHEAD: usize = 64 * 1024;
-/// A buffer this small is kept between two times.
+/// Buffers up to this size are kept for later.
 const KEPT: usize = 4 * 1024;
-/// Control frames in a second: nobody needs more, and each is answered.
+/// Control frames per second. Each needs an answer, and no client needs more.
 const CONTROLS: u32 = 100;
-/// The peer has so long to close too, and to read the farewell.
+/// Time for the client to close too, and to read the close frame.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// The same where no thread can be lent.
+/// The same time if no thread is available.
 const SOON: Duration = Duration::from_secs(1);
-/// The handler has so long to end when there is nobody to talk to.
+/// Time for the handler to end after the connection has ended.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs a line until it is over and its handler has ended.
+/// Runs a connection until it has ended and its handler has returned.
 pub(super) async fn run(line: Rc<Line>, talk: impl FnOnce() -> Talking) -> Result<(), String> {
-    // Where no thread can be lent, nothing begins.
+    // Without an available thread, the handler does not start.
     let mut talking = line.begins().then(talk);
     let mut outcome = Ok(());
     poll_fn(|task| {
@@ -88,7 +91,7 @@ pub(super) async fn run(line: Rc<Line>, talk: impl FnOnce() -> Talking) -> Resul
             let ended = match polled {
                 Ok(Poll::Pending) => None,
                 Ok(Poll::Ready(Ok(()))) => Some(Ok(())),
-                // Who was told that nobody listens need not tell it further.
+                // The handler only passes on that the connection has ended.
                 Ok(Poll::Ready(Err(_))) if line.is_lost() => Some(Ok(())),
                 Ok(Poll::Ready(Err(error))) => Some(Err(format!("{error:?}"))),
                 Err(_) => Some(Err("it panicked".to_owned())),
@@ -100,7 +103,7 @@ pub(super) async fn run(line: Rc<Line>, talk: impl FnOnce() -> Talking) -> Resul
                 outcome = ended;
                 talking = None;
             }
-            // What it has said leaves at once.
+            // Sends the handler's messages at once.
             is_over = line.advance(task);
         }
         if is_over && (talking.is_none() || line.is_abandoned()) {
@@ -144,7 +147,7 @@ impl Line {
         let now = Instant::now();
         state.understand(now);
         if let Some(message) = state.message.take() {
-            // Its peer could not be heard while it lay here.
+            // The client could not be read while the message waited.
             state.heard = now;
             return Poll::Ready(Ok(Some(message)));
         }
@@ -158,7 +161,7 @@ impl Line {
         }
     }
 
-    /// Ready when there is room for another message.
+    /// Ready when there is room for a further message.
     pub(super) fn poll_room(&self, task: &mut Context<'_>) -> Poll<Result<(), Gone>> {
         let mut state = self.0.borrow_mut();
         if state.phase != Phase::Open {
@@ -193,7 +196,7 @@ impl Line {
         self.0.borrow().phase != Phase::Open
     }
 
-    /// Its handler goes on although there is nobody to talk to.
+    /// Whether the handler still runs long after the connection has ended.
     fn is_abandoned(&self) -> bool {
         let state = self.0.borrow();
         let Phase::Over(since) = state.phase else { return false };
@@ -201,7 +204,7 @@ impl Line {
         since.elapsed() >= PATIENCE
     }
 
-    /// Moves what can be moved. True: it is over.
+    /// Receives and sends as far as possible. Returns true if the connection has ended.
     fn advance(&self, task: &mut Context<'_>) -> bool {
         let mut state = self.0.borrow_mut();
         state.advance(task, Instant::now());
@@ -218,7 +221,7 @@ impl State {
         self.out.len() - self.sent
     }
 
-    /// Those who need wait no longer.
+    /// The wakers of waits that are over.
     fn wakers(&mut self) -> [Option<Waker>; 2] {
         let is_open = self.phase == Phase::Open;
         let (has_message, has_room) = (self.message.is_some(), self.unsent() < AHEAD);
@@ -239,7 +242,7 @@ impl State {
     fn advance(&mut self, task: &mut Context<'_>, now: Instant) {
         match self.wire.parting() {
             Some(Parting::Stop) => self.close(CloseCode::GOING_AWAY, "The server stops."),
-            // The thread that waits for the farewell to be read is somebody else's.
+            // The thread that waits until the close frame is read belongs to other connections.
             Some(Parting::NoThread) if self.phase == Phase::Open => {
                 self.close(CloseCode::TRY_AGAIN_LATER, "The server is busy.");
                 self.phase = Phase::Ending(now + SOON);
@@ -249,7 +252,8 @@ impl State {
         loop {
             self.understand(now);
             self.flush(task, now);
-            // However much is unsent: who floods must still hear a close. What is answered is bounded by `CONTROLS`.
+            // Reads on even if much is unsent: a flooded connection must still receive a close
+            // frame. `CONTROLS` limits the answers.
             let is_over = matches!(self.phase, Phase::Over(_));
             if self.message.is_some() || is_over || !self.receive(task, now) {
                 break;
@@ -258,7 +262,7 @@ impl State {
         self.keep_time(task, now);
     }
 
-    /// Receives more. False: there is nothing for now.
+    /// Receives bytes. Returns false if no bytes are available.
     fn receive(&mut self, task: &mut Context<'_>, now: Instant) -> bool {
         match self.wire.poll_receive(task) {
             Poll::Pending => return false,
@@ -271,7 +275,7 @@ impl State {
         true
     }
 
-    /// Understands what was received, up to the next message.
+    /// Parses received bytes up to the next message.
     fn understand(&mut self, now: Instant) {
         while self.message.is_none() {
             let Self { wire, reader, gathered, limits, out, .. } = self;
@@ -296,7 +300,7 @@ impl State {
                 FrameEvent::Frame(Frame::Binary(bytes)) if is_open => {
                     self.message = Some(Message::Binary(bytes.to_owned()));
                 }
-                // Nobody takes it any more.
+                // The handler takes no messages after a close.
                 FrameEvent::Frame(Frame::Text(_) | Frame::Binary(_)) => {}
                 FrameEvent::Frame(frame) => {
                     is_control = true;
@@ -331,7 +335,7 @@ impl State {
         }
     }
 
-    /// A peer that sends control frames without end would be answered without end.
+    /// Limits control frames, since the server answers every frame.
     fn count_control(&mut self, now: Instant) {
         let (count, since) = &mut self.controls;
         if now.duration_since(*since) >= Duration::from_secs(1) {
@@ -378,13 +382,13 @@ impl State {
         }
     }
 
-    /// Does what is due by now, and is woken for what will be.
+    /// Acts on deadlines that have passed, and sets a timer for the next one.
     fn keep_time(&mut self, task: &mut Context<'_>, now: Instant) {
         let stall = self.stalled.map(|since| since + self.pause);
         let due = match self.phase {
             Phase::Over(_) => return,
             Phase::Closing(end) | Phase::Ending(end) | Phase::Finished(end) => Some(end),
-            // A peer that is not listened to need not answer.
+            // The client's pongs are not read while a message waits.
             Phase::Open if self.message.is_some() => None,
             Phase::Open => match self.pinged {
                 Some(pinged) => Some(pinged + self.pause / 3),

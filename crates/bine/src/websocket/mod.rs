@@ -1,4 +1,4 @@
-//! Decides how a program speaks WebSocket: whom it lets in, and what it sends and receives.
+//! WebSockets for handlers: accepts upgrades, and sends and receives messages.
 
 mod line;
 
@@ -39,16 +39,16 @@ pub use bine_http::websocket::CloseCode;
 /// # let _ = bine::App::new().page(echo);
 /// ```
 ///
-/// Only a page of the same host may open it, since a browser sends the visitor's cookies along wherever a page comes
-/// from (RFC 6455 section 10.2); [`from_anywhere`](Self::from_anywhere) lets all in. Programs that are no browser say
-/// no origin, and are let in.
+/// Only pages of the same host may open it, since a browser sends the visitor's cookies whatever
+/// page opens it (RFC 6455 section 10.2). [`from_anywhere`](Self::from_anywhere) allows pages of
+/// all hosts. Programs other than browsers send no `Origin` and are allowed.
 #[derive(Clone, Debug)]
 pub struct Upgrade {
     request: Retained,
     terms: Terms,
 }
 
-/// What is agreed on before anything is said.
+/// The options of an upgrade.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     from_anywhere: bool,
@@ -57,15 +57,18 @@ pub(crate) struct Terms {
     pause: Duration,
 }
 
-/// A peer that says nothing for so long is asked whether it is there.
+/// Silence after which the server sends a ping.
 const PAUSE: Duration = Duration::from_secs(30);
 
 impl Upgrade {
-    /// Agrees, and has `talk` speak with the peer; where the request did not ask for a WebSocket, it is told so.
+    /// Accepts the upgrade and runs `talk` with the WebSocket. A request without an upgrade
+    /// receives an error response.
     ///
-    /// `talk` runs beside the other connections of its thread and must not block. Pings are sent and answered while it
-    /// waits for whatever else. When it returns the WebSocket is closed, with code 1000, or 1011 if it has failed. When
-    /// the server stops, or the peer goes, [`receive`](WebSocket::receive) ends, and 10 seconds later `talk` is dropped.
+    /// `talk` runs on the event loop of its thread and must not block. The server sends and answers
+    /// pings while `talk` awaits anything. When `talk` returns, the WebSocket is closed with code
+    /// 1000, or 1011 after an error. When the server stops or the connection ends,
+    /// [`receive`](WebSocket::receive) returns `None` or an error, and 10 seconds later `talk` is
+    /// dropped.
     pub fn accept<F>(self, talk: impl FnOnce(WebSocket) -> F + Send + 'static) -> Response
     where
         F: Future<Output = Result<(), Error>> + 'static,
@@ -73,29 +76,31 @@ impl Upgrade {
         Response::custom(Status::SWITCHING_PROTOCOLS, self.opening(talk))
     }
 
-    /// Lets pages of other hosts open it too.
+    /// Allows pages of other hosts to open it.
     #[must_use]
     pub const fn from_anywhere(mut self) -> Self {
         self.terms.from_anywhere = true;
         self
     }
 
-    /// Speaks these subprotocols: of those the first that the peer names is agreed on.
+    /// Sets the supported subprotocols. The server selects the first that the client offers.
     #[must_use]
     pub const fn speaking(mut self, protocols: &'static [&'static str]) -> Self {
         self.terms.protocols = protocols;
         self
     }
 
-    /// Takes messages of so many bytes, instead of a megabyte. A longer one closes the WebSocket (1009).
+    /// Sets the largest message in bytes; the default is a megabyte. A longer message closes the
+    /// WebSocket (1009).
     #[must_use]
     pub const fn with_limit(mut self, bytes: u32) -> Self {
         self.terms.limits.message = bytes;
         self
     }
 
-    /// Asks a peer that has said nothing for so long whether it is there, instead of every 30 seconds. One that does not
-    /// answer in a third of that, or takes nothing of what it is sent for as long, is let go.
+    /// Sets the silence after which the server sends a ping; the default is 30 seconds. The server
+    /// drops a connection that does not answer within a third of that time, or accepts no data for
+    /// that time.
     #[must_use]
     pub const fn with_pings(mut self, every: Duration) -> Self {
         self.terms.pause = every;
@@ -108,7 +113,7 @@ impl Upgrade {
         Self { request: Retained::of(request), terms }
     }
 
-    /// What is written to agree.
+    /// The content of the response that accepts the upgrade.
     pub(crate) fn opening<F>(self, talk: impl FnOnce(WebSocket) -> F + Send + 'static) -> Opening
     where
         F: Future<Output = Result<(), Error>> + 'static,
@@ -124,27 +129,27 @@ impl Argument for Upgrade {
     }
 }
 
-/// Speaks with a peer.
+/// A handler of a WebSocket.
 type Talk = Box<dyn FnOnce(WebSocket) -> Talking + Send>;
 type Talking = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
-/// An agreement that is yet to be written.
+/// An upgrade whose response is not written yet.
 pub(crate) struct Opening {
     request: Retained,
     terms: Terms,
     talk: Talk,
 }
 
-/// What is answered instead of a 101.
+/// Why an upgrade is rejected.
 pub(crate) enum Refused {
-    /// What was asked for is no WebSocket.
+    /// The request is not a valid upgrade.
     Unfit(UpgradeError),
-    /// It comes from a page of another host.
+    /// It comes from a page of a different host.
     Foreign,
 }
 
 impl Opening {
-    /// Writes the 101, with `fields`, and says what follows it.
+    /// Writes the 101 response with `fields` and returns the upgrade that follows it.
     pub(crate) fn agree(
         self,
         fields: &[(Cow<'static, str>, Cow<'static, str>)],
@@ -176,7 +181,7 @@ impl Opening {
 }
 
 impl CustomContent for Opening {
-    /// Writes the 101, or the reason why the connection stays with HTTP.
+    /// Writes the 101 response, or an error response that keeps HTTP.
     fn respond(self: Box<Self>, top: Top, to: &mut Replying<'_, '_>) -> Finished {
         let top = &*to.complete(&top);
         let exchange = to.exchange();
@@ -196,7 +201,7 @@ impl CustomContent for Opening {
     }
 }
 
-/// What was said.
+/// A message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
     /// Text.
@@ -205,52 +210,52 @@ pub enum Message {
     Binary(Vec<u8>),
 }
 
-/// What can be sent: text, bytes, or a [`Message`].
+/// A message to send: text, bytes, or a [`Message`].
 pub trait Say {
-    /// The frame that says it.
+    /// The frame of the message.
     #[doc(hidden)]
     fn frame(&self) -> Frame<'_>;
 }
 
-/// One end of a WebSocket (RFC 6455). Dropping it does not close it: its handler's end does.
+/// A WebSocket (RFC 6455). Dropping it does not close it; it closes when its handler returns.
 pub struct WebSocket {
     line: Rc<Line>,
     protocol: Option<&'static str>,
 }
 
 impl WebSocket {
-    /// The next message; `None` when one of the two ends has closed. Dropped while it waits, it loses nothing.
+    /// Receives the next message; `None`: either side has closed. It is cancel safe.
     ///
     /// # Errors
     ///
-    /// The peer is gone without a word, or does not keep to the protocol.
+    /// The connection ended without a close frame, or the client violated the protocol.
     pub async fn receive(&mut self) -> Result<Option<Message>, Gone> {
         poll_fn(|task| self.line.poll_message(task)).await
     }
 
-    /// Sends a message behind those sent before; waits while 64 KiB are unsent.
+    /// Sends a message after those sent before. Waits while 64 KiB are unsent.
     ///
     /// # Errors
     ///
-    /// Nobody reads any more: one of the two ends has closed, or the peer is gone.
+    /// Either side has closed, or the connection has ended.
     pub async fn send(&mut self, message: impl Say) -> Result<(), Gone> {
         poll_fn(|task| self.line.poll_room(task)).await?;
         self.line.send(&message.frame());
         Ok(())
     }
 
-    /// Closes: nothing can be sent any more, and what the peer has still sent is dropped. The `reason`, for people, is
-    /// cut at 123 bytes.
+    /// Closes the WebSocket: it sends no further messages and discards those still received. The
+    /// `reason`, for people, is cut at 123 bytes.
     pub fn close(&mut self, code: CloseCode, reason: &str) {
         self.line.close(code, reason);
     }
 
-    /// Why the peer closed, if it did and said so.
+    /// The client's close code and reason, if it sent them.
     pub fn closed(&self) -> Option<(CloseCode, String)> {
         self.line.farewell()
     }
 
-    /// The subprotocol that was agreed on.
+    /// The selected subprotocol.
     pub const fn protocol(&self) -> Option<&'static str> {
         self.protocol
     }

@@ -1,4 +1,4 @@
-//! Decides how bytes are held that cross a call.
+//! Bytes as an argument, an answer and a column.
 
 use std::fmt;
 use std::ops::Deref;
@@ -10,10 +10,10 @@ use crate::FromText;
 use crate::base64;
 use crate::store::{Field, Kind, Value};
 
-/// Bytes, of a picture or a key: base64 in JSON and in a form (RFC 4648 section 4, as `atob` reads it), bytes in a
-/// column.
+/// Bytes, such as a picture or a key: base64 in JSON and in a form (RFC 4648 section 4, as in
+/// JavaScript's `atob`), a byte string in a column.
 ///
-/// A `Vec<u8>` is a list of numbers in JSON, four times as long.
+/// A `Vec<u8>` is a list of numbers in JSON, which is four times as long.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Bytes(pub Vec<u8>);
 

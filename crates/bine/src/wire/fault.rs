@@ -1,16 +1,16 @@
-//! Decides what is said of a text or a value that cannot cross.
+//! The error of the JSON conversions: what is wrong, and where.
 
 use std::fmt;
 
-/// What is wrong, and where.
+/// An error and its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Fault {
-    /// `line 1 column 7` of a text, `items[3].count` of a value. Empty: it is about the whole.
+    /// `line 1 column 7` in a text, `items[3].count` in a value; empty: the whole value.
     place: String,
     what: String,
 }
 
-/// So many bytes of what somebody sent are said back, at most.
+/// Bytes of the client's data that an error may quote.
 const LONGEST: usize = 200;
 const LONGEST_KEY: usize = 40;
 
@@ -19,14 +19,14 @@ impl Fault {
         Self { place: String::new(), what: shortened(what.into(), LONGEST) }
     }
 
-    /// The same, in the value of this key.
+    /// Adds the key of the object that contains the error.
     pub(super) fn in_key(mut self, key: &str) -> Self {
         self.step();
         self.place.insert_str(0, &shortened(key.to_owned(), LONGEST_KEY));
         self
     }
 
-    /// The same, in an item of a list.
+    /// Adds the index of the list item that contains the error.
     pub(super) fn in_item(mut self, place: usize) -> Self {
         self.step();
         self.place.insert_str(0, &format!("[{place}]"));
@@ -48,7 +48,7 @@ fn shortened(mut text: String, most: usize) -> String {
     text
 }
 
-/// As in a message: `invalid type: string "a", expected u8 (at items[3].count)`.
+/// Displayed as `invalid type: string "a", expected u8 (at items[3].count)`.
 impl fmt::Display for Fault {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(&self.what)?;
@@ -70,7 +70,7 @@ impl serde::ser::Error for Fault {
     }
 }
 
-/// Of a text.
+/// The error of a JSON parser.
 impl From<serde_json::Error> for Fault {
     fn from(error: serde_json::Error) -> Self {
         let place = format!("line {} column {}", error.line(), error.column());

@@ -1,12 +1,17 @@
-//! Decides how values cross a call: as plain JSON, which every language reads without being told how, and which comes
-//! back as it was.
+//! Converts values of calls to JSON and back without loss, in a form that any language reads.
 //!
-//! A whole number that JavaScript could not hold (beyond 2^53 - 1 on either side) is written as a string of its digits,
-//! and read from one wherever a whole number is wanted. Moments and ids are their texts, [`Bytes`] are base64, what may
-//! be missing is `null` or absent, enums are as serde has them. NaN and the infinities are no JSON and are refused.
+//! | value | JSON |
+//! |---|---|
+//! | whole number up to 2^53 - 1 on either side | number |
+//! | larger whole number | string of its digits, since JavaScript cannot hold it |
+//! | time, id | string |
+//! | [`Bytes`] | base64 |
+//! | `None` | `null` or absent |
+//! | enum | as serde writes it |
+//! | NaN, infinity | error |
 //!
-//! Behind serde's `untagged`, `flatten` and `tag` nobody can know what is wanted: digits stay a string there, and a
-//! large number is refused, never changed.
+//! With serde's `untagged`, `flatten` and `tag` the wanted type is unknown: digits stay a string
+//! there, and a large number is rejected, never changed.
 
 mod bytes;
 mod fault;
@@ -24,69 +29,71 @@ pub(crate) use serde_json::Value;
 pub use bytes::Bytes;
 pub(crate) use fault::Fault;
 
-/// How much a text of JSON may ask of its reader.
+/// Limits on a JSON text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limits {
-    /// All of it.
+    /// Bytes of the text.
     pub(crate) bytes: usize,
-    /// Arrays and objects within each other.
+    /// Nested arrays and objects.
     pub(crate) depth: usize,
-    /// Of all objects together.
+    /// Keys of all objects together.
     pub(crate) keys: usize,
     /// Members of all objects and items of all arrays together.
     pub(crate) values: usize,
 }
 
 impl Default for Limits {
-    /// A megabyte, as of any body. 128 levels, since each takes about a kilobyte of stack, several times over, and no
-    /// type that a person wrote has more. 10 000 keys, each an allocation and a place in a tree. 100 000 values, each of
-    /// which takes a few bytes of text and some dozens in memory.
+    /// The text has the default size limit of a body. Each of the 128 levels takes about a kilobyte
+    /// of stack, several times, and no hand-written type is deeper. Each of the 10 000 keys is an
+    /// allocation and a tree node. Each of the 100 000 values takes a few bytes of text and some
+    /// dozen in memory.
     fn default() -> Self {
         Self { bytes: 1 << 20, depth: 128, keys: 10_000, values: 100_000 }
     }
 }
 
-/// Reads a text of JSON (RFC 8259): within these limits, no key twice, and none that a careless program in JavaScript
-/// takes for a part of its own objects.
+/// Parses a JSON text (RFC 8259) within limits. Rejects duplicate keys and keys that can change
+/// JavaScript's built-in objects.
 ///
 /// # Errors
 ///
-/// What is wrong, by line and column.
+/// The error with its line and column.
 pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Value, Fault> {
     read::read(bytes, limits)
 }
 
-/// The value as a type of the program's.
+/// Converts a value to a type of the program.
 ///
 /// # Errors
 ///
-/// What does not fit, by its place in the value: `items[3].count`.
+/// The mismatch with its position in the value: `items[3].count`.
 pub(crate) fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T, Fault> {
     T::deserialize(take::Given(value))
 }
 
-/// Writes a value as a text that [`read`] and [`from_value`] take back.
+/// Writes a value as a text that [`read`] and [`from_value`] convert back.
 ///
 /// # Errors
 ///
-/// What in it JSON cannot say, by its place.
+/// The part that JSON cannot represent, with its position.
 pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Fault> {
     let mut text = Vec::with_capacity(SHORT);
     value.serialize(write::Writer(&mut text))?;
     Ok(text)
 }
 
-/// A careless `object[key] = value` with one of these changes what all objects of a program in JavaScript are.
+/// An unchecked `object[key] = value` with one of these keys changes the prototype of all objects
+/// of a JavaScript program.
 const RESERVED: [&str; 3] = ["__proto__", "constructor", "prototype"];
 
-/// Most answers are no longer: these take one allocation.
+/// Initial capacity: most answers are shorter, and take one allocation.
 const SHORT: usize = 128;
 
-/// JSON and JavaScript agree on whole numbers up to here (RFC 7493 section 2.2).
+/// The largest whole number that all JSON parsers read exactly (RFC 7493 section 2.2).
 const GREATEST: u128 = (1 << 53) - 1;
 
-/// What must hold of any bytes that come as JSON, for whoever searches for some of which it does not: they are refused,
-/// or they are a value within the limits that is the same when it is written and read again.
+/// Asserts for any bytes that they are rejected, or parse to a value within the limits that is
+/// equal when it is written and parsed again.
 #[doc(hidden)]
 pub fn check_wire(bytes: &[u8]) {
     let limits = Limits { bytes: 4096, depth: 20, keys: 100, values: 1000 };
@@ -97,7 +104,7 @@ pub fn check_wire(bytes: &[u8]) {
     assert!(serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok());
     let text = to_json(&value).expect("what was read has neither reserved keys nor NaN");
     let again = read(&text, &Limits::default()).expect("what was written is JSON");
-    // Digits of a large number are a string from then on, and stay as they are.
+    // A large number is written as a string of digits, which is written unchanged afterwards.
     assert_eq!(to_json(&again).ok().as_deref(), Some(&*text));
     let _ = from_value::<Vec<(u64, Option<Bytes>)>>(&value);
     let _ = from_value::<std::collections::BTreeMap<i128, f32>>(&value);

@@ -1,4 +1,4 @@
-//! Decides which texts of JSON are read at all.
+//! Parses JSON within limits and rejects dangerous keys.
 
 use std::cell::Cell;
 use std::fmt;
@@ -15,7 +15,7 @@ pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Value, Fault> {
         return Err(Fault::new(format!("more than {} bytes of JSON", limits.bytes)));
     }
     let mut text = serde_json::Deserializer::from_slice(bytes);
-    // The levels are counted here.
+    // This parser counts the levels itself.
     text.disable_recursion_limit();
     let (keys, values) = (Cell::new(0), Cell::new(0));
     let value = Level { limits, depth: 0, keys: &keys, values: &values }.deserialize(&mut text)?;
@@ -23,14 +23,14 @@ pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Value, Fault> {
     Ok(value)
 }
 
-/// Reads a value within so many others.
+/// A nesting level with its remaining depth.
 #[derive(Clone, Copy)]
 struct Level<'l> {
     limits: &'l Limits,
     depth: usize,
-    /// So many have been seen in the whole text.
+    /// Keys so far in the whole text.
     keys: &'l Cell<usize>,
-    /// See `keys`.
+    /// Values so far in the whole text.
     values: &'l Cell<usize>,
 }
 
@@ -42,7 +42,7 @@ impl Level<'_> {
         Ok(Self { depth: self.depth + 1, ..self })
     }
 
-    /// One more value, of an array or an object.
+    /// Counts a member of an object or an item of an array.
     fn count<E: Error>(self) -> Result<(), E> {
         self.values.set(self.values.get() + 1);
         if self.values.get() > self.limits.values {

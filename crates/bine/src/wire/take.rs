@@ -1,4 +1,4 @@
-//! Decides how a value that was read becomes one of a type of the program's.
+//! Deserializes the program's types from a parsed value.
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, map};
 use super::Fault;
 use crate::base64;
 
-/// A value that serde copies from.
+/// A value from which serde copies.
 #[derive(Clone, Copy)]
 pub(super) struct Given<'v>(pub(super) &'v Value);
 
@@ -24,7 +24,7 @@ impl Given<'_> {
     }
 }
 
-/// Digits as they are written, and no others: one number has one text.
+/// Whether the text is a whole number in its only spelling.
 fn is_whole(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
     digits.iter().all(u8::is_ascii_digit)
@@ -32,7 +32,7 @@ fn is_whole(text: &str) -> bool {
 }
 
 fn visit_whole<'de, V: Visitor<'de>>(text: &str, visitor: V) -> Result<V::Value, Fault> {
-    // The narrowest first: whoever wants 64 bits does not know of 128.
+    // The narrowest type first: many visitors accept 64 bits but not 128.
     if let Ok(number) = text.parse::<u64>() {
         visitor.visit_u64(number)
     } else if let Ok(number) = text.parse::<i64>() {
@@ -88,7 +88,7 @@ impl<'de> Deserializer<'de> for Given<'_> {
         }
     }
 
-    /// What no number of 32 bits comes near would become infinite.
+    /// A number beyond the range of 32 bits would become infinite, so it is rejected.
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.0.as_f64() {
             Some(number) if !(number as f32).is_finite() => {
@@ -178,7 +178,7 @@ impl<'de> SeqAccess<'de> for &mut Items<'_> {
 
 struct Members<'v> {
     members: map::Iter<'v>,
-    /// Its key has been given.
+    /// The value of the key that was returned last.
     next: Option<(&'v str, &'v Value)>,
 }
 
@@ -209,7 +209,7 @@ impl<'de> MapAccess<'de> for Members<'_> {
     }
 }
 
-/// A string of JSON, as each key is, whatever it is in the program.
+/// A JSON string, such as a key, as any type of the program.
 struct Text<'v>(&'v str);
 
 impl Text<'_> {
@@ -277,7 +277,7 @@ impl<'de> Deserializer<'de> for Text<'_> {
 
 struct Variant<'v> {
     name: &'v str,
-    /// `None`: the name is all there is.
+    /// `None`: the variant has no content.
     value: Option<Given<'v>>,
 }
 

@@ -1,4 +1,5 @@
-//! Decides by tests that values cross unchanged, and that what cannot cross is told.
+//! Tests that values convert to JSON and back unchanged, and that invalid ones are rejected with a
+//! clear error.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -67,7 +68,7 @@ fn shape() -> impl Strategy<Value = Shape> {
     ]
 }
 
-/// Any that is finite.
+/// Any finite number.
 fn real() -> impl Strategy<Value = f64> {
     any::<u64>()
         .prop_map(|bits| Some(f64::from_bits(bits)).filter(|f| f.is_finite()).unwrap_or(-0.0))
@@ -87,7 +88,7 @@ fn rich() -> impl Strategy<Value = Rich> {
         .prop_map(|(rich, inner)| Rich { nullable: inner.map(Box::new), ..rich })
 }
 
-/// One that holds no other.
+/// A value without nested values.
 fn flat() -> impl Strategy<Value = Rich> {
     let scalars = (any::<(i8, i64, u64, (u128, i128))>(), real(), half(), any::<(bool, char)>());
     let texts = any::<(String, i64, u128, Vec<u8>, Option<i64>)>();
@@ -122,7 +123,7 @@ fn flat() -> impl Strategy<Value = Rich> {
     })
 }
 
-/// A value as its text, and the text as the value.
+/// Checks both directions.
 fn check<T: Serialize + DeserializeOwned + PartialEq + fmt::Debug>(value: &T, text: &str) {
     assert_eq!(String::from_utf8(to_json(value).unwrap()).unwrap(), text);
     assert_eq!(taken::<T>(text).as_ref(), Ok(value));
@@ -180,7 +181,7 @@ fn each_kind_of_value_has_its_form() {
     check(&BTreeMap::from([(u64::MAX, 0.1)]), "{\"18446744073709551615\":0.1}");
     check(&(Some(1), None::<u8>, ()), "[1,null,null]");
     check(&0.1_f32, "0.1");
-    // Its shortest digits lie in the middle between two numbers of 32 bits, once they are one of 64.
+    // Its shortest digits, parsed as 64 bits, are exactly between two numbers of 32 bits.
     check(&f32::from_bits(0x15ae_43fd), "7.038530691851209e-26");
     check(&Bytes::from(&b"hops"[..]), "\"aG9wcw==\"");
     check(&Time(1_795_253_400_000_001), "\"2026-11-21T09:30:00.000001Z\"");
@@ -195,7 +196,7 @@ fn a_number_is_read_from_digits_however_small_and_from_a_number_however_large() 
     assert_eq!(taken("[\"7\",\"-7\",\"0\"]"), Ok((7_u8, -7_i8, 0_u128)));
     assert_eq!(taken("18446744073709551615"), Ok(u64::MAX));
     assert_eq!(taken::<f64>("18446744073709551616"), Ok(18_446_744_073_709_551_616.0));
-    // What might have been rounded on its way is not believed.
+    // A number that may have been rounded in transit is rejected.
     assert!(taken::<u128>("18446744073709551616").is_err());
     for digits in ["", "-", "07", "-07", "+7", "-0", "7.0", "7 ", "0x7", "\u{664}"] {
         assert!(taken::<i64>(&format!("\"{digits}\"")).is_err(), "{digits}");
@@ -248,7 +249,7 @@ fn keys_that_change_what_objects_are_in_javascript_are_refused_both_ways() {
         let told = to_json(&map).unwrap_err().to_string();
         assert_eq!(told, format!("the key `{key}` is refused by whoever reads it (at a)"));
     }
-    // Written in another way it is the same.
+    // An escaped spelling of the same key.
     assert!(taken::<Value>("{\"__proto\\u005f_\": 1}").is_err());
 }
 
@@ -271,7 +272,7 @@ fn a_text_has_limits() {
         told("{\"a\":1,\"b\":1,\"c\":1}").unwrap_err(),
         "more than 2 keys (at line 1 column 16)"
     );
-    // A million of them cost dozens of megabytes.
+    // Regression: a million values took dozens of megabytes.
     assert_eq!(told("[1,{\"a\":1},[1]]").unwrap().to_string(), "[1,{\"a\":1},[1]]");
     assert_eq!(told("[1,2,3,4,5,6]").unwrap_err(), "more than 5 values (at line 1 column 13)");
     assert_eq!(told("\"2345678901234567890\"").unwrap_err(), "more than 20 bytes of JSON");

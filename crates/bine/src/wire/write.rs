@@ -1,4 +1,4 @@
-//! Decides how a value of the program's is written as JSON.
+//! Serializes the program's types as JSON.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use serde::ser::{
 use super::{Fault, GREATEST, RESERVED};
 use crate::base64;
 
-/// Adds one value to a text.
+/// Appends one value to a text.
 pub(super) struct Writer<'t>(pub(super) &'t mut Vec<u8>);
 
 impl<'t> Writer<'t> {
@@ -36,14 +36,14 @@ impl<'t> Writer<'t> {
         Err(Fault::new(format!("{number} is no number of JSON")))
     }
 
-    /// What holds others, from its first byte on.
+    /// Opens an array or an object with its first character.
     fn open(self, begin: &str, end: &'static str) -> Members<'t> {
         let to = self.0;
         to.extend_from_slice(begin.as_bytes());
         Members { to, count: 0, key: String::new(), end }
     }
 
-    /// An object of one key, the name of what an enum is; what it holds comes next.
+    /// Opens the object of an enum variant; the content follows.
     fn variant(self, name: &str) -> Result<Self, Fault> {
         self.0.push(b'{');
         Writer(self.0).key(name)?;
@@ -98,8 +98,8 @@ impl<'t> Serializer for Writer<'t> {
         Ok(())
     }
 
-    /// In few digits, unless whoever reads them as 64 bits and makes 32 of these comes to the neighbor, as it is with
-    /// 7.038531e-26.
+    /// Writes the shortest digits, unless a reader that parses 64 bits and rounds to 32 would get a
+    /// neighboring number, as with 7.038531e-26.
     fn serialize_f32(self, number: f32) -> Result<(), Fault> {
         let (whole, shortest) = (f64::from(number), number.to_string().parse::<f64>());
         match shortest {
@@ -215,17 +215,17 @@ impl<'t> Serializer for Writer<'t> {
         Ok(self.variant(variant)?.open("{", "}}"))
     }
 
-    /// Most that is written this way is short.
+    /// Most texts written this way are short.
     fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result<(), Fault> {
         self.text(&value.to_string())
     }
 }
 
-/// What an array or an object holds.
+/// The content of an array or an object.
 pub(super) struct Members<'t> {
     to: &'t mut Vec<u8>,
     count: usize,
-    /// Of the value that is next, for a message.
+    /// The key or the index of the next value, for errors.
     key: String,
     end: &'static str,
 }
@@ -323,7 +323,7 @@ impl SerializeMap for Members<'_> {
     }
 }
 
-/// The text that stands for a key.
+/// Serializes a key as a text.
 struct KeyText;
 
 const NO_KEY: &str = "a key must be a text, a number, a bool or a word of an enum";

@@ -249,7 +249,7 @@ fn compares_commit_with_affected_views_only() {
     assert_eq!(views.handle(vec![commit], tables.sequence(), now, 0), 1);
     assert_eq!(views.take_due(now + MIN_INTERVAL), Some(ids[7]));
     assert_eq!(views.take_due(now + MIN_INTERVAL), None);
-    // The view depends on another kind from now on.
+    // The view depends on a different kind from now on.
     views.begin_render(ids[7], now, tables.sequence());
     end_render(&mut views, ids[7], &tables.run(&[1000]));
     let commit = tables.add(7);

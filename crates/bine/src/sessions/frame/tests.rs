@@ -10,7 +10,7 @@ use crate::live::testing::expiry_of;
 fn frame_at(keeper: &Arc<Keeper>, browser: &Browser, frame: &Frame, now: u64) -> Frame {
     let visit = browser.ask(keeper, now);
     let found = Frame::at(&visit, &frame.to("/")).expect("it is this visitor's");
-    found.attend();
+    found.record_use();
     await_staged(keeper);
     found
 }
@@ -32,40 +32,40 @@ fn rows(keeper: &Keeper) -> usize {
 }
 
 #[test]
-fn a_frame_lasts_as_long_as_its_pages_are_looked_at() {
+fn frame_lasts_while_its_pages_are_requested() {
     let (keeper, mut browser) = (keeper(), Browser::default());
     let frame = frame_with(&keeper, &mut browser, "hops", NOW);
     let mut now = NOW;
     for _ in 0..10 {
-        now += LEASE - 1;
+        now += LIFETIME - 1;
         assert_eq!(word(&frame_at(&keeper, &browser, &frame, now)).as_deref(), Some("hops"));
     }
-    assert_eq!(word(&frame_at(&keeper, &browser, &frame, now + LEASE)), None);
+    assert_eq!(word(&frame_at(&keeper, &browser, &frame, now + LIFETIME)), None);
 }
 
 #[test]
-fn who_comes_back_with_a_frame_whose_time_is_over_has_a_fresh_one() {
+fn expired_frame_starts_empty() {
     let (keeper, mut browser) = (keeper(), Browser::default());
     let frame = frame_with(&keeper, &mut browser, "hops", NOW);
     frame.set("other", 1).wait().unwrap();
-    let late = frame_at(&keeper, &browser, &frame, NOW + LEASE);
+    let late = frame_at(&keeper, &browser, &frame, NOW + LIFETIME);
     // The row still exists, but has expired.
     assert_eq!((rows(&keeper), word(&late)), (1, None));
-    assert_eq!(word(&frame_at(&keeper, &browser, &frame, NOW + LEASE)), None);
+    assert_eq!(word(&frame_at(&keeper, &browser, &frame, NOW + LIFETIME)), None);
     late.set("word", "malt").wait().unwrap();
-    let found = frame_at(&keeper, &browser, &frame, NOW + LEASE + 1);
+    let found = frame_at(&keeper, &browser, &frame, NOW + LIFETIME + 1);
     assert_eq!((word(&found).as_deref(), found.get::<u8>("other")), (Some("malt"), None));
     assert_eq!(rows(&keeper), 1);
 }
 
 #[test]
-fn the_sweep_removes_what_is_over_and_nothing_else() {
+fn sweep_removes_expired_frames_only() {
     let (keeper, mut browser) = (keeper(), Browser::default());
     let dead = frame_with(&keeper, &mut browser, "dead", NOW);
     let alive = frame_with(&keeper, &mut browser, "alive", NOW + 1);
-    let third = frame_with(&keeper, &mut browser, "third", NOW + LEASE);
+    let third = frame_with(&keeper, &mut browser, "third", NOW + LIFETIME);
     assert_eq!(rows(&keeper), 2);
-    let now = NOW + LEASE;
+    let now = NOW + LIFETIME;
     let words = [&dead, &alive, &third].map(|frame| word(&frame_at(&keeper, &browser, frame, now)));
     assert_eq!(words, [None, Some("alive".to_owned()), Some("third".to_owned())]);
     // A frame whose row was removed can store values again.
@@ -76,12 +76,12 @@ fn the_sweep_removes_what_is_over_and_nothing_else() {
 }
 
 #[test]
-fn frames_that_begin_at_once_are_no_conflict_though_each_has_others_removed() {
+fn concurrent_new_frames_do_not_conflict_while_sweeping() {
     let (keeper, mut browser) = (keeper(), Browser::default());
-    for _ in 0..2 * MOST_GOING {
+    for _ in 0..2 * MAX_REMOVED {
         frame_with(&keeper, &mut browser, "dead", NOW);
     }
-    let now = NOW + LEASE;
+    let now = NOW + LIFETIME;
     let frames = [(), ()].map(|()| Frame::new(browser.ask(&keeper, now)));
     let store = &keeper.opened().store;
     let changes = frames.each_ref().map(|frame| {
@@ -102,7 +102,7 @@ fn frames_that_begin_at_once_are_no_conflict_though_each_has_others_removed() {
 }
 
 #[test]
-fn a_page_that_is_followed_is_made_again_before_its_frame_is_over() {
+fn live_page_renders_again_before_its_frame_expires() {
     let (keeper, mut browser) = (keeper(), Browser::default());
     let frame = frame_with(&keeper, &mut browser, "hops", NOW);
     let ends = |now: u64| {
@@ -114,32 +114,32 @@ fn a_page_that_is_followed_is_made_again_before_its_frame_is_over() {
         ends.expect("the frame was looked at")
     };
     let first = ends(NOW);
-    assert!((NOW + 1..NOW + LEASE).contains(&first), "{}", first - NOW);
+    assert!((NOW + 1..NOW + LIFETIME).contains(&first), "{}", first - NOW);
     // The page renders again then, which renews the frame.
     let mut now = first;
     for _ in 0..10 {
         let next = ends(now);
-        assert!((now + 1..now + LEASE).contains(&next), "{}", next - now);
+        assert!((now + 1..now + LIFETIME).contains(&next), "{}", next - now);
         now = next;
     }
 }
 
 #[test]
-fn a_page_whose_frame_cannot_be_prolonged_is_not_made_again_at_once() {
+fn live_page_waits_when_its_frame_cannot_be_renewed() {
     let (keeper, mut browser) = (keeper(), Browser::default());
     let frame = frame_with(&keeper, &mut browser, "hops", NOW);
-    let now = NOW + LEASE / 2;
+    let now = NOW + LIFETIME / 2;
     let (ends, _) = expiry_of(|| {
         // Without `attend`, use of the frame is not recorded.
         let found = Frame::at(&browser.ask(&keeper, now), &frame.to("/")).unwrap();
         assert_eq!(word(&found).as_deref(), Some("hops"));
     });
     let ends = ends.expect("the frame was looked at");
-    assert!((now + 60..NOW + LEASE).contains(&ends), "{}", ends - now);
+    assert!((now + 60..NOW + LIFETIME).contains(&ends), "{}", ends - now);
 }
 
 #[test]
-fn an_address_names_one_frame() {
+fn address_names_one_frame() {
     for (address, expected) in [
         ("/", "/?_frame=x"),
         ("/a?", "/a?_frame=x"),

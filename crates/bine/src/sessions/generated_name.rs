@@ -1,4 +1,4 @@
-//! The generated name of a visitor who has not logged in: two friendly words.
+//! The generated name of a visitor without a login: two friendly words.
 
 use crate::text::Text;
 
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_seed_has_a_name_of_its_own_in_two_words_that_fit_in_place() {
+    fn each_seed_has_a_distinct_short_name() {
         let names: HashSet<String> = (0..4096).map(|seed| name_of(seed).as_str().into()).collect();
         assert_eq!(names.len(), 4096);
         for name in &names {

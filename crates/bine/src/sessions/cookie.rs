@@ -7,7 +7,7 @@ use crate::base64;
 
 /// The content of a session cookie. Its signature proves that this program wrote it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Badge {
+pub(super) struct SessionCookie {
     /// The session's id, known only to this visitor and the program.
     pub(super) id: [u8; 16],
     /// Whether there is a row: if it is missing, the session has ended.
@@ -24,12 +24,12 @@ const VERSION: u8 = 1;
 /// The signed part: version, kind, seed, key name, id, made, seen.
 const SIGNED: usize = 40;
 const SIGNATURE: usize = 32;
-const WHOLE: usize = SIGNED + SIGNATURE;
+const LENGTH: usize = SIGNED + SIGNATURE;
 /// Length as base64. The number of bytes is a multiple of three, so the text has only one valid
 /// spelling.
-pub(super) const LETTERS: usize = WHOLE / 3 * 4;
+pub(super) const TEXT_LENGTH: usize = LENGTH / 3 * 4;
 
-impl Badge {
+impl SessionCookie {
     /// Creates a cookie for a new visitor.
     pub(super) fn new(now: u64) -> Self {
         let seed = u16::from_be_bytes(random()) & 0xfff;
@@ -39,7 +39,7 @@ impl Badge {
     /// Writes the cookie's value, signed with the current key.
     pub(super) fn text(&self, keys: &Keys, now: u64) -> String {
         keys.newest(now, |key| {
-            let mut bytes = [0; WHOLE];
+            let mut bytes = [0; LENGTH];
             bytes[..2].copy_from_slice(&[VERSION, u8::from(self.is_kept)]);
             bytes[2..4].copy_from_slice(&self.seed.to_be_bytes());
             bytes[4..8].copy_from_slice(&key.name);
@@ -54,15 +54,15 @@ impl Badge {
 
     /// Parses a cookie's value and verifies its signature. It does not check the age.
     pub(super) fn read(text: &str, keys: &Keys, now: u64) -> Option<Self> {
-        if text.len() != LETTERS {
+        if text.len() != TEXT_LENGTH {
             return None;
         }
-        let bytes: [u8; WHOLE] = base64::url(text)?.try_into().ok()?;
+        let bytes: [u8; LENGTH] = base64::url(text)?.try_into().ok()?;
         let (signed, signature) = bytes.split_first_chunk::<SIGNED>()?;
         let name = *signed[4..].first_chunk()?;
         // Compares in constant time.
         let verify = |key: &Key| hmac::verify(&key.hmac, signed, signature).ok();
-        keys.named(name, now, verify)?;
+        keys.find(name, now, verify)?;
         let is_kept = match signed[..2] {
             [VERSION, 0] => false,
             [VERSION, 1] => true,
@@ -81,22 +81,22 @@ impl Badge {
 /// Asserts that no text is accepted as a cookie, unless it is the cookie that was issued.
 #[doc(hidden)]
 pub fn check_session(text: &str) {
-    let keys = Keys::passing(0, 1000);
-    let badge = Badge { id: [9; 16], is_kept: true, seed: 77, made: 5, seen: 6 };
-    let own = badge.text(&keys, 0);
-    assert_eq!(Badge::read(&own, &keys, 0), Some(badge));
-    assert_eq!(Badge::read(text, &keys, 0), None);
+    let keys = Keys::in_memory(0, 1000);
+    let cookie = SessionCookie { id: [9; 16], is_kept: true, seed: 77, made: 5, seen: 6 };
+    let own = cookie.text(&keys, 0);
+    assert_eq!(SessionCookie::read(&own, &keys, 0), Some(cookie));
+    assert_eq!(SessionCookie::read(text, &keys, 0), None);
     // Mixes characters of the text into a valid cookie.
     let mut mixed = own.clone().into_bytes();
-    for (place, letter) in text.bytes().take(LETTERS).enumerate() {
+    for (place, letter) in text.bytes().take(TEXT_LENGTH).enumerate() {
         if letter != 0 && letter.is_ascii() {
             mixed[place] = letter;
         }
     }
     let mixed = String::from_utf8_lossy(&mixed);
-    assert_eq!(Badge::read(&mixed, &keys, 0).is_some(), mixed == own);
-    let cut = own.get(text.len() % LETTERS..).unwrap_or_default();
-    assert!(Badge::read(cut, &keys, 0).is_none() || cut == own);
+    assert_eq!(SessionCookie::read(&mixed, &keys, 0).is_some(), mixed == own);
+    let cut = own.get(text.len() % TEXT_LENGTH..).unwrap_or_default();
+    assert!(SessionCookie::read(cut, &keys, 0).is_none() || cut == own);
 }
 
 #[cfg(test)]
@@ -106,44 +106,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_badge_is_read_by_the_keys_that_signed_it_alone() {
-        let (keys, others) = (Keys::passing(0, 9), Keys::passing(0, 9));
-        let badge = Badge::new(3);
-        assert!(badge.seed < 4096 && !badge.is_kept);
-        let text = badge.text(&keys, 3);
+    fn verifies_cookie_with_its_own_keys_only() {
+        let (keys, others) = (Keys::in_memory(0, 9), Keys::in_memory(0, 9));
+        let cookie = SessionCookie::new(3);
+        assert!(cookie.seed < 4096 && !cookie.is_kept);
+        let text = cookie.text(&keys, 3);
         assert_eq!(text.len(), 96);
-        assert_eq!(Badge::read(&text, &keys, 3), Some(badge));
-        assert_eq!(Badge::read(&text, &others, 3), None);
+        assert_eq!(SessionCookie::read(&text, &keys, 3), Some(cookie));
+        assert_eq!(SessionCookie::read(&text, &others, 3), None);
     }
 
     #[test]
-    fn two_new_ones_are_not_the_same() {
-        assert_ne!(Badge::new(0).id, Badge::new(0).id);
+    fn new_cookies_have_distinct_ids() {
+        assert_ne!(SessionCookie::new(0).id, SessionCookie::new(0).id);
     }
 
     #[test]
-    fn no_single_bit_may_change() {
-        let keys = Keys::passing(0, 9);
-        let own = base64::url(&Badge::new(0).text(&keys, 0)).unwrap();
-        for bit in 0..WHOLE * 8 {
+    fn rejects_cookie_with_any_changed_bit() {
+        let keys = Keys::in_memory(0, 9);
+        let own = base64::url(&SessionCookie::new(0).text(&keys, 0)).unwrap();
+        for bit in 0..LENGTH * 8 {
             let mut changed = own.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Badge::read(&base64::written(&changed), &keys, 0), None, "bit {bit}");
+            assert_eq!(
+                SessionCookie::read(&base64::written(&changed), &keys, 0),
+                None,
+                "bit {bit}"
+            );
         }
     }
 
     proptest! {
         #[test]
-        fn whatever_is_no_cookie_of_ours_is_as_none(text in "\\PC{0,120}", letters in "[A-Za-z0-9_-]{96}") {
+        fn rejects_arbitrary_text_as_cookie(text in "\\PC{0,120}", letters in "[A-Za-z0-9_-]{96}") {
             check_session(&text);
             check_session(&letters);
         }
 
         #[test]
-        fn what_is_said_is_read(id: [u8; 16], is_kept: bool, seed: u16, made: u64, seen: u64) {
-            let keys = Keys::passing(0, 9);
-            let badge = Badge { id, is_kept, seed, made, seen };
-            prop_assert_eq!(Badge::read(&badge.text(&keys, 0), &keys, 0), Some(badge));
+        fn cookie_round_trips(id: [u8; 16], is_kept: bool, seed: u16, made: u64, seen: u64) {
+            let keys = Keys::in_memory(0, 9);
+            let cookie = SessionCookie { id, is_kept, seed, made, seen };
+            prop_assert_eq!(SessionCookie::read(&cookie.text(&keys, 0), &keys, 0), Some(cookie));
         }
     }
 }

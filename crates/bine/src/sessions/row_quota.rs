@@ -9,24 +9,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bine_server::AddressBlock;
 
-use super::row::Row;
+use super::session_row::Row;
 use crate::store::{Id, Time};
 
-/// The rows that were made for each block since the start, in memory.
+/// The rows inserted for each block since the start, in memory.
 #[derive(Default)]
 pub(super) struct Quota(Mutex<Blocks>);
 
 #[derive(Default)]
 struct Blocks {
     /// The rows of each block, the oldest first.
-    own: HashMap<AddressBlock, VecDeque<Made>>,
+    by_block: HashMap<AddressBlock, VecDeque<TrackedRow>>,
     over: BTreeSet<AddressBlock>,
     total: usize,
 }
 
-/// A row that was made.
+/// A row inserted since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Made {
+pub(super) struct TrackedRow {
     pub(super) id: Id<Row>,
     /// When the row was last used, as of the last check.
     pub(super) seen: Time,
@@ -34,82 +34,82 @@ pub(super) struct Made {
 
 /// The limits on the number of rows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Most {
-    pub(super) of_block: usize,
-    pub(super) in_all: usize,
+pub(super) struct RowLimits {
+    pub(super) per_block: usize,
+    pub(super) total: usize,
 }
 
 /// Rows that are checked or removed at once.
-const MOST_AT_ONCE: usize = 64;
+const MAX_AT_ONCE: usize = 64;
 
-impl Most {
+impl RowLimits {
     /// A proxy on this machine may act for all clients.
     fn of(self, block: AddressBlock) -> usize {
-        if block.is_local() { self.of_block.max(self.in_all / 2) } else { self.of_block }
+        if block.is_local() { self.per_block.max(self.total / 2) } else { self.per_block }
     }
 }
 
 impl Quota {
-    /// Records a row that was made for a client of this block.
-    pub(super) fn note(&self, block: AddressBlock, made: Made, most: Most) {
+    /// Records a row inserted for a client of this block.
+    pub(super) fn track(&self, block: AddressBlock, made: TrackedRow, most: RowLimits) {
         let blocks = &mut *self.blocks();
-        let own = blocks.own.entry(block).or_default();
-        own.push_back(made);
+        let rows = blocks.by_block.entry(block).or_default();
+        rows.push_back(made);
         blocks.total += 1;
-        if blocks.total > most.in_all {
-            // The list is as long as the limit of rows: some of its rows are gone, and the total
+        if blocks.total > most.total {
+            // The list is as long as the limit of rows: some rows have been removed, and the total
             // limit covers the rest.
-            own.pop_front();
+            rows.pop_front();
             blocks.total -= 1;
         }
-        if own.len() > most.of(block) {
+        if rows.len() > most.of(block) {
             blocks.over.insert(block);
         }
     }
 
     /// Takes rows to remove. `seen` returns when a row was last used; `None`: it is gone, or has a
     /// user.
-    pub(super) fn take_overdue(
+    pub(super) fn take_excess(
         &self,
-        most: Most,
+        most: RowLimits,
         mut seen: impl FnMut(Id<Row>) -> Option<Time>,
-    ) -> Vec<(AddressBlock, Made)> {
+    ) -> Vec<(AddressBlock, TrackedRow)> {
         let blocks = &mut *self.blocks();
-        let mut going = Vec::new();
+        let mut excess = Vec::new();
         let mut spared = 0;
-        for _ in 0..MOST_AT_ONCE {
+        for _ in 0..MAX_AT_ONCE {
             let Some(block) = blocks.over.first().copied() else { break };
-            let own = blocks.own.entry(block).or_default();
-            let oldest = if own.len() > most.of(block) { own.pop_front() } else { None };
+            let rows = blocks.by_block.entry(block).or_default();
+            let oldest = if rows.len() > most.of(block) { rows.pop_front() } else { None };
             let Some(oldest) = oldest else {
                 blocks.over.remove(&block);
-                if own.is_empty() {
-                    blocks.own.remove(&block);
+                if rows.is_empty() {
+                    blocks.by_block.remove(&block);
                 }
                 continue;
             };
             match seen(oldest.id) {
                 // The row was used: rows after it are removed first, unless all were used.
-                Some(seen) if seen > oldest.seen && spared < MOST_AT_ONCE / 2 => {
+                Some(seen) if seen > oldest.seen && spared < MAX_AT_ONCE / 2 => {
                     spared += 1;
-                    own.push_back(Made { seen, ..oldest });
+                    rows.push_back(TrackedRow { seen, ..oldest });
                 }
                 state => {
                     blocks.total -= 1;
                     if state.is_some() {
-                        going.push((block, oldest));
+                        excess.push((block, oldest));
                     }
                 }
             }
         }
-        going
+        excess
     }
 
     /// Returns rows whose removal failed.
-    pub(super) fn put_back(&self, rows: Vec<(AddressBlock, Made)>) {
+    pub(super) fn put_back(&self, rows: Vec<(AddressBlock, TrackedRow)>) {
         let blocks = &mut *self.blocks();
         for (block, made) in rows.into_iter().rev() {
-            blocks.own.entry(block).or_default().push_front(made);
+            blocks.by_block.entry(block).or_default().push_front(made);
             blocks.over.insert(block);
             blocks.total += 1;
         }
@@ -125,66 +125,66 @@ mod tests {
     use super::*;
     use crate::store::RowId;
 
-    const MOST: Most = Most { of_block: 3, in_all: 100 };
+    const MAX: RowLimits = RowLimits { per_block: 3, total: 100 };
 
-    fn made(number: u128) -> Made {
-        Made { id: Id::of(RowId::from_number(number)), seen: Time(0) }
+    fn made(number: u128) -> TrackedRow {
+        TrackedRow { id: Id::of(RowId::from_number(number)), seen: Time(0) }
     }
 
     fn block(last: u8) -> AddressBlock {
         AddressBlock::of([192, 0, 2, last].into())
     }
 
-    fn ids(rows: &[(AddressBlock, Made)]) -> Vec<Id<Row>> {
+    fn ids(rows: &[(AddressBlock, TrackedRow)]) -> Vec<Id<Row>> {
         rows.iter().map(|(_, made)| made.id).collect()
     }
 
     #[test]
-    fn removes_the_oldest_rows_of_the_block_that_has_too_many() {
+    fn removes_oldest_rows_of_block_over_quota() {
         let quota = Quota::default();
-        (0..5).for_each(|number| quota.note(block(1), made(number), MOST));
-        (10..13).for_each(|number| quota.note(block(2), made(number), MOST));
-        let going = quota.take_overdue(MOST, |_| Some(Time(0)));
-        assert_eq!(ids(&going), [made(0).id, made(1).id]);
-        assert!(quota.take_overdue(MOST, |_| Some(Time(0))).is_empty());
-        quota.put_back(going);
-        assert_eq!(ids(&quota.take_overdue(MOST, |_| Some(Time(0)))), [made(0).id, made(1).id]);
+        (0..5).for_each(|number| quota.track(block(1), made(number), MAX));
+        (10..13).for_each(|number| quota.track(block(2), made(number), MAX));
+        let excess = quota.take_excess(MAX, |_| Some(Time(0)));
+        assert_eq!(ids(&excess), [made(0).id, made(1).id]);
+        assert!(quota.take_excess(MAX, |_| Some(Time(0))).is_empty());
+        quota.put_back(excess);
+        assert_eq!(ids(&quota.take_excess(MAX, |_| Some(Time(0)))), [made(0).id, made(1).id]);
     }
 
     #[test]
-    fn spares_rows_that_were_used_and_never_removes_those_of_users() {
+    fn spares_used_rows_and_rows_of_users() {
         let quota = Quota::default();
-        (0..5).for_each(|number| quota.note(block(1), made(number), MOST));
+        (0..5).for_each(|number| quota.track(block(1), made(number), MAX));
         // The first row was used, the second has a user.
         let seen = |id| match id {
             id if id == made(0).id => Some(Time(7)),
             id if id == made(1).id => None,
             _ => Some(Time(0)),
         };
-        assert_eq!(ids(&quota.take_overdue(MOST, seen)), [made(2).id]);
+        assert_eq!(ids(&quota.take_excess(MAX, seen)), [made(2).id]);
         // If all rows were used, the oldest is removed.
-        quota.note(block(1), made(5), MOST);
+        quota.track(block(1), made(5), MAX);
         let mut now = 100;
-        let going = quota.take_overdue(MOST, |_| {
+        let excess = quota.take_excess(MAX, |_| {
             now += 1;
             Some(Time(now))
         });
-        assert_eq!(going.len(), 1);
+        assert_eq!(excess.len(), 1);
     }
 
     #[test]
-    fn remembers_no_more_rows_than_there_may_be() {
+    fn tracks_no_more_rows_than_limit() {
         let quota = Quota::default();
         for number in 0..500_u16 {
-            quota.note(block((number % 250) as u8), made(u128::from(number)), MOST);
+            quota.track(block((number % 250) as u8), made(u128::from(number)), MAX);
         }
         let blocks = quota.blocks();
-        assert!(blocks.total <= MOST.in_all);
-        assert_eq!(blocks.own.values().map(VecDeque::len).sum::<usize>(), blocks.total);
+        assert!(blocks.total <= MAX.total);
+        assert_eq!(blocks.by_block.values().map(VecDeque::len).sum::<usize>(), blocks.total);
     }
 
     #[test]
-    fn gives_this_machine_more_rows() {
-        assert_eq!([MOST.of(AddressBlock::LOCAL), MOST.of(block(1))], [50, 3]);
+    fn gives_local_proxy_larger_row_quota() {
+        assert_eq!([MAX.of(AddressBlock::LOCAL), MAX.of(block(1))], [50, 3]);
     }
 }

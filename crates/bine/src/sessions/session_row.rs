@@ -3,7 +3,7 @@
 use bine_macros::Table;
 use serde_json::{Map, Value};
 
-use super::badge::Badge;
+use super::cookie::SessionCookie;
 use crate::store::{Id, Snapshot, Time};
 use crate::text::Text;
 
@@ -15,7 +15,7 @@ pub(super) struct Row {
     /// The id in the cookie.
     #[table(unique, private, length = 16..=16)]
     pub(super) key: Vec<u8>,
-    /// The user who has logged in.
+    /// The logged-in user.
     #[table(index, private, length = 1..=200)]
     pub(super) user: Option<Text>,
     /// Whether it has a user.
@@ -29,15 +29,15 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn new(badge: &Badge) -> Self {
+    pub(super) fn new(cookie: &SessionCookie) -> Self {
         Self {
             id: Id::new(),
-            key: badge.id.to_vec(),
+            key: cookie.id.to_vec(),
             user: None,
             is_known: false,
-            seed: badge.seed,
-            made: time(badge.made),
-            seen: time(badge.seen),
+            seed: cookie.seed,
+            made: time(cookie.made),
+            seen: time(cookie.seen),
             values: "{}".to_owned(),
         }
     }
@@ -59,10 +59,10 @@ impl Row {
     }
 
     /// The cookie of this row, written at `now`.
-    pub(super) fn badge(&self, now: u64) -> Option<Badge> {
+    pub(super) fn cookie(&self, now: u64) -> Option<SessionCookie> {
         let id = self.key.as_slice().try_into().ok()?;
         let (seed, made) = (self.seed, self.made.unix());
-        Some(Badge { id, is_kept: true, seed, made, seen: now })
+        Some(SessionCookie { id, is_kept: true, seed, made, seen: now })
     }
 }
 

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use super::visit::{Next, Visit};
+use super::visit::{NextState, Visit};
 use crate::error::Error;
 use crate::store::{Change, Transaction};
 
@@ -15,37 +15,37 @@ use crate::store::{Change, Transaction};
 #[must_use = "nothing is changed before this is awaited or, in a function that may block, waited for by `wait()`"]
 pub struct Saving<T> {
     visit: Arc<Visit>,
-    change: Change<Action<T>, (Next, T), Error>,
+    change: Change<Action<T>, (NextState, T), Error>,
     /// Set by a login.
-    noted: Option<Noted>,
+    mark: Option<ReplacedMark>,
 }
 
 /// It runs again after a conflict.
-type Action<T> = Box<dyn FnMut(&mut Transaction) -> Result<(Next, T), Error> + Send>;
+type Action<T> = Box<dyn FnMut(&mut Transaction) -> Result<(NextState, T), Error> + Send>;
 
-/// Marks a session as [replaced](super::ended) before its row is removed, so that a request that
+/// Marks a session as [replaced](super::replaced) before its row is removed, so that a request that
 /// misses the row finds the mark. Dropping it removes the mark, unless the change was made.
-pub(super) struct Noted {
+pub(super) struct ReplacedMark {
     visit: Arc<Visit>,
     id: [u8; 16],
-    stays: bool,
+    is_permanent: bool,
 }
 
-impl Noted {
+impl ReplacedMark {
     pub(super) fn new(visit: Arc<Visit>, id: [u8; 16]) -> Self {
-        visit.opened().ended.note(id, visit.now);
-        Self { visit, id, stays: false }
+        visit.opened().replaced.insert(id, visit.now);
+        Self { visit, id, is_permanent: false }
     }
 
-    fn stay(mut self) {
-        self.stays = true;
+    fn make_permanent(mut self) {
+        self.is_permanent = true;
     }
 }
 
-impl Drop for Noted {
+impl Drop for ReplacedMark {
     fn drop(&mut self) {
-        if !self.stays {
-            self.visit.opened().ended.take_back(&self.id);
+        if !self.is_permanent {
+            self.visit.opened().replaced.remove(&self.id);
         }
     }
 }
@@ -53,12 +53,12 @@ impl Drop for Noted {
 impl<T> Saving<T> {
     pub(super) fn new(visit: Arc<Visit>, action: Action<T>) -> Self {
         let change = visit.opened().store.change(action);
-        Self { visit, change, noted: None }
+        Self { visit, change, mark: None }
     }
 
     /// Marks a session as replaced by this change.
-    pub(super) fn ending(self, noted: Noted) -> Self {
-        Self { noted: Some(noted), ..self }
+    pub(super) fn ending(self, mark: ReplacedMark) -> Self {
+        Self { mark: Some(mark), ..self }
     }
 
     /// Commits the change and waits until it is stored. Do not call it in an async function: it
@@ -69,7 +69,7 @@ impl<T> Saving<T> {
     /// The error of the change. Nothing has changed then.
     pub fn wait(self) -> Result<T, Error> {
         let (next, value) = self.change.wait()?;
-        self.noted.into_iter().for_each(Noted::stay);
+        self.mark.into_iter().for_each(ReplacedMark::make_permanent);
         self.visit.settle(next);
         Ok(value)
     }
@@ -80,7 +80,7 @@ impl<T: Unpin> Future for Saving<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let (next, value) = ready!(Pin::new(&mut self.change).poll(context))?;
-        self.noted.take().into_iter().for_each(Noted::stay);
+        self.mark.take().into_iter().for_each(ReplacedMark::make_permanent);
         self.visit.settle(next);
         Poll::Ready(Ok(value))
     }
