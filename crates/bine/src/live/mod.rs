@@ -58,7 +58,7 @@ pub(crate) struct Live {
     /// The engine whose channels carry the patches. It persists no data.
     engine: Arc<Engine>,
     events: Events,
-    places: PresenceMap,
+    presence: PresenceMap,
     mailbox: Arc<Mailbox>,
     views: Mutex<SharedViews>,
     /// Whether a client has followed a page since the start: only then do commits matter.
@@ -117,7 +117,7 @@ impl Live {
         Self {
             events: Events::new(&engine, events),
             engine,
-            places: PresenceMap::default(),
+            presence: PresenceMap::default(),
             mailbox: Arc::default(),
             views: Mutex::default(),
             is_watched: Arc::default(),
@@ -139,7 +139,7 @@ impl Live {
     /// Registers the state that handlers and services take as arguments.
     pub(crate) fn register(&self, states: &mut States) {
         states.add(self.events.clone());
-        states.add(self.places.clone());
+        states.add(self.presence.clone());
     }
 
     /// The events that clients may listen to.
@@ -148,8 +148,8 @@ impl Live {
     }
 
     /// The clients that are present on each page.
-    const fn places(&self) -> &PresenceMap {
-        &self.places
+    const fn presence(&self) -> &PresenceMap {
+        &self.presence
     }
 
     /// Follows the program's tables.
@@ -258,7 +258,7 @@ impl Live {
                 for id in views.without_followers() {
                     self.drop_view(&mut views, id);
                 }
-                self.places.prune();
+                self.presence.prune();
                 for retired in views.take_retired(now, SWEEP_INTERVAL) {
                     self.remove_channel(retired);
                 }

@@ -21,9 +21,9 @@ pub(super) struct PagePresence {
 
 /// Marks a browser as present on a page until it is dropped.
 pub(super) struct PresenceGuard {
-    places: PresenceMap,
+    presence: PresenceMap,
     address: Arc<str>,
-    place: Arc<PagePresence>,
+    page: Arc<PagePresence>,
     number: u64,
 }
 
@@ -36,26 +36,26 @@ impl PagePresence {
 impl PresenceMap {
     /// Registers the presence that a render of the page has read. Returns false if the page has
     /// another one already.
-    pub(super) fn register(&self, address: &Arc<str>, place: &Arc<PagePresence>) -> bool {
+    pub(super) fn register(&self, address: &Arc<str>, page: &Arc<PagePresence>) -> bool {
         let mut all = self.all();
-        let own = all.entry(Arc::clone(address)).or_insert_with(|| Arc::clone(place));
-        Arc::ptr_eq(own, place)
+        let own = all.entry(Arc::clone(address)).or_insert_with(|| Arc::clone(page));
+        Arc::ptr_eq(own, page)
     }
 
     /// Removes pages without browsers.
     pub(super) fn prune(&self) {
-        self.all().retain(|_, place| Arc::strong_count(place) > 1 || !place.all().is_empty());
+        self.all().retain(|_, page| Arc::strong_count(page) > 1 || !page.all().is_empty());
     }
 
     /// Adds a browser.
     pub(super) fn add(&self, address: &Arc<str>, name: Option<Text>) -> PresenceGuard {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let place = Arc::clone(self.all().entry(Arc::clone(address)).or_default());
-        place.all().insert(number, name);
-        place.changed.notify();
-        let (places, address) = (self.clone(), Arc::clone(address));
-        PresenceGuard { places, address, place, number }
+        let page = Arc::clone(self.all().entry(Arc::clone(address)).or_default());
+        page.all().insert(number, name);
+        page.changed.notify();
+        let (presence, address) = (self.clone(), Arc::clone(address));
+        PresenceGuard { presence, address, page, number }
     }
 
     pub(super) fn all(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<PagePresence>>> {
@@ -65,16 +65,16 @@ impl PresenceMap {
 
 impl Drop for PresenceGuard {
     fn drop(&mut self) {
-        let mut own = self.place.all();
+        let mut own = self.page.all();
         own.remove(&self.number);
         let is_empty = own.is_empty();
         drop(own);
-        self.place.changed.notify();
+        self.page.changed.notify();
         if is_empty {
-            let mut all = self.places.all();
+            let mut all = self.presence.all();
             // Two references: the map's and this guard's, so no browser is being added now.
-            let is_known = all.get(&self.address).is_some_and(|own| Arc::ptr_eq(own, &self.place));
-            if is_known && Arc::strong_count(&self.place) == 2 && self.place.all().is_empty() {
+            let is_known = all.get(&self.address).is_some_and(|own| Arc::ptr_eq(own, &self.page));
+            if is_known && Arc::strong_count(&self.page) == 2 && self.page.all().is_empty() {
                 all.remove(&self.address);
             }
         }

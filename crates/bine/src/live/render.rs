@@ -58,7 +58,8 @@ pub(super) struct RenderedRegion {
 }
 
 impl Render {
-    /// `whole_request`: the bytes of the request, if a middleware that records no dependency may have read it.
+    /// `whole_request`: the bytes of the request, if a middleware that records no dependency may
+    /// have read it.
     pub(super) fn new(mailbox: Arc<Mailbox>, whole_request: Option<Box<[u8]>>) -> Self {
         let scope =
             whole_request.map(|whole| (RequestDependency::Whole, whole)).into_iter().collect();

@@ -383,7 +383,7 @@ impl Live {
         let view = views.get(name).ok_or_else(busy)?;
         if let Some(slot) =
             record.presence.as_ref().filter(|_| follow_request.manner != Manner::Poll)
-            && !self.places().register(&follow_request.address, slot)
+            && !self.presence().register(&follow_request.address, slot)
         {
             // This view's renders read a different presence, so it would miss changes.
             view.mark_all_stale();
@@ -425,7 +425,7 @@ impl Live {
             let listener = listener.transpose()?;
             let more = listener.iter().flat_map(Listener::channels).map(|name| (**name).into());
             let channels = watch.channels.iter().cloned().chain(more).collect();
-            let presence = is_seen.then(|| self.places().add(&address, name));
+            let presence = is_seen.then(|| self.presence().add(&address, name));
             let guest = Viewer { listener, presence, page: Arc::clone(&watch) };
             watch = Arc::new(Watch {
                 channels,

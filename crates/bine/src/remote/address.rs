@@ -16,7 +16,7 @@ pub(super) struct Address {
 
 impl Address {
     /// Parses `https://name`, with a port or a path if they are not the default.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let bad = |what: &str| format!("`{text}` is no address of a server: {what}");
         let split = text.split_once("://").ok_or_else(|| bad("it begins with https:// or http://"));
         let (scheme, rest) = split?;
@@ -73,7 +73,7 @@ pub(super) fn is_path(text: &str) -> bool {
 }
 
 /// Percent-encodes a text for a query (RFC 3986 section 2.1).
-pub(super) fn encoded(text: &str) -> String {
+pub(super) fn percent_encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let told = match Address::read(text) {
+        let told = match Address::parse(text) {
             Ok(address) => format!("{} {} {address}", address.host, address.port),
             Err(error) => error.split_once("a server: ").unwrap().1.to_owned(),
         };
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_a_scheme_a_host_and_perhaps_a_port_and_a_path() {
+    fn parses_addresses_with_optional_port_and_path() {
         check("https://Other", "other 443 https://other");
         check("http://other:80/", "other 80 http://other");
         check("https://10.0.0.2:8443/deep/", "10.0.0.2 8443 https://10.0.0.2:8443/deep");
@@ -108,10 +108,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_with_what_is_wrong() {
-        let begins = "it begins with https:// or http://";
-        check("other:8443", begins);
-        check("ftp://other", begins);
+    fn rejects_invalid_addresses_with_reason() {
+        let scheme = "it begins with https:// or http://";
+        check("other:8443", scheme);
+        check("ftp://other", scheme);
         let host = "its host is a name or an address, without a user";
         for text in ["https://", "https://:1", "https://me@other", "http://[other]", "http://a b"] {
             check(text, host);
@@ -127,9 +127,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_an_address_is_read_again_as_the_same(text in "https?://[a-z\\[\\]:.@?#/0-9 ]{0,12}") {
-            if let Ok(address) = Address::read(&text) {
-                prop_assert_eq!(Address::read(&address.to_string()), Ok(address));
+        fn displayed_address_parses_to_same_address(text in "https?://[a-z\\[\\]:.@?#/0-9 ]{0,12}") {
+            if let Ok(address) = Address::parse(&text) {
+                prop_assert_eq!(Address::parse(&address.to_string()), Ok(address));
             }
         }
     }

@@ -11,9 +11,9 @@ pub(crate) struct Answer {
     received: Vec<u8>,
     /// Number of parsed bytes. They are removed when more bytes are appended, not after each small
     /// chunk.
-    passed: usize,
+    parsed_bytes: usize,
     /// The part that is parsed next.
-    next: Next,
+    next: Expected,
     /// Interim responses so far.
     interim: usize,
     /// Bytes of trailers so far.
@@ -29,14 +29,14 @@ pub(crate) struct Head {
     /// The `Content-Type` field.
     pub(super) kind: String,
     /// Whether the connection can carry a further request.
-    pub(super) keeps: bool,
+    pub(super) is_reusable: bool,
     /// Whether only the end of the connection ends the body, so that a truncated body cannot be
     /// detected.
-    pub(super) is_open: bool,
+    pub(super) is_close_delimited: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Next {
+enum Expected {
     #[default]
     Head,
     /// A body with this number of bytes to follow.
@@ -54,11 +54,11 @@ enum Next {
     Nothing,
 }
 
-const MOST_FIELDS: usize = 100;
+const MAX_FIELDS: usize = 100;
 /// Interim responses (such as 103) before the final one.
-const MOST_INTERIM: usize = 8;
+const MAX_INTERIM: usize = 8;
 /// Bytes of a head, of a chunk's size line, and of all trailers.
-const LONGEST_HEAD: usize = 16 << 10;
+const MAX_HEAD: usize = 16 << 10;
 
 const NO_HTTP: &str = "the answer is no HTTP";
 const WRONG_CHUNKS: &str = "the answer's chunks are wrong";
@@ -66,34 +66,34 @@ const WRONG_CHUNKS: &str = "the answer's chunks are wrong";
 impl Answer {
     /// The buffer for received bytes.
     pub(crate) fn incoming(&mut self) -> &mut Vec<u8> {
-        self.received.drain(..self.passed);
-        self.passed = 0;
+        self.received.drain(..self.parsed_bytes);
+        self.parsed_bytes = 0;
         &mut self.received
     }
 
     /// The bytes that are not parsed yet.
     fn rest(&self) -> &[u8] {
-        &self.received[self.passed..]
+        &self.received[self.parsed_bytes..]
     }
 
     /// Parses the head of the final response; `None`: it is incomplete.
     pub(crate) fn head(&mut self) -> Result<Option<Head>, &'static str> {
         loop {
-            let mut fields = [EMPTY_HEADER; MOST_FIELDS];
+            let mut fields = [EMPTY_HEADER; MAX_FIELDS];
             let mut parsed = httparse::Response::new(&mut fields);
             let end = match parsed.parse(self.rest()).map_err(|_| NO_HTTP)? {
-                Status::Complete(end) if end <= LONGEST_HEAD => end,
-                Status::Partial if self.rest().len() <= LONGEST_HEAD => return Ok(None),
+                Status::Complete(end) if end <= MAX_HEAD => end,
+                Status::Partial if self.rest().len() <= MAX_HEAD => return Ok(None),
                 _ => return Err("the answer's head is too long"),
             };
-            let (head, next) = understand(&parsed)?;
-            self.passed += end;
+            let (head, next) = interpret(&parsed)?;
+            self.parsed_bytes += end;
             if let Some(next) = next {
                 self.next = next;
                 return Ok(Some(head));
             }
             self.interim += 1;
-            if self.interim > MOST_INTERIM {
+            if self.interim > MAX_INTERIM {
                 return Err("the answer does not come to its end: it is announced too often");
             }
         }
@@ -104,36 +104,38 @@ impl Answer {
     pub(crate) fn body(&mut self, has_ended: bool, to: &mut Vec<u8>) -> Result<bool, &'static str> {
         loop {
             let is_over = match self.next {
-                Next::Nothing => return Ok(true),
-                Next::Rest => {
+                Expected::Nothing => return Ok(true),
+                Expected::Rest => {
                     to.extend_from_slice(self.rest());
-                    self.passed = self.received.len();
+                    self.parsed_bytes = self.received.len();
                     return Ok(has_ended);
                 }
-                Next::Exactly(left) => self.pass(left, to, Next::Exactly, Next::Nothing),
-                Next::Chunk(left) => self.pass(left, to, Next::Chunk, Next::ChunkEnd),
-                Next::Size => self.size()?,
-                Next::ChunkEnd => match self.line(Next::Size)? {
+                Expected::Exactly(left) => {
+                    self.pass(left, to, Expected::Exactly, Expected::Nothing)
+                }
+                Expected::Chunk(left) => self.pass(left, to, Expected::Chunk, Expected::ChunkEnd),
+                Expected::Size => self.size()?,
+                Expected::ChunkEnd => match self.line(Expected::Size)? {
                     Some(0) => true,
                     Some(_) => return Err(WRONG_CHUNKS),
                     None => false,
                 },
                 // The trailers are discarded.
-                Next::Trailers => match self.line(Next::Trailers)? {
+                Expected::Trailers => match self.line(Expected::Trailers)? {
                     Some(0) => {
-                        self.next = Next::Nothing;
+                        self.next = Expected::Nothing;
                         true
                     }
                     Some(length) => {
                         self.trailing += length;
-                        if self.trailing > LONGEST_HEAD {
+                        if self.trailing > MAX_HEAD {
                             return Err("the answer's trailers are too long");
                         }
                         true
                     }
                     None => false,
                 },
-                Next::Head => return Err(NO_HTTP),
+                Expected::Head => return Err(NO_HTTP),
             };
             if !is_over {
                 return if has_ended { Err("the answer broke off") } else { Ok(false) };
@@ -143,19 +145,25 @@ impl Answer {
 
     /// Whether no bytes follow the body, so that the connection can be reused.
     pub(super) fn is_clean(&self) -> bool {
-        self.next == Next::Nothing && self.rest().is_empty()
+        self.next == Expected::Nothing && self.rest().is_empty()
     }
 
     /// Whether no byte was received.
     pub(super) fn is_untouched(&self) -> bool {
-        self.next == Next::Head && self.rest().is_empty()
+        self.next == Expected::Head && self.rest().is_empty()
     }
 
     /// Moves at most `left` bytes of the body. Returns true if that was the rest of this part.
-    fn pass(&mut self, left: u64, to: &mut Vec<u8>, same: fn(u64) -> Next, then: Next) -> bool {
+    fn pass(
+        &mut self,
+        left: u64,
+        to: &mut Vec<u8>,
+        same: fn(u64) -> Expected,
+        then: Expected,
+    ) -> bool {
         let count = self.rest().len().min(usize::try_from(left).unwrap_or(usize::MAX));
         to.extend_from_slice(&self.rest()[..count]);
-        self.passed += count;
+        self.parsed_bytes += count;
         let left = left - count as u64;
         self.next = if left == 0 { then } else { same(left) };
         left == 0
@@ -164,26 +172,26 @@ impl Answer {
     /// Parses a chunk's size line; false: it is incomplete.
     fn size(&mut self) -> Result<bool, &'static str> {
         match parse_chunk_size(self.rest()).map_err(|_| WRONG_CHUNKS)? {
-            Status::Complete((end, size)) if end <= LONGEST_HEAD => {
-                self.passed += end;
-                self.next = if size == 0 { Next::Trailers } else { Next::Chunk(size) };
+            Status::Complete((end, size)) if end <= MAX_HEAD => {
+                self.parsed_bytes += end;
+                self.next = if size == 0 { Expected::Trailers } else { Expected::Chunk(size) };
                 Ok(true)
             }
-            Status::Partial if self.rest().len() <= LONGEST_HEAD => Ok(false),
+            Status::Partial if self.rest().len() <= MAX_HEAD => Ok(false),
             _ => Err(WRONG_CHUNKS),
         }
     }
 
     /// Skips a line and returns its length; `None`: it is incomplete.
-    fn line(&mut self, then: Next) -> Result<Option<usize>, &'static str> {
+    fn line(&mut self, then: Expected) -> Result<Option<usize>, &'static str> {
         let Some(end) = self.rest().iter().position(|byte| *byte == b'\n') else {
-            let is_endless = self.rest().len() > LONGEST_HEAD;
+            let is_endless = self.rest().len() > MAX_HEAD;
             return if is_endless { Err(WRONG_CHUNKS) } else { Ok(None) };
         };
-        if end == 0 || self.rest()[end - 1] != b'\r' || end >= LONGEST_HEAD {
+        if end == 0 || self.rest()[end - 1] != b'\r' || end >= MAX_HEAD {
             return Err(WRONG_CHUNKS);
         }
-        self.passed += end + 1;
+        self.parsed_bytes += end + 1;
         self.next = then;
         Ok(Some(end - 1))
     }
@@ -191,9 +199,11 @@ impl Answer {
 
 /// Interprets a head: its fields and the framing of the body; `None` for the body: the response is
 /// an interim one.
-fn understand(parsed: &httparse::Response<'_, '_>) -> Result<(Head, Option<Next>), &'static str> {
+fn interpret(
+    parsed: &httparse::Response<'_, '_>,
+) -> Result<(Head, Option<Expected>), &'static str> {
     let status = parsed.code.ok_or(NO_HTTP)?;
-    let mut head = Head { status, keeps: parsed.version == Some(1), ..Head::default() };
+    let mut head = Head { status, is_reusable: parsed.version == Some(1), ..Head::default() };
     if status < 100 {
         return Err(NO_HTTP);
     }
@@ -209,7 +219,9 @@ fn understand(parsed: &httparse::Response<'_, '_>) -> Result<(Head, Option<Next>
         let value = std::str::from_utf8(field.value).unwrap_or_default().trim();
         match field.name.to_ascii_lowercase().as_str() {
             "content-type" => value.clone_into(&mut head.kind),
-            "connection" if value.to_ascii_lowercase().contains("close") => head.keeps = false,
+            "connection" if value.to_ascii_lowercase().contains("close") => {
+                head.is_reusable = false;
+            }
             "content-length" => {
                 let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
                 let number = value.parse().ok().filter(|_| is_number).ok_or(NO_HTTP)?;
@@ -225,19 +237,19 @@ fn understand(parsed: &httparse::Response<'_, '_>) -> Result<(Head, Option<Next>
         }
     }
     let next = match (status, is_chunked, length) {
-        (204 | 304, ..) | (_, false, Some(0)) => Next::Nothing,
+        (204 | 304, ..) | (_, false, Some(0)) => Expected::Nothing,
         // A sign of request smuggling.
         (_, true, Some(_)) => return Err("the answer has a length and chunks"),
-        (_, true, None) => Next::Size,
-        (_, false, Some(length)) => Next::Exactly(length),
-        (_, false, None) => Next::Rest,
+        (_, true, None) => Expected::Size,
+        (_, false, Some(length)) => Expected::Exactly(length),
+        (_, false, None) => Expected::Rest,
     };
-    head.is_open = next == Next::Rest;
+    head.is_close_delimited = next == Expected::Rest;
     // There is no body (RFC 9112 section 6.3), but a faulty server may send one, so the connection
     // is not reused.
     let names_body =
-        next == Next::Nothing && (is_chunked || length.is_some_and(|length| length > 0));
-    head.keeps &= !head.is_open && !names_body;
+        next == Expected::Nothing && (is_chunked || length.is_some_and(|length| length > 0));
+    head.is_reusable &= !head.is_close_delimited && !names_body;
     Ok((head, Some(next)))
 }
 
@@ -267,13 +279,14 @@ mod tests {
     fn check(text: &str, expected: Result<(u16, &str, bool), &str>) {
         for piece in [1, 2, 3, 7, usize::MAX] {
             let found = read(text.as_bytes(), piece);
-            let found = found.as_ref().map(|(head, body, _)| (head.status, &**body, head.keeps));
+            let found =
+                found.as_ref().map(|(head, body, _)| (head.status, &**body, head.is_reusable));
             assert_eq!(found, expected.as_ref().map(|all| *all), "{text:?} in pieces of {piece}");
         }
     }
 
     #[test]
-    fn an_answer_ends_where_its_framing_says() {
+    fn response_ends_where_its_framing_says() {
         let ok = "HTTP/1.1 200 OK\r\n";
         check(&format!("{ok}Content-Length: 2\r\n\r\nab"), Ok((200, "ab", true)));
         check(&format!("{ok}Content-Length: 0\r\n\r\n"), Ok((200, "", true)));
@@ -309,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_put_together() {
+    fn joins_chunks() {
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
         let check_body = |body: &str, expected| check(&format!("{head}\r\n{body}"), expected);
         check_body("3\r\nabc\r\n1;x=y\r\nd\r\n0\r\n\r\n", Ok((200, "abcd", true)));
@@ -327,15 +340,15 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_with_more_than_the_answer_is_not_kept() {
+    fn reuses_no_connection_with_surplus_bytes() {
         let (_, body, is_clean) =
             read(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nabc", 99).unwrap();
         assert_eq!((&*body, is_clean), ("a", false));
     }
 
     #[test]
-    fn a_head_has_an_end() {
-        let endless = format!("HTTP/1.1 200 OK\r\nA: {}", "b".repeat(LONGEST_HEAD));
+    fn bounds_length_of_head() {
+        let endless = format!("HTTP/1.1 200 OK\r\nA: {}", "b".repeat(MAX_HEAD));
         assert_eq!(read(endless.as_bytes(), 4000), Err("the answer's head is too long"));
         // In one piece too.
         let long = format!("{endless}\r\n\r\n");
@@ -343,12 +356,12 @@ mod tests {
     }
 
     #[test]
-    fn announcements_and_trailers_have_an_end() {
+    fn bounds_interim_responses_and_trailers() {
         let ok = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na";
         let hints = |count| "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(count) + ok;
         check(&hints(8), Ok((200, "a", true)));
         check(&hints(9), Err("the answer does not come to its end: it is announced too often"));
-        let trailers = "A: b\r\n".repeat(LONGEST_HEAD / 4 + 1);
+        let trailers = "A: b\r\n".repeat(MAX_HEAD / 4 + 1);
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
         let found = read(format!("{head}\r\n0\r\n{trailers}").as_bytes(), 4000);
         assert_eq!(found, Err("the answer's trailers are too long"));
@@ -356,7 +369,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_is_read_without_a_panic(bytes: Vec<u8>, is_chunked: bool, piece in 1_usize..9) {
+        fn parses_any_bytes_without_panic(bytes: Vec<u8>, is_chunked: bool, piece in 1_usize..9) {
             let head: &[u8] = if is_chunked {
                 b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
             } else {

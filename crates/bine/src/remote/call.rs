@@ -11,9 +11,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::address::Address;
 use super::answer::{Answer, Head};
+use super::connection::Connection;
 use super::error::Error;
-use super::line::Line;
-use super::pool::Place;
+use super::pool::ServerPool;
 use super::trust;
 
 /// A request, its destination and its limits.
@@ -27,76 +27,76 @@ pub(super) struct Request {
     pub(super) body: Vec<u8>,
     /// Whether the request may be sent again if the first attempt had no response.
     pub(super) is_safe: bool,
-    pub(super) connect: Duration,
-    pub(super) whole: Duration,
-    pub(super) most: usize,
+    pub(super) connect_timeout: Duration,
+    pub(super) timeout: Duration,
+    pub(super) max_answer: usize,
 }
 
 impl Request {
     /// Sends the request and returns the body of the response: JSON, or `null` if it is empty.
-    pub(super) async fn answered(self) -> Result<Vec<u8>, Error> {
-        let deadline = Instant::now() + self.whole;
-        let place = self.place();
-        let said = |what: &str| format!("{}: {what}", self.address);
-        let Ok(turn) = timeout_at(deadline, place.turns.acquire()).await else {
-            return Err(Error::Unreached(said("too many calls of it are under way")));
+    pub(super) async fn perform(self) -> Result<Vec<u8>, Error> {
+        let deadline = Instant::now() + self.timeout;
+        let pool = self.pool();
+        let describe = |what: &str| format!("{}: {what}", self.address);
+        let Ok(permit) = timeout_at(deadline, pool.permits.acquire()).await else {
+            return Err(Error::Unreached(describe("too many calls of it are under way")));
         };
-        let _turn = turn.map_err(|_| Error::Unreached(said("closed")))?;
-        let mut resting = place.take();
+        let _permit = permit.map_err(|_| Error::Unreached(describe("closed")))?;
+        let mut idle = pool.take();
         loop {
-            let was_kept = resting.is_some();
-            let line = match resting.take() {
-                Some(line) => line,
+            let was_kept = idle.is_some();
+            let connection = match idle.take() {
+                Some(connection) => connection,
                 None => self.open(deadline).await?,
             };
-            match timeout_at(deadline, self.exchange(line, &place)).await {
-                Ok(Ok((head, body))) => return self.understood(&head, body),
+            match timeout_at(deadline, self.exchange(connection, &pool)).await {
+                Ok(Ok((head, body))) => return self.check_response(&head, body),
                 // The server closed the idle connection while the request was sent.
                 Ok(Err((_, true))) if was_kept && self.is_safe => {}
                 Ok(Err((error, _))) => return Err(error),
-                Err(_) => return Err(Error::TimedOut(said("no answer in time"))),
+                Err(_) => return Err(Error::TimedOut(describe("no answer in time"))),
             }
         }
     }
 
-    fn place(&self) -> Arc<Place> {
-        Place::of(&self.address, self.roots.as_ref())
+    fn pool(&self) -> Arc<ServerPool> {
+        ServerPool::of(&self.address, self.roots.as_ref())
     }
 
     /// Opens a connection within its time limit, including the time to load the trusted
     /// certificates.
-    pub(super) async fn open(&self, deadline: Instant) -> Result<Line, Error> {
+    pub(super) async fn open(&self, deadline: Instant) -> Result<Connection, Error> {
         let unreached = |what: &dyn Display| Error::Unreached(format!("{}: {what}", self.address));
-        let deadline = deadline.min(Instant::now() + self.connect);
+        let deadline = deadline.min(Instant::now() + self.connect_timeout);
         let opened = async {
             let trust = match (&self.roots, self.address.is_tls) {
                 (_, false) => None,
                 (Some(roots), true) => Some(Arc::clone(roots)),
-                (None, true) => Some(trust::usual().await?),
+                (None, true) => Some(trust::system_config().await?),
             };
-            Line::open(&self.address, trust, deadline).await
+            Connection::open(&self.address, trust, deadline).await
         };
         match timeout_at(deadline, opened).await {
-            Ok(Ok(line)) => Ok(line),
+            Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(unreached(&error)),
             Err(_) => Err(unreached(&"no connection in time")),
         }
     }
 
     /// Sends the request.
-    pub(super) async fn send(&self, line: &mut Line) -> std::io::Result<()> {
-        line.send(&[self.head.as_bytes(), &self.body].concat()).await
+    pub(super) async fn send(&self, connection: &mut Connection) -> std::io::Result<()> {
+        connection.send(&[self.head.as_bytes(), &self.body].concat()).await
     }
 
     /// Sends the request and receives the response on this connection, which returns to the pool if
     /// it can be reused. The error's flag: no byte was received.
     async fn exchange(
         &self,
-        mut line: Line,
-        place: &Place,
+        mut connection: Connection,
+        pool: &ServerPool,
     ) -> Result<(Head, Vec<u8>), (Error, bool)> {
-        let said = |what: &dyn Display| format!("{}: {what}", self.address);
-        let sent = self.send(&mut line).await;
+        let describe = |what: &dyn Display| format!("{}: {what}", self.address);
+        let sent = self.send(&mut connection).await;
         // A server may reject the request before reading it completely: the response is more useful
         // than the write error.
         let mut answer = Answer::default();
@@ -104,7 +104,7 @@ impl Request {
         let mut has_ended = false;
         loop {
             let broken = |answer: &Answer, what: &dyn Display| {
-                (Error::Unanswered(said(what)), answer.is_untouched())
+                (Error::Unanswered(describe(what)), answer.is_untouched())
             };
             if head.is_none() {
                 head = answer.head().map_err(|what| broken(&answer, &what))?;
@@ -112,15 +112,15 @@ impl Request {
             if let Some(seen) = &head
                 && answer.body(has_ended, &mut body).map_err(|what| broken(&answer, &what))?
             {
-                if body.len() > self.most {
+                if body.len() > self.max_answer {
                     break;
                 }
-                if seen.keeps && !has_ended && sent.is_ok() && answer.is_clean() {
-                    place.keep(line);
+                if seen.is_reusable && !has_ended && sent.is_ok() && answer.is_clean() {
+                    pool.keep(connection);
                 }
                 return Ok((seen.clone(), body));
             }
-            if body.len() > self.most {
+            if body.len() > self.max_answer {
                 break;
             }
             if has_ended {
@@ -130,31 +130,31 @@ impl Request {
                     Ok(()) => broken(&answer, &what),
                 });
             }
-            let received = line.receive(answer.incoming()).await;
+            let received = connection.receive(answer.incoming()).await;
             has_ended = match received {
                 Ok(count) => count == 0,
                 Err(error) => return Err(broken(&answer, sent.as_ref().err().unwrap_or(&error))),
             };
         }
-        let long = format!("its answer has more than {} bytes", self.most);
-        Err((Error::Misunderstood(said(&long)), false))
+        let long = format!("its answer has more than {} bytes", self.max_answer);
+        Err((Error::Misunderstood(describe(&long)), false))
     }
 
-    fn understood(&self, head: &Head, body: Vec<u8>) -> Result<Vec<u8>, Error> {
-        let said = |what: String| Error::Misunderstood(format!("{}: {what}", self.address));
+    fn check_response(&self, head: &Head, body: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let describe = |what: String| Error::Misunderstood(format!("{}: {what}", self.address));
         match head.status {
             // TLS authenticates the end (RFC 8446 section 6.1). Without TLS, a server that crashed
             // after the head looks the same.
-            200..300 if body.is_empty() && head.is_open && !self.address.is_tls => {
+            200..300 if body.is_empty() && head.is_close_delimited && !self.address.is_tls => {
                 let what = "the connection ended behind an answer's head that names no length";
                 Err(Error::Unanswered(format!("{}: {what}", self.address)))
             }
             200..300 if body.is_empty() => Ok(b"null".to_vec()),
             200..300 if crate::arguments::is_json(&head.kind) => Ok(body),
-            200..300 => Err(said(format!("it answered with `{}`, not with JSON", head.kind))),
+            200..300 => Err(describe(format!("it answered with `{}`, not with JSON", head.kind))),
             status => match Status::new(status).filter(|_| status >= 400) {
                 Some(status) => Err(Error::refused(&self.address, status, &head.kind, &body)),
-                None => Err(said(format!("it answered {status}, which no service does"))),
+                None => Err(describe(format!("it answered {status}, which no service does"))),
             },
         }
     }

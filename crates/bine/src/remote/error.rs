@@ -10,14 +10,15 @@ use crate::error::{ErrorMapping, MappedError};
 
 /// Why a call failed.
 ///
-/// The `?` operator converts it to a [`bine::Error`](crate::Error). A refusal keeps its status and
-/// its message for the user; every other error becomes 502 or 504, with its text in the log.
+/// The `?` operator converts it to a [`bine::Error`](crate::Error). A refusal with a message keeps
+/// its status and its message for the user. [`Misused`](Self::Misused) becomes 500, every other
+/// error 502 or 504, with its text in the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The call was not sent: the address, a path or an argument is invalid.
     Misused(String),
-    /// The server did not receive the call: it may be repeated, or sent to a remote server.
+    /// The server did not receive the call: it may be repeated, or sent to a different server.
     Unreached(String),
     /// The call was sent, but there was no response: it may have been carried out, or not.
     Unanswered(String),
@@ -36,8 +37,8 @@ pub enum Error {
     Misunderstood(String),
 }
 
-/// Bytes of a refusal's message: it is a text for users, which fits easily.
-const LONGEST_MESSAGE: usize = 1000;
+/// Characters of a refusal's message that are kept: it is a short text for users.
+const MAX_MESSAGE: usize = 1000;
 
 impl Error {
     /// Creates the error for a refusal from the response.
@@ -51,7 +52,7 @@ impl Error {
         let words: &[&str] =
             if kind == Some("about:blank") { &["detail"] } else { &["detail", "title"] };
         let message = words.iter().find_map(|name| problem.as_ref()?.get(name)?.as_str());
-        let message = message.unwrap_or_default().chars().take(LONGEST_MESSAGE).collect();
+        let message = message.unwrap_or_default().chars().take(MAX_MESSAGE).collect();
         Self::Refused { by: by.to_string(), status, message }
     }
 

@@ -6,7 +6,7 @@
 pub(super) struct Events {
     text: Vec<u8>,
     /// Number of parsed bytes.
-    passed: usize,
+    parsed_bytes: usize,
     /// Bytes before this position contain no unparsed line end. This avoids a repeated search when
     /// small pieces arrive.
     searched: usize,
@@ -25,15 +25,17 @@ pub(super) struct Event {
 
 impl Events {
     pub(super) fn add(&mut self, bytes: &[u8]) {
-        self.text.drain(..self.passed);
-        self.searched -= self.passed;
-        self.passed = 0;
+        self.text.drain(..self.parsed_bytes);
+        self.searched -= self.parsed_bytes;
+        self.parsed_bytes = 0;
         self.text.extend_from_slice(bytes);
     }
 
     /// Bytes that are buffered for incomplete events.
     pub(super) fn len(&self) -> usize {
-        self.text.len() - self.passed + self.data.as_ref().map_or(0, String::len) + self.kind.len()
+        self.text.len() - self.parsed_bytes
+            + self.data.as_ref().map_or(0, String::len)
+            + self.kind.len()
     }
 
     pub(super) fn next(&mut self) -> Option<Event> {
@@ -46,8 +48,8 @@ impl Events {
                 return None;
             };
             let end = self.searched + end;
-            let line = String::from_utf8_lossy(&self.text[self.passed..end]).into_owned();
-            (self.passed, self.searched) = (end + 1, end + 1);
+            let line = String::from_utf8_lossy(&self.text[self.parsed_bytes..end]).into_owned();
+            (self.parsed_bytes, self.searched) = (end + 1, end + 1);
             let line = line.strip_suffix('\r').unwrap_or(&line);
             let (name, value) = line.split_once(':').unwrap_or((line, ""));
             let value = value.strip_prefix(' ').unwrap_or(value);
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_read_line_by_line() {
+    fn parses_events_line_by_line() {
         check("data: a\n\n", &[("message", "a")]);
         check(
             ": hello\n\nid: 7\nevent: bell\r\ndata:{\ndata\ndata:  }\r\n\r\n",

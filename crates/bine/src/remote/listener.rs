@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::answer::{Answer, Head};
 use super::call::Request;
+use super::connection::Connection;
 use super::error::Error;
 use super::events::{Event, Events};
-use super::line::Line;
-use super::{Remote, aside};
+use super::{Remote, blocking_calls};
 use crate::wire::{self, Limits, Value};
 
 /// A listener for an event of a remote server, created by [`Remote::on`]. It receives what the
@@ -28,13 +28,13 @@ pub struct Listener<T> {
     remote: Remote,
     event: String,
     /// Created by the first wait.
-    ear: Option<Box<Ear>>,
+    source: Option<Box<EventSource>>,
     kind: PhantomData<fn() -> T>,
 }
 
 impl<T: DeserializeOwned> Listener<T> {
     pub(super) fn new(remote: Remote, event: String) -> Self {
-        Self { remote, event, ear: None, kind: PhantomData }
+        Self { remote, event, source: None, kind: PhantomData }
     }
 
     /// Waits for the next event. Events before the first call are not received.
@@ -45,55 +45,61 @@ impl<T: DeserializeOwned> Listener<T> {
     /// the next call reconnects: after half a second, then after twice the time for each failure,
     /// up to half a minute.
     pub async fn next(&mut self) -> Result<T, Error> {
-        let value = self.ear()?.next().await?;
-        self.taken(&value)
+        let value = self.source()?.next().await?;
+        self.decode_event(&value)
     }
 
     /// Blocks for the next event, at most `at_most`. `None`: there was no event.
     pub fn wait(&mut self, at_most: Duration) -> Option<Result<T, Error>> {
-        if let Err(error) = self.ear() {
+        if let Err(error) = self.source() {
             return Some(Err(error));
         }
-        let mut ear = self.ear.take()?;
-        let heard = aside::wait(async move {
-            let heard = timeout(at_most, ear.next()).await;
-            (ear, heard)
+        let mut source = self.source.take()?;
+        let received = blocking_calls::wait(async move {
+            let received = timeout(at_most, source.next()).await;
+            (source, received)
         });
-        match heard {
-            Ok(Some((ear, heard))) => {
-                self.ear = Some(ear);
-                let heard = heard.ok()?;
-                Some(heard.and_then(|value| self.taken(&value)))
+        match received {
+            Ok(Some((source, received))) => {
+                self.source = Some(source);
+                let received = received.ok()?;
+                Some(received.and_then(|value| self.decode_event(&value)))
             }
             Ok(None) => Some(Err(Error::Unanswered("listening failed within; see the log".into()))),
             Err(error) => Some(Err(Error::Unreached(format!("no thread to listen: {error}")))),
         }
     }
 
-    fn ear(&mut self) -> Result<&mut Ear, Error> {
-        if self.ear.is_none() {
+    fn source(&mut self) -> Result<&mut EventSource, Error> {
+        if self.source.is_none() {
             let request = self.remote.listening(&self.event)?;
             let event = self.event.clone();
-            let ear =
-                Ear { request, event, begins: None, stream: None, failures: 0, not_before: None };
-            self.ear = Some(Box::new(ear));
+            let source = EventSource {
+                request,
+                event,
+                opening: None,
+                stream: None,
+                failures: 0,
+                not_before: None,
+            };
+            self.source = Some(Box::new(source));
         }
-        self.ear.as_deref_mut().ok_or_else(|| Error::Unanswered("nobody listens".to_owned()))
+        self.source.as_deref_mut().ok_or_else(|| Error::Unanswered("nobody listens".to_owned()))
     }
 
-    fn taken(&self, value: &Value) -> Result<T, Error> {
+    fn decode_event(&self, value: &Value) -> Result<T, Error> {
         wire::from_value(value)
             .map_err(|fault| Error::Misunderstood(format!("the event `{}`: {fault}", self.event)))
     }
 }
 
 /// The connection state of a listener.
-struct Ear {
+struct EventSource {
     request: Request,
     event: String,
     /// A stream that is being opened: a wait that times out keeps it for the next wait.
-    begins: Option<Begins>,
-    stream: Option<Stream>,
+    opening: Option<Opening>,
+    stream: Option<EventStream>,
     /// Failures in a row.
     failures: u32,
     /// When the next attempt may start.
@@ -101,51 +107,55 @@ struct Ear {
 }
 
 /// An open event stream.
-struct Stream {
-    line: Line,
+struct EventStream {
+    connection: Connection,
     answer: Answer,
     events: Events,
-    begun_at: Instant,
+    opened_at: Instant,
     /// When bytes were last received.
-    heard_at: Instant,
+    received_at: Instant,
 }
 
-type Begins = Pin<Box<dyn Future<Output = Result<Stream, Error>> + Send>>;
+type Opening = Pin<Box<dyn Future<Output = Result<EventStream, Error>> + Send>>;
 
 /// A server sends a comment every twenty seconds. A stream that is silent for this long counts as
 /// broken.
-const QUIET: Duration = Duration::from_mins(1);
+const SILENCE_TIMEOUT: Duration = Duration::from_mins(1);
 /// A stream that lasted this long resets the count of failures.
-const LASTING: Duration = Duration::from_secs(30);
-const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+const STABLE_AFTER: Duration = Duration::from_secs(30);
+const MIN_BACKOFF: Duration = Duration::from_millis(500);
 /// Doublings of the shortest pause at most.
-const MOST_DOUBLINGS: u32 = 6;
+const MAX_DOUBLINGS: u32 = 6;
 
-impl Ear {
+impl EventSource {
     async fn next(&mut self) -> Result<Value, Error> {
-        let heard = self.hear().await;
-        match &heard {
+        let received = self.receive_event().await;
+        match &received {
             Ok(_) => self.failures = 0,
             // An invalid event is skipped; the stream continues.
             Err(Error::Misunderstood(_)) if self.stream.is_some() => {}
             Err(_) => {
-                if self.stream.take().is_some_and(|stream| stream.begun_at.elapsed() >= LASTING) {
+                if self
+                    .stream
+                    .take()
+                    .is_some_and(|stream| stream.opened_at.elapsed() >= STABLE_AFTER)
+                {
                     self.failures = 0;
                 }
                 // Random pauses: listeners that lost their server at the same time must not
                 // reconnect at the same time.
-                let whole = SHORTEST_PAUSE * (1 << self.failures.min(MOST_DOUBLINGS));
+                let whole = MIN_BACKOFF * (1 << self.failures.min(MAX_DOUBLINGS));
                 let share = RandomState::new().hash_one(0) % 1000;
                 let pause = whole / 2 + whole / 2 * share as u32 / 1000;
                 self.failures += 1;
                 self.not_before = Some(Instant::now() + pause);
             }
         }
-        heard
+        received
     }
 
-    async fn hear(&mut self) -> Result<Value, Error> {
-        let said = |what: &dyn fmt::Display| format!("{}: {what}", self.request.address);
+    async fn receive_event(&mut self) -> Result<Value, Error> {
+        let describe = |what: &dyn fmt::Display| format!("{}: {what}", self.request.address);
         if let Some(then) = self.not_before {
             sleep_until(then).await;
             self.not_before = None;
@@ -153,68 +163,68 @@ impl Ear {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             None => {
-                let begin = || Box::pin(Stream::begin(self.request.clone())) as Begins;
-                let begun = self.begins.get_or_insert_with(begin).await;
-                self.begins = None;
+                let begin = || Box::pin(EventStream::begin(self.request.clone())) as Opening;
+                let begun = self.opening.get_or_insert_with(begin).await;
+                self.opening = None;
                 self.stream.insert(begun?)
             }
         };
         loop {
             while let Some(event) = stream.events.next() {
-                if let Some(data) = told(&event, &self.event, self.request.most) {
-                    return data.map_err(|fault| Error::Misunderstood(said(&fault)));
+                if let Some(data) = event_data(&event, &self.event, self.request.max_answer) {
+                    return data.map_err(|fault| Error::Misunderstood(describe(&fault)));
                 }
             }
-            if stream.events.len() > self.request.most {
-                let long = format!("an event has more than {} bytes", self.request.most);
+            if stream.events.len() > self.request.max_answer {
+                let long = format!("an event has more than {} bytes", self.request.max_answer);
                 // The rest of the event cannot be parsed.
                 self.stream = None;
-                return Err(Error::Misunderstood(said(&long)));
+                return Err(Error::Misunderstood(describe(&long)));
             }
-            if stream.heard_at.elapsed() >= QUIET {
+            if stream.received_at.elapsed() >= SILENCE_TIMEOUT {
                 // No wait was active for a minute. The runtime must first report bytes that arrived
                 // meanwhile.
                 yield_now().await;
             }
-            let received = stream.line.receive(stream.answer.incoming());
-            let has_ended = match timeout_at(stream.heard_at + QUIET, received).await {
+            let received = stream.connection.receive(stream.answer.incoming());
+            let has_ended = match timeout_at(stream.received_at + SILENCE_TIMEOUT, received).await {
                 Ok(Ok(count)) => count == 0,
-                Ok(Err(error)) => return Err(Error::Unanswered(said(&error))),
-                Err(_) => return Err(Error::TimedOut(said(&"nothing was heard for a minute"))),
+                Ok(Err(error)) => return Err(Error::Unanswered(describe(&error))),
+                Err(_) => return Err(Error::TimedOut(describe(&"nothing was heard for a minute"))),
             };
-            stream.heard_at = Instant::now();
+            stream.received_at = Instant::now();
             let mut bytes = Vec::new();
             let is_over = stream.answer.body(has_ended, &mut bytes);
-            let is_over = is_over.map_err(|what| Error::Unanswered(said(&what)))?;
+            let is_over = is_over.map_err(|what| Error::Unanswered(describe(&what)))?;
             stream.events.add(&bytes);
             if is_over && bytes.is_empty() {
-                return Err(Error::Unanswered(said(&"it has ended what it told")));
+                return Err(Error::Unanswered(describe(&"it has ended what it told")));
             }
         }
     }
 }
 
-impl Stream {
+impl EventStream {
     async fn begin(request: Request) -> Result<Self, Error> {
-        let deadline = Instant::now() + request.whole;
-        let line = request.open(deadline).await?;
-        match timeout_at(deadline, Self::ask(&request, line)).await {
+        let deadline = Instant::now() + request.timeout;
+        let connection = request.open(deadline).await?;
+        match timeout_at(deadline, Self::ask(&request, connection)).await {
             Ok(begun) => begun,
             Err(_) => Err(Error::TimedOut(format!("{}: no answer in time", request.address))),
         }
     }
 
-    async fn ask(request: &Request, mut line: Line) -> Result<Self, Error> {
-        let said = |what: &dyn fmt::Display| format!("{}: {what}", request.address);
-        let broken = |error: std::io::Error| Error::Unanswered(said(&error));
-        request.send(&mut line).await.map_err(broken)?;
+    async fn ask(request: &Request, mut connection: Connection) -> Result<Self, Error> {
+        let describe = |what: &dyn fmt::Display| format!("{}: {what}", request.address);
+        let broken = |error: std::io::Error| Error::Unanswered(describe(&error));
+        request.send(&mut connection).await.map_err(broken)?;
         let mut answer = Answer::default();
         let head = loop {
-            if line.receive(answer.incoming()).await.map_err(broken)? == 0 {
+            if connection.receive(answer.incoming()).await.map_err(broken)? == 0 {
                 let what = "the connection ended before an answer";
-                return Err(Error::Unanswered(said(&what)));
+                return Err(Error::Unanswered(describe(&what)));
             }
-            let head = answer.head().map_err(|what| Error::Unanswered(said(&what)))?;
+            let head = answer.head().map_err(|what| Error::Unanswered(describe(&what)))?;
             if let Some(head) = head {
                 break head;
             }
@@ -222,28 +232,29 @@ impl Stream {
         let mut events = Events::default();
         let mut bytes = Vec::new();
         let body = answer.body(false, &mut bytes);
-        body.map_err(|what| Error::Unanswered(said(&what)))?;
+        body.map_err(|what| Error::Unanswered(describe(&what)))?;
         if head.status == 200 && head.kind.starts_with("text/event-stream") {
             events.add(&bytes);
             let now = Instant::now();
-            return Ok(Self { line, answer, events, begun_at: now, heard_at: now });
+            return Ok(Self { connection, answer, events, opened_at: now, received_at: now });
         }
         let Head { status, kind, .. } = head;
         Err(match Status::new(status).filter(|_| status >= 400) {
             Some(status) => Error::refused(&request.address, status, &kind, &bytes),
-            None => {
-                Error::Misunderstood(said(&format!("it answered {status}, and tells no events")))
-            }
+            None => Error::Misunderstood(describe(&format!(
+                "it answered {status}, and tells no events"
+            ))),
         })
     }
 }
 
 /// The data of an event with this name. `None`: the event has a different name.
-fn told(event: &Event, name: &str, most: usize) -> Option<Result<Value, wire::Fault>> {
+fn event_data(event: &Event, name: &str, max_bytes: usize) -> Option<Result<Value, wire::Fault>> {
     if event.kind != "event" {
         return None;
     }
-    let limits = Limits { bytes: most, keys: most, values: most, ..Limits::default() };
+    let limits =
+        Limits { bytes: max_bytes, keys: max_bytes, values: max_bytes, ..Limits::default() };
     match wire::read(event.data.as_bytes(), &limits) {
         Ok(Value::Object(mut told)) if told.get("name").is_some_and(|own| own == name) => {
             Some(Ok(told.remove("data").unwrap_or_default()))
@@ -272,8 +283,8 @@ mod tests {
     const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
     const EVENT: &str = "event: event\ndata: {\"name\":\"bell\",\"data\":7}\n\n";
     /// Long enough for any event in these tests.
-    const PATIENT: Duration = Duration::from_mins(1);
-    const IMPATIENT: Duration = Duration::from_millis(10);
+    const LONG_WAIT: Duration = Duration::from_mins(1);
+    const SHORT_WAIT: Duration = Duration::from_millis(10);
 
     /// Listens to a server with one connection, on which `serve` responds.
     fn listen(serve: impl FnOnce(TcpStream) + Send + 'static) -> Listener<u8> {
@@ -293,52 +304,52 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_ends_before_the_stream_begins_leaves_it_to_the_next() {
+    fn next_wait_continues_opening_of_stream() {
         let (go, gone) = mpsc::channel();
         let mut bell = listen(move |mut socket| {
             gone.recv().unwrap();
             socket.write_all([HEAD, EVENT].concat().as_bytes()).unwrap();
             gone.recv().unwrap_err();
         });
-        assert_eq!(bell.wait(IMPATIENT), None);
-        assert_eq!(bell.wait(IMPATIENT), None);
+        assert_eq!(bell.wait(SHORT_WAIT), None);
+        assert_eq!(bell.wait(SHORT_WAIT), None);
         go.send(()).unwrap();
-        assert_eq!(bell.wait(PATIENT), Some(Ok(7)));
+        assert_eq!(bell.wait(LONG_WAIT), Some(Ok(7)));
     }
 
     #[test]
-    fn silence_counts_from_what_was_heard_last_and_not_from_the_wait() {
+    fn silence_timeout_starts_at_last_received_bytes() {
         let (go, gone) = mpsc::channel::<()>();
         let mut bell = listen(move |mut socket| {
             socket.write_all([HEAD, EVENT, EVENT].concat().as_bytes()).unwrap();
             gone.recv().unwrap_err();
         });
-        assert_eq!(bell.wait(PATIENT), Some(Ok(7)));
+        assert_eq!(bell.wait(LONG_WAIT), Some(Ok(7)));
         // Received events are returned, however late the wait starts.
         let grow_old = |bell: &mut Listener<u8>| {
-            bell.ear.as_mut().unwrap().stream.as_mut().unwrap().heard_at -= QUIET;
+            bell.source.as_mut().unwrap().stream.as_mut().unwrap().received_at -= SILENCE_TIMEOUT;
         };
         grow_old(&mut bell);
-        assert_eq!(bell.wait(PATIENT), Some(Ok(7)));
+        assert_eq!(bell.wait(LONG_WAIT), Some(Ok(7)));
         grow_old(&mut bell);
-        let told = bell.wait(PATIENT);
+        let told = bell.wait(LONG_WAIT);
         assert!(matches!(told, Some(Err(Error::TimedOut(_)))), "{told:?}");
         drop(go);
     }
 
     #[test]
-    fn what_breaks_after_it_has_lasted_is_asked_for_again_without_a_long_pause() {
+    fn stable_stream_resets_backoff() {
         let (go, gone) = mpsc::channel::<()>();
         let mut bell = listen(move |mut socket| {
             socket.write_all([HEAD, EVENT].concat().as_bytes()).unwrap();
             gone.recv().unwrap_err();
         });
-        assert_eq!(bell.wait(PATIENT), Some(Ok(7)));
-        let ear = bell.ear.as_mut().unwrap();
-        ear.failures = 6;
-        ear.stream.as_mut().unwrap().begun_at -= LASTING;
+        assert_eq!(bell.wait(LONG_WAIT), Some(Ok(7)));
+        let source = bell.source.as_mut().unwrap();
+        source.failures = 6;
+        source.stream.as_mut().unwrap().opened_at -= STABLE_AFTER;
         drop(go);
-        assert!(matches!(bell.wait(PATIENT), Some(Err(Error::Unanswered(_)))));
-        assert_eq!(bell.ear.as_ref().unwrap().failures, 1);
+        assert!(matches!(bell.wait(LONG_WAIT), Some(Err(Error::Unanswered(_)))));
+        assert_eq!(bell.source.as_ref().unwrap().failures, 1);
     }
 }

@@ -18,12 +18,12 @@
 
 mod address;
 pub(crate) mod answer;
-mod aside;
+mod blocking_calls;
 mod call;
 mod check;
+mod connection;
 mod error;
 mod events;
-mod line;
 mod listener;
 mod pool;
 pub(crate) mod trust;
@@ -58,12 +58,12 @@ pub use listener::Listener;
 /// address.
 pub fn remote(address: &str) -> Remote {
     Remote {
-        address: Address::read(address),
+        address: Address::parse(address),
         token: None,
         roots: None,
-        connect: Duration::from_secs(5),
-        whole: Duration::from_secs(30),
-        most: 1 << 20,
+        connect_timeout: Duration::from_secs(5),
+        timeout: Duration::from_secs(30),
+        max_answer: 1 << 20,
     }
 }
 
@@ -75,9 +75,9 @@ pub struct Remote {
     address: Result<Address, String>,
     token: Option<String>,
     roots: Option<Result<Arc<ClientConfig>, String>>,
-    connect: Duration,
-    whole: Duration,
-    most: usize,
+    connect_timeout: Duration,
+    timeout: Duration,
+    max_answer: usize,
 }
 
 /// A service of a remote server by its path, for services whose functions this program does not
@@ -92,7 +92,7 @@ pub struct RemoteService {
 #[must_use = "nothing is called before this is awaited or, in a function that may block, waited for by `wait()`"]
 pub struct Calling<T> {
     answer: Pin<Box<dyn Future<Output = Result<Vec<u8>, Error>> + Send>>,
-    most: usize,
+    max_answer: usize,
     kind: PhantomData<fn() -> T>,
 }
 
@@ -118,23 +118,23 @@ impl Remote {
 
     /// Sets the time limit for a connection. The default is 5 seconds.
     #[must_use]
-    pub fn connect_timeout(mut self, patience: Duration) -> Self {
-        self.connect = patience;
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.connect_timeout = limit;
         self
     }
 
     /// Sets the time limit for a call, including the wait for a free slot and the connection. The
     /// default is 30 seconds.
     #[must_use]
-    pub fn timeout(mut self, patience: Duration) -> Self {
-        self.whole = patience;
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = limit;
         self
     }
 
     /// Sets the largest size of an answer in bytes. The default is a megabyte.
     #[must_use]
     pub fn most(mut self, bytes: usize) -> Self {
-        self.most = bytes;
+        self.max_answer = bytes;
         self
     }
 
@@ -166,11 +166,11 @@ impl Remote {
     {
         let service = service.service();
         let path = service.path();
-        let request = by_names(service.arguments(), &arguments)
+        let request = to_object(service.arguments(), &arguments)
             .map_err(|fault| Error::Misused(format!("{path}: the arguments: {fault}")))
             .and_then(|body| self.calling(&path, body));
         let request = request.map(|request| Request { is_safe: service.is_safe(), ..request });
-        Calling::of(request, self.most)
+        Calling::of(request, self.max_answer)
     }
 
     /// The service at a path, such as `/board/post`.
@@ -210,7 +210,7 @@ impl Remote {
     }
 
     fn listening(&self, event: &str) -> Result<Request, Error> {
-        let path = format!("/_bine/live?on={}", address::encoded(event));
+        let path = format!("/_bine/live?on={}", address::percent_encode(event));
         self.request("GET", &path, "Accept: text/event-stream\r\n", Vec::new())
     }
 
@@ -238,8 +238,18 @@ impl Remote {
         let head = format!(
             "{method} {base}{path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: bine/{version}\r\n{fields}{token}\r\n"
         );
-        let (connect, whole, most) = (self.connect, self.whole, self.most);
-        Ok(Request { address, roots, head, body, is_safe: false, connect, whole, most })
+        let (connect_timeout, timeout, max_answer) =
+            (self.connect_timeout, self.timeout, self.max_answer);
+        Ok(Request {
+            address,
+            roots,
+            head,
+            body,
+            is_safe: false,
+            connect_timeout,
+            timeout,
+            max_answer,
+        })
     }
 }
 
@@ -253,14 +263,14 @@ impl RemoteService {
                 let body = if body == b"null" { b"{}".to_vec() } else { body };
                 self.remote.calling(&self.path, body)
             });
-        Calling::of(request, self.remote.most)
+        Calling::of(request, self.remote.max_answer)
     }
 }
 
 impl<T: DeserializeOwned> Calling<T> {
-    fn of(request: Result<Request, Error>, most: usize) -> Self {
-        let answer = Box::pin(async { request?.answered().await });
-        Self { answer, most, kind: PhantomData }
+    fn of(request: Result<Request, Error>, max_answer: usize) -> Self {
+        let answer = Box::pin(async { request?.perform().await });
+        Self { answer, max_answer, kind: PhantomData }
     }
 
     /// Makes the call and waits for the answer. Do not call it in an async function: it blocks the
@@ -270,14 +280,14 @@ impl<T: DeserializeOwned> Calling<T> {
     ///
     /// The call failed.
     pub fn wait(self) -> Result<T, Error> {
-        let answer = match aside::wait(self.answer) {
+        let answer = match blocking_calls::wait(self.answer) {
             Ok(Some(answer)) => answer?,
             Ok(None) => {
                 return Err(Error::Unanswered("the call failed within; see the log".into()));
             }
             Err(error) => return Err(Error::Unreached(format!("no thread to call with: {error}"))),
         };
-        understood(&answer, self.most)
+        decode(&answer, self.max_answer)
     }
 }
 
@@ -286,12 +296,12 @@ impl<T: DeserializeOwned> Future for Calling<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(self.answer.as_mut().poll(context))?;
-        Poll::Ready(understood(&answer, self.most))
+        Poll::Ready(decode(&answer, self.max_answer))
     }
 }
 
 /// Writes a tuple as a JSON object with these names.
-fn by_names<'n>(
+fn to_object<'n>(
     names: impl Iterator<Item = &'n str>,
     tuple: &impl Serialize,
 ) -> Result<Vec<u8>, wire::Fault> {
@@ -312,9 +322,13 @@ fn by_names<'n>(
 
 /// Parses the answer. The called server is trusted, so the number of keys is limited only by the
 /// size.
-fn understood<T: DeserializeOwned>(answer: &[u8], most: usize) -> Result<T, Error> {
-    let limits =
-        wire::Limits { bytes: most.max(4), keys: most, values: most, ..wire::Limits::default() };
+fn decode<T: DeserializeOwned>(answer: &[u8], max_bytes: usize) -> Result<T, Error> {
+    let limits = wire::Limits {
+        bytes: max_bytes.max(4),
+        keys: max_bytes,
+        values: max_bytes,
+        ..wire::Limits::default()
+    };
     let value = wire::read(answer, &limits).and_then(|value| wire::from_value(&value));
     value.map_err(|fault| Error::Misunderstood(format!("the answer: {fault}")))
 }

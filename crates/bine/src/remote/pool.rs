@@ -9,25 +9,25 @@ use rustls::ClientConfig;
 use tokio::sync::Semaphore;
 
 use super::address::Address;
-use super::line::{Line, Resting};
+use super::connection::{Connection, IdleConnection};
 
 /// The pool for one server, shared by all callers that trust the same certificates.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ServerPool {
     /// Permits for concurrent calls; further calls wait within their time limit.
-    pub(super) turns: Semaphore,
-    resting: Mutex<Vec<(Resting, Instant)>>,
+    pub(super) permits: Semaphore,
+    idle: Mutex<Vec<(IdleConnection, Instant)>>,
 }
 
 /// Concurrent calls to one server.
-const MOST_CALLS: usize = 64;
+const MAX_CALLS: usize = 64;
 /// Idle connections to one server.
-const MOST_RESTING: usize = 8;
+const MAX_IDLE: usize = 8;
 /// Servers with a pool.
-const MOST_PLACES: usize = 64;
+const MAX_POOLS: usize = 64;
 /// Many servers close connections that were idle for five seconds, and a call on such a connection
 /// is lost.
-const REST: Duration = Duration::from_secs(4);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A server and the certificates that must vouch for it; `None`: the system's.
 type Key = (Address, Option<Roots>);
@@ -37,69 +37,69 @@ type Key = (Address, Option<Roots>);
 #[derive(Debug)]
 struct Roots(Arc<ClientConfig>);
 
-static PLACES: LazyLock<Mutex<HashMap<Key, Arc<Place>>>> = LazyLock::new(Mutex::default);
+static POOLS: LazyLock<Mutex<HashMap<Key, Arc<ServerPool>>>> = LazyLock::new(Mutex::default);
 
-impl Place {
+impl ServerPool {
     /// The pool of this server.
     pub(super) fn of(address: &Address, roots: Option<&Arc<ClientConfig>>) -> Arc<Self> {
-        let mut places = places();
+        let mut pools = pools();
         let roots = roots.map(|roots| Roots(Arc::clone(roots)));
         let key = (Address { base: String::new(), ..address.clone() }, roots);
-        if let Some(place) = places.get(&key) {
-            return Arc::clone(place);
+        if let Some(pool) = pools.get(&key) {
+            return Arc::clone(pool);
         }
-        if places.len() >= MOST_PLACES {
+        if pools.len() >= MAX_POOLS {
             // Pools in use are not counted against the limit: their callers bound their number.
-            places.retain(|_, place| Arc::strong_count(place) > 1 || place.is_fresh());
+            pools.retain(|_, pool| Arc::strong_count(pool) > 1 || pool.is_fresh());
         }
-        if places.len() >= MOST_PLACES {
-            places.retain(|_, place| Arc::strong_count(place) > 1);
+        if pools.len() >= MAX_POOLS {
+            pools.retain(|_, pool| Arc::strong_count(pool) > 1);
         }
-        let place = Arc::new(Self { turns: Semaphore::new(MOST_CALLS), resting: Mutex::default() });
-        places.insert(key, Arc::clone(&place));
-        place
+        let pool = Arc::new(Self { permits: Semaphore::new(MAX_CALLS), idle: Mutex::default() });
+        pools.insert(key, Arc::clone(&pool));
+        pool
     }
 
     /// Takes the connection that was used last, if it is still open.
-    pub(super) fn take(&self) -> Option<Line> {
+    pub(super) fn take(&self) -> Option<Connection> {
         loop {
-            let (resting, since) = self.resting().pop()?;
-            if since.elapsed() > REST {
+            let (idle, since) = self.idle().pop()?;
+            if since.elapsed() > IDLE_TIMEOUT {
                 // All other connections were idle for longer.
-                self.resting().clear();
+                self.idle().clear();
                 return None;
             }
-            if let Some(line) = resting.resume() {
-                return Some(line);
+            if let Some(connection) = idle.resume() {
+                return Some(connection);
             }
         }
     }
 
     /// Returns a connection to the pool, and closes connections that were idle for too long.
-    pub(super) fn keep(&self, line: Line) {
-        for place in places().values() {
-            place.resting().retain(|(_, since)| since.elapsed() <= REST);
+    pub(super) fn keep(&self, connection: Connection) {
+        for pool in pools().values() {
+            pool.idle().retain(|(_, since)| since.elapsed() <= IDLE_TIMEOUT);
         }
-        let Some(line) = line.rest() else { return };
-        let mut resting = self.resting();
-        if resting.len() == MOST_RESTING {
-            resting.remove(0);
+        let Some(connection) = connection.into_idle() else { return };
+        let mut idle = self.idle();
+        if idle.len() == MAX_IDLE {
+            idle.remove(0);
         }
-        resting.push((line, Instant::now()));
+        idle.push((connection, Instant::now()));
     }
 
     fn is_fresh(&self) -> bool {
-        self.resting().last().is_some_and(|(_, since)| since.elapsed() <= REST)
+        self.idle().last().is_some_and(|(_, since)| since.elapsed() <= IDLE_TIMEOUT)
     }
 
-    fn resting(&self) -> MutexGuard<'_, Vec<(Resting, Instant)>> {
-        self.resting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn idle(&self) -> MutexGuard<'_, Vec<(IdleConnection, Instant)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Lock order: this lock before any pool's `resting`.
-fn places() -> MutexGuard<'static, HashMap<Key, Arc<Place>>> {
-    PLACES.lock().unwrap_or_else(PoisonError::into_inner)
+/// Lock order: this lock before any pool's `idle`.
+fn pools() -> MutexGuard<'static, HashMap<Key, Arc<ServerPool>>> {
+    POOLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl PartialEq for Roots {
@@ -118,9 +118,9 @@ impl Hash for Roots {
 
 /// Closes the idle connections to a server.
 #[cfg(test)]
-pub(super) fn forget(address: &str) {
-    let address = Address::read(address).unwrap();
-    for (_, place) in places().iter().filter(|((own, _), _)| *own == address) {
-        place.resting().clear();
+pub(super) fn close_idle(address: &str) {
+    let address = Address::parse(address).unwrap();
+    for (_, pool) in pools().iter().filter(|((own, _), _)| *own == address) {
+        pool.idle().clear();
     }
 }

@@ -58,7 +58,7 @@ const SEVEN: &str =
     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n7";
 
 #[test]
-fn a_call_is_a_request_of_json_and_shows_its_token_alone() {
+fn call_sends_json_and_bearer_token() {
     let (address, server) = server([SEVEN]);
     let other = remote(&format!("{address}/deep/")).token("t-1");
     let seven: u8 = other.service("/board/post").call(&Pair(("body", "a\n"))).wait().unwrap();
@@ -87,7 +87,7 @@ impl Serialize for Pair {
 }
 
 #[test]
-fn a_connection_is_kept_for_the_next_call_where_the_answer_allows_it() {
+fn reuses_connection_when_response_permits() {
     let closing = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n7";
     let nothing = "HTTP/1.1 204 No Content\r\n\r\n";
     let chunked = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n7\r\n0\r\n\r\n";
@@ -103,7 +103,7 @@ fn a_connection_is_kept_for_the_next_call_where_the_answer_allows_it() {
 }
 
 #[test]
-fn a_call_is_awaited_by_tasks_that_share_what_is_kept() {
+fn tasks_of_two_runtimes_share_connections() {
     let (address, server) = server([SEVEN, SEVEN]);
     for _ in 0..2 {
         // The first runtime has ended when the second one makes its call.
@@ -117,7 +117,7 @@ fn a_call_is_awaited_by_tasks_that_share_what_is_kept() {
 }
 
 #[test]
-fn a_call_that_may_have_been_carried_out_is_not_made_again() {
+fn never_repeats_unsafe_call() {
     let (address, server) = server([SEVEN, "", SEVEN]);
     let call = || remote(&address).service("/a").call::<_, u8>(&()).wait();
     assert_eq!(call(), Ok(7));
@@ -128,11 +128,11 @@ fn a_call_that_may_have_been_carried_out_is_not_made_again() {
 }
 
 /// An address that no other test uses, so that its port stays closed.
-const NOBODYS: &str = "127.7.7.5:0";
+const UNUSED_ADDRESS: &str = "127.7.7.5:0";
 
 #[test]
-fn who_cannot_be_reached_has_not_seen_the_call() {
-    let closed = TcpListener::bind(NOBODYS).unwrap().local_addr().unwrap();
+fn refused_connection_is_unreached() {
+    let closed = TcpListener::bind(UNUSED_ADDRESS).unwrap().local_addr().unwrap();
     let address = format!("http://{closed}");
     let told = remote(&address).service("/a").call::<_, ()>(&()).wait().unwrap_err();
     let Error::Unreached(what) = &told else { panic!("{told:?}") };
@@ -151,12 +151,12 @@ fn timed_out(call: impl Fn(Duration) -> Error) -> Error {
 }
 
 #[test]
-fn an_answer_that_does_not_come_is_waited_for_no_longer_than_said() {
+fn call_times_out_without_response() {
     // The system accepts the connections, but no thread reads them.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let told = timed_out(|patience| {
-        remote(&address).timeout(patience).service("/a").call::<_, ()>(&()).wait().unwrap_err()
+    let told = timed_out(|limit| {
+        remote(&address).timeout(limit).service("/a").call::<_, ()>(&()).wait().unwrap_err()
     });
     assert_eq!(crate::Error::from(told).code(), Status::GATEWAY_TIMEOUT);
     let address = address.replace("http://", "https://");
@@ -166,7 +166,7 @@ fn an_answer_that_does_not_come_is_waited_for_no_longer_than_said() {
 }
 
 #[test]
-fn a_refusal_keeps_its_status_and_its_words() {
+fn refusal_keeps_status_and_message() {
     let refusal = "HTTP/1.1 404 Not Found\r\nContent-Type: application/problem+json\r\nContent-Length: 55\r\n\r\n{\"title\":\"Not Found\",\"detail\":\"there is no forum `a` \"}";
     let page = "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<p>a";
     let moved =
@@ -189,7 +189,7 @@ fn a_refusal_keeps_its_status_and_its_words() {
 }
 
 #[test]
-fn an_answer_that_makes_no_sense_is_told() {
+fn reports_invalid_answers() {
     let long = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n15\r\n\"2345678901234567890\"\r\n";
     let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<p>a";
     let deep = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 17\r\n\r\n{\"__proto__\": {}}";
@@ -208,7 +208,7 @@ fn an_answer_that_makes_no_sense_is_told() {
 }
 
 #[test]
-fn what_cannot_be_called_is_told_before_anybody_is_asked() {
+fn reports_misuse_before_sending() {
     let misused = |call: Calling<()>| {
         let Err(Error::Misused(what)) = call.wait() else { panic!() };
         what
@@ -240,7 +240,7 @@ fn certificate() -> (Vec<u8>, Arc<ServerConfig>) {
 }
 
 #[test]
-fn over_tls_a_server_is_believed_if_somebody_trusted_vouches_for_it() {
+fn accepts_tls_server_with_trusted_certificate_only() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("https://{}", listener.local_addr().unwrap());
     let (pem, config) = certificate();
@@ -265,7 +265,7 @@ fn over_tls_a_server_is_believed_if_somebody_trusted_vouches_for_it() {
     }
     assert_eq!(other.service("/a").call::<_, u8>(&[&long]).wait(), Ok(7));
     // Closes the idle connection, so that the server can accept the next one.
-    pool::forget(&address);
+    pool::close_idle(&address);
     let strangers = certificate().0;
     let told = remote(&address).roots(&strangers).service("/a").call::<_, u8>(&()).wait();
     let Err(Error::Unreached(what)) = told else { panic!("{told:?}") };
@@ -274,7 +274,7 @@ fn over_tls_a_server_is_believed_if_somebody_trusted_vouches_for_it() {
 }
 
 #[test]
-fn who_hangs_up_in_the_handshake_has_not_seen_the_call() {
+fn connection_closed_in_handshake_is_unreached() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("https://{}", listener.local_addr().unwrap());
     let serve = thread::spawn(move || {
@@ -290,8 +290,8 @@ fn who_hangs_up_in_the_handshake_has_not_seen_the_call() {
 }
 
 #[test]
-fn who_never_stops_sending_is_heard_no_longer_than_said() {
-    timed_out(|patience| {
+fn call_times_out_during_endless_response() {
+    timed_out(|limit| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let serve = thread::spawn(move || {
@@ -303,7 +303,7 @@ fn who_never_stops_sending_is_heard_no_longer_than_said() {
                 sent = socket.write_all(chunk.as_bytes());
             }
         });
-        let call = remote(&address).timeout(patience).service("/a").call::<_, ()>(&());
+        let call = remote(&address).timeout(limit).service("/a").call::<_, ()>(&());
         let told = call.wait().unwrap_err();
         // The server would wait forever for a client that never connected.
         if !matches!(told, Error::Unreached(_)) {
@@ -314,7 +314,7 @@ fn who_never_stops_sending_is_heard_no_longer_than_said() {
 }
 
 #[test]
-fn a_call_needs_no_place_among_those_that_block() {
+fn call_needs_no_thread_of_blocking_pool() {
     let (free, freed) = std::sync::mpsc::channel::<()>();
     let freed = Arc::new(std::sync::Mutex::new(freed));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -325,7 +325,7 @@ fn a_call_needs_no_place_among_those_that_block() {
             tokio::spawn(crate::blocking(move || freed.lock().unwrap().recv().unwrap_err()));
         }
         tokio::task::yield_now().await;
-        let closed = TcpListener::bind(NOBODYS).unwrap().local_addr().unwrap();
+        let closed = TcpListener::bind(UNUSED_ADDRESS).unwrap().local_addr().unwrap();
         let call = remote(&format!("https://{closed}")).service("/a").call::<_, ()>(&());
         let told = call.await;
         drop(free);
@@ -335,7 +335,7 @@ fn a_call_needs_no_place_among_those_that_block() {
 }
 
 #[test]
-fn an_answer_that_ends_behind_its_head_is_none_unless_it_says_so() {
+fn empty_response_without_length_is_unanswered() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let serve = thread::spawn(move || {
@@ -354,12 +354,12 @@ fn an_answer_that_ends_behind_its_head_is_none_unless_it_says_so() {
 }
 
 #[test]
-fn roots_are_the_same_if_they_are_of_one_value() {
-    let address = Address::read("https://roots.test").unwrap();
+fn shares_pool_between_clones_of_roots_only() {
+    let address = Address::parse("https://roots.test").unwrap();
     let roots = trust::of(&certificate().0).unwrap();
-    let place = pool::Place::of(&address, Some(&roots));
-    assert!(Arc::ptr_eq(&place, &pool::Place::of(&address, Some(&Arc::clone(&roots)))));
-    assert!(!Arc::ptr_eq(&place, &pool::Place::of(&address, None)));
+    let pool = pool::ServerPool::of(&address, Some(&roots));
+    assert!(Arc::ptr_eq(&pool, &pool::ServerPool::of(&address, Some(&Arc::clone(&roots)))));
+    assert!(!Arc::ptr_eq(&pool, &pool::ServerPool::of(&address, None)));
     // The pool holds a reference, so no other value can get the same address.
     assert!(Arc::strong_count(&roots) > 1);
 }

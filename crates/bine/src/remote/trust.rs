@@ -10,7 +10,7 @@ use rustls::{ClientConfig, RootCertStore, crypto};
 use tokio::task::spawn_blocking;
 
 /// Paths at which systems store their trusted certificates.
-const USUAL_ROOTS: [&str; 4] = [
+const SYSTEM_ROOTS: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
@@ -18,33 +18,33 @@ const USUAL_ROOTS: [&str; 4] = [
 ];
 
 /// The configuration with the system's certificates, read once.
-static USUAL: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+static SYSTEM: OnceLock<Arc<ClientConfig>> = OnceLock::new();
 
 /// The configuration with the system's certificates, which the first call reads.
 ///
 /// # Errors
 ///
 /// The system has no certificates, or they cannot be read.
-pub(super) async fn usual() -> io::Result<Arc<ClientConfig>> {
-    if let Some(known) = USUAL.get() {
+pub(super) async fn system_config() -> io::Result<Arc<ClientConfig>> {
+    if let Some(known) = SYSTEM.get() {
         return Ok(Arc::clone(known));
     }
     // Not on the pool of `blocking`: the caller may itself hold a thread of that pool, perhaps the
     // last one.
-    spawn_blocking(read_usual).await?.map_err(io::Error::other)
+    spawn_blocking(read_system).await?.map_err(io::Error::other)
 }
 
-fn read_usual() -> Result<Arc<ClientConfig>, String> {
+fn read_system() -> Result<Arc<ClientConfig>, String> {
     let path = usual_roots().ok_or("this system has no roots to trust a server by: install its package `ca-certificates`, or say whom to trust by `Remote::roots`")?;
     let pem = std::fs::read(&path);
     let pem = pem.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let config = of(&pem).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(Arc::clone(USUAL.get_or_init(|| config)))
+    Ok(Arc::clone(SYSTEM.get_or_init(|| config)))
 }
 
 /// The path of the system's certificates.
 pub(crate) fn usual_roots() -> Option<PathBuf> {
-    USUAL_ROOTS.iter().map(Path::new).find(|path| path.exists()).map(Path::to_owned)
+    SYSTEM_ROOTS.iter().map(Path::new).find(|path| path.exists()).map(Path::to_owned)
 }
 
 /// A configuration that trusts only the certificates in this PEM text.

@@ -13,11 +13,11 @@ use bine_http::Status;
 use bine_log as log;
 use serde::Serialize;
 
-use super::answer::{Answer, Outcome, Said};
-use super::call::{Asked, Call, Caller};
-use super::given::{Given, Taken, Unread};
+use super::answer::{Answer, CallReply, Outcome};
+use super::call::{Call, CallContext, Caller};
+use super::given::{ArgumentsError, Given, Taken};
 use super::rule::rule_for;
-use super::{Manner, Rule, settle};
+use super::{Manner, Rule, run_to_outcome};
 use crate::arguments::{Arguments, MOST_BODY, Needs, Rejection};
 use crate::error::Error;
 use crate::methods::Methods;
@@ -109,9 +109,9 @@ impl<A: Answer<K> + 'static, E: Into<Error>, K: 'static> Done<Perhaps<K>> for Re
 }
 
 /// Bytes of JSON that an action may capture.
-const MOST_CAPTURED: usize = 4096;
+const MAX_CAPTURED: usize = 4096;
 /// The path prefix of actions.
-const PLACE: &str = "/_bine/action";
+const PATH_PREFIX: &str = "/_bine/action";
 
 /// The routes of all linked actions.
 ///
@@ -120,18 +120,19 @@ const PLACE: &str = "/_bine/action";
 /// Two actions have the same name.
 pub(crate) fn routes() -> Result<Vec<Route>, String> {
     let all = inventory::iter::<Linked>.into_iter().map(|linked| linked.0).collect();
-    let mut routes: Vec<Route> = told_apart(all)?.into_iter().map(|own| (own.route)(own)).collect();
+    let mut routes: Vec<Route> =
+        sort_unique(all)?.into_iter().map(|own| (own.route)(own)).collect();
     if !routes.is_empty() {
-        routes.push(gone());
+        routes.push(removed_route());
     }
     Ok(routes)
 }
 
 /// Sorts the actions, since the linker's order is arbitrary, and rejects duplicates.
-fn told_apart(mut all: Vec<&'static Declaration>) -> Result<Vec<&'static Declaration>, String> {
+fn sort_unique(mut all: Vec<&'static Declaration>) -> Result<Vec<&'static Declaration>, String> {
     all.sort_unstable_by_key(|own| (own.to_string(), own.module, own.line));
     match all.windows(2).find(|pair| pair[0].to_string() == pair[1].to_string()) {
-        Some(pair) => Err(alike(pair[0], pair[1])),
+        Some(pair) => Err(duplicate_error(pair[0], pair[1])),
         None => Ok(all),
     }
 }
@@ -141,7 +142,7 @@ pub(crate) fn are_any() -> bool {
     inventory::iter::<Linked>.into_iter().next().is_some()
 }
 
-fn alike(one: &Declaration, other: &Declaration) -> String {
+fn duplicate_error(one: &Declaration, other: &Declaration) -> String {
     let place = |own: &Declaration| format!("{} (line {})", own.module, own.line);
     let (here, there) = (place(one), place(other));
     match one.name {
@@ -157,14 +158,14 @@ fn alike(one: &Declaration, other: &Declaration) -> String {
 }
 
 /// The route that responds for actions that the program no longer has.
-fn gone() -> Route {
+fn removed_route() -> Route {
     let path = concat!("/_bine/action/", "{name}/{sealed}");
     let route = Route::future(Methods::POST, path, "an action that is gone", |arguments| {
         let reads_pages = prefers_pages(arguments.incoming.head.field_text("accept"));
         let manner = Manner { reads_pages, is_safe: false, page: None };
         Ok(async move {
             let outcome: Outcome<()> = Outcome::Failed(outdated());
-            Said { outcome, manner, visit: None, kind: PhantomData }
+            CallReply { outcome, manner, visit: None, kind: PhantomData }
         })
     });
     // It has no effect, so anyone may call it.
@@ -189,9 +190,9 @@ impl Action {
             }
         }
         json.push(b'}');
-        if json.len() > MOST_CAPTURED {
+        if json.len() > MAX_CAPTURED {
             fault = Some(format!(
-                "it captures {} bytes, and {MOST_CAPTURED} have room in an address: capture an id, and read the row in the action",
+                "it captures {} bytes, and {MAX_CAPTURED} have room in an address: capture an id, and read the row in the action",
                 json.len()
             ));
         }
@@ -217,8 +218,8 @@ impl AttributeValue for Action {
             (Ok(captures), Some(writing)) => {
                 let name = declaration.to_string();
                 let (page, meaning) = (writing.page(), &*declaration.meaning());
-                let content = Sealed { page, meaning, captures }.written();
-                Ok(format!("{PLACE}/{name}/{}", writing.seal(&name, &content)))
+                let content = Sealed { page, meaning, captures }.encode();
+                Ok(format!("{PATH_PREFIX}/{name}/{}", writing.seal(&name, &content)))
             }
             (Err(reason), _) => Err(&**reason),
             (_, None) => Err(
@@ -274,31 +275,31 @@ impl Declaration {
         let run = Arc::new(run);
         // A program creates each action once, so the leak is bounded.
         let name: &'static str = self.to_string().leak();
-        let path: &'static str = format!("{PLACE}/{name}/{{sealed}}").leak();
+        let path: &'static str = format!("{PATH_PREFIX}/{name}/{{sealed}}").leak();
         let route = Route::future(Methods::POST, path, name, move |arguments| {
             let head = &arguments.incoming.head;
             let reads_pages = prefers_pages(head.field_text("accept"));
             let mut manner = Manner { reads_pages, is_safe: false, page: None };
-            let asked = Arc::new(Asked::new(arguments.incoming, arguments.app));
-            let admitted = self.admit::<C, A>(name, arguments, &asked)?;
+            let context = Arc::new(CallContext::new(arguments.incoming, arguments.app));
+            let admitted = self.admit::<C, A>(name, arguments, &context)?;
             let begun = admitted.map(|admitted| {
                 manner.page = Some(admitted.page.clone());
                 // The page is set once per call.
-                let _ = asked.page.set(admitted.page.clone());
-                let (asked, run) = (Arc::clone(&asked), Arc::clone(&run));
-                self.run(asked, admitted, move |call, captures, arguments| {
+                let _ = context.page.set(admitted.page.clone());
+                let (context, run) = (Arc::clone(&context), Arc::clone(&run));
+                self.run(context, admitted, move |call, captures, arguments| {
                     run(call, captures, arguments).done()
                 })
             });
             Ok(async move {
                 let outcome = match begun {
-                    Ok(work) => settle(name, work).await,
+                    Ok(work) => run_to_outcome(name, work).await,
                     Err(error) => Outcome::Failed(error),
                 };
-                Said {
+                CallReply {
                     outcome,
                     manner,
-                    visit: asked.visited(),
+                    visit: context.used_session(),
                     kind: PhantomData::<fn() -> R::Kind>,
                 }
             })
@@ -315,12 +316,12 @@ impl Declaration {
     /// Runs the transaction, and runs it again after a conflict.
     fn run<C: Taken, A: Taken, R>(
         &'static self,
-        asked: Arc<Asked>,
+        context: Arc<CallContext>,
         admitted: Admitted<C, A>,
         run: impl Fn(&mut Call, C, A) -> Result<R, Error>,
     ) -> impl Future<Output = Result<R, Error>> {
-        let store = asked.store().clone();
-        let mut call = Call::new(store.begin(), Caller::new(asked));
+        let store = context.store().clone();
+        let mut call = Call::new(store.begin(), Caller::new(context));
         let Admitted { mut first, captures, given, .. } = admitted;
         let action = move |transaction: &mut Transaction| {
             let (captures, arguments) = match first.take() {
@@ -338,18 +339,18 @@ impl Declaration {
         &self,
         name: &'static str,
         arguments: &Arguments<'_>,
-        asked: &Arc<Asked>,
+        context: &Arc<CallContext>,
     ) -> Result<Result<Admitted<C, A>, Error>, Rejection> {
         let head = &arguments.incoming.head;
         if origin::may_be_foreign(head) {
             return Ok(Err(Error::forbidden("A page of another site may not call this.")));
         }
-        if let Err(refused) = rule_for(self.rule, arguments.app).admit(asked) {
+        if let Err(refused) = rule_for(self.rule, arguments.app).admit(context) {
             return Ok(Err(refused));
         }
         let path = head.path();
         let sealed = path.rsplit('/').next().unwrap_or_default();
-        let Some(opened) = asked.visit().open_seal(name, sealed) else {
+        let Some(opened) = context.visit().open_seal(name, sealed) else {
             let message = "This page is older than your visit, or was made for somebody else. Go back, and load it again.";
             return Ok(Err(Error::forbidden(message)));
         };
@@ -357,9 +358,9 @@ impl Declaration {
         let given = if Given::is_readable(kind) {
             Given::in_content(kind, &arguments.body(name)?)
         } else {
-            Err(Unread::Unsupported)
+            Err(ArgumentsError::Unsupported)
         };
-        Ok(given.map_err(Unread::told).and_then(|given| {
+        Ok(given.map_err(ArgumentsError::into_error).and_then(|given| {
             let Sealed { page, meaning, captures } = Sealed::read(&opened).ok_or_else(outdated)?;
             if meaning != self.meaning() {
                 return Err(outdated());
@@ -414,7 +415,7 @@ impl<'s> Sealed<'s> {
         Some(Self { page, meaning, captures: lines.next()? })
     }
 
-    fn written(self) -> Vec<u8> {
+    fn encode(self) -> Vec<u8> {
         [self.page.as_bytes(), b"\n", self.meaning.as_bytes(), b"\n", self.captures].concat()
     }
 }
@@ -435,19 +436,19 @@ mod tests {
 
     const fn action(module: &'static str, line: u32, name: Option<&'static str>) -> Declaration {
         let (captures, arguments): (&[_], &[_]) = (&[], &[]);
-        let (rule, route): (_, fn(&'static Declaration) -> Route) = (None, |_| gone());
+        let (rule, route): (_, fn(&'static Declaration) -> Route) = (None, |_| removed_route());
         Declaration { module, line, name, hash: 7, captures, arguments, rule, route }
     }
 
     #[test]
-    fn a_named_one_that_captures_something_else_is_another() {
+    fn named_action_with_other_captures_has_other_meaning() {
         let named = |captures| Declaration { captures, ..action("board", 1, Some("remove")) };
         let (own, other) = (named(&[("id", "Id < Post >")]), named(&[("id", "Id<Forum>")]));
         assert_eq!(own.meaning(), "id:Id<Post>");
         assert_ne!(own.meaning(), other.meaning());
         assert_ne!(own.meaning(), named(&[("post", "Id<Post>")]).meaning());
         let (meaning, captures) = (&*own.meaning(), &b"{\"id\":\n7}"[..]);
-        let written = Sealed { page: "/board?a", meaning, captures }.written();
+        let written = Sealed { page: "/board?a", meaning, captures }.encode();
         let read = Sealed::read(&written).unwrap();
         assert_eq!((read.page, read.meaning, read.captures), ("/board?a", meaning, captures));
         // The format of earlier versions.
@@ -455,18 +456,18 @@ mod tests {
     }
 
     #[test]
-    fn two_that_cannot_be_told_apart_are_refused_with_both_places() {
+    fn rejects_duplicate_actions_with_both_places() {
         static FIRST: Declaration = action("board::forum", 10, None);
         static SAME: Declaration = action("board::forum", 40, None);
         static ELSEWHERE: Declaration = action("board", 10, None);
         static NAMED: Declaration = action("board", 20, Some("remove"));
         static AGAIN: Declaration = action("home", 30, Some("remove"));
-        let apart = told_apart(vec![&NAMED, &FIRST, &ELSEWHERE]).unwrap();
+        let apart = sort_unique(vec![&NAMED, &FIRST, &ELSEWHERE]).unwrap();
         let names: Vec<String> = apart.iter().map(ToString::to_string).collect();
         assert_eq!(names, ["board.0000000000000007", "board.forum.0000000000000007", "remove"]);
-        let told = told_apart(vec![&SAME, &NAMED, &FIRST]).unwrap_err();
+        let told = sort_unique(vec![&SAME, &NAMED, &FIRST]).unwrap_err();
         assert!(told.contains("the same, in board::forum (line 10) and in board::forum (line 40)"));
-        let told = told_apart(vec![&AGAIN, &FIRST, &NAMED]).unwrap_err();
+        let told = sort_unique(vec![&AGAIN, &FIRST, &NAMED]).unwrap_err();
         assert!(told.contains("called `remove`, in board (line 20) and in home (line 30)"));
     }
 }

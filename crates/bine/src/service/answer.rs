@@ -65,7 +65,7 @@ pub(super) enum Outcome<R> {
 }
 
 /// The outcome of a call, with the properties of the request that shape its response.
-pub(super) struct Said<R, K> {
+pub(super) struct CallReply<R, K> {
     pub(super) outcome: Outcome<R>,
     pub(super) manner: Manner,
     /// The caller's session, if the call used it.
@@ -73,7 +73,7 @@ pub(super) struct Said<R, K> {
     pub(super) kind: PhantomData<fn() -> K>,
 }
 
-impl<R: Answer<K>, K> Respond for Said<R, K> {
+impl<R: Answer<K>, K> Respond for CallReply<R, K> {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
         to.visit(self.visit);
         match self.outcome {

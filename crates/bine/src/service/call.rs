@@ -60,10 +60,10 @@ pub struct Call {
 /// The caller of a service, and the program's state: the first argument of a service that is no
 /// transaction, as `caller: Caller`. An `async fn` changes tables through [`store`](Self::store),
 /// and may await.
-pub struct Caller(Arc<Asked>);
+pub struct Caller(Arc<CallContext>);
 
 /// The request of a call, shared with its response.
-pub(super) struct Asked {
+pub(super) struct CallContext {
     request: Retained,
     app: Arc<AppState>,
     visit: OnceLock<Arc<dyn RequestSession>>,
@@ -130,8 +130,8 @@ impl DerefMut for Call {
 }
 
 impl Caller {
-    pub(super) const fn new(asked: Arc<Asked>) -> Self {
-        Self(asked)
+    pub(super) const fn new(context: Arc<CallContext>) -> Self {
+        Self(context)
     }
 
     /// The values that all requests of the program share.
@@ -151,21 +151,21 @@ impl Caller {
         }
         let request = self.0.request.incoming();
         let page = origin::page_before(&request.head).and_then(origin::target_of);
-        self.0.look(|| format!("{page:?}").into_bytes());
+        self.0.record(|| format!("{page:?}").into_bytes());
         page.map(str::to_owned)
     }
 
     /// The first header field called `name`, if it is UTF-8.
     pub fn field(&self, name: &str) -> Option<&str> {
         let field = self.0.request.incoming().head.field_text(name);
-        self.0.look(|| format!("{name}:{field:?}").into_bytes());
+        self.0.record(|| format!("{name}:{field:?}").into_bytes());
         field
     }
 
     /// The network address of the client.
     pub fn peer(&self) -> Peer {
         let peer = self.0.request.incoming().peer;
-        self.0.look(|| format!("{peer:?}").into_bytes());
+        self.0.record(|| format!("{peer:?}").into_bytes());
         peer
     }
 
@@ -193,7 +193,7 @@ pub(crate) fn lacking(what: &str, method: &str) -> Error {
     Error::hidden(Status::INTERNAL_SERVER_ERROR, told)
 }
 
-impl Asked {
+impl CallContext {
     pub(super) fn new(incoming: &Incoming<'_>, app: &Arc<AppState>) -> Self {
         // The body was read already.
         let request = Retained::of(&Incoming { body: Body::None, ..*incoming });
@@ -203,7 +203,7 @@ impl Asked {
 
     /// Records that a live page depends on a part of the request, on whatever thread the service
     /// runs.
-    fn look(&self, seen: impl FnOnce() -> Vec<u8>) {
+    fn record(&self, seen: impl FnOnce() -> Vec<u8>) {
         RequestDependency::Filtered.note_for(self.trace.as_deref(), seen);
     }
 
@@ -215,7 +215,7 @@ impl Asked {
     }
 
     /// The session, if the call used it.
-    pub(super) fn visited(&self) -> Option<Arc<dyn RequestSession>> {
+    pub(super) fn used_session(&self) -> Option<Arc<dyn RequestSession>> {
         self.visit.get().cloned()
     }
 

@@ -1,6 +1,6 @@
 //! Checks for fuzzing: properties that hold for the arguments of any call.
 
-use super::given::{Given, MOST_TOLD, Taken, Unread};
+use super::given::{ArgumentsError, Given, MAX_LISTED, Taken};
 use crate::Text;
 use crate::store::{Id, RowId, Time};
 use crate::wire::Bytes;
@@ -33,8 +33,8 @@ pub fn check_call(kind: u8, bytes: &[u8]) {
     };
     let given = match given {
         Ok(given) => given,
-        Err(Unread::Bad(words)) => return assert!(!words.is_empty()),
-        Err(Unread::Unsupported) => panic!("each of these is a way to call"),
+        Err(ArgumentsError::Bad(words)) => return assert!(!words.is_empty()),
+        Err(ArgumentsError::Unsupported) => panic!("each of these is a way to call"),
     };
     let taken = Arguments::take(&given, &NAMES);
     let again = Arguments::take(&given, &NAMES);
@@ -42,7 +42,7 @@ pub fn check_call(kind: u8, bytes: &[u8]) {
     assert_eq!(format!("{taken:?}"), format!("{again:?}"));
     if let Err(wrong) = taken {
         assert!(!wrong.is_empty() && wrong.iter().all(|wrong| !wrong.detail.is_empty()));
-        assert!(wrong.len() <= MOST_TOLD + NAMES.len());
+        assert!(wrong.len() <= MAX_LISTED + NAMES.len());
         // Two shortened names may be equal.
         let whole = wrong.iter().map(|wrong| &wrong.name).filter(|name| name.len() <= 40);
         let mut names: Vec<_> = whole.collect();

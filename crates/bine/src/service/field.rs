@@ -106,7 +106,7 @@ impl<'de> Deserializer<'de> for Field<'_> {
 
     /// Each checked one of several checkboxes with the same name.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Reason> {
-        visitor.visit_seq(Each(self.texts))
+        visitor.visit_seq(Sequence(self.texts))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -122,9 +122,9 @@ impl<'de> Deserializer<'de> for Field<'_> {
     serde::forward_to_deserialize_any! { str string bytes byte_buf identifier ignored_any }
 }
 
-struct Each<'f>(&'f [&'f str]);
+struct Sequence<'f>(&'f [&'f str]);
 
-impl<'de> SeqAccess<'de> for Each<'_> {
+impl<'de> SeqAccess<'de> for Sequence<'_> {
     type Error = Reason;
 
     fn next_element_seed<S: serde::de::DeserializeSeed<'de>>(

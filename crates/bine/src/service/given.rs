@@ -16,10 +16,10 @@ use crate::wire::{self, Limits, Value};
 
 /// The arguments of a call as the client sent them.
 #[derive(Debug)]
-pub struct Given(Sent);
+pub struct Given(Source);
 
 #[derive(Debug)]
-enum Sent {
+enum Source {
     Json(Map<String, Value>),
     /// From a form or a query. A name may occur several times.
     Texts(Vec<(String, String)>),
@@ -27,16 +27,16 @@ enum Sent {
 
 /// Why the arguments cannot be read.
 #[derive(Debug)]
-pub(super) enum Unread {
+pub(super) enum ArgumentsError {
     /// The media type is not supported.
     Unsupported,
     /// The content is invalid, with this message.
     Bad(String),
 }
 
-impl Unread {
+impl ArgumentsError {
     /// The error for the client.
-    pub(super) fn told(self) -> Error {
+    pub(super) fn into_error(self) -> Error {
         match self {
             Self::Bad(message) => Error::bad_request(message),
             Self::Unsupported => {
@@ -51,15 +51,15 @@ impl Given {
     /// The captured values of an action, which this program has written.
     pub(super) fn captured(json: &[u8]) -> Result<Self, Error> {
         match wire::read(json, &Limits::default())? {
-            Value::Object(named) => Ok(Self(Sent::Json(named))),
-            _ => Ok(Self(Sent::Json(Map::new()))),
+            Value::Object(named) => Ok(Self(Source::Json(named))),
+            _ => Ok(Self(Source::Json(Map::new()))),
         }
     }
 
     /// The arguments in a query.
-    pub(super) fn in_query(text: &str) -> Result<Self, Unread> {
-        let texts = texts(text, "query").map_err(Unread::Bad)?;
-        Ok(Self(Sent::Texts(texts)))
+    pub(super) fn in_query(text: &str) -> Result<Self, ArgumentsError> {
+        let texts = texts(text, "query").map_err(ArgumentsError::Bad)?;
+        Ok(Self(Source::Texts(texts)))
     }
 
     /// Whether this media type is supported. An empty body needs no type.
@@ -68,35 +68,35 @@ impl Given {
     }
 
     /// The arguments in a body of this media type.
-    pub(super) fn in_content(kind: &str, bytes: &[u8]) -> Result<Self, Unread> {
+    pub(super) fn in_content(kind: &str, bytes: &[u8]) -> Result<Self, ArgumentsError> {
         if bytes.is_empty() {
-            return Ok(Self(Sent::Json(Map::new())));
+            return Ok(Self(Source::Json(Map::new())));
         }
         if is_form(kind) {
-            let fields = form_fields(kind, bytes).map_err(Unread::Bad)?;
-            return Ok(Self(Sent::Texts(fields)));
+            let fields = form_fields(kind, bytes).map_err(ArgumentsError::Bad)?;
+            return Ok(Self(Source::Texts(fields)));
         }
         // A browser sends plain text to other sites without a CORS preflight, but not JSON.
         if !is_json(kind) {
-            return Err(Unread::Unsupported);
+            return Err(ArgumentsError::Unsupported);
         }
         match wire::read(bytes, &Limits::default()) {
-            Ok(Value::Object(named)) => Ok(Self(Sent::Json(named))),
-            Ok(_) => Err(Unread::Bad(
+            Ok(Value::Object(named)) => Ok(Self(Source::Json(named))),
+            Ok(_) => Err(ArgumentsError::Bad(
                 "the arguments of a call are an object, with each under its name".to_owned(),
             )),
-            Err(fault) => Err(Unread::Bad(format!("the arguments: {fault}"))),
+            Err(fault) => Err(ArgumentsError::Bad(format!("the arguments: {fault}"))),
         }
     }
 
     /// The argument called `name`.
-    fn one<T: DeserializeOwned>(&self, name: &str) -> Result<T, Reason> {
+    fn argument<T: DeserializeOwned>(&self, name: &str) -> Result<T, Reason> {
         match &self.0 {
-            Sent::Json(named) => match named.get(name) {
+            Source::Json(named) => match named.get(name) {
                 Some(value) => wire::from_value(value).map_err(serde::de::Error::custom),
                 None => T::deserialize(Missing),
             },
-            Sent::Texts(texts) => {
+            Source::Texts(texts) => {
                 let own = texts.iter().filter(|(own, _)| own == name);
                 let texts: Vec<&str> = own.map(|(_, text)| &**text).collect();
                 T::deserialize(Field { texts: &texts })
@@ -110,23 +110,26 @@ impl Given {
         let is_unknown = |name: &&str| !arguments.iter().any(|(known, _)| known == name);
         match &self.0 {
             // An object has each key once.
-            Sent::Json(named) => {
-                told(named.keys().map(String::as_str).filter(is_unknown), arguments)
+            Source::Json(named) => {
+                list_unknown(named.keys().map(String::as_str).filter(is_unknown), arguments)
             }
-            Sent::Texts(texts) => {
+            Source::Texts(texts) => {
                 let mut seen = HashSet::new();
                 let names = texts.iter().map(|(name, _)| &**name).filter(is_unknown);
-                told(names.filter(|name| seen.insert(*name)), arguments)
+                list_unknown(names.filter(|name| seen.insert(*name)), arguments)
             }
         }
     }
 }
 
 /// Unknown names that the error lists; it counts the rest.
-pub(super) const MOST_TOLD: usize = 10;
+pub(super) const MAX_LISTED: usize = 10;
 
-fn told<'n>(mut names: impl Iterator<Item = &'n str>, arguments: &[(&str, &str)]) -> Vec<Wrong> {
-    let first = names.by_ref().take(MOST_TOLD).map(|name| {
+fn list_unknown<'n>(
+    mut names: impl Iterator<Item = &'n str>,
+    arguments: &[(&str, &str)],
+) -> Vec<Wrong> {
+    let first = names.by_ref().take(MAX_LISTED).map(|name| {
         let near = nearest(arguments.iter().map(|(known, _)| *known), name);
         let hint = near.map_or(String::new(), |known| format!("; did you mean `{known}`?"));
         Wrong::new(shortened(name), format!("is no argument of this service{hint}"))
@@ -165,7 +168,7 @@ macro_rules! taken {
                 let mut wrong = given.unknown(names);
                 let mut own = names.iter();
                 $(let $argument = own.next().and_then(|(name, _)| {
-                    let taken = given.one::<$argument>(name);
+                    let taken = given.argument::<$argument>(name);
                     taken.map_err(|Reason(reason)| wrong.push(Wrong::new(*name, reason))).ok()
                 });)*
                 match ($($argument,)*) {

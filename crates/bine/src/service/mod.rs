@@ -24,9 +24,9 @@ use bine_html::{Attribute, AttributeValue, Writer};
 use bine_http::{Head, Method, Status};
 use bine_log as log;
 
-use answer::{Outcome, Said};
-use call::Asked;
-use given::Unread;
+use answer::{CallReply, Outcome};
+use call::CallContext;
+use given::ArgumentsError;
 
 use crate::app_state::AppState;
 use crate::arguments::{Arguments, MOST_BODY, Needs, Rejection};
@@ -170,10 +170,10 @@ impl Signature {
         K: 'static,
     {
         let run = Arc::new(run);
-        self.route(move |asked, given| {
+        self.route(move |context, given| {
             let mut first = Some(self.take(&given)?);
-            let store = asked.store().clone();
-            let mut call = Call::new(store.begin(), Caller::new(asked));
+            let store = context.store().clone();
+            let mut call = Call::new(store.begin(), Caller::new(context));
             let run = Arc::clone(&run);
             let action = move |transaction: &mut Transaction| {
                 // The arguments are read again after a conflict.
@@ -181,7 +181,7 @@ impl Signature {
                 let outcome = call.within(transaction, |call| run(call, arguments));
                 let outcome = outcome.map_err(Into::into)?;
                 if self.is_safe && transaction.has_written() {
-                    return Err(self.changed());
+                    return Err(self.safe_write_error());
                 }
                 Ok(outcome)
             };
@@ -196,7 +196,7 @@ impl Signature {
     }
 
     /// A safe service may be called by GET, so any link could trigger its changes.
-    fn changed(&self) -> Error {
+    fn safe_write_error(&self) -> Error {
         let told = format!(
             "the service {} is `safe` and has written to a table, which is undone; say `#[service]` without `safe`, or do not write",
             self.name
@@ -214,9 +214,9 @@ impl Signature {
         K: 'static,
     {
         let run = Arc::new(run);
-        self.route(move |asked, given| {
+        self.route(move |context, given| {
             let (run, arguments) = (Arc::clone(&run), self.take(&given)?);
-            Ok(async move { run(Caller::new(asked), arguments).map_err(Into::into) })
+            Ok(async move { run(Caller::new(context), arguments).map_err(Into::into) })
         })
     }
 
@@ -231,15 +231,15 @@ impl Signature {
         K: 'static,
     {
         let run = Arc::new(run);
-        self.route(move |asked, given| {
+        self.route(move |context, given| {
             let (run, arguments) = (Arc::clone(&run), self.take(&given)?);
-            Ok(async move { run(Caller::new(asked), arguments).await.map_err(Into::into) })
+            Ok(async move { run(Caller::new(context), arguments).await.map_err(Into::into) })
         })
     }
 
     fn route<R, K, W, D>(&'static self, begin: W) -> Route
     where
-        W: Fn(Arc<Asked>, Given) -> Result<D, Error> + Send + Sync + 'static,
+        W: Fn(Arc<CallContext>, Given) -> Result<D, Error> + Send + Sync + 'static,
         D: Future<Output = Result<R, Error>> + 'static,
         R: Answer<K> + 'static,
         K: 'static,
@@ -252,17 +252,17 @@ impl Signature {
             let manner = Manner {
                 reads_pages: prefers_pages(head.field_text("accept")),
                 is_safe: self.is_safe,
-                page: page_before(head, arguments.app),
+                page: calling_page(head, arguments.app),
             };
-            let asked = Arc::new(Asked::new(arguments.incoming, arguments.app));
-            let admitted = self.admit(arguments, &asked)?;
-            let begun = admitted.and_then(|given| begin(Arc::clone(&asked), given));
+            let context = Arc::new(CallContext::new(arguments.incoming, arguments.app));
+            let admitted = self.admit(arguments, &context)?;
+            let begun = admitted.and_then(|given| begin(Arc::clone(&context), given));
             Ok(async move {
                 let outcome = match begun {
-                    Ok(work) => settle(self.name, work).await,
+                    Ok(work) => run_to_outcome(self.name, work).await,
                     Err(error) => Outcome::Failed(error),
                 };
-                Said { outcome, manner, visit: asked.visited(), kind: PhantomData }
+                CallReply { outcome, manner, visit: context.used_session(), kind: PhantomData }
             })
         });
         let Self { arguments, is_safe, is_once, rule, .. } = *self;
@@ -284,14 +284,14 @@ impl Signature {
     fn admit(
         &self,
         arguments: &Arguments<'_>,
-        asked: &Arc<Asked>,
+        context: &Arc<CallContext>,
     ) -> Result<Result<Given, Error>, Rejection> {
         let head = &arguments.incoming.head;
         let is_in_query = matches!(head.method(), Method::Get | Method::Head);
         if !is_in_query && origin::may_be_foreign(head) {
             return Ok(Err(Error::forbidden("A page of another site may not call this.")));
         }
-        if let Err(refused) = rule::rule_for(self.rule, arguments.app).admit(asked) {
+        if let Err(refused) = rule::rule_for(self.rule, arguments.app).admit(context) {
             return Ok(Err(refused));
         }
         let kind = head.field_text("content-type").unwrap_or_default();
@@ -300,9 +300,9 @@ impl Signature {
         } else if Given::is_readable(kind) {
             Given::in_content(kind, &arguments.body(self.name)?)
         } else {
-            Err(Unread::Unsupported)
+            Err(ArgumentsError::Unsupported)
         };
-        Ok(given.map_err(Unread::told))
+        Ok(given.map_err(ArgumentsError::into_error))
     }
 
     fn take<A: Taken>(&self, given: &Given) -> Result<A, Error> {
@@ -312,13 +312,13 @@ impl Signature {
 }
 
 /// The calling page, for a redirect back to it. A page that answers POST cannot be requested again.
-fn page_before(head: &Head<'_>, app: &AppState) -> Option<String> {
+fn calling_page(head: &Head<'_>, app: &AppState) -> Option<String> {
     let page = origin::page_before(head)?;
     app.places.may_be_shown(origin::target_of(page)?).then(|| page.to_owned())
 }
 
 /// The outcome of a call, also if it panics.
-async fn settle<R>(name: &str, work: impl Future<Output = Result<R, Error>>) -> Outcome<R> {
+async fn run_to_outcome<R>(name: &str, work: impl Future<Output = Result<R, Error>>) -> Outcome<R> {
     let mut work = pin!(work);
     let polled = poll_fn(|task| {
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(task)));

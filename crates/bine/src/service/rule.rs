@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bine_http::Status;
 
-use super::call::{Asked, Caller};
+use super::call::{CallContext, Caller};
 use crate::app_state::AppState;
 use crate::error::Error;
 use crate::route::AccessRule;
@@ -51,29 +51,29 @@ use crate::route::AccessRule;
 pub struct Rule {
     name: &'static str,
     /// `None`: the rule allows every caller.
-    asks: Option<Asks>,
+    predicate: Option<Predicate>,
 }
 
 /// The function of a rule.
-type Asks = fn(&Caller) -> Result<bool, Error>;
+type Predicate = fn(&Caller) -> Result<bool, Error>;
 
 impl Rule {
     /// Allows every caller.
-    pub const ANYONE: Self = Self { name: "anyone", asks: None };
+    pub const ANYONE: Self = Self { name: "anyone", predicate: None };
 
     /// Allows users who have [logged in](crate::Session::log_in).
     pub const USERS: Self =
         Self::new("users", |caller| Ok(caller.request_session().look_at_user().is_some()));
 
-    /// Allows callers for whom `asks` returns true. `name` is the rule's name in the list of routes
-    /// and in errors.
+    /// Allows callers for whom `predicate` returns true. `name` is the rule's name in the list of
+    /// routes and in errors.
     ///
     /// The function runs before the service's arguments are read, perhaps twice, on the
     /// connection's event loop: it reads memory, and must neither block nor change data. For
     /// `false`, a caller without a login receives 401, any other caller 403; an error is the
     /// response.
-    pub const fn new(name: &'static str, asks: fn(&Caller) -> Result<bool, Error>) -> Self {
-        Self { name, asks: Some(asks) }
+    pub const fn new(name: &'static str, predicate: fn(&Caller) -> Result<bool, Error>) -> Self {
+        Self { name, predicate: Some(predicate) }
     }
 
     /// The rule's name.
@@ -83,14 +83,14 @@ impl Rule {
 
     /// The rule's entry in the list of routes.
     pub(crate) const fn access(&self) -> AccessRule {
-        AccessRule { name: self.name, needs_session: self.asks.is_some() }
+        AccessRule { name: self.name, needs_session: self.predicate.is_some() }
     }
 
     /// Returns an error if the rule rejects the call.
-    pub(super) fn admit(&self, asked: &Arc<Asked>) -> Result<(), Error> {
-        let Some(asks) = self.asks else { return Ok(()) };
-        let caller = Caller::new(Arc::clone(asked));
-        if asks(&caller)? {
+    pub(super) fn admit(&self, context: &Arc<CallContext>) -> Result<(), Error> {
+        let Some(predicate) = self.predicate else { return Ok(()) };
+        let caller = Caller::new(Arc::clone(context));
+        if predicate(&caller)? {
             return Ok(());
         }
         let name = self.name;

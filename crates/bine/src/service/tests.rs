@@ -95,7 +95,7 @@ fn object(sent: &Sent) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn whatever_is_called_with_arrives_and_comes_back_unchanged(sent in sent()) {
+    fn arguments_and_answers_round_trip(sent in sent()) {
         let given = Given::in_content("application/json", &object(&sent)).unwrap();
         let taken = Sent::take(&given, &NAMES).unwrap();
         prop_assert_eq!(&taken, &sent);
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn texts_of_a_form_arrive_unchanged(texts: Vec<String>, whole: i64, small: Option<u8>) {
+    fn form_texts_arrive_unchanged(texts: Vec<String>, whole: i64, small: Option<u8>) {
         let encode = |text: &str| {
             let bytes: Vec<String> = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
             bytes.concat()
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn no_content_is_too_odd(kind: u8, bytes: Vec<u8>, parts in prop::collection::vec("[{}\\[\\]\":,&=%0-9a-z]{0,9}", 0..9)) {
+    fn accepts_or_rejects_any_content(kind: u8, bytes: Vec<u8>, parts in prop::collection::vec("[{}\\[\\]\":,&=%0-9a-z]{0,9}", 0..9)) {
         check_call(kind, &bytes);
         check_call(kind, parts.concat().as_bytes());
     }
@@ -141,7 +141,7 @@ fn check<A: Taken + std::fmt::Debug>(kind: &str, content: &str, expected: &str) 
 }
 
 #[test]
-fn what_does_not_fit_is_told_by_its_name() {
+fn reports_wrong_arguments_by_name() {
     let json = "application/json";
     check::<(State,)>(json, r#"{"state": {"Lost": 7}}"#, "(Lost(Some(7)),)");
     check::<(State, Option<u8>)>(json, r#"{"state": "Packed", "more": null}"#, "(Packed, None)");
@@ -184,7 +184,7 @@ fn what_does_not_fit_is_told_by_its_name() {
 }
 
 #[test]
-fn names_that_are_none_are_told_shortly_however_many_there_are() {
+fn lists_few_unknown_names_and_counts_the_rest() {
     // Regression: the server compared each unknown name with all names, which took minutes for
     // thousands, and listed them all.
     let long = "x".repeat(50_000);
@@ -205,7 +205,7 @@ fn names_that_are_none_are_told_shortly_however_many_there_are() {
 }
 
 #[test]
-fn more_fields_than_are_read_are_refused_rather_than_forgotten() {
+fn rejects_forms_with_too_many_fields() {
     let form = format!("{}more=1", "state=1&".repeat(1000));
     check::<(Vec<u8>, Option<u8>)>(
         "application/x-www-form-urlencoded",

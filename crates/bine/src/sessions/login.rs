@@ -64,7 +64,7 @@ impl fmt::Debug for Login {
 }
 
 impl Keeper {
-    /// Calls `hear` for sessions that may have ended. It is called within the commit, so it must be
+    /// Calls `listener` for sessions that may have ended. It is called within the commit, so it must be
     /// fast.
     pub(crate) fn tell(&self, listener: impl Fn(Option<&[RowId]>) + Send + Sync + 'static) {
         // The program starts once, so the cell is empty.

@@ -76,9 +76,9 @@ pub struct Sessions {
 
 const DAY: u64 = 24 * 60 * 60;
 /// Browsers limit the lifetime of a cookie to this (RFC 6265bis section 5.5).
-const LONGEST: u64 = 400 * DAY;
+const MAX_LIFETIME: u64 = 400 * DAY;
 /// The shortest lifetime of a session.
-const SHORTEST: u64 = 10;
+const MIN_LIFETIME: u64 = 10;
 /// The name of the key file in the data folder.
 const KEYS: &str = "session-keys";
 /// Seconds after which the server renews the cookie and the row of a session in use.
@@ -102,7 +102,7 @@ impl Sessions {
     /// later.
     #[must_use]
     pub fn idle(mut self, time: Duration) -> Self {
-        self.idle = time.as_secs().clamp(SHORTEST, LONGEST);
+        self.idle = time.as_secs().clamp(MIN_LIFETIME, MAX_LIFETIME);
         self
     }
 
@@ -111,7 +111,7 @@ impl Sessions {
     /// overrides it.
     #[must_use]
     pub fn absolute(mut self, time: Duration) -> Self {
-        self.absolute = time.as_secs().clamp(SHORTEST, LONGEST);
+        self.absolute = time.as_secs().clamp(MIN_LIFETIME, MAX_LIFETIME);
         self
     }
 

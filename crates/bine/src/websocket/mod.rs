@@ -1,6 +1,6 @@
 //! WebSockets for handlers: accepts upgrades, and sends and receives messages.
 
-mod line;
+mod connection;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bine_http::websocket::{self as machine, Frame, MessageLimits, UpgradeError};
+use bine_http::websocket::{self as protocol, Frame, MessageLimits, UpgradeError};
 use bine_http::{Date, Finished, Status};
 use bine_server::{self as server, Follow, Gone, Incoming, Retained};
 
@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::origin::is_foreign;
 use crate::respond::{CustomContent, Replying, Response, Top};
 
-use line::Line;
+use connection::Connection;
 
 pub use bine_http::websocket::CloseCode;
 
@@ -45,48 +45,48 @@ pub use bine_http::websocket::CloseCode;
 #[derive(Clone, Debug)]
 pub struct Upgrade {
     request: Retained,
-    terms: Terms,
+    options: UpgradeOptions,
 }
 
 /// The options of an upgrade.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct UpgradeOptions {
     from_anywhere: bool,
     protocols: &'static [&'static str],
     limits: MessageLimits,
-    pause: Duration,
+    ping_interval: Duration,
 }
 
 /// Silence after which the server sends a ping.
-const PAUSE: Duration = Duration::from_secs(30);
+const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Upgrade {
-    /// Accepts the upgrade and runs `talk` with the WebSocket. A request without an upgrade
+    /// Accepts the upgrade and runs `handler` with the WebSocket. A request without an upgrade
     /// receives an error response.
     ///
-    /// `talk` runs on the event loop of its thread and must not block. The server sends and answers
-    /// pings while `talk` awaits anything. When `talk` returns, the WebSocket is closed with code
-    /// 1000, or 1011 after an error. When the server stops or the connection ends,
-    /// [`receive`](WebSocket::receive) returns `None` or an error, and 10 seconds later `talk` is
-    /// dropped.
-    pub fn accept<F>(self, talk: impl FnOnce(WebSocket) -> F + Send + 'static) -> Response
+    /// `handler` runs on the event loop of its thread and must not block. The server sends and answers
+    /// pings while `handler` awaits anything. When `handler` returns, the WebSocket is closed with
+    /// code 1000, or 1011 after an error. When the server stops or the connection ends,
+    /// [`receive`](WebSocket::receive) returns `None` or an error, and 10 seconds later `handler`
+    /// is dropped.
+    pub fn accept<F>(self, handler: impl FnOnce(WebSocket) -> F + Send + 'static) -> Response
     where
         F: Future<Output = Result<(), Error>> + 'static,
     {
-        Response::custom(Status::SWITCHING_PROTOCOLS, self.opening(talk))
+        Response::custom(Status::SWITCHING_PROTOCOLS, self.opening(handler))
     }
 
     /// Allows pages of other hosts to open it.
     #[must_use]
     pub const fn from_anywhere(mut self) -> Self {
-        self.terms.from_anywhere = true;
+        self.options.from_anywhere = true;
         self
     }
 
     /// Sets the supported subprotocols. The server selects the first that the client offers.
     #[must_use]
     pub const fn speaking(mut self, protocols: &'static [&'static str]) -> Self {
-        self.terms.protocols = protocols;
+        self.options.protocols = protocols;
         self
     }
 
@@ -94,7 +94,7 @@ impl Upgrade {
     /// WebSocket (1009).
     #[must_use]
     pub const fn with_limit(mut self, bytes: u32) -> Self {
-        self.terms.limits.message = bytes;
+        self.options.limits.message = bytes;
         self
     }
 
@@ -103,23 +103,24 @@ impl Upgrade {
     /// that time.
     #[must_use]
     pub const fn with_pings(mut self, every: Duration) -> Self {
-        self.terms.pause = every;
+        self.options.ping_interval = every;
         self
     }
 
     pub(crate) fn of(request: &Incoming<'_>) -> Self {
         let (from_anywhere, protocols, limits) = (false, [].as_slice(), MessageLimits::default());
-        let terms = Terms { from_anywhere, protocols, limits, pause: PAUSE };
-        Self { request: Retained::of(request), terms }
+        let options =
+            UpgradeOptions { from_anywhere, protocols, limits, ping_interval: PING_INTERVAL };
+        Self { request: Retained::of(request), options }
     }
 
     /// The content of the response that accepts the upgrade.
-    pub(crate) fn opening<F>(self, talk: impl FnOnce(WebSocket) -> F + Send + 'static) -> Opening
+    pub(crate) fn opening<F>(self, handler: impl FnOnce(WebSocket) -> F + Send + 'static) -> Opening
     where
         F: Future<Output = Result<(), Error>> + 'static,
     {
-        let talk = Box::new(|socket| Box::pin(talk(socket)) as Talking);
-        Opening { request: self.request, terms: self.terms, talk }
+        let handler = Box::new(|socket| Box::pin(handler(socket)) as HandlerFuture);
+        Opening { request: self.request, options: self.options, handler }
     }
 }
 
@@ -130,14 +131,14 @@ impl Argument for Upgrade {
 }
 
 /// A handler of a WebSocket.
-type Talk = Box<dyn FnOnce(WebSocket) -> Talking + Send>;
-type Talking = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
+type HandlerFn = Box<dyn FnOnce(WebSocket) -> HandlerFuture + Send>;
+type HandlerFuture = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
 /// An upgrade whose response is not written yet.
 pub(crate) struct Opening {
     request: Retained,
-    terms: Terms,
-    talk: Talk,
+    options: UpgradeOptions,
+    handler: HandlerFn,
 }
 
 /// Why an upgrade is rejected.
@@ -155,27 +156,27 @@ impl Opening {
         fields: &[(Cow<'static, str>, Cow<'static, str>)],
         date: &Date,
         out: &mut Vec<u8>,
-    ) -> Result<server::Upgrade, Refused> {
-        let Self { request, terms, talk } = self;
+    ) -> Result<pipeline::Upgrade, Refused> {
+        let Self { request, options, handler } = self;
         let head = request.incoming().head;
-        let upgrade = machine::Upgrade::parse(&head).map_err(Refused::Unfit)?;
-        if !terms.from_anywhere && is_foreign(&head) {
+        let upgrade = protocol::Upgrade::parse(&head).map_err(Refused::Unfit)?;
+        if !options.from_anywhere && is_foreign(&head) {
             return Err(Refused::Foreign);
         }
-        let chosen = upgrade.select_protocol(terms.protocols);
-        let protocol = terms.protocols.iter().find(|spoken| Some(**spoken) == chosen).copied();
-        let mut reply = upgrade.accept(out, date, terms.protocols);
+        let chosen = upgrade.select_protocol(options.protocols);
+        let protocol = options.protocols.iter().find(|spoken| Some(**spoken) == chosen).copied();
+        let mut reply = upgrade.accept(out, date, options.protocols);
         for (name, value) in fields {
             if let Err(misuse) = reply.field(name, value) {
                 bine_log::error(format_args!("the field `{name}` was left out: {misuse}"));
             }
         }
         reply.empty();
-        let Terms { limits, pause, .. } = terms;
-        Ok(server::Upgrade::new(move |wire| {
-            let line = Rc::new(Line::new(wire, limits, pause));
-            let socket = WebSocket { line: Rc::clone(&line), protocol };
-            Box::pin(line::run(line, || talk(socket)))
+        let UpgradeOptions { limits, ping_interval, .. } = options;
+        Ok(pipeline::Upgrade::new(move |wire| {
+            let connection = Rc::new(Connection::new(wire, limits, ping_interval));
+            let socket = WebSocket { connection: Rc::clone(&connection), protocol };
+            Box::pin(connection::run(connection, || handler(socket)))
         }))
     }
 }
@@ -219,7 +220,7 @@ pub trait Say {
 
 /// A WebSocket (RFC 6455). Dropping it does not close it; it closes when its handler returns.
 pub struct WebSocket {
-    line: Rc<Line>,
+    connection: Rc<Connection>,
     protocol: Option<&'static str>,
 }
 
@@ -230,7 +231,7 @@ impl WebSocket {
     ///
     /// The connection ended without a close frame, or the client violated the protocol.
     pub async fn receive(&mut self) -> Result<Option<Message>, Gone> {
-        poll_fn(|task| self.line.poll_message(task)).await
+        poll_fn(|task| self.connection.poll_message(task)).await
     }
 
     /// Sends a message after those sent before. Waits while 64 KiB are unsent.
@@ -239,20 +240,20 @@ impl WebSocket {
     ///
     /// Either side has closed, or the connection has ended.
     pub async fn send(&mut self, message: impl Say) -> Result<(), Gone> {
-        poll_fn(|task| self.line.poll_room(task)).await?;
-        self.line.send(&message.frame());
+        poll_fn(|task| self.connection.poll_room(task)).await?;
+        self.connection.send(&message.frame());
         Ok(())
     }
 
     /// Closes the WebSocket: it sends no further messages and discards those still received. The
     /// `reason`, for people, is cut at 123 bytes.
     pub fn close(&mut self, code: CloseCode, reason: &str) {
-        self.line.close(code, reason);
+        self.connection.close(code, reason);
     }
 
     /// The client's close code and reason, if it sent them.
     pub fn closed(&self) -> Option<(CloseCode, String)> {
-        self.line.farewell()
+        self.connection.close_reason()
     }
 
     /// The selected subprotocol.

@@ -6,36 +6,36 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Fault {
     /// `line 1 column 7` in a text, `items[3].count` in a value; empty: the whole value.
-    place: String,
+    position: String,
     what: String,
 }
 
 /// Bytes of the client's data that an error may quote.
-const LONGEST: usize = 200;
-const LONGEST_KEY: usize = 40;
+const MAX_QUOTED: usize = 200;
+const MAX_QUOTED_KEY: usize = 40;
 
 impl Fault {
     pub(super) fn new(what: impl Into<String>) -> Self {
-        Self { place: String::new(), what: shortened(what.into(), LONGEST) }
+        Self { position: String::new(), what: shortened(what.into(), MAX_QUOTED) }
     }
 
     /// Adds the key of the object that contains the error.
     pub(super) fn in_key(mut self, key: &str) -> Self {
         self.step();
-        self.place.insert_str(0, &shortened(key.to_owned(), LONGEST_KEY));
+        self.position.insert_str(0, &shortened(key.to_owned(), MAX_QUOTED_KEY));
         self
     }
 
     /// Adds the index of the list item that contains the error.
-    pub(super) fn in_item(mut self, place: usize) -> Self {
+    pub(super) fn in_item(mut self, position: usize) -> Self {
         self.step();
-        self.place.insert_str(0, &format!("[{place}]"));
+        self.position.insert_str(0, &format!("[{position}]"));
         self
     }
 
     fn step(&mut self) {
-        if !self.place.is_empty() && !self.place.starts_with('[') {
-            self.place.insert(0, '.');
+        if !self.position.is_empty() && !self.position.starts_with('[') {
+            self.position.insert(0, '.');
         }
     }
 }
@@ -52,7 +52,7 @@ fn shortened(mut text: String, most: usize) -> String {
 impl fmt::Display for Fault {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(&self.what)?;
-        if self.place.is_empty() { Ok(()) } else { write!(to, " (at {})", self.place) }
+        if self.position.is_empty() { Ok(()) } else { write!(to, " (at {})", self.position) }
     }
 }
 
@@ -73,9 +73,9 @@ impl serde::ser::Error for Fault {
 /// The error of a JSON parser.
 impl From<serde_json::Error> for Fault {
     fn from(error: serde_json::Error) -> Self {
-        let place = format!("line {} column {}", error.line(), error.column());
+        let position = format!("line {} column {}", error.line(), error.column());
         let what = error.to_string();
-        let what = what.strip_suffix(&format!(" at {place}")).unwrap_or(&what);
-        Self { place, ..Self::new(what) }
+        let what = what.strip_suffix(&format!(" at {position}")).unwrap_or(&what);
+        Self { position, ..Self::new(what) }
     }
 }

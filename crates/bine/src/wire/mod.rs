@@ -14,10 +14,10 @@
 //! there, and a large number is rejected, never changed.
 
 mod bytes;
+mod deserialize;
 mod fault;
-mod read;
-mod take;
-mod write;
+mod parse;
+mod serialize;
 
 #[cfg(test)]
 mod tests;
@@ -59,7 +59,7 @@ impl Default for Limits {
 ///
 /// The error with its line and column.
 pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Value, Fault> {
-    read::read(bytes, limits)
+    parse::parse(bytes, limits)
 }
 
 /// Converts a value to a type of the program.
@@ -68,7 +68,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Value, Fault> {
 ///
 /// The mismatch with its position in the value: `items[3].count`.
 pub(crate) fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T, Fault> {
-    T::deserialize(take::Given(value))
+    T::deserialize(deserialize::ValueDeserializer(value))
 }
 
 /// Writes a value as a text that [`read`] and [`from_value`] convert back.
@@ -77,8 +77,8 @@ pub(crate) fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T, Fault>
 ///
 /// The part that JSON cannot represent, with its position.
 pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Fault> {
-    let mut text = Vec::with_capacity(SHORT);
-    value.serialize(write::Writer(&mut text))?;
+    let mut text = Vec::with_capacity(INITIAL_CAPACITY);
+    value.serialize(serialize::ValueSerializer(&mut text))?;
     Ok(text)
 }
 
@@ -87,10 +87,10 @@ pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Fault
 const RESERVED: [&str; 3] = ["__proto__", "constructor", "prototype"];
 
 /// Initial capacity: most answers are shorter, and take one allocation.
-const SHORT: usize = 128;
+const INITIAL_CAPACITY: usize = 128;
 
 /// The largest whole number that all JSON parsers read exactly (RFC 7493 section 2.2).
-const GREATEST: u128 = (1 << 53) - 1;
+const MAX_SAFE_INTEGER: u128 = (1 << 53) - 1;
 
 /// Asserts for any bytes that they are rejected, or parse to a value within the limits that is
 /// equal when it is written and parsed again.

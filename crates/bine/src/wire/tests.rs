@@ -140,21 +140,21 @@ fn refused<T: DeserializeOwned + fmt::Debug>(text: &str, told: &str) {
 
 proptest! {
     #[test]
-    fn whatever_is_said_comes_back_to_the_last_bit(rich in rich()) {
+    fn values_round_trip_exactly(rich in rich()) {
         let text = to_json(&rich).unwrap();
         let value = read(&text, &Limits { bytes: usize::MAX, ..Limits::default() }).unwrap();
         prop_assert_eq!(from_value::<Rich>(&value), Ok(rich));
     }
 
     #[test]
-    fn what_is_written_is_read_by_any_reader_of_json(rich in rich()) {
+    fn writes_json_that_serde_json_reads(rich in rich()) {
         let text = to_json(&rich).unwrap();
         let other: Value = serde_json::from_slice(&text).unwrap();
         prop_assert_eq!(read(&text, &Limits::default()), Ok(other));
     }
 
     #[test]
-    fn a_text_that_breaks_off_is_no_value_wherever_it_does(rich in rich()) {
+    fn rejects_truncated_text(rich in rich()) {
         let text = to_json(&rich).unwrap();
         for end in (0..text.len()).step_by(1 + text.len() / 100) {
             prop_assert!(read(&text[..end], &Limits::default()).is_err());
@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_bytes_come_they_are_refused_or_stay_as_they_are(
+    fn any_bytes_are_rejected_or_round_trip(
         bytes in "[\\[\\]{}\",:0-9eE.\\-+\\\\u tfnaed_]{0,60}", any: Vec<u8>
     ) {
         check_wire(bytes.as_bytes());
@@ -171,7 +171,7 @@ proptest! {
 }
 
 #[test]
-fn each_kind_of_value_has_its_form() {
+fn writes_each_kind_of_value() {
     check(
         &[9_007_199_254_740_991_i64, -9_007_199_254_740_991],
         "[9007199254740991,-9007199254740991]",
@@ -192,7 +192,7 @@ fn each_kind_of_value_has_its_form() {
 }
 
 #[test]
-fn a_number_is_read_from_digits_however_small_and_from_a_number_however_large() {
+fn reads_whole_numbers_from_digits_and_numbers() {
     assert_eq!(taken("[\"7\",\"-7\",\"0\"]"), Ok((7_u8, -7_i8, 0_u128)));
     assert_eq!(taken("18446744073709551615"), Ok(u64::MAX));
     assert_eq!(taken::<f64>("18446744073709551616"), Ok(18_446_744_073_709_551_616.0));
@@ -204,7 +204,7 @@ fn a_number_is_read_from_digits_however_small_and_from_a_number_however_large() 
 }
 
 #[test]
-fn what_does_not_fit_is_told_by_its_place() {
+fn reports_mismatch_with_position() {
     refused::<Vec<BTreeMap<String, u8>>>(
         "[{}, {\"count\": 300}]",
         "invalid value: integer `300`, expected u8 (at [1].count)",
@@ -230,14 +230,14 @@ fn what_does_not_fit_is_told_by_its_place() {
 }
 
 #[test]
-fn what_was_sent_is_not_said_back_at_any_length() {
+fn bounds_quoted_data_in_errors() {
     let long = format!("\"{}\"", "\u{e9}".repeat(10_000));
     assert!(taken::<u8>(&long).unwrap_err().len() < 300);
     assert!(taken::<BTreeMap<String, u8>>(&format!("{{{long}: -1}}")).unwrap_err().len() < 300);
 }
 
 #[test]
-fn keys_that_change_what_objects_are_in_javascript_are_refused_both_ways() {
+fn rejects_prototype_keys_in_both_directions() {
     for key in RESERVED {
         let text = format!("[{{\"a\": {{\"{key}\": 1}}}}]");
         let told = taken::<Value>(&text).unwrap_err();
@@ -254,7 +254,7 @@ fn keys_that_change_what_objects_are_in_javascript_are_refused_both_ways() {
 }
 
 #[test]
-fn a_key_is_there_once() {
+fn rejects_duplicate_keys() {
     refused::<Value>(
         "{\"a\": 1,\n \"\\u0061\": 2}",
         "the key `a` is there twice (at line 2 column 9)",
@@ -263,7 +263,7 @@ fn a_key_is_there_once() {
 }
 
 #[test]
-fn a_text_has_limits() {
+fn enforces_limits_of_text() {
     let limits = Limits { bytes: 20, depth: 3, keys: 2, values: 5 };
     let told = |text: &str| read(text.as_bytes(), &limits).map_err(|fault| fault.to_string());
     assert!(told("{\"a\":{\"b\":[]}}").is_ok());
@@ -279,7 +279,7 @@ fn a_text_has_limits() {
 }
 
 #[test]
-fn a_value_may_be_deep_but_not_endless() {
+fn bounds_depth_of_value() {
     for (depth, is_good) in [(128, true), (129, false), (500_000, false)] {
         let text = [vec_of(b'[', depth), vec_of(b']', depth)].concat();
         assert_eq!(read(&text, &Limits::default()).is_ok(), is_good, "{depth}");
@@ -297,7 +297,7 @@ fn vec_of(byte: u8, count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_json_cannot_say_is_not_written() {
+fn rejects_values_that_json_cannot_represent() {
     let told = |fault: Fault| fault.to_string();
     let numbers = BTreeMap::from([("readings", vec![1.0, f64::NAN])]);
     assert_eq!(
@@ -309,7 +309,7 @@ fn what_json_cannot_say_is_not_written() {
 }
 
 #[test]
-fn a_large_number_behind_serdes_guesses_is_refused_and_never_changed() {
+fn rejects_large_numbers_in_untagged_enums() {
     #[derive(PartialEq, Debug, Serialize, Deserialize)]
     #[serde(tag = "kind")]
     enum Tagged {

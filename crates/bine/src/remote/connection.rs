@@ -14,22 +14,22 @@ use super::address::Address;
 
 /// An open connection, bound to the runtime that polls it.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Connection {
     socket: TcpStream,
     session: Option<Box<ClientConnection>>,
 }
 
 /// An idle connection, which any thread's runtime may take.
 #[derive(Debug)]
-pub(super) struct Resting {
+pub(super) struct IdleConnection {
     socket: StandardStream,
     session: Option<Box<ClientConnection>>,
 }
 
 /// Bytes per read.
-const PIECE: usize = 16 << 10;
+const READ_SIZE: usize = 16 << 10;
 
-impl Line {
+impl Connection {
     /// Connects to the first of the host's addresses that accepts, and completes the TLS handshake.
     /// Each address has its share of the time until the deadline; the caller limits the handshake.
     pub(super) async fn open(
@@ -43,9 +43,9 @@ impl Line {
         let Some(trust) = trust else { return Ok(Self { socket, session: None }) };
         let name = ServerName::try_from(address.host.clone()).map_err(io::Error::other)?;
         let session = ClientConnection::new(trust, name).map_err(io::Error::other)?;
-        let mut line = Self { socket, session: Some(Box::new(session)) };
-        line.shake_hands().await?;
-        Ok(line)
+        let mut connection = Self { socket, session: Some(Box::new(session)) };
+        connection.shake_hands().await?;
+        Ok(connection)
     }
 
     async fn shake_hands(&mut self) -> io::Result<()> {
@@ -57,7 +57,7 @@ impl Line {
                 // Neither side would send anything, so the loop would not end.
                 _ => return Err(io::Error::other("the handshake stands still")),
             }
-            if self.pull().await? == 0 {
+            if self.receive_tls().await? == 0 {
                 let what = "the connection ended in the handshake";
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
             }
@@ -69,7 +69,7 @@ impl Line {
             let count = match &mut self.session {
                 // The session accepts up to the free space of its buffer.
                 Some(session) => session.writer().write(bytes)?,
-                None => put(&self.socket, |mut now| now.write(bytes)).await?,
+                None => write_ready(&self.socket, |mut now| now.write(bytes)).await?,
             };
             bytes = &bytes[count..];
             self.flush().await?;
@@ -81,13 +81,13 @@ impl Line {
     pub(super) async fn receive(&mut self, to: &mut Vec<u8>) -> io::Result<usize> {
         loop {
             let Some(session) = &mut self.session else {
-                return get(&self.socket, |mut now| add(&mut now, to)).await;
+                return read_ready(&self.socket, |mut now| add(&mut now, to)).await;
             };
             match add(&mut session.reader(), to) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     // At the end of the connection, the reader reports whether the end was
                     // authenticated.
-                    self.pull().await?;
+                    self.receive_tls().await?;
                 }
                 other => return other,
             }
@@ -95,9 +95,9 @@ impl Line {
     }
 
     /// Passes received bytes to the TLS session. Returns their number; 0: the connection has ended.
-    async fn pull(&mut self) -> io::Result<usize> {
+    async fn receive_tls(&mut self) -> io::Result<usize> {
         let Some(session) = &mut self.session else { return Ok(0) };
-        let count = get(&self.socket, |mut now| session.read_tls(&mut now)).await?;
+        let count = read_ready(&self.socket, |mut now| session.read_tls(&mut now)).await?;
         let understood = session.process_new_packets().map_err(io::Error::other);
         // After an error the session must send an alert.
         let flushed = self.flush().await;
@@ -108,34 +108,34 @@ impl Line {
     async fn flush(&mut self) -> io::Result<()> {
         let Some(session) = &mut self.session else { return Ok(()) };
         while session.wants_write() {
-            put(&self.socket, |mut now| session.write_tls(&mut now)).await?;
+            write_ready(&self.socket, |mut now| session.write_tls(&mut now)).await?;
         }
         Ok(())
     }
 
     /// Detaches the connection from the runtime. `None`: this failed, or the server has sent
     /// unrequested bytes, which the next call would take for its response.
-    pub(super) fn rest(mut self) -> Option<Resting> {
+    pub(super) fn into_idle(mut self) -> Option<IdleConnection> {
         if let Some(session) = &mut self.session {
             match session.reader().read(&mut [0]) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 _ => return None,
             }
         }
-        Some(Resting { socket: self.socket.into_std().ok()?, session: self.session })
+        Some(IdleConnection { socket: self.socket.into_std().ok()?, session: self.session })
     }
 }
 
-impl Resting {
+impl IdleConnection {
     /// Attaches the connection to the current runtime. `None`: the server has closed it or sent
     /// unrequested bytes.
-    pub(super) fn resume(self) -> Option<Line> {
+    pub(super) fn resume(self) -> Option<Connection> {
         match self.socket.peek(&mut [0]) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             _ => return None,
         }
         let socket = TcpStream::from_std(self.socket).ok()?;
-        Some(Line { socket, session: self.session })
+        Some(Connection { socket, session: self.session })
     }
 }
 
@@ -159,22 +159,22 @@ async fn connect(address: &Address, deadline: Instant) -> io::Result<TcpStream> 
 
 fn add(from: &mut impl Read, to: &mut Vec<u8>) -> io::Result<usize> {
     let before = to.len();
-    to.resize(before + PIECE, 0);
+    to.resize(before + READ_SIZE, 0);
     let read = from.read(&mut to[before..]);
     to.truncate(before + read.as_ref().copied().unwrap_or(0));
     read
 }
 
 /// A non-blocking view of a socket.
-struct Now<'s>(&'s TcpStream);
+struct NonBlocking<'s>(&'s TcpStream);
 
-impl Read for Now<'_> {
+impl Read for NonBlocking<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         self.0.try_read(to)
     }
 }
 
-impl Write for Now<'_> {
+impl Write for NonBlocking<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.try_write(bytes)
     }
@@ -184,15 +184,15 @@ impl Write for Now<'_> {
     }
 }
 
-async fn get<T>(
+async fn read_ready<T>(
     socket: &TcpStream,
-    mut read: impl FnMut(Now<'_>) -> io::Result<T>,
+    mut read: impl FnMut(NonBlocking<'_>) -> io::Result<T>,
 ) -> io::Result<T> {
     // A server that sends faster than this task reads would never let it wait, so no deadline would
     // be checked.
     consume_budget().await;
     loop {
-        match read(Now(socket)) {
+        match read(NonBlocking(socket)) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.readable().await?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => return other,
@@ -200,12 +200,12 @@ async fn get<T>(
     }
 }
 
-async fn put<T>(
+async fn write_ready<T>(
     socket: &TcpStream,
-    mut write: impl FnMut(Now<'_>) -> io::Result<T>,
+    mut write: impl FnMut(NonBlocking<'_>) -> io::Result<T>,
 ) -> io::Result<T> {
     loop {
-        match write(Now(socket)) {
+        match write(NonBlocking(socket)) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.writable().await?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => return other,

@@ -13,25 +13,25 @@ use crate::base64;
 
 /// A value from which serde copies.
 #[derive(Clone, Copy)]
-pub(super) struct Given<'v>(pub(super) &'v Value);
+pub(super) struct ValueDeserializer<'v>(pub(super) &'v Value);
 
-impl Given<'_> {
-    fn whole<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+impl ValueDeserializer<'_> {
+    fn integer<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.0 {
-            Value::String(text) => Text(text).whole(visitor),
+            Value::String(text) => TextDeserializer(text).integer(visitor),
             _ => self.deserialize_any(visitor),
         }
     }
 }
 
 /// Whether the text is a whole number in its only spelling.
-fn is_whole(text: &str) -> bool {
+fn is_canonical_integer(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
     digits.iter().all(u8::is_ascii_digit)
         && matches!((digits, text), ([b'0'], "0") | ([b'1'..=b'9', ..], _))
 }
 
-fn visit_whole<'de, V: Visitor<'de>>(text: &str, visitor: V) -> Result<V::Value, Fault> {
+fn visit_integer<'de, V: Visitor<'de>>(text: &str, visitor: V) -> Result<V::Value, Fault> {
     // The narrowest type first: many visitors accept 64 bits but not 128.
     if let Ok(number) = text.parse::<u64>() {
         visitor.visit_u64(number)
@@ -49,12 +49,12 @@ fn visit_whole<'de, V: Visitor<'de>>(text: &str, visitor: V) -> Result<V::Value,
 macro_rules! whole_numbers {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-            self.whole(visitor)
+            self.integer(visitor)
         }
     )*};
 }
 
-impl<'de> Deserializer<'de> for Given<'_> {
+impl<'de> Deserializer<'de> for ValueDeserializer<'_> {
     type Error = Fault;
 
     whole_numbers! {
@@ -74,17 +74,17 @@ impl<'de> Deserializer<'de> for Given<'_> {
             Value::String(text) => visitor.visit_str(text),
             Value::Array(items) => {
                 let count = items.len();
-                let mut items = Items { items: items.iter(), place: 0 };
+                let mut items = ItemAccess { items: items.iter(), position: 0 };
                 let value = visitor.visit_seq(&mut items)?;
                 match items.items.next() {
                     None => Ok(value),
                     Some(_) => {
-                        let wanted = format!("{} of them", items.place);
+                        let wanted = format!("{} of them", items.position);
                         Err(Fault::invalid_length(count, &wanted.as_str()))
                     }
                 }
             }
-            Value::Object(members) => visitor.visit_map(Members::of(members)),
+            Value::Object(members) => visitor.visit_map(MemberAccess::of(members)),
         }
     }
 
@@ -123,19 +123,19 @@ impl<'de> Deserializer<'de> for Given<'_> {
         let one = match self.0 {
             Value::String(name) => Some((&**name, None)),
             Value::Object(members) if members.len() == 1 => {
-                members.iter().next().map(|(name, value)| (&**name, Some(Given(value))))
+                members.iter().next().map(|(name, value)| (&**name, Some(ValueDeserializer(value))))
             }
             _ => None,
         };
         let (name, value) = one.ok_or_else(|| {
             Fault::new("an enum is a string, or an object of one key: the name of what it is")
         })?;
-        visitor.visit_enum(Variant { name, value })
+        visitor.visit_enum(VariantDeserializer { name, value })
     }
 
     fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.0 {
-            Value::String(text) => Text(text).deserialize_bytes(visitor),
+            Value::String(text) => TextDeserializer(text).deserialize_bytes(visitor),
             _ => self.deserialize_any(visitor),
         }
     }
@@ -153,12 +153,12 @@ impl<'de> Deserializer<'de> for Given<'_> {
     }
 }
 
-struct Items<'v> {
+struct ItemAccess<'v> {
     items: std::slice::Iter<'v, Value>,
-    place: usize,
+    position: usize,
 }
 
-impl<'de> SeqAccess<'de> for &mut Items<'_> {
+impl<'de> SeqAccess<'de> for &mut ItemAccess<'_> {
     type Error = Fault;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(
@@ -166,9 +166,9 @@ impl<'de> SeqAccess<'de> for &mut Items<'_> {
         seed: S,
     ) -> Result<Option<S::Value>, Fault> {
         let Some(item) = self.items.next() else { return Ok(None) };
-        let place = self.place;
-        self.place += 1;
-        seed.deserialize(Given(item)).map(Some).map_err(|fault| fault.in_item(place))
+        let position = self.position;
+        self.position += 1;
+        seed.deserialize(ValueDeserializer(item)).map(Some).map_err(|fault| fault.in_item(position))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -176,19 +176,19 @@ impl<'de> SeqAccess<'de> for &mut Items<'_> {
     }
 }
 
-struct Members<'v> {
+struct MemberAccess<'v> {
     members: map::Iter<'v>,
     /// The value of the key that was returned last.
     next: Option<(&'v str, &'v Value)>,
 }
 
-impl<'v> Members<'v> {
+impl<'v> MemberAccess<'v> {
     fn of(members: &'v Map<String, Value>) -> Self {
         Self { members: members.iter(), next: None }
     }
 }
 
-impl<'de> MapAccess<'de> for Members<'_> {
+impl<'de> MapAccess<'de> for MemberAccess<'_> {
     type Error = Fault;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(
@@ -196,7 +196,7 @@ impl<'de> MapAccess<'de> for Members<'_> {
         seed: S,
     ) -> Result<Option<S::Value>, Fault> {
         let Some((key, value)) = self.members.next() else { return Ok(None) };
-        let taken = seed.deserialize(Text(key)).map_err(|fault| fault.in_key(key))?;
+        let taken = seed.deserialize(TextDeserializer(key)).map_err(|fault| fault.in_key(key))?;
         self.next = Some((key, value));
         Ok(Some(taken))
     }
@@ -205,20 +205,24 @@ impl<'de> MapAccess<'de> for Members<'_> {
         let next = self.next.take();
         let (key, value) =
             next.ok_or_else(|| Fault::new("a value was asked for before its key"))?;
-        seed.deserialize(Given(value)).map_err(|fault| fault.in_key(key))
+        seed.deserialize(ValueDeserializer(value)).map_err(|fault| fault.in_key(key))
     }
 }
 
 /// A JSON string, such as a key, as any type of the program.
-struct Text<'v>(&'v str);
+struct TextDeserializer<'v>(&'v str);
 
-impl Text<'_> {
-    fn whole<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        if is_whole(self.0) { visit_whole(self.0, visitor) } else { visitor.visit_str(self.0) }
+impl TextDeserializer<'_> {
+    fn integer<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if is_canonical_integer(self.0) {
+            visit_integer(self.0, visitor)
+        } else {
+            visitor.visit_str(self.0)
+        }
     }
 }
 
-impl<'de> Deserializer<'de> for Text<'_> {
+impl<'de> Deserializer<'de> for TextDeserializer<'_> {
     type Error = Fault;
 
     whole_numbers! {
@@ -266,7 +270,7 @@ impl<'de> Deserializer<'de> for Text<'_> {
         _variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        visitor.visit_enum(Variant { name: self.0, value: None })
+        visitor.visit_enum(VariantDeserializer { name: self.0, value: None })
     }
 
     forward_to_deserialize_any! {
@@ -275,13 +279,13 @@ impl<'de> Deserializer<'de> for Text<'_> {
     }
 }
 
-struct Variant<'v> {
+struct VariantDeserializer<'v> {
     name: &'v str,
     /// `None`: the variant has no content.
-    value: Option<Given<'v>>,
+    value: Option<ValueDeserializer<'v>>,
 }
 
-impl<'de> EnumAccess<'de> for Variant<'_> {
+impl<'de> EnumAccess<'de> for VariantDeserializer<'_> {
     type Error = Fault;
     type Variant = Self;
 
@@ -291,8 +295,8 @@ impl<'de> EnumAccess<'de> for Variant<'_> {
     }
 }
 
-impl<'v> Variant<'v> {
-    fn held(self) -> Result<(&'v str, Given<'v>), Fault> {
+impl<'v> VariantDeserializer<'v> {
+    fn content(self) -> Result<(&'v str, ValueDeserializer<'v>), Fault> {
         match self.value {
             Some(value) => Ok((self.name, value)),
             None => Err(Fault::new(format!("`{0}` holds something: {{\"{0}\": ..}}", self.name))),
@@ -300,23 +304,23 @@ impl<'v> Variant<'v> {
     }
 }
 
-impl<'de> VariantAccess<'de> for Variant<'_> {
+impl<'de> VariantAccess<'de> for VariantDeserializer<'_> {
     type Error = Fault;
 
     fn unit_variant(self) -> Result<(), Fault> {
         match self.value {
-            None | Some(Given(Value::Null)) => Ok(()),
+            None | Some(ValueDeserializer(Value::Null)) => Ok(()),
             Some(_) => Err(Fault::new(format!("`{0}` holds nothing: \"{0}\"", self.name))),
         }
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Fault> {
-        let (name, value) = self.held()?;
+        let (name, value) = self.content()?;
         seed.deserialize(value).map_err(|fault| fault.in_key(name))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, Fault> {
-        let (name, value) = self.held()?;
+        let (name, value) = self.content()?;
         value.deserialize_any(visitor).map_err(|fault| fault.in_key(name))
     }
 
@@ -325,7 +329,7 @@ impl<'de> VariantAccess<'de> for Variant<'_> {
         _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let (name, value) = self.held()?;
+        let (name, value) = self.content()?;
         value.deserialize_any(visitor).map_err(|fault| fault.in_key(name))
     }
 }

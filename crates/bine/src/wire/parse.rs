@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 use super::{Fault, Limits, RESERVED};
 use crate::text::shortened;
 
-pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Value, Fault> {
+pub(super) fn parse(bytes: &[u8], limits: &Limits) -> Result<Value, Fault> {
     if bytes.len() > limits.bytes {
         return Err(Fault::new(format!("more than {} bytes of JSON", limits.bytes)));
     }

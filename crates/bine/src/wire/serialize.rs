@@ -9,13 +9,13 @@ use serde::ser::{
     SerializeTuple, SerializeTupleStruct, SerializeTupleVariant, Serializer,
 };
 
-use super::{Fault, GREATEST, RESERVED};
+use super::{Fault, MAX_SAFE_INTEGER, RESERVED};
 use crate::base64;
 
 /// Appends one value to a text.
-pub(super) struct Writer<'t>(pub(super) &'t mut Vec<u8>);
+pub(super) struct ValueSerializer<'t>(pub(super) &'t mut Vec<u8>);
 
-impl<'t> Writer<'t> {
+impl<'t> ValueSerializer<'t> {
     fn put(self, text: &str) {
         self.0.extend_from_slice(text.as_bytes());
     }
@@ -24,8 +24,8 @@ impl<'t> Writer<'t> {
         Ok(serde_json::to_writer(self.0, text)?)
     }
 
-    fn whole(self, number: impl Display, magnitude: u128) {
-        let quote = if magnitude > GREATEST { "\"" } else { "" };
+    fn integer(self, number: impl Display, magnitude: u128) {
+        let quote = if magnitude > MAX_SAFE_INTEGER { "\"" } else { "" };
         let _never_fails = write!(self.0, "{quote}{number}{quote}");
     }
 
@@ -37,16 +37,16 @@ impl<'t> Writer<'t> {
     }
 
     /// Opens an array or an object with its first character.
-    fn open(self, begin: &str, end: &'static str) -> Members<'t> {
+    fn open(self, begin: &str, end: &'static str) -> Compound<'t> {
         let to = self.0;
         to.extend_from_slice(begin.as_bytes());
-        Members { to, count: 0, key: String::new(), end }
+        Compound { to, count: 0, key: String::new(), end }
     }
 
     /// Opens the object of an enum variant; the content follows.
     fn variant(self, name: &str) -> Result<Self, Fault> {
         self.0.push(b'{');
-        Writer(self.0).key(name)?;
+        ValueSerializer(self.0).key(name)?;
         Ok(self)
     }
 
@@ -63,22 +63,22 @@ impl<'t> Writer<'t> {
 macro_rules! whole_numbers {
     ($($method:ident $type:ty, $number:ident => $magnitude:expr;)*) => {$(
         fn $method(self, $number: $type) -> Result<(), Fault> {
-            self.whole($number, $magnitude);
+            self.integer($number, $magnitude);
             Ok(())
         }
     )*};
 }
 
-impl<'t> Serializer for Writer<'t> {
+impl<'t> Serializer for ValueSerializer<'t> {
     type Ok = ();
     type Error = Fault;
-    type SerializeSeq = Members<'t>;
-    type SerializeTuple = Members<'t>;
-    type SerializeTupleStruct = Members<'t>;
-    type SerializeTupleVariant = Members<'t>;
-    type SerializeMap = Members<'t>;
-    type SerializeStruct = Members<'t>;
-    type SerializeStructVariant = Members<'t>;
+    type SerializeSeq = Compound<'t>;
+    type SerializeTuple = Compound<'t>;
+    type SerializeTupleStruct = Compound<'t>;
+    type SerializeTupleVariant = Compound<'t>;
+    type SerializeMap = Compound<'t>;
+    type SerializeStruct = Compound<'t>;
+    type SerializeStructVariant = Compound<'t>;
 
     whole_numbers! {
         serialize_i8 i8, number => number.unsigned_abs().into();
@@ -101,10 +101,10 @@ impl<'t> Serializer for Writer<'t> {
     /// Writes the shortest digits, unless a reader that parses 64 bits and rounds to 32 would get a
     /// neighboring number, as with 7.038531e-26.
     fn serialize_f32(self, number: f32) -> Result<(), Fault> {
-        let (whole, shortest) = (f64::from(number), number.to_string().parse::<f64>());
+        let (integer, shortest) = (f64::from(number), number.to_string().parse::<f64>());
         match shortest {
             Ok(shortest) if (shortest as f32).to_bits() == number.to_bits() => self.float(shortest),
-            _ => self.float(whole),
+            _ => self.float(integer),
         }
     }
 
@@ -166,16 +166,16 @@ impl<'t> Serializer for Writer<'t> {
         value: &T,
     ) -> Result<(), Fault> {
         let to = self.variant(variant)?.0;
-        value.serialize(Writer(to)).map_err(|fault| fault.in_key(variant))?;
+        value.serialize(ValueSerializer(to)).map_err(|fault| fault.in_key(variant))?;
         to.push(b'}');
         Ok(())
     }
 
-    fn serialize_seq(self, _length: Option<usize>) -> Result<Members<'t>, Fault> {
+    fn serialize_seq(self, _length: Option<usize>) -> Result<Compound<'t>, Fault> {
         Ok(self.open("[", "]"))
     }
 
-    fn serialize_tuple(self, _length: usize) -> Result<Members<'t>, Fault> {
+    fn serialize_tuple(self, _length: usize) -> Result<Compound<'t>, Fault> {
         Ok(self.open("[", "]"))
     }
 
@@ -183,7 +183,7 @@ impl<'t> Serializer for Writer<'t> {
         self,
         _name: &'static str,
         _length: usize,
-    ) -> Result<Members<'t>, Fault> {
+    ) -> Result<Compound<'t>, Fault> {
         Ok(self.open("[", "]"))
     }
 
@@ -193,15 +193,15 @@ impl<'t> Serializer for Writer<'t> {
         _index: u32,
         variant: &'static str,
         _length: usize,
-    ) -> Result<Members<'t>, Fault> {
+    ) -> Result<Compound<'t>, Fault> {
         Ok(self.variant(variant)?.open("[", "]}"))
     }
 
-    fn serialize_map(self, _length: Option<usize>) -> Result<Members<'t>, Fault> {
+    fn serialize_map(self, _length: Option<usize>) -> Result<Compound<'t>, Fault> {
         Ok(self.open("{", "}"))
     }
 
-    fn serialize_struct(self, _name: &'static str, _length: usize) -> Result<Members<'t>, Fault> {
+    fn serialize_struct(self, _name: &'static str, _length: usize) -> Result<Compound<'t>, Fault> {
         Ok(self.open("{", "}"))
     }
 
@@ -211,7 +211,7 @@ impl<'t> Serializer for Writer<'t> {
         _index: u32,
         variant: &'static str,
         _length: usize,
-    ) -> Result<Members<'t>, Fault> {
+    ) -> Result<Compound<'t>, Fault> {
         Ok(self.variant(variant)?.open("{", "}}"))
     }
 
@@ -222,7 +222,7 @@ impl<'t> Serializer for Writer<'t> {
 }
 
 /// The content of an array or an object.
-pub(super) struct Members<'t> {
+pub(super) struct Compound<'t> {
     to: &'t mut Vec<u8>,
     count: usize,
     /// The key or the index of the next value, for errors.
@@ -230,13 +230,13 @@ pub(super) struct Members<'t> {
     end: &'static str,
 }
 
-impl Members<'_> {
-    fn next(&mut self) -> Writer<'_> {
+impl Compound<'_> {
+    fn next(&mut self) -> ValueSerializer<'_> {
         if self.count > 0 {
             self.to.push(b',');
         }
         self.count += 1;
-        Writer(self.to)
+        ValueSerializer(self.to)
     }
 
     fn item<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
@@ -246,7 +246,7 @@ impl Members<'_> {
 
     fn member<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> Result<(), Fault> {
         self.next().key(key)?;
-        value.serialize(Writer(self.to)).map_err(|fault| fault.in_key(key))
+        value.serialize(ValueSerializer(self.to)).map_err(|fault| fault.in_key(key))
     }
 
     fn close(self) {
@@ -256,7 +256,7 @@ impl Members<'_> {
 
 macro_rules! lists {
     ($($kind:ident $method:ident;)*) => {$(
-        impl $kind for Members<'_> {
+        impl $kind for Compound<'_> {
             type Ok = ();
             type Error = Fault;
 
@@ -281,7 +281,7 @@ lists! {
 
 macro_rules! objects {
     ($($kind:ident)*) => {$(
-        impl $kind for Members<'_> {
+        impl $kind for Compound<'_> {
             type Ok = ();
             type Error = Fault;
 
@@ -303,12 +303,12 @@ macro_rules! objects {
 
 objects!(SerializeStruct SerializeStructVariant);
 
-impl SerializeMap for Members<'_> {
+impl SerializeMap for Compound<'_> {
     type Ok = ();
     type Error = Fault;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Fault> {
-        self.key = key.serialize(KeyText)?;
+        self.key = key.serialize(KeySerializer)?;
         Ok(())
     }
 
@@ -324,7 +324,7 @@ impl SerializeMap for Members<'_> {
 }
 
 /// Serializes a key as a text.
-struct KeyText;
+struct KeySerializer;
 
 const NO_KEY: &str = "a key must be a text, a number, a bool or a word of an enum";
 
@@ -344,7 +344,7 @@ macro_rules! no_keys {
     )*};
 }
 
-impl Serializer for KeyText {
+impl Serializer for KeySerializer {
     type Ok = String;
     type Error = Fault;
     type SerializeSeq = Impossible<String, Fault>;

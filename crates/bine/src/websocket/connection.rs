@@ -14,19 +14,19 @@ use std::time::{Duration, Instant};
 use bine_http::websocket::{CloseCode, Frame, FrameEvent, FrameReader, MessageLimits};
 use bine_server::{Gone, Parting, Wire};
 
-use super::{Message, Talking};
+use super::{HandlerFuture, Message};
 
 /// The connection, shared by the handler and [`run`].
-pub(super) struct Line(RefCell<State>);
+pub(super) struct Connection(RefCell<State>);
 
 struct State {
     wire: Wire,
     reader: FrameReader,
     /// The received part of an incomplete message.
-    gathered: Vec<u8>,
+    partial: Vec<u8>,
     limits: MessageLimits,
     /// Time that the client may be silent, or may accept no data.
-    pause: Duration,
+    ping_interval: Duration,
     /// Frames to send; the first `sent` bytes are sent.
     out: Vec<u8>,
     sent: usize,
@@ -35,14 +35,14 @@ struct State {
     message: Option<Message>,
     phase: Phase,
     /// Whether a close frame was sent or received.
-    is_clean: bool,
+    was_closed: bool,
     /// The client's close code and reason.
-    farewell: Option<(CloseCode, String)>,
-    /// Set while the handler waits for a message, or (`sender`) for room to send.
-    taker: Option<Waker>,
-    sender: Option<Waker>,
+    close_reason: Option<(CloseCode, String)>,
+    /// Set while the handler waits for a message, or (`sender_waker`) for room to send.
+    receiver_waker: Option<Waker>,
+    sender_waker: Option<Waker>,
     /// When bytes were last received.
-    heard: Instant,
+    last_received: Instant,
     /// When the last unanswered ping was sent.
     pinged: Option<Instant>,
     /// Since when the client has accepted no data.
@@ -63,50 +63,53 @@ enum Phase {
     /// As `Ending`, with the server's half closed.
     Finished(Instant),
     /// The connection has ended, at this time.
-    Over(Instant),
+    Ended(Instant),
 }
 
 /// Unsent bytes at which senders wait.
-const AHEAD: usize = 64 * 1024;
+const MAX_UNSENT: usize = 64 * 1024;
 /// Buffers up to this size are kept for later.
-const KEPT: usize = 4 * 1024;
+const BUFFER_KEPT: usize = 4 * 1024;
 /// Control frames per second. Each needs an answer, and no client needs more.
-const CONTROLS: u32 = 100;
+const MAX_CONTROLS_PER_SECOND: u32 = 100;
 /// Time for the client to close too, and to read the close frame.
-const FAREWELL: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The same time if no thread is available.
-const SOON: Duration = Duration::from_secs(1);
+const BUSY_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time for the handler to end after the connection has ended.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HANDLER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs a connection until it has ended and its handler has returned.
-pub(super) async fn run(line: Rc<Line>, talk: impl FnOnce() -> Talking) -> Result<(), String> {
+pub(super) async fn run(
+    connection: Rc<Connection>,
+    handler: impl FnOnce() -> HandlerFuture,
+) -> Result<(), String> {
     // Without an available thread, the handler does not start.
-    let mut talking = line.begins().then(talk);
+    let mut running = connection.has_thread().then(handler);
     let mut outcome = Ok(());
     poll_fn(|task| {
-        let mut is_over = line.advance(task);
-        if let Some(future) = &mut talking {
+        let mut has_ended = connection.advance(task);
+        if let Some(future) = &mut running {
             let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task)));
             let ended = match polled {
                 Ok(Poll::Pending) => None,
                 Ok(Poll::Ready(Ok(()))) => Some(Ok(())),
                 // The handler only passes on that the connection has ended.
-                Ok(Poll::Ready(Err(_))) if line.is_lost() => Some(Ok(())),
+                Ok(Poll::Ready(Err(_))) if connection.is_closed() => Some(Ok(())),
                 Ok(Poll::Ready(Err(error))) => Some(Err(format!("{error:?}"))),
                 Err(_) => Some(Err("it panicked".to_owned())),
             };
             if let Some(ended) = ended {
                 let code =
                     if ended.is_ok() { CloseCode::NORMAL } else { CloseCode::INTERNAL_ERROR };
-                line.close(code, "");
+                connection.close(code, "");
                 outcome = ended;
-                talking = None;
+                running = None;
             }
             // Sends the handler's messages at once.
-            is_over = line.advance(task);
+            has_ended = connection.advance(task);
         }
-        if is_over && (talking.is_none() || line.is_abandoned()) {
+        if has_ended && (running.is_none() || connection.is_abandoned()) {
             return Poll::Ready(());
         }
         Poll::Pending
@@ -115,24 +118,24 @@ pub(super) async fn run(line: Rc<Line>, talk: impl FnOnce() -> Talking) -> Resul
     outcome
 }
 
-impl Line {
-    pub(super) fn new(wire: Wire, limits: MessageLimits, pause: Duration) -> Self {
+impl Connection {
+    pub(super) fn new(wire: Wire, limits: MessageLimits, ping_interval: Duration) -> Self {
         let now = Instant::now();
         Self(RefCell::new(State {
             wire,
             reader: FrameReader::server(),
-            gathered: Vec::new(),
+            partial: Vec::new(),
             limits,
-            pause,
+            ping_interval,
             out: Vec::new(),
             sent: 0,
             message: None,
             phase: Phase::Open,
-            is_clean: false,
-            farewell: None,
-            taker: None,
-            sender: None,
-            heard: now,
+            was_closed: false,
+            close_reason: None,
+            receiver_waker: None,
+            sender_waker: None,
+            last_received: now,
             pinged: None,
             stalled: None,
             controls: (0, now),
@@ -145,18 +148,18 @@ impl Line {
     ) -> Poll<Result<Option<Message>, Gone>> {
         let mut state = self.0.borrow_mut();
         let now = Instant::now();
-        state.understand(now);
+        state.parse(now);
         if let Some(message) = state.message.take() {
             // The client could not be read while the message waited.
-            state.heard = now;
+            state.last_received = now;
             return Poll::Ready(Ok(Some(message)));
         }
         match state.phase {
             Phase::Open => {
-                state.taker = Some(task.waker().clone());
+                state.receiver_waker = Some(task.waker().clone());
                 Poll::Pending
             }
-            _ if state.is_clean => Poll::Ready(Ok(None)),
+            _ if state.was_closed => Poll::Ready(Ok(None)),
             _ => Poll::Ready(Err(Gone)),
         }
     }
@@ -167,8 +170,8 @@ impl Line {
         if state.phase != Phase::Open {
             return Poll::Ready(Err(Gone));
         }
-        if state.unsent() >= AHEAD {
-            state.sender = Some(task.waker().clone());
+        if state.unsent() >= MAX_UNSENT {
+            state.sender_waker = Some(task.waker().clone());
             return Poll::Pending;
         }
         Poll::Ready(Ok(()))
@@ -184,24 +187,24 @@ impl Line {
         state.close(code, reason);
     }
 
-    pub(super) fn farewell(&self) -> Option<(CloseCode, String)> {
-        self.0.borrow().farewell.clone()
+    pub(super) fn close_reason(&self) -> Option<(CloseCode, String)> {
+        self.0.borrow().close_reason.clone()
     }
 
-    fn begins(&self) -> bool {
+    fn has_thread(&self) -> bool {
         self.0.borrow().wire.parting() != Some(Parting::NoThread)
     }
 
-    fn is_lost(&self) -> bool {
+    fn is_closed(&self) -> bool {
         self.0.borrow().phase != Phase::Open
     }
 
     /// Whether the handler still runs long after the connection has ended.
     fn is_abandoned(&self) -> bool {
         let state = self.0.borrow();
-        let Phase::Over(since) = state.phase else { return false };
-        state.wire.wake_at(since + PATIENCE);
-        since.elapsed() >= PATIENCE
+        let Phase::Ended(since) = state.phase else { return false };
+        state.wire.wake_at(since + HANDLER_TIMEOUT);
+        since.elapsed() >= HANDLER_TIMEOUT
     }
 
     /// Receives and sends as far as possible. Returns true if the connection has ended.
@@ -209,10 +212,10 @@ impl Line {
         let mut state = self.0.borrow_mut();
         state.advance(task, Instant::now());
         let wakers = state.wakers();
-        let is_over = matches!(state.phase, Phase::Over(_));
+        let has_ended = matches!(state.phase, Phase::Ended(_));
         drop(state);
         wakers.into_iter().flatten().for_each(Waker::wake);
-        is_over
+        has_ended
     }
 }
 
@@ -224,18 +227,18 @@ impl State {
     /// The wakers of waits that are over.
     fn wakers(&mut self) -> [Option<Waker>; 2] {
         let is_open = self.phase == Phase::Open;
-        let (has_message, has_room) = (self.message.is_some(), self.unsent() < AHEAD);
+        let (has_message, has_room) = (self.message.is_some(), self.unsent() < MAX_UNSENT);
         [
-            self.taker.take_if(|_| has_message || !is_open),
-            self.sender.take_if(|_| has_room || !is_open),
+            self.receiver_waker.take_if(|_| has_message || !is_open),
+            self.sender_waker.take_if(|_| has_room || !is_open),
         ]
     }
 
     fn close(&mut self, code: CloseCode, reason: &str) {
         if self.phase == Phase::Open {
             Frame::Close { code: Some(code), reason }.append(&mut self.out);
-            self.is_clean = true;
-            self.phase = Phase::Closing(Instant::now() + FAREWELL);
+            self.was_closed = true;
+            self.phase = Phase::Closing(Instant::now() + CLOSE_TIMEOUT);
         }
     }
 
@@ -245,30 +248,30 @@ impl State {
             // The thread that waits until the close frame is read belongs to other connections.
             Some(Parting::NoThread) if self.phase == Phase::Open => {
                 self.close(CloseCode::TRY_AGAIN_LATER, "The server is busy.");
-                self.phase = Phase::Ending(now + SOON);
+                self.phase = Phase::Ending(now + BUSY_CLOSE_TIMEOUT);
             }
             Some(Parting::NoThread) | None => {}
         }
         loop {
-            self.understand(now);
+            self.parse(now);
             self.flush(task, now);
             // Reads on even if much is unsent: a flooded connection must still receive a close
-            // frame. `CONTROLS` limits the answers.
-            let is_over = matches!(self.phase, Phase::Over(_));
-            if self.message.is_some() || is_over || !self.receive(task, now) {
+            // frame. `MAX_CONTROLS_PER_SECOND` limits the answers.
+            let has_ended = matches!(self.phase, Phase::Ended(_));
+            if self.message.is_some() || has_ended || !self.receive(task, now) {
                 break;
             }
         }
-        self.keep_time(task, now);
+        self.check_deadlines(task, now);
     }
 
     /// Receives bytes. Returns false if no bytes are available.
     fn receive(&mut self, task: &mut Context<'_>, now: Instant) -> bool {
         match self.wire.poll_receive(task) {
             Poll::Pending => return false,
-            Poll::Ready(Ok(0) | Err(Gone)) => self.phase = Phase::Over(now),
+            Poll::Ready(Ok(0) | Err(Gone)) => self.phase = Phase::Ended(now),
             Poll::Ready(Ok(_)) => {
-                self.heard = now;
+                self.last_received = now;
                 self.pinged = None;
             }
         }
@@ -276,19 +279,19 @@ impl State {
     }
 
     /// Parses received bytes up to the next message.
-    fn understand(&mut self, now: Instant) {
+    fn parse(&mut self, now: Instant) {
         while self.message.is_none() {
-            let Self { wire, reader, gathered, limits, out, .. } = self;
+            let Self { wire, reader, partial, limits, out, .. } = self;
             match self.phase {
                 Phase::Open | Phase::Closing(_) => {}
                 Phase::Ending(_) | Phase::Finished(_) => {
                     let count = wire.received().len();
                     return wire.consume(count);
                 }
-                Phase::Over(_) => return,
+                Phase::Ended(_) => return,
             }
             let is_open = self.phase == Phase::Open;
-            let step = reader.receive(wire.received(), gathered, limits);
+            let step = reader.receive(wire.received(), partial, limits);
             let mut is_control = false;
             let mut phase = self.phase;
             let mut is_heard = true;
@@ -308,23 +311,23 @@ impl State {
                         answer.append(out);
                     }
                     if let Frame::Close { code, reason } = frame {
-                        self.farewell = code.map(|code| (code, reason.to_owned()));
-                        self.is_clean = true;
-                        phase = Phase::Ending(now + FAREWELL);
+                        self.close_reason = code.map(|code| (code, reason.to_owned()));
+                        self.was_closed = true;
+                        phase = Phase::Ending(now + CLOSE_TIMEOUT);
                     }
                 }
                 FrameEvent::Fault(fault) => {
                     if is_open {
                         fault.close_frame().append(out);
                     }
-                    phase = Phase::Ending(now + FAREWELL);
+                    phase = Phase::Ending(now + CLOSE_TIMEOUT);
                 }
             }
             let consumed = step.consumed;
             wire.consume(consumed);
             self.phase = phase;
-            if !self.reader.has_partial_message() && self.gathered.capacity() > KEPT {
-                self.gathered = Vec::new();
+            if !self.reader.has_partial_message() && self.partial.capacity() > BUFFER_KEPT {
+                self.partial = Vec::new();
             }
             if is_control {
                 self.count_control(now);
@@ -342,15 +345,15 @@ impl State {
             (*count, *since) = (0, now);
         }
         *count += 1;
-        if *count > CONTROLS && self.phase == Phase::Open {
+        if *count > MAX_CONTROLS_PER_SECOND && self.phase == Phase::Open {
             let reason = "Too many control frames.";
             Frame::Close { code: Some(CloseCode::POLICY_VIOLATION), reason }.append(&mut self.out);
-            self.phase = Phase::Ending(now + FAREWELL);
+            self.phase = Phase::Ending(now + CLOSE_TIMEOUT);
         }
     }
 
     fn flush(&mut self, task: &mut Context<'_>, now: Instant) {
-        if matches!(self.phase, Phase::Over(_)) {
+        if matches!(self.phase, Phase::Ended(_)) {
             return;
         }
         loop {
@@ -360,7 +363,7 @@ impl State {
                     return;
                 }
                 Poll::Ready(Err(Gone)) => {
-                    self.phase = Phase::Over(now);
+                    self.phase = Phase::Ended(now);
                     return;
                 }
                 Poll::Ready(Ok(0)) => break,
@@ -369,7 +372,7 @@ impl State {
                     self.stalled = None;
                     if self.sent == self.out.len() {
                         self.out.clear();
-                        self.out.shrink_to(KEPT);
+                        self.out.shrink_to(BUFFER_KEPT);
                         self.sent = 0;
                     }
                 }
@@ -383,27 +386,27 @@ impl State {
     }
 
     /// Acts on deadlines that have passed, and sets a timer for the next one.
-    fn keep_time(&mut self, task: &mut Context<'_>, now: Instant) {
-        let stall = self.stalled.map(|since| since + self.pause);
+    fn check_deadlines(&mut self, task: &mut Context<'_>, now: Instant) {
+        let stall = self.stalled.map(|since| since + self.ping_interval);
         let due = match self.phase {
-            Phase::Over(_) => return,
+            Phase::Ended(_) => return,
             Phase::Closing(end) | Phase::Ending(end) | Phase::Finished(end) => Some(end),
             // The client's pongs are not read while a message waits.
             Phase::Open if self.message.is_some() => None,
             Phase::Open => match self.pinged {
-                Some(pinged) => Some(pinged + self.pause / 3),
-                None if self.heard + self.pause <= now => {
+                Some(pinged) => Some(pinged + self.ping_interval / 3),
+                None if self.last_received + self.ping_interval <= now => {
                     Frame::Ping(b"").append(&mut self.out);
                     self.pinged = Some(now);
                     self.flush(task, now);
-                    Some(now + self.pause / 3)
+                    Some(now + self.ping_interval / 3)
                 }
-                None => Some(self.heard + self.pause),
+                None => Some(self.last_received + self.ping_interval),
             },
         };
         for moment in [due, stall].into_iter().flatten() {
             if moment <= now {
-                self.phase = Phase::Over(now);
+                self.phase = Phase::Ended(now);
                 return;
             }
             self.wire.wake_at(moment);
