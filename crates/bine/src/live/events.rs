@@ -188,7 +188,7 @@ impl Events {
     pub(super) fn listen(&self, names: &[String], is_user: bool) -> Result<Listener, Response> {
         let events = self.indices(names, is_user)?;
         if events.iter().any(|index| self.0.all[*index].listeners().all.len() >= MAX_LISTENERS) {
-            let message = "As many listen as may.";
+            let message = "This event has too many listeners.";
             return Err(Response::refusal(Status::SERVICE_UNAVAILABLE, message));
         }
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);

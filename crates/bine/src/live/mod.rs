@@ -224,7 +224,9 @@ impl Live {
                 });
             match started {
                 Ok(started) => *inside = Some(started),
-                Err(error) => log::error(format_args!("pages cannot be kept up to date: {error}")),
+                Err(error) => log::error(format_args!(
+                    "cannot start the threads that render live pages: {error}"
+                )),
             }
         }
         inside.as_ref().map(drop)
@@ -331,7 +333,7 @@ impl Live {
             let page = Arc::clone(&view.address);
             TOLD.call_once(|| {
                 log::warn(format_args!(
-                    "{page} changes tables while it is made, and so may move itself: it is made again once a second, not {} times; services are for changes",
+                    "{page} changes tables while it renders, so it may cause its own next render: it renders once a second at most, instead of {} times; change tables in services",
                     1000 / MIN_INTERVAL.as_millis()
                 ));
             });
@@ -373,7 +375,7 @@ impl Live {
         let published =
             self.engine.order(Command::Publish(Publish { messages, ..Publish::default() })).wait();
         if let Err(error) = &published {
-            log::warn(format_args!("a change of a page could not be sent: {error}"));
+            log::warn(format_args!("cannot publish a patch of a live page: {error}"));
         }
         published.is_ok()
     }

@@ -328,7 +328,7 @@ impl Live {
             }
             RenderError::Refused(status) => {
                 let status = Status::new(status).filter(|status| status.code() >= 400);
-                let message = "This page is not to be had by whoever asks.";
+                let message = "This page is not available to you.";
                 Response::refusal(status.unwrap_or(Status::NOT_FOUND), message)
             }
         })?;

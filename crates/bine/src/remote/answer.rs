@@ -60,8 +60,8 @@ const MAX_INTERIM: usize = 8;
 /// Bytes of a head, of a chunk's size line, and of all trailers.
 const MAX_HEAD: usize = 16 << 10;
 
-const NO_HTTP: &str = "the answer is no HTTP";
-const WRONG_CHUNKS: &str = "the answer's chunks are wrong";
+const NO_HTTP: &str = "the answer is not valid HTTP";
+const WRONG_CHUNKS: &str = "the answer's chunks are malformed";
 
 impl Answer {
     /// The buffer for received bytes.
@@ -94,7 +94,7 @@ impl Answer {
             }
             self.interim += 1;
             if self.interim > MAX_INTERIM {
-                return Err("the answer does not come to its end: it is announced too often");
+                return Err("the answer has too many interim responses");
             }
         }
     }
@@ -208,7 +208,7 @@ fn interpret(
         return Err(NO_HTTP);
     }
     if status == 101 {
-        return Err("the answer goes on in another protocol");
+        return Err("the answer switches to another protocol");
     }
     if (100..200).contains(&status) {
         return Ok((head, None));
@@ -226,11 +226,11 @@ fn interpret(
                 let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
                 let number = value.parse().ok().filter(|_| is_number).ok_or(NO_HTTP)?;
                 if length.replace(number).is_some_and(|before| before != number) {
-                    return Err("the answer has two lengths");
+                    return Err("the answer has two different lengths");
                 }
             }
             "transfer-encoding" if is_chunked || !value.eq_ignore_ascii_case("chunked") => {
-                return Err("the answer comes in a coding that nobody asked for");
+                return Err("the answer has an unsupported transfer coding");
             }
             "transfer-encoding" => is_chunked = true,
             _ => {}
@@ -294,7 +294,7 @@ mod tests {
         check(&format!("{ok}Content-Length: +2\r\n\r\nab"), Err(NO_HTTP));
         check(
             &format!("{ok}Content-Length: 2\r\nContent-Length: 3\r\n\r\nab"),
-            Err("the answer has two lengths"),
+            Err("the answer has two different lengths"),
         );
         check(
             &format!("{ok}Connection: Close\r\nContent-Length: 1\r\n\r\na"),
@@ -314,7 +314,7 @@ mod tests {
         );
         check(
             "HTTP/1.1 101 Switching Protocols\r\n\r\n",
-            Err("the answer goes on in another protocol"),
+            Err("the answer switches to another protocol"),
         );
         check("SSH-2.0-OpenSSH\r\n", Err(NO_HTTP));
         check("HTTP/1.1 099 Less\r\nContent-Length: 0\r\n\r\n", Err(NO_HTTP));
@@ -336,7 +336,7 @@ mod tests {
             Err("the answer has a length and chunks"),
         );
         let other = head.replace("chunked", "gzip, chunked");
-        check(&format!("{other}\r\n"), Err("the answer comes in a coding that nobody asked for"));
+        check(&format!("{other}\r\n"), Err("the answer has an unsupported transfer coding"));
     }
 
     #[test]
@@ -360,7 +360,7 @@ mod tests {
         let ok = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na";
         let hints = |count| "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(count) + ok;
         check(&hints(8), Ok((200, "a", true)));
-        check(&hints(9), Err("the answer does not come to its end: it is announced too often"));
+        check(&hints(9), Err("the answer has too many interim responses"));
         let trailers = "A: b\r\n".repeat(MAX_HEAD / 4 + 1);
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
         let found = read(format!("{head}\r\n0\r\n{trailers}").as_bytes(), 4000);

@@ -39,7 +39,7 @@ impl Request {
         let pool = self.pool();
         let describe = |what: &str| format!("{}: {what}", self.address);
         let Ok(permit) = timeout_at(deadline, pool.permits.acquire()).await else {
-            return Err(Error::Unreached(describe("too many calls of it are under way")));
+            return Err(Error::Unreached(describe("too many calls to this server are running")));
         };
         let _permit = permit.map_err(|_| Error::Unreached(describe("closed")))?;
         let mut idle = pool.take();
@@ -146,7 +146,7 @@ impl Request {
             // TLS authenticates the end (RFC 8446 section 6.1). Without TLS, a server that crashed
             // after the head looks the same.
             200..300 if body.is_empty() && head.is_close_delimited && !self.address.is_tls => {
-                let what = "the connection ended behind an answer's head that names no length";
+                let what = "the connection ended after the head of an answer without a length";
                 Err(Error::Unanswered(format!("{}: {what}", self.address)))
             }
             200..300 if body.is_empty() => Ok(b"null".to_vec()),
@@ -154,7 +154,9 @@ impl Request {
             200..300 => Err(describe(format!("it answered with `{}`, not with JSON", head.kind))),
             status => match Status::new(status).filter(|_| status >= 400) {
                 Some(status) => Err(Error::refused(&self.address, status, &head.kind, &body)),
-                None => Err(describe(format!("it answered {status}, which no service does"))),
+                None => {
+                    Err(describe(format!("it answered {status}, which is no answer of a service")))
+                }
             },
         }
     }

@@ -55,7 +55,7 @@ impl Connection {
                 Some(session) if !session.is_handshaking() => return Ok(()),
                 Some(session) if session.wants_read() => {}
                 // Neither side would send anything, so the loop would not end.
-                _ => return Err(io::Error::other("the handshake stands still")),
+                _ => return Err(io::Error::other("the TLS handshake makes no progress")),
             }
             if self.receive_tls().await? == 0 {
                 let what = "the connection ended in the handshake";
@@ -143,7 +143,7 @@ impl IdleConnection {
 /// only its share of the time.
 async fn connect(address: &Address, deadline: Instant) -> io::Result<TcpStream> {
     let found: Vec<_> = lookup_host((address.host.as_str(), address.port)).await?.collect();
-    let mut last = io::Error::other("its name has no address");
+    let mut last = io::Error::other("its host name has no address");
     let mut left = u32::try_from(found.len()).unwrap_or(u32::MAX);
     for address in found {
         let share = deadline.saturating_duration_since(Instant::now()) / left;

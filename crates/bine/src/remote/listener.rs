@@ -65,8 +65,10 @@ impl<T: DeserializeOwned> Listener<T> {
                 let received = received.ok()?;
                 Some(received.and_then(|value| self.decode_event(&value)))
             }
-            Ok(None) => Some(Err(Error::Unanswered("listening failed within; see the log".into()))),
-            Err(error) => Some(Err(Error::Unreached(format!("no thread to listen: {error}")))),
+            Ok(None) => Some(Err(Error::Unanswered("the listener panicked; see the log".into()))),
+            Err(error) => {
+                Some(Err(Error::Unreached(format!("cannot start a thread to listen: {error}"))))
+            }
         }
     }
 
@@ -84,7 +86,9 @@ impl<T: DeserializeOwned> Listener<T> {
             };
             self.source = Some(Box::new(source));
         }
-        self.source.as_deref_mut().ok_or_else(|| Error::Unanswered("nobody listens".to_owned()))
+        self.source
+            .as_deref_mut()
+            .ok_or_else(|| Error::Unanswered("the listener is closed".to_owned()))
     }
 
     fn decode_event(&self, value: &Value) -> Result<T, Error> {
@@ -190,7 +194,9 @@ impl EventSource {
             let has_ended = match timeout_at(stream.received_at + SILENCE_TIMEOUT, received).await {
                 Ok(Ok(count)) => count == 0,
                 Ok(Err(error)) => return Err(Error::Unanswered(describe(&error))),
-                Err(_) => return Err(Error::TimedOut(describe(&"nothing was heard for a minute"))),
+                Err(_) => {
+                    return Err(Error::TimedOut(describe(&"no bytes were received for a minute")));
+                }
             };
             stream.received_at = Instant::now();
             let mut bytes = Vec::new();
@@ -198,7 +204,7 @@ impl EventSource {
             let is_over = is_over.map_err(|what| Error::Unanswered(describe(&what)))?;
             stream.events.add(&bytes);
             if is_over && bytes.is_empty() {
-                return Err(Error::Unanswered(describe(&"it has ended what it told")));
+                return Err(Error::Unanswered(describe(&"the server has ended the event stream")));
             }
         }
     }
@@ -242,7 +248,7 @@ impl EventStream {
         Err(match Status::new(status).filter(|_| status >= 400) {
             Some(status) => Error::refused(&request.address, status, &kind, &bytes),
             None => Error::Misunderstood(describe(&format!(
-                "it answered {status}, and tells no events"
+                "it answered {status}, not with an event stream"
             ))),
         })
     }

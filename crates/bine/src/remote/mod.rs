@@ -283,9 +283,13 @@ impl<T: DeserializeOwned> Calling<T> {
         let answer = match blocking_calls::wait(self.answer) {
             Ok(Some(answer)) => answer?,
             Ok(None) => {
-                return Err(Error::Unanswered("the call failed within; see the log".into()));
+                return Err(Error::Unanswered("the call panicked; see the log".into()));
             }
-            Err(error) => return Err(Error::Unreached(format!("no thread to call with: {error}"))),
+            Err(error) => {
+                return Err(Error::Unreached(format!(
+                    "cannot start a thread for the call: {error}"
+                )));
+            }
         };
         decode(&answer, self.max_answer)
     }

@@ -348,7 +348,7 @@ fn empty_response_without_length_is_unanswered() {
     let call = || remote(&address).service("/a").call::<_, ()>(&()).wait();
     let told = call();
     let Err(Error::Unanswered(what)) = &told else { panic!("{told:?}") };
-    assert!(what.ends_with("names no length"), "{what}");
+    assert!(what.ends_with("without a length"), "{what}");
     assert_eq!(call(), Ok(()));
     serve.join().unwrap();
 }

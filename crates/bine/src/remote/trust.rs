@@ -35,7 +35,7 @@ pub(super) async fn system_config() -> io::Result<Arc<ClientConfig>> {
 }
 
 fn read_system() -> Result<Arc<ClientConfig>, String> {
-    let path = usual_roots().ok_or("this system has no roots to trust a server by: install its package `ca-certificates`, or say whom to trust by `Remote::roots`")?;
+    let path = usual_roots().ok_or("this system has no trusted certificates: install the package `ca-certificates`, or pass certificates to `Remote::roots`")?;
     let pem = std::fs::read(&path);
     let pem = pem.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let config = of(&pem).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -53,7 +53,7 @@ pub(crate) fn of(pem: &[u8]) -> Result<Arc<ClientConfig>, String> {
     // A system's collection may contain certificates that cannot be parsed.
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem).flatten());
     if roots.is_empty() {
-        return Err("there is no certificate (PEM) to trust a server by".to_owned());
+        return Err("there is no certificate in this PEM text".to_owned());
     }
     let provider = Arc::new(crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)

@@ -231,7 +231,7 @@ impl AttributeValue for Action {
             TOLD.call_once(|| {
                 let Declaration { module, line, .. } = declaration;
                 log::error(format_args!(
-                    "the action in {module} (line {line}) leads nowhere: {reason}"
+                    "the action in {module} (line {line}) has no valid address: {reason}"
                 ));
             });
             "about:invalid#action".to_owned()

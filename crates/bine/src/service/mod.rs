@@ -198,7 +198,7 @@ impl Signature {
     /// A safe service may be called by GET, so any link could trigger its changes.
     fn safe_write_error(&self) -> Error {
         let told = format!(
-            "the service {} is `safe` and has written to a table, which is undone; say `#[service]` without `safe`, or do not write",
+            "the service {} is `safe` and has written to a table, so its changes were rolled back: remove `safe`, or do not write",
             self.name
         );
         Error::hidden(Status::INTERNAL_SERVER_ERROR, told)

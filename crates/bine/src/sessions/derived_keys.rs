@@ -13,7 +13,7 @@ pub(super) struct SealingKeys {
 pub(super) type SealContext<'f> = (&'f str, &'f [u8; 16]);
 
 impl SealingKeys {
-    /// The keys are independent: one of them does not reveal the secret or another key.
+    /// The keys are independent: a known key reveals neither the secret nor a different key.
     pub(super) fn of(secret: &hmac::Key) -> Self {
         let derive = |label: &str| hmac::sign(secret, label.as_bytes());
         let cipher = derive("bine sealed text 1: cipher");

@@ -147,7 +147,7 @@ impl Frame {
         self.put(change, name, serde_json::to_value(value)?)
     }
 
-    /// The address of another page that keeps this frame: a path, with or without a query.
+    /// The address of a page that keeps this frame: a path, with or without a query.
     pub fn to(&self, address: &str) -> String {
         with_name(address, &self.name)
     }

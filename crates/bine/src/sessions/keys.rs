@@ -74,7 +74,7 @@ impl Keys {
         match own.save(now) {
             Err(error) if is_disk_full(&error) => {
                 log::warn(format_args!(
-                    "the disk is full: sessions of today will not outlast a restart ({}: {error})",
+                    "the disk is full: sessions with today's key will end at a restart ({}: {error})",
                     path.display()
                 ));
             }
@@ -92,7 +92,9 @@ impl Keys {
     pub(super) fn newest<T>(&self, now: u64, sign: impl FnOnce(&Key) -> T) -> T {
         self.rotate(now);
         if let Err(error) = self.save(now) {
-            log::warn(format_args!("sessions of today will not outlast a restart: {error}"));
+            log::warn(format_args!(
+                "cannot store the newest session key, so its sessions will end at a restart: {error}"
+            ));
         }
         let keys = self.read();
         // There is always a key.
@@ -128,7 +130,7 @@ impl Keys {
         self.is_unsaved.store(true, Ordering::Release);
     }
 
-    /// Writes the file if it lacks a key. It does not wait for another thread that writes, and
+    /// Writes the file if it lacks a key. It does not wait for a concurrent write, and
     /// retries a failed write after a minute.
     fn save(&self, now: u64) -> io::Result<()> {
         let Some(file) = self.file.as_ref().filter(|_| self.is_unsaved.load(Ordering::Acquire))
@@ -205,14 +207,16 @@ fn read(path: &Path) -> io::Result<Vec<Key>> {
     };
     let told = path.display();
     if found.mode() & 0o077 != 0 || found.len() > MAX_FILE_BYTES {
-        log::warn(format_args!("{told}: others may know these keys; all sessions begin anew"));
+        log::warn(format_args!(
+            "{told}: other users may have read these keys, so they are ignored and all sessions end"
+        ));
         return Ok(Vec::new());
     }
     let bytes = fs::read(path)?;
     let text = String::from_utf8_lossy(&bytes);
     let mut lines = text.lines();
     if lines.next() != Some(FILE_TITLE) {
-        log::warn(format_args!("{told}: no keys of sessions; all sessions begin anew"));
+        log::warn(format_args!("{told}: not a file of session keys; all sessions end"));
         return Ok(Vec::new());
     }
     Ok(lines.filter_map(Key::parse).take(MAX_KEYS).collect())
@@ -295,8 +299,8 @@ mod tests {
         folder
     }
 
-    /// Regression: a slow request, or another thread's clock, dropped the newest key. All visitors
-    /// with a cookie of that key were logged out.
+    /// Regression: a slow request, or a thread with a slow clock, dropped the newest key. All
+    /// visitors with a cookie of that key were logged out.
     #[test]
     fn slow_clock_keeps_newest_key() {
         let keys = Keys::in_memory(0, 90 * DAY);

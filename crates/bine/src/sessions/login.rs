@@ -64,8 +64,8 @@ impl fmt::Debug for Login {
 }
 
 impl Keeper {
-    /// Calls `listener` for sessions that may have ended. It is called within the commit, so it must be
-    /// fast.
+    /// Calls `listener` for sessions that may have ended. It is called within the commit, so it
+    /// must be fast.
     pub(crate) fn tell(&self, listener: impl Fn(Option<&[RowId]>) + Send + Sync + 'static) {
         // The program starts once, so the cell is empty.
         let _ = self.end_listener.0.set(Box::new(listener));

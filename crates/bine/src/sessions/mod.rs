@@ -116,7 +116,7 @@ impl Sessions {
     }
 
     /// Sets how many sessions are stored. Beyond that, the server removes those that were unused
-    /// for longest, first those of visitors who have not logged in.
+    /// for longest, first those without a login.
     #[must_use]
     pub fn most(mut self, count: usize) -> Self {
         self.most = count.max(1);
@@ -289,15 +289,15 @@ impl Opened {
     ) -> Option<FoundSession> {
         let pairs = cookies.flat_map(|field| field.split(';'));
         let pairs = pairs.filter_map(|pair| pair.trim().split_once('='));
-        // There may be several cookies of this name: from another program on this host, or from an
-        // attacker.
+        // There may be several cookies of this name: from a different program on this host, or from
+        // an attacker.
         let mut own = pairs.filter(|(key, _)| *key == name).take(MAX_COOKIES);
         own.find_map(|(_, value)| {
             let cookie = SessionCookie::read(value, &self.keys, now);
             let found = cookie.and_then(|cookie| self.admit(cookie, now));
             if found.is_none() {
                 let why = "forged, foreign, too old or revoked";
-                log::debug(format_args!("a cookie of a session was refused: {why}"));
+                log::debug(format_args!("rejected a session cookie: {why}"));
             }
             found
         })

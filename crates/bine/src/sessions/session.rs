@@ -23,9 +23,9 @@ use crate::user_name::UserName;
 /// The session of the visitor, as an argument of a page.
 ///
 /// A visitor without a session begins one: a cookie, and no row until a value is stored. A page
-/// that takes `Option<Session>` begins none. The response is for this visitor alone: the server
-/// adds `Vary: Cookie` and, unless the page sets another value, `Cache-Control: private, no-cache`.
-/// A held response ([`Channels::hold`](crate::channels::Channels::hold)) sets no cookie.
+/// that takes `Option<Session>` does not begin one. The response is for this visitor alone: the
+/// server adds `Vary: Cookie` and, unless the page overrides it, `Cache-Control: private,
+/// no-cache`. A held response ([`Channels::hold`](crate::channels::Channels::hold)) sets no cookie.
 ///
 /// ```
 /// use bine::prelude::*;
@@ -77,7 +77,7 @@ impl Session {
         name_of(self.0.look_at_session(|cookie, _| cookie.seed))
     }
 
-    /// The user who has [logged in](Session::log_in), as passed to that call.
+    /// The user name that was passed to [`log_in`](Session::log_in).
     pub fn user(&self) -> Option<Text> {
         self.0.look_at_user()
     }
@@ -128,7 +128,7 @@ impl Session {
     /// user before.
     ///
     /// The session gets a new cookie, and the old cookie is no longer valid: an attacker who
-    /// planted it is not logged in. Values stay, unless they belong to another user.
+    /// planted it is not logged in. Values stay, unless they belong to a different user.
     ///
     /// # Errors
     ///
@@ -266,7 +266,7 @@ impl Session {
         })
     }
 
-    /// Changes the values in the session's row, which is inserted if there is none.
+    /// Changes the values in the session's row, and inserts the row if necessary.
     fn amend(
         &self,
         mut edit: impl FnMut(&mut Map<String, Value>) -> Result<(), Error> + Send + 'static,

@@ -91,7 +91,7 @@ pub(super) fn await_staged(keeper: &Keeper) {
         });
         assert!(change.wait().unwrap());
     };
-    // On another thread, so that a render of this thread does not record it.
+    // On a new thread, so that a render of this thread does not record it.
     std::thread::scope(|scope| scope.spawn(come_and_go).join().unwrap());
 }
 
@@ -592,7 +592,7 @@ fn bounds_anonymous_rows_per_address() {
     for number in 0..60 {
         Browser::default().visit(&keeper, NOW + 1 + number, set);
     }
-    // Ten rows of that address, the other visitor's, and the user's.
+    // Ten rows of that address, one row of the second visitor, and one of the user.
     assert_eq!(rows_when_swept(&keeper, NOW + 99), 12);
     let value = |session: Session| session.get::<u8>("a");
     assert_eq!(other.visit(&keeper, NOW + 99, value).0, Some(1));

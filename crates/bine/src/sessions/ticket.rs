@@ -76,7 +76,7 @@ impl Tickets {
         let own = pairs.filter(|(key, _)| *key == name).take(MAX_COOKIES);
         let keys = self.keys(holder.now);
         let read = own.map(|(_, value)| Ticket::read(value, keys, holder));
-        // The best of several: another program on this host may have set one too.
+        // The best of several: a different program on this host may have set one too.
         read.reduce(|best, next| if rank(best.shown) >= rank(next.shown) { best } else { next })
             .unwrap_or_default()
     }

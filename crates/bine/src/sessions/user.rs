@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::text::Text;
 
-/// The user who has [logged in](crate::Session::log_in), as an argument of a page. It dereferences
+/// The [logged-in](crate::Session::log_in) user, as an argument of a page. It dereferences
 /// to `&str`.
 ///
 /// Without a login the server responds with 401 and does not run the page; a page that takes

@@ -1,5 +1,5 @@
-//! The session of one request: what handlers read of it, what live pages record of that, and which
-//! cookie the response sets.
+//! The session of one request: handlers read it, live pages record these reads, and the response
+//! sets the cookie.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -365,7 +365,10 @@ impl Arguments<'_> {
             self.visit = sessions.and_then(|own| own.session_of(self.incoming));
         }
         self.visit.clone().and_then(Visit::of_session).ok_or_else(|| {
-            Rejection::bad(name, "is the session of a program without any; say `.sessions(..)`")
+            Rejection::bad(
+                name,
+                "needs sessions, which this program does not have: add `.sessions(..)` to the app",
+            )
         })
     }
 }

@@ -1,4 +1,4 @@
-//! WebSockets for handlers: accepts upgrades, and sends and receives messages.
+//! The WebSocket support for handlers: accepts upgrades, sends and receives messages.
 
 mod connection;
 
