@@ -68,7 +68,7 @@ const LEAST_COST: u64 = 50_000;
 const MAX_AHEAD: usize = 4096;
 
 impl<T> FairQueue<T> {
-    /// An empty queue. Of one flow on each level, `most_running` jobs run at one time.
+    /// An empty queue. Of one flow on each level, `max_running` jobs run at one time.
     pub(super) fn new(max_running: [usize; LEVELS]) -> Self {
         let max_running = max_running.map(|most| most.max(1));
         Self { root: Node::default(), max_running, queued: 0, running: 0 }

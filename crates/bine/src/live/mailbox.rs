@@ -36,7 +36,7 @@ pub(super) enum Notification {
 }
 
 /// Notifications that the mailbox holds.
-const MAX: usize = 4096;
+const MAX_NOTIFICATIONS: usize = 4096;
 /// Size of the commits that the mailbox holds.
 const MAX_BYTES: usize = 4 << 20;
 
@@ -47,13 +47,13 @@ impl SignalListener for Mailbox {
 }
 
 impl Mailbox {
-    pub(super) fn put(&self, notifications: Notification) {
+    pub(super) fn put(&self, notification: Notification) {
         let mut pending = self.pending();
         let bytes =
-            if let Notification::Commit(changes) = &notifications { changes.bytes() } else { 0 };
-        if pending.all.len() < MAX && pending.bytes + bytes <= MAX_BYTES {
+            if let Notification::Commit(changes) = &notification { changes.bytes() } else { 0 };
+        if pending.all.len() < MAX_NOTIFICATIONS && pending.bytes + bytes <= MAX_BYTES {
             pending.bytes += bytes;
-            pending.all.push(notifications);
+            pending.all.push(notification);
         } else {
             pending.overflowed = true;
         }

@@ -33,7 +33,7 @@ impl Around for Part {
     }
 
     fn around(&self, part: &mut dyn FnMut()) {
-        let _spending = PartTimer { render: &self.render, began: Instant::now() };
+        let _timer = PartTimer { render: &self.render, began: Instant::now() };
         self.render.within(part);
     }
 }

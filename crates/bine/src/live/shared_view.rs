@@ -85,7 +85,7 @@ pub(super) struct SharedViews {
     all: Vec<Option<(u64, Box<SharedView>)>>,
     vacant: Vec<usize>,
     /// Views by the hash of their address and scope.
-    ids: HashMap<u64, Vec<ViewId>>,
+    by_scope: HashMap<u64, Vec<ViewId>>,
     hasher: RandomState,
     due: BTreeSet<(Instant, ViewId)>,
     /// When the data that views have read expires, in seconds since 1970.
@@ -114,11 +114,11 @@ pub(super) const MIN_INTERVAL: Duration = Duration::from_millis(40);
 /// The pause after a failed render, and of a page that changes tables while it renders.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Views in total.
-const MAX: usize = 100_000;
+const MAX_VIEWS: usize = 100_000;
 const MAX_RECENT: usize = 1024;
 const MAX_RECENT_BYTES: usize = 4 << 20;
 /// Views are searched for missing followers after this many additions, or half the number of views.
-const MANY: usize = 1024;
+const SWEEP_THRESHOLD: usize = 1024;
 
 impl SharedViews {
     pub(super) const fn len(&self) -> usize {
@@ -134,7 +134,7 @@ impl SharedViews {
 
     /// Finds the view of an address for this scope.
     pub(super) fn find(&mut self, address: &str, scope: &Scope) -> Option<ViewId> {
-        let ids = self.ids.get(&self.hasher.hash_one((address, scope)))?.clone();
+        let ids = self.by_scope.get(&self.hasher.hash_one((address, scope)))?.clone();
         ids.into_iter().find(|id| {
             self.get(*id).is_some_and(|own| *own.address == *address && own.scope == *scope)
         })
@@ -163,7 +163,7 @@ impl SharedViews {
         self.all[slot] = Some((number, Box::new(view)));
         let id = ViewId { slot, number };
         self.index(id);
-        self.ids.entry(hash).or_default().push(id);
+        self.by_scope.entry(hash).or_default().push(id);
         self.added += 1;
         self.index_expiry(id, None);
         id
@@ -181,10 +181,10 @@ impl SharedViews {
             self.expirations.remove(&(expires_at, id));
         }
         let hash = self.hasher.hash_one((&*view.address, &view.scope));
-        if let Some(ids) = self.ids.get_mut(&hash) {
+        if let Some(ids) = self.by_scope.get_mut(&hash) {
             ids.retain(|other| *other != id);
             if ids.is_empty() {
-                self.ids.remove(&hash);
+                self.by_scope.remove(&hash);
             }
         }
         Some(*view)
@@ -192,7 +192,7 @@ impl SharedViews {
 
     /// Whether enough views were added to search for those without followers.
     pub(super) fn is_sweep_due(&self) -> bool {
-        self.added >= MANY.max(self.len() / 2)
+        self.added >= SWEEP_THRESHOLD.max(self.len() / 2)
     }
 
     /// Updates the index of expiry times for a view that was indexed with `before`.
@@ -235,14 +235,14 @@ impl SharedViews {
     /// The notifications so far, with these, contain all commits up to `sequence`.
     pub(super) fn handle(
         &mut self,
-        news: Vec<Notification>,
+        notifications: Vec<Notification>,
         sequence: u64,
         now: Instant,
         second: u64,
     ) -> usize {
         let (mut commits, mut signals, mut everything) = (Vec::new(), Vec::new(), false);
-        for news in news {
-            match news {
+        for notification in notifications {
+            match notification {
                 Notification::Commit(changes) => commits.push(changes),
                 Notification::Signal(number) => signals.push(number),
                 Notification::All => everything = true,
@@ -304,7 +304,7 @@ impl SharedViews {
 
     /// Whether clients of this block may have one more view.
     pub(super) fn has_room(&self, block: AddressBlock) -> bool {
-        self.len() < MAX && self.shares.has_room(block)
+        self.len() < MAX_VIEWS && self.shares.has_room(block)
     }
 
     /// Adds a client of this block to a view.
@@ -446,7 +446,7 @@ struct Share {
 
 /// Views that only one address block follows. Clients on the server's own machine may have six
 /// times as many, since a proxy there acts for many.
-const MAX_OF_BLOCK: usize = MAX / 8;
+const MAX_OF_BLOCK: usize = MAX_VIEWS / 8;
 /// Reads that are indexed for all views, some hundred bytes each. Beyond that, a view depends on
 /// whole tables.
 const MAX_READS: usize = 1 << 20;

@@ -199,16 +199,16 @@ fn page_request(request: &Incoming<'_>, target: &str) -> Result<Retained, &'stat
     Ok(Retained::of(&Incoming { head, body: Body::None, ..*request }))
 }
 
-/// The patches for a client that has the regions `have`.
+/// The patches for a client that has regions with these hashes.
 fn differences(client_hashes: &[Option<RegionHash>], record: &RenderRecord) -> Vec<Draft> {
     let channel: Arc<str> = "".into();
     if client_hashes.len() != record.regions.len() {
         return vec![draft(&channel, "reload", "")];
     }
     let regions = record.regions.iter().zip(client_hashes).enumerate();
-    let others =
+    let changed =
         regions.filter(|(_, (region, client_hashes))| Some(region.hash) != **client_hashes);
-    others.map(|(number, (region, _))| draft(&channel, "patch", &patch(number, region))).collect()
+    changed.map(|(number, (region, _))| draft(&channel, "patch", &patch(number, region))).collect()
 }
 
 /// Whether this is the path of the stream.
@@ -257,10 +257,10 @@ impl Live {
             return Ok(self.hold(*follow_request, &Arc::new(watch), false, None));
         }
         let mut views = self.views();
-        let Some(name) = views.find_idle(&follow_request.address) else {
+        let Some(view_id) = views.find_idle(&follow_request.address) else {
             return Err(follow_request);
         };
-        let Some(view) = views.get(name) else { return Err(follow_request) };
+        let Some(view) = views.get(view_id) else { return Err(follow_request) };
         let shown = view.regions.iter().map(|region| region.hash);
         let is_shown = shown.eq(follow_request.client_hashes.iter().copied())
             && !follow_request.client_hashes.contains(&None);
@@ -269,7 +269,7 @@ impl Live {
         }
         let watch = Arc::clone(&view.watches[usize::from(follow_request.manner == Manner::Poll)]);
         let shows_presence = view.shows_presence;
-        views.add_client(name, follow_request.peer.block());
+        views.add_client(view_id, follow_request.peer.block());
         // Still under the lock: later patches are for this client.
         let follow_request = follow_request.without_scope(self.events(), shows_presence);
         Ok(self.hold(follow_request, &watch, shows_presence, None))
@@ -281,8 +281,8 @@ impl Live {
     ) -> Result<Hold, Response> {
         let generation = self.generation.load(Ordering::SeqCst);
         let (since, render) = (self.sequence(), self.new_render(&follow_request.request));
-        let made = self.render_for(&follow_request, &render).await.ok_or_else(busy)?;
-        self.join(follow_request, made, since, generation)
+        let create = self.render_for(&follow_request, &render).await.ok_or_else(busy)?;
+        self.join(follow_request, create, since, generation)
     }
 
     /// Renders a page for one client. `None`: no thread can be started.
@@ -315,11 +315,11 @@ impl Live {
     fn join(
         &self,
         follow_request: FollowRequest,
-        made: Result<RenderRecord, RenderError>,
+        create: Result<RenderRecord, RenderError>,
         since: u64,
         generation: u64,
     ) -> Result<Hold, Response> {
-        let mut record = made.map_err(|unmade| match unmade {
+        let mut record = create.map_err(|unmade| match unmade {
             RenderError::Failed => busy(),
             // The page answers only POST, so there is no content to follow.
             RenderError::Refused(405) => Response::status(Status::NO_CONTENT),
@@ -360,16 +360,16 @@ impl Live {
             return Err(busy());
         }
         let mut found = views.find(&follow_request.address, &record.scope);
-        if let Some(name) = found
-            && views.get(name).is_some_and(|own| own.regions.len() != record.regions.len())
+        if let Some(view_id) = found
+            && views.get(view_id).is_some_and(|own| own.regions.len() != record.regions.len())
         {
             // The server cannot know which of the two is newer, and patches of that view would not
             // fit this client's regions.
-            self.reload_clients(&mut views, name);
+            self.reload_clients(&mut views, view_id);
             found = None;
         }
-        let name = match found {
-            Some(name) => name,
+        let view_id = match found {
+            Some(view_id) => view_id,
             None if !views.has_room(follow_request.peer.block()) => return Err(busy()),
             None => {
                 let mut view =
@@ -378,9 +378,9 @@ impl Live {
                 views.add(view)
             }
         };
-        views.add_client(name, follow_request.peer.block());
-        views.merge_join(name, &record);
-        let view = views.get(name).ok_or_else(busy)?;
+        views.add_client(view_id, follow_request.peer.block());
+        views.merge_join(view_id, &record);
+        let view = views.get(view_id).ok_or_else(busy)?;
         if let Some(slot) =
             record.presence.as_ref().filter(|_| follow_request.manner != Manner::Poll)
             && !self.presence().register(&follow_request.address, slot)
@@ -390,19 +390,19 @@ impl Live {
         }
         let watch = Arc::clone(&view.watches[usize::from(follow_request.manner == Manner::Poll)]);
         let held = self.hold(follow_request, &watch, shows_presence, first);
-        views.catch_up(name, &record, since, Instant::now());
+        views.catch_up(view_id, &record, since, Instant::now());
         drop(views);
         self.mailbox.put(Notification::Wake);
         held
     }
 
     /// Follows `watch` and the events that the client asked for, after sending `first`. If the view
-    /// displays presence (`is_seen`), the client is added to it.
+    /// displays presence (`shows_presence`), the client is added to it.
     fn hold(
         &self,
         follow_request: FollowRequest,
         watch: &Arc<Watch>,
-        is_seen: bool,
+        shows_presence: bool,
         first: Option<Box<[u8]>>,
     ) -> Result<Hold, Response> {
         let FollowRequest { address, on, name, manner, login, peer, exchange, .. } = follow_request;
@@ -417,19 +417,19 @@ impl Live {
             let more = self.events().channels(&on, has_user)?;
             let channels = watch.channels.iter().cloned().chain(more).collect();
             // The view has a follower while the poll waits.
-            let guest = Viewer { listener: None, presence: None, page: Arc::clone(&watch) };
-            let attached = Some(Attachment(Arc::new(guest)));
+            let viewer = Viewer { listener: None, presence: None, page: Arc::clone(&watch) };
+            let attached = Some(Attachment(Arc::new(viewer)));
             watch = Arc::new(Watch { channels, attached, ..Watch::clone(&watch) });
-        } else if manner != Manner::Poll && (is_seen || !on.is_empty()) {
+        } else if manner != Manner::Poll && (shows_presence || !on.is_empty()) {
             let listener = (!on.is_empty()).then(|| self.events().listen(&on, has_user));
             let listener = listener.transpose()?;
             let more = listener.iter().flat_map(Listener::channels).map(|name| (**name).into());
             let channels = watch.channels.iter().cloned().chain(more).collect();
-            let presence = is_seen.then(|| self.presence().add(&address, name));
-            let guest = Viewer { listener, presence, page: Arc::clone(&watch) };
+            let presence = shows_presence.then(|| self.presence().add(&address, name));
+            let viewer = Viewer { listener, presence, page: Arc::clone(&watch) };
             watch = Arc::new(Watch {
                 channels,
-                attached: Some(Attachment(Arc::new(guest))),
+                attached: Some(Attachment(Arc::new(viewer))),
                 ..Watch::clone(&watch)
             });
         }
@@ -455,9 +455,9 @@ impl Live {
         let durability = Durability::Memory;
         let settings = Settings { retention, durability, ..Settings::default() };
         let name = ChannelName::Given(Arc::clone(&channel));
-        let made =
+        let create =
             Command::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
-        self.engine.order(made).wait().ok()?;
+        self.engine.order(create).wait().ok()?;
         let watches = [Manner::Events, Manner::Poll]
             .map(|manner| Arc::new(Watch { manner, ..watch_of(Box::new([Box::from(&*channel)])) }));
         let (address, request) =

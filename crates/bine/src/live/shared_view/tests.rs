@@ -21,22 +21,22 @@ struct Thing {
 /// A store, and the commits that it has reported.
 struct Tables {
     store: Store,
-    told: Arc<Mutex<Vec<Arc<Changes>>>>,
+    commits: Arc<Mutex<Vec<Arc<Changes>>>>,
 }
 
 impl Tables {
     fn new() -> Self {
         let store = Store::in_memory(Options::new().table::<Thing>()).unwrap();
-        let told = Arc::<Mutex<Vec<_>>>::default();
-        let tell = Arc::clone(&told);
-        store.observe(move |changes| tell.lock().unwrap().push(Arc::clone(changes)));
-        Self { store, told }
+        let commits = Arc::<Mutex<Vec<_>>>::default();
+        let sink = Arc::clone(&commits);
+        store.observe(move |changes| sink.lock().unwrap().push(Arc::clone(changes)));
+        Self { store, commits }
     }
 
     /// Inserts a row of this kind and returns the notification of it.
     fn add(&self, kind: u32) -> Notification {
         self.store.insert(Thing { id: Id::new(), kind }).wait().unwrap();
-        Notification::Commit(self.told.lock().unwrap().pop().unwrap())
+        Notification::Commit(self.commits.lock().unwrap().pop().unwrap())
     }
 
     fn sequence(&self) -> u64 {
@@ -103,8 +103,8 @@ fn renders_idle_view_at_once_and_again_after_min_interval() {
     assert_eq!(take_due(&mut views, now, since), Some(id));
     // Several changes during a render cause one further render.
     let record = tables.run(&[1]);
-    let news = vec![tables.add(1), tables.add(1)];
-    views.handle(news, tables.sequence(), now, 0);
+    let notifications = vec![tables.add(1), tables.add(1)];
+    views.handle(notifications, tables.sequence(), now, 0);
     assert_eq!(take_due(&mut views, now, since), None);
     let changed = end_render(&mut views, id, &record);
     assert_eq!(
