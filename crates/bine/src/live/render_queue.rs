@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use bine_pipeline::admission::{Admission, Queued, ThreadPool};
-use bine_pipeline::{AddressBlock, Errand, Errands};
+use bine_admission::{Admission, Queued, ThreadPool};
+use bine_server::{AddressBlock, Errand, Errands};
 
 use super::Live;
 use super::fair_queue::Path;
@@ -287,8 +287,8 @@ impl JoinCancellation {
 mod tests {
     use std::net::IpAddr;
 
-    use bine_pipeline::admission::{State as Admitting, Terms};
-    use bine_pipeline::{Around, Peer, Then};
+    use bine_admission::{State as Admitting, Terms};
+    use bine_server::{Around, Peer, Then};
 
     use super::super::testing::request;
     use super::*;
@@ -325,7 +325,7 @@ mod tests {
     }
 
     fn state(admission: &Admission) -> Admitting {
-        admission.figures().state
+        admission.metrics().state
     }
 
     #[test]
@@ -365,10 +365,10 @@ mod tests {
         drop(joins.remove(1));
         queue.finish_join(1, Duration::ZERO, &cancellation);
         let began = Instant::now();
-        while admission.figures().done == 0 {
+        while admission.metrics().done == 0 {
             assert!(began.elapsed() < Duration::from_secs(20), "nothing was done");
         }
-        assert_eq!(admission.figures().done, 1);
+        assert_eq!(admission.metrics().done, 1);
     }
 
     #[test]

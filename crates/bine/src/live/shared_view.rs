@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bine_html::RegionHash;
-use bine_pipeline::{AddressBlock, Retained};
+use bine_server::{AddressBlock, Retained};
 
 use super::mailbox::Notification;
 use super::render::{RenderRecord, RenderedRegion, Scope};

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use bine_log as log;
+
 use bine_server::{is_disk_full, write_private};
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};

@@ -156,7 +156,7 @@ impl Opening {
         fields: &[(Cow<'static, str>, Cow<'static, str>)],
         date: &Date,
         out: &mut Vec<u8>,
-    ) -> Result<pipeline::Upgrade, Refused> {
+    ) -> Result<server::Upgrade, Refused> {
         let Self { request, options, handler } = self;
         let head = request.incoming().head;
         let upgrade = protocol::Upgrade::parse(&head).map_err(Refused::Unfit)?;
@@ -173,7 +173,7 @@ impl Opening {
         }
         reply.empty();
         let UpgradeOptions { limits, ping_interval, .. } = options;
-        Ok(pipeline::Upgrade::new(move |wire| {
+        Ok(server::Upgrade::new(move |wire| {
             let connection = Rc::new(Connection::new(wire, limits, ping_interval));
             let socket = WebSocket { connection: Rc::clone(&connection), protocol };
             Box::pin(connection::run(connection, || handler(socket)))
