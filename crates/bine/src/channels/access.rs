@@ -1,15 +1,15 @@
-//! Decides who may do what with channels over HTTP: by rules for everybody, by tokens, and by a function of the program.
+//! Access control for channels over HTTP: rules for everyone, tokens, and an access function.
 
 mod ask;
 mod check;
+mod client;
 mod denied;
 mod grant;
 mod key;
-mod party;
 mod pattern;
+mod quota;
 mod sign;
 mod token;
-mod visitor;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use std::time::Duration;
 pub use ask::{Ask, Asked, Granting, Known};
 #[doc(hidden)]
 pub use check::check_grant;
+pub(crate) use client::{AccessControl, ChannelClient, HoldGuard, HoldPermit, OwnedClient};
 pub(crate) use denied::Denied;
 pub(crate) use grant::Action;
 pub use grant::Grant;
-pub use party::Caps;
-pub(crate) use party::{MOST_REVOKED, Parties, Quotas};
 pub use pattern::{BadPattern, Pattern, Rule};
+pub use quota::Caps;
+pub(crate) use quota::{MAX_REVOKED, MemoryQuotas, QuotaTable};
 pub use token::{Tokens, check_token};
-pub(crate) use visitor::{Gate, Pass, Resident, Seated, Visitor};
 
 use bine_http::Head;
 
-use ask::Function;
+use ask::AccessFunction;
 use grant::Rules;
 
 use super::origin::{among, origin};
 
-/// Who may do what with channels over HTTP: whatever any part of it permits.
+/// The permissions of clients over HTTP. A client may do what any part permits.
 ///
 /// ```
 /// use bine::channels::{Access, Pattern, Tokens};
@@ -53,75 +53,77 @@ use super::origin::{among, origin};
 #[must_use]
 pub struct Access {
     rules: Rules,
-    /// For whoever has logged in.
+    /// Rules for logged-in users.
     users: Rules,
     tokens: Option<Tokens>,
-    function: Option<Function>,
+    function: Option<AccessFunction>,
     age: Option<Duration>,
     caps: Caps,
-    /// Of other sites whose pages may do what their visitors may, or what is wrong with one.
+    /// Origins with cross-origin access, or the error of an invalid one.
     origins: Result<Vec<Arc<str>>, String>,
 }
 
-/// How long a function's answer holds, unless it is said.
+/// How long an answer of the access function is cached by default.
 const AGE: Duration = Duration::from_mins(1);
 
 impl Access {
-    /// Nothing is open: channels are for the program's own pages, unless more is said.
+    /// Denies all access over HTTP: only the program's own pages use channels.
     pub fn none() -> Self {
         let (rules, users, tokens) = (Rules::default(), Rules::default(), None);
         let (function, age, caps, origins) = (None, None, Caps::default(), Ok(Vec::new()));
         Self { rules, users, tokens, function, age, caps, origins }
     }
 
-    /// Everybody may follow every channel; the program alone publishes.
+    /// Permits everyone to follow every channel; only the program publishes.
     pub fn everybody_follows() -> Self {
         Self::none().follow(Pattern::new("*"))
     }
 
-    /// Everybody may do everything: for development, or behind a filter of the program's own.
+    /// Permits everything to everyone: for development, or with a filter of the program.
     pub fn everything() -> Self {
         Self::everybody_follows().publish(Pattern::new("*")).manage(Pattern::new("*"))
     }
 
-    /// Everybody may follow this channel, or those of a [`Pattern`].
+    /// Permits everyone to follow this channel, or those that match a [`Pattern`].
     pub fn follow(self, channels: impl Into<Rule>) -> Self {
         self.with(Action::Follow, channels.into())
     }
 
-    /// Everybody may publish in this channel, or in those of a [`Pattern`].
+    /// Permits everyone to publish in this channel, or in those that match a [`Pattern`].
     pub fn publish(self, channels: impl Into<Rule>) -> Self {
         self.with(Action::Publish, channels.into())
     }
 
-    /// Everybody may make this channel, renew, close and remove it, or those of a [`Pattern`].
+    /// Permits everyone to create, renew, close and remove this channel, or those that match a
+    /// [`Pattern`].
     pub fn manage(self, channels: impl Into<Rule>) -> Self {
         self.with(Action::Manage, channels.into())
     }
 
-    /// Whoever has [logged in](crate::Session::log_in) may follow this channel, or those of a [`Pattern`], as long as
-    /// that session lasts. In both a segment `{user}` is the user's own name: by `users_follow("inbox/{user}")`, Ann may
-    /// follow `inbox/ann` and no other.
+    /// Permits users who have [logged in](crate::Session::log_in) to follow this channel, or those
+    /// that match a [`Pattern`], until the session ends. A segment `{user}` stands for the user's
+    /// name: `users_follow("inbox/{user}")` permits Ann to follow `inbox/ann` and no other inbox.
     pub fn users_follow(mut self, channels: impl Into<Rule>) -> Self {
         self.users.add_for_users(Action::Follow, channels.into());
         self
     }
 
-    /// Whoever has logged in may publish in this channel, or in those of a [`Pattern`]. A segment `{user}` is the user's
-    /// own name.
+    /// Permits logged-in users to publish in this channel, or in those that match a [`Pattern`]. A
+    /// segment `{user}` stands for the user's name.
     pub fn users_publish(mut self, channels: impl Into<Rule>) -> Self {
         self.users.add_for_users(Action::Publish, channels.into());
         self
     }
 
-    /// Whoever shows one of these tokens may do what stands in it.
+    /// Permits clients with one of these tokens what the token grants.
     pub fn tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = Some(tokens);
         self
     }
 
-    /// Pages of another site too may do here what their visitors may, such as `https://example.org`: their browsers are
-    /// told so (CORS). Nothing of other sites may publish, and nothing can be read by them, unless it is said.
+    /// Allows cross-origin requests (CORS) from pages of a site such as `https://example.org`, with
+    /// the permissions of their visitors. By default, pages of other sites can neither publish nor
+    /// read responses.
     pub fn origin(mut self, site: &str) -> Self {
         self.origins = self.origins.and_then(|mut origins| {
             origins.push(origin(site)?);
@@ -130,7 +132,7 @@ impl Access {
         self
     }
 
-    /// Asks an async function what a visitor may do whom rules and tokens do not let pass.
+    /// Calls an async function for clients that rules and tokens do not permit.
     ///
     /// ```
     /// use bine::channels::{Access, Asked, Grant, Pattern};
@@ -145,38 +147,40 @@ impl Access {
     /// # drop(access);
     /// ```
     ///
-    /// It may also take [`Store`](crate::store::Store), [`State`](crate::State) and [`Channels`](super::Channels). It is
-    /// asked once for all who show the same [`Asked`], and again when its answer is [older](Self::age) than a minute.
+    /// The function may also take [`Store`](crate::store::Store), [`State`](crate::State) and
+    /// [`Channels`](super::Channels). The server calls it once for all requests with the same
+    /// [`Asked`], and again when the answer is [older](Self::age) than a minute.
     pub fn ask<A: 'static>(mut self, function: impl Ask<A>) -> Self {
-        self.function = Some(Function::new(function));
+        self.function = Some(AccessFunction::new(function));
         self
     }
 
-    /// How long an answer of the [function](Self::ask) holds; a minute, unless said. What waits by it waits on.
+    /// Sets how long the server caches an answer of the [function](Self::ask): one minute by
+    /// default. Held requests continue beyond that time.
     pub fn age(mut self, age: Duration) -> Self {
         self.age = Some(age);
         self
     }
 
-    /// How many may wait, and how fast they may publish.
+    /// Sets limits for held requests, publications and memory.
     pub fn caps(mut self, caps: Caps) -> Self {
         self.caps = caps;
         self
     }
 
-    /// The same with other tokens than its own.
+    /// Replaces the tokens.
     pub(crate) fn amend_tokens(mut self, amend: impl FnOnce(Option<Tokens>) -> Tokens) -> Self {
         self.tokens = Some(amend(self.tokens));
         self
     }
 
-    /// The same with other caps than its own.
+    /// Replaces the caps.
     pub(crate) fn amend_caps(mut self, amend: impl FnOnce(Caps) -> Caps) -> Self {
         self.caps = amend(self.caps);
         self
     }
 
-    /// Who may do what, in words.
+    /// Describes the permissions for an operator.
     pub(crate) fn told(&self) -> String {
         let rules = self.rules.all();
         let rules =
@@ -184,7 +188,7 @@ impl Access {
         self.told_by(rules.collect())
     }
 
-    /// The same of one channel.
+    /// Describes the permissions for one channel.
     pub(crate) fn told_of(&self, channel: &str) -> String {
         let own = [Action::Follow, Action::Publish, Action::Manage].into_iter();
         let own = own.filter(|action| self.rules.permit(*action, channel));
@@ -206,12 +210,12 @@ impl Access {
         self
     }
 
-    /// The other site, of those that may, whose page a request is from.
+    /// Returns the origin of a request if it is an allowed one.
     fn origin_of(&self, head: &Head<'_>) -> Option<Arc<str>> {
         among(self.origins.as_deref().unwrap_or_default(), head)
     }
 
-    /// What is wrong with it, and how to mend it.
+    /// Returns the first configuration error and how to fix it.
     fn fault(&self) -> Option<&str> {
         let of_tokens = || self.tokens.as_ref()?.fault();
         let of_origins = || self.origins.as_ref().err().map(String::as_str);
@@ -219,11 +223,11 @@ impl Access {
     }
 }
 
-/// The pattern of a rule in a configuration.
+/// Parses a pattern of the configuration.
 ///
 /// # Errors
 ///
-/// What is wrong with it, and what may stand there.
+/// The text is not a valid pattern for a rule; the error shows the valid forms.
 pub(crate) fn rule(text: &str) -> Result<Pattern, String> {
     let pattern = Pattern::parse(text).map_err(|bad| bad.to_string())?;
     Rule::from(pattern.clone()).check()?;

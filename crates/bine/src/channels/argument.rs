@@ -1,4 +1,4 @@
-//! How handlers and services get the channels of their program.
+//! Gives handlers and services access to the channels of their program.
 
 use super::Channels;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
@@ -20,23 +20,24 @@ impl Argument for Channels {
 }
 
 impl Call {
-    /// The program's channels. What is published while the service runs is published again when it is run again, and
-    /// though it may fail: `call.after_commit(move || ..)` does it once, when what the service did is kept.
+    /// Returns the program's channels. A retried service call publishes again, and a failed one has
+    /// published all the same: publish in `call.after_commit(move || ..)` to publish exactly once,
+    /// after the commit.
     ///
     /// # Errors
     ///
-    /// It has none: [`App::channels`](crate::App::channels) gives it some.
+    /// The program has no channels; add them with [`App::channels`](crate::App::channels).
     pub fn channels(&self) -> Result<Channels, Error> {
         self.caller().channels()
     }
 }
 
 impl Caller {
-    /// The program's channels.
+    /// Returns the program's channels.
     ///
     /// # Errors
     ///
-    /// It has none: [`App::channels`](crate::App::channels) gives it some.
+    /// The program has no channels; add them with [`App::channels`](crate::App::channels).
     pub fn channels(&self) -> Result<Channels, Error> {
         let channels = self.app().states.find::<Channels>().cloned();
         channels.ok_or_else(|| lacking("channels", "channels"))

@@ -1,5 +1,4 @@
-//! Decides what a batch of messages is, and how much of it is kept while it is read: small ones would take many times
-//! their bytes.
+//! Parses batches of messages with bounded memory: small messages take many times their bytes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,21 +7,21 @@ use bine_push::{Content, Draft};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Messages at once, at most.
-pub(super) const MOST: usize = 1000;
+/// Maximum messages in a batch.
+pub(super) const MAX_MESSAGES: usize = 1000;
 
-/// Channels of one message, as the hub has it.
-const MOST_NAMES: usize = 64;
+/// Maximum channels of a message, as the hub limits them.
+const MAX_NAMES: usize = 64;
 
-/// The messages of a body: one, an array of them, or a line for each.
+/// Parses a body: one message, an array of messages, or one message a line.
 pub(super) fn read_batch(bytes: &[u8]) -> Result<Vec<Draft>, String> {
     let wrong = |error: serde_json::Error| format!("no messages: {error}");
     let items: Result<Vec<Item>, _> = if bytes.trim_ascii_start().first() == Some(&b'[') {
-        serde_json::from_slice(bytes).map(|Batch::<_, MOST>(items)| items)
+        serde_json::from_slice(bytes).map(|Batch::<_, MAX_MESSAGES>(items)| items)
     } else {
-        // One value behind the other: a single message, or a line for each.
+        // A sequence of JSON values: a single message, or one a line.
         let values = serde_json::Deserializer::from_slice(bytes).into_iter();
-        values.take(MOST + 1).collect()
+        values.take(MAX_MESSAGES + 1).collect()
     };
     let numbered = items.map_err(wrong)?.into_iter().enumerate();
     numbered
@@ -30,7 +29,7 @@ pub(super) fn read_batch(bytes: &[u8]) -> Result<Vec<Draft>, String> {
         .collect()
 }
 
-/// A message of a batch, member by member.
+/// A message of a batch before validation.
 #[derive(Default)]
 struct Item {
     channels: Option<Box<RawValue>>,
@@ -38,7 +37,7 @@ struct Item {
     event: Option<Box<RawValue>>,
     id: Option<Box<RawValue>>,
     data: Option<Box<RawValue>>,
-    /// The first member that it should not have.
+    /// The first unknown member.
     unknown: Option<String>,
 }
 
@@ -84,7 +83,7 @@ fn draft(item: Item) -> Result<Draft, String> {
     let names = match text(&names) {
         Ok(name) => vec![name],
         Err(_) => serde_json::from_str(names.get())
-            .map(|Batch::<_, MOST_NAMES>(names)| names)
+            .map(|Batch::<_, MAX_NAMES>(names)| names)
             .map_err(|_| "`channels` is a name, or an array of them")?,
     };
     let word = |name: &str, value: Option<Box<RawValue>>| {
@@ -96,7 +95,7 @@ fn draft(item: Item) -> Result<Draft, String> {
     if let Some(name) = unknown {
         return Err(format!("there is no `{name}`: channels, type, event, id, data"));
     }
-    // A text stands for itself, unless it is said to be JSON; whatever else it is, is JSON.
+    // A string is a text body unless its type is JSON. Any other value is a JSON body.
     let is_json = content_type.as_deref().is_some_and(|own| own.starts_with("application/json"));
     let (body, usual) = match text(&data) {
         Ok(text) if !is_json => (text.into_bytes(), "text/plain; charset=utf-8"),
@@ -116,28 +115,32 @@ fn text(value: &RawValue) -> Result<String, serde_json::Error> {
     serde_json::from_str(value.get())
 }
 
-/// The first elements of an array: one more than the `MOST` that may be if there are too many, so that the hub refuses it
-/// by its limit.
-pub(super) struct Batch<T, const MOST: usize>(pub(super) Vec<T>);
+/// The elements of an array. A longer array yields `MOST + 1` elements, so that the hub rejects
+/// it by its own limit.
+pub(super) struct Batch<T, const MAX_MESSAGES: usize>(pub(super) Vec<T>);
 
-impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for Batch<T, MOST> {
+impl<'de, T: Deserialize<'de>, const MAX_MESSAGES: usize> Deserialize<'de>
+    for Batch<T, MAX_MESSAGES>
+{
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_seq(Elements(PhantomData))
+        from.deserialize_seq(ElementsVisitor(PhantomData))
     }
 }
 
-struct Elements<T, const MOST: usize>(PhantomData<T>);
+struct ElementsVisitor<T, const MAX_MESSAGES: usize>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Elements<T, MOST> {
-    type Value = Batch<T, MOST>;
+impl<'de, T: Deserialize<'de>, const MAX_MESSAGES: usize> Visitor<'de>
+    for ElementsVisitor<T, MAX_MESSAGES>
+{
+    type Value = Batch<T, MAX_MESSAGES>;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("an array of messages")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Batch<T, MOST>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Batch<T, MAX_MESSAGES>, A::Error> {
         let mut elements = Vec::new();
-        while elements.len() <= MOST {
+        while elements.len() <= MAX_MESSAGES {
             match from.next_element()? {
                 Some(element) => elements.push(element),
                 None => return Ok(Batch(elements)),
@@ -155,16 +158,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_too_long_a_list_one_more_is_kept_than_may_be() {
-        assert_eq!(Limits::default().channels_per_message, MOST_NAMES);
+    fn keeps_one_element_over_the_limit() {
+        assert_eq!(Limits::default().channels_per_message, MAX_NAMES);
         let kept = |count: usize| {
             let names = vec!["\"a\""; count].join(",");
             let batch = read_batch(format!("{{\"channels\":[{names}],\"data\":1}}").as_bytes());
             batch.unwrap()[0].channels.len()
         };
-        assert_eq!((kept(MOST_NAMES), kept(100_000)), (MOST_NAMES, MOST_NAMES + 1));
+        assert_eq!((kept(MAX_NAMES), kept(100_000)), (MAX_NAMES, MAX_NAMES + 1));
         let messages = vec!["{\"channels\":\"a\",\"data\":1}"; 3000].join(",");
         let batch = read_batch(format!("[{messages}]").as_bytes());
-        assert_eq!(batch.unwrap().len(), MOST + 1);
+        assert_eq!(batch.unwrap().len(), MAX_MESSAGES + 1);
     }
 }

@@ -1,4 +1,4 @@
-//! The time of messages.
+//! The clock of messages.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,13 +1,14 @@
-//! Decides how one channel is a resource of the Durable Streams protocol: created, written, read, followed and removed at
-//! an address of its own.
+//! Channels as resources of the Durable Streams protocol: clients create, append to, read, follow
+//! and remove a channel at a URL of its own.
 //!
-//! The protocol is that of <https://github.com/durable-streams/durable-streams>, which its comments cite by section. An
-//! offset is a cursor; bytes are messages one behind the other; values of JSON are a message each. `Stream-Seq` counts for
-//! the whole stream, whoever writes.
+//! The protocol is that of <https://github.com/durable-streams/durable-streams>; comments cite its
+//! sections. An offset is a cursor. A byte stream is the concatenation of its messages; a JSON
+//! stream has one message for each value. `Stream-Seq` applies to the whole stream, across all
+//! writers.
 
-mod asked;
 mod lease;
 mod list;
+mod request;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,45 +21,48 @@ use bine_push::{
 };
 use bine_server::{Answer, Body, Clock, Finished, Incoming, Outgoing};
 
-use super::access::{Action, Visitor};
+use super::access::{Action, ChannelClient};
 use super::clock::now;
-use super::durable_view::{FRESH, Live, put_next, put_place, put_safety, tell};
+use super::delivery::{DeliveryMode, ReadPosition};
+use super::durable_view::{
+    DurableView, FRESH, finish_with_reason, put_next, put_position, put_safety,
+};
 use super::engine::Error;
 use super::media_type::essence;
-use super::place::{Manner, Place};
-use super::room::hold_for;
 use super::status::status_of;
-use super::watch::{Watch, encoded};
-use super::{Channels, instant};
+use super::subscription::{SubscriptionSpec, encoded};
+use super::suspended::hold_for;
+use super::{Channels, timestamp};
 use crate::inert;
-use asked::{Mode, Offset, Read, drafts, is_json};
-use list::Refusal;
+use list::ListFailure;
+use request::{Mode, Offset, ReadRequest, drafts, is_json};
 
-/// Where resources lie, each with its channel's name.
+/// The path of all resources; a channel's name follows it.
 pub(crate) const ROOT: &str = "/channels/";
 
-/// One channel, as somebody reaches it.
+/// A client's request for one channel.
 pub(crate) struct Resource<'r> {
     pub(crate) channels: &'r Channels,
     pub(crate) name: &'r str,
-    pub(crate) visitor: &'r Visitor<'r>,
+    pub(crate) client: &'r ChannelClient<'r>,
 }
 
-/// An answer that refuses, before it is written.
-struct No(Status, String);
+/// An error response that is not written yet.
+struct Failure(Status, String);
 
-/// Of a body. A larger one comes in several.
-const MOST_BODY: u64 = 16 << 20;
-/// Messages at once.
+/// Maximum bytes of a body. Clients split larger content.
+const MAX_BODY: u64 = 16 << 20;
+/// Maximum messages in one batch.
 const LIMIT: usize = 10_000;
-/// Milliseconds that a poll waits, give or take a tenth: a reader may give up after 20 seconds.
+/// Milliseconds that a poll waits, with a jitter of a tenth: clients may time out after 20 seconds.
 const WAIT: u64 = 18_000;
-/// Milliseconds that events are sent before the reader is to come again, so that caches can gather readers (section 10.2).
-const EVENTS: u64 = 60_000;
-/// What a channel holds whose maker says nothing.
-const USUAL: &str = "application/octet-stream";
-/// What may be asked here, and which fields a page of another site could send. Which site's pages may, this does not
-/// say: [origins](super::origin) are told before it.
+/// Milliseconds after which an event stream ends and the client reconnects, so that caches can
+/// combine readers (section 10.2).
+const STREAM_DURATION: u64 = 60_000;
+/// The default media type of a channel.
+const DEFAULT_TYPE: &str = "application/octet-stream";
+/// Methods, and fields that pages of other sites could send. The [origins](mod@super::origin)
+/// module decides which sites may.
 const OPTIONS: &str = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n\
     Access-Control-Allow-Methods: GET, HEAD, POST, PUT, PATCH, DELETE\r\n\
     Access-Control-Allow-Headers: Content-Type, If-None-Match, Producer-Id, Producer-Epoch, \
@@ -66,30 +70,33 @@ const OPTIONS: &str = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n\
     Stream-Fork-Sub-Offset, Stream-Forked-From, Stream-Retention, Stream-Seq, Stream-TTL, \
     Stream-TTL-Of\r\n";
 
-/// What may be asked where one is made without a name.
+/// The methods and fields of the collection, where clients create channels without a name.
 const ROOT_OPTIONS: &str = "Allow: GET, POST, OPTIONS\r\n\
     Access-Control-Allow-Methods: GET, POST\r\n\
     Access-Control-Allow-Headers: Content-Type, Stream-Closed, Stream-Durability, Stream-Expires-At, \
     Stream-Retention, Stream-TTL, Stream-TTL-Of\r\n";
 
-/// What one must be permitted for a request to a resource: two things at most.
-pub(crate) fn wants<'n>(name: &'n str, head: &Head<'_>) -> [Option<(Action, Cow<'n, str>)>; 2] {
+/// The permissions that a request needs: at most two.
+pub(crate) fn required_permissions<'n>(
+    name: &'n str,
+    head: &Head<'_>,
+) -> [Option<(Action, Cow<'n, str>)>; 2] {
     let of = |action| Some((action, Cow::Borrowed(name)));
     match head.method() {
-        // A list has what may be managed, channel by channel.
+        // The list itself checks each channel.
         Method::Get if name.is_empty() => [None, None],
         Method::Get | Method::Head => [of(Action::Follow), None],
         Method::Put => {
-            // What is said wrongly is refused as such.
-            let source = asked::forked(head, ROOT).ok().flatten();
+            // A malformed field is rejected later, with its own message.
+            let source = request::forked(head, ROOT).ok().flatten();
             let source = source.map(|fork| (Action::Follow, Cow::Owned(fork.from.to_string())));
             [of(Action::Manage), source]
         }
-        // What it will be called is not known yet, only of what kind: one segment.
+        // The name is not chosen yet; the check uses a name of the same form, one segment.
         Method::Post if name.is_empty() => {
             [Some((Action::Manage, Cow::Owned(name_from_bits(0)))), None]
         }
-        Method::Post if asked::closes(head) => {
+        Method::Post if request::closes(head) => {
             let has_content = head.framing() != Framing::None;
             [of(Action::Manage), has_content.then_some(()).and(of(Action::Publish))]
         }
@@ -100,7 +107,7 @@ pub(crate) fn wants<'n>(name: &'n str, head: &Head<'_>) -> [Option<(Action, Cow<
 }
 
 impl Resource<'_> {
-    /// Answers a request, which is permitted.
+    /// Responds to a request whose permissions were checked.
     pub(crate) fn respond(
         &self,
         request: &Incoming<'_>,
@@ -109,20 +116,20 @@ impl Resource<'_> {
     ) -> Answer {
         let (exchange, head) = (request.exchange, &request.head);
         let answered = match head.method() {
-            // Kept for what wakes workers (section 6), which is not served.
+            // Reserved for waking workers (section 6), which the server does not implement.
             _ if self.name == "__ds" || self.name.starts_with("__ds/") => {
-                Err(No(Status::NOT_FOUND, "no subscriptions are kept here".to_owned()))
+                Err(Failure(Status::NOT_FOUND, "no subscriptions are kept here".to_owned()))
             }
             Method::Get if self.name.is_empty() => match self.list(request, clock) {
                 Ok(answer) => Ok(answer),
-                Err(Refusal::No(no)) => Err(no),
-                Err(Refusal::Denied(denied)) => {
+                Err(ListFailure::Failure(no)) => Err(no),
+                Err(ListFailure::Denied(denied)) => {
                     Ok(denied.answer(out.buffer, exchange, &clock.date()))
                 }
             },
             Method::Get if inert::is_to_run(head) => {
                 let reason = "a channel is not served as a script or style sheet: clients write it";
-                Err(No(Status::FORBIDDEN, reason.to_owned()))
+                Err(Failure(Status::FORBIDDEN, reason.to_owned()))
             }
             Method::Get => self.read(head, exchange, clock, out),
             Method::Head => self.describe().map(|description| {
@@ -138,7 +145,7 @@ impl Resource<'_> {
                 Ok(Answer::Written { close: false })
             }
             Method::Put | Method::Post if matches!(request.body, Body::Coming) => {
-                return Answer::Collect { limit: MOST_BODY, on_disk: false };
+                return Answer::Collect { limit: MAX_BODY, on_disk: false };
             }
             Method::Put => self.create(request, clock, out),
             Method::Post if self.name.is_empty() => self.create_unnamed(request, clock, out),
@@ -149,60 +156,66 @@ impl Resource<'_> {
                 let mut reply =
                     Reply::begin(out.buffer, exchange, Status::METHOD_NOT_ALLOWED, &clock.date());
                 reply.static_lines("Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n");
-                tell(reply, "a channel is read by GET and written by PUT, POST, PATCH and DELETE");
+                finish_with_reason(
+                    reply,
+                    "a channel is read by GET and written by PUT, POST, PATCH and DELETE",
+                );
                 Ok(Answer::Written { close: false })
             }
         };
-        answered.unwrap_or_else(|No(status, reason)| {
-            tell(Reply::begin(out.buffer, exchange, status, &clock.date()), &reason);
+        answered.unwrap_or_else(|Failure(status, reason)| {
+            finish_with_reason(Reply::begin(out.buffer, exchange, status, &clock.date()), &reason);
             Answer::Written { close: false }
         })
     }
 
-    /// Section 5.1: makes the channel, or finds it as it would be made.
+    /// Creates the channel, or confirms that it exists with the same settings (section 5.1).
     fn create(
         &self,
         request: &Incoming<'_>,
         clock: &Clock,
         out: &mut Outgoing<'_>,
-    ) -> Result<Answer, No> {
-        let (head, is_closed) = (&request.head, asked::closes(&request.head));
-        let fork = asked::forked(head, ROOT)?;
+    ) -> Result<Answer, Failure> {
+        let (head, is_closed) = (&request.head, request::closes(&request.head));
+        let fork = request::forked(head, ROOT)?;
         let source = fork.as_ref().map(|fork| self.source(&fork.from)).transpose()?;
         let inherited = source.as_ref().map(|source| &source.settings);
         let kind = match (head.field_text("Content-Type"), inherited) {
             (Some(kind), Some(inherited)) if essence(kind) != essence(kind_of(inherited)) => {
-                return Err(No(Status::CONFLICT, "a fork has the type of its source".to_owned()));
+                return Err(Failure(
+                    Status::CONFLICT,
+                    "a fork has the type of its source".to_owned(),
+                ));
             }
             (_, Some(inherited)) => kind_of(inherited),
             (Some(kind), None) if !essence(kind).is_empty() => kind.trim(),
-            (_, None) => USUAL,
+            (_, None) => DEFAULT_TYPE,
         };
-        let (retention, durability) = (asked::retention(head)?, asked::durability(head)?);
-        let expiry = asked::expiry(head, Expiry::AfterActivity)?;
+        let (retention, durability) = (request::retention(head)?, request::durability(head)?);
+        let expiry = request::expiry(head, Expiry::AfterActivity)?;
         let expiry = expiry.or(inherited.map(|inherited| inherited.expiry)).unwrap_or_default();
         let settings = match self.describe() {
-            Ok(there) => {
-                let is_same = essence(kind_of(&there.settings)) == essence(kind)
-                    && there.settings.expiry == expiry
-                    && retention.is_none_or(|retention| there.settings.retention == retention)
-                    && durability.is_none_or(|durability| there.settings.durability == durability)
-                    && there.is_closed == is_closed;
+            Ok(info) => {
+                let is_same = essence(kind_of(&info.settings)) == essence(kind)
+                    && info.settings.expiry == expiry
+                    && retention.is_none_or(|retention| info.settings.retention == retention)
+                    && durability.is_none_or(|durability| info.settings.durability == durability)
+                    && info.is_closed == is_closed;
                 if !is_same {
                     let reason = "there is a stream here with another type, expiry, end, \
                         retention or durability";
-                    return Err(No(Status::CONFLICT, reason.to_owned()));
+                    return Err(Failure(Status::CONFLICT, reason.to_owned()));
                 }
-                there.settings
+                info.settings
             }
-            Err(No(Status::NOT_FOUND, _)) => Settings {
+            Err(Failure(Status::NOT_FOUND, _)) => Settings {
                 content_type: Some(kind.into()),
                 retention: retention.unwrap_or_default(),
                 expiry,
                 durability: durability.unwrap_or(Durability::Commit),
             },
-            // It was removed, and forks of it are there.
-            Err(No(Status::GONE, reason)) => return Err(No(Status::CONFLICT, reason)),
+            // The channel was removed but still has forks.
+            Err(Failure(Status::GONE, reason)) => return Err(Failure(Status::CONFLICT, reason)),
             Err(no) => return Err(no),
         };
         let name: Arc<str> = self.name.into();
@@ -211,49 +224,49 @@ impl Resource<'_> {
             (Some(fork), Some(source)) => Some(self.fork(&fork, &source)?),
             _ => None,
         };
-        if let Err(denied) = self.visitor.spend(first.len().max(1)) {
+        if let Err(denied) = self.client.charge_messages(first.len().max(1)) {
             return Ok(denied.answer(out.buffer, request.exchange, &clock.date()));
         }
         let location = location(request);
-        let order =
+        let command =
             Command::Create { name: ChannelName::Given(name), settings, fork, first, is_closed };
-        Ok(self.carry_out(order, request.exchange, clock, move |out, exchange, date, done| {
+        Ok(self.execute(command, request.exchange, clock, move |out, exchange, date, done| {
             let is_new = matches!(done.applied, Applied::Created { .. });
             let status = if is_new { Status::CREATED } else { Status::OK };
             let mut reply = Reply::begin(out, exchange, status, date);
             reply.static_lines(FRESH);
             put_safety(&mut reply, None);
             if is_new {
-                // It came as a target, which holds nothing that a field must not.
+                // The request's target is valid in a field.
                 let _ = reply.field("Location", &location);
             }
-            if let Some(there) = done.there {
-                put_description(&mut reply, &there);
+            if let Some(info) = done.info {
+                put_description(&mut reply, &info);
             }
             reply.empty();
         }))
     }
 
-    /// Section 5.2: publishes, closes, or both.
+    /// Publishes, closes, or both (section 5.2).
     fn append(
         &self,
         request: &Incoming<'_>,
         clock: &Clock,
         out: &mut Outgoing<'_>,
-    ) -> Result<Answer, No> {
+    ) -> Result<Answer, Failure> {
         let (head, body) = (&request.head, body_of(request));
-        let there = self.describe()?;
-        let closes = asked::closes(head);
-        let producer = asked::producer(head)?;
-        let kind = kind_of(&there.settings);
+        let info = self.describe()?;
+        let closes = request::closes(head);
+        let producer = request::producer(head)?;
+        let kind = kind_of(&info.settings);
         if body.is_empty() && !closes {
             return Err("there is no body, and Stream-Closed: true is not said".into());
         } else if !body.is_empty() {
             let said = head.field_text("Content-Type").ok_or("Content-Type is missing")?;
-            // What is closed is refused as such, whatever comes.
-            if !there.is_closed && essence(said) != essence(kind) {
+            // A closed stream is rejected as such, whatever the type.
+            if !info.is_closed && essence(said) != essence(kind) {
                 let reason = format!("this stream takes {kind}, not {said}");
-                return Err(No(Status::CONFLICT, reason));
+                return Err(Failure(Status::CONFLICT, reason));
             }
         }
         let name: Arc<str> = self.name.into();
@@ -262,17 +275,17 @@ impl Resource<'_> {
         if !has_messages && !body.is_empty() {
             return Err("an empty array is no message".into());
         }
-        if let Err(denied) = self.visitor.spend(messages.len()) {
+        if let Err(denied) = self.client.charge_messages(messages.len()) {
             return Ok(denied.answer(out.buffer, request.exchange, &clock.date()));
         }
         let mark = head.field_text("Stream-Seq").map(Arc::from);
         let close = if closes { vec![name] } else { Vec::new() };
         let epoch = producer.as_ref().map(|producer| producer.epoch);
-        let order = Command::Publish(Publish { messages, close, producer, mark });
-        Ok(self.carry_out(order, request.exchange, clock, move |out, exchange, date, done| {
+        let command = Command::Publish(Publish { messages, close, producer, mark });
+        Ok(self.execute(command, request.exchange, clock, move |out, exchange, date, done| {
             let published = match done.applied {
                 Applied::Published(published) => published,
-                // Nothing else comes of a publication.
+                // A publication has no other result.
                 _ => Published::default(),
             };
             let is_new = published.producer.is_some_and(|reached| !reached.is_duplicate);
@@ -284,22 +297,22 @@ impl Resource<'_> {
                 put_number(&mut reply, "Producer-Epoch", epoch);
                 put_number(&mut reply, "Producer-Seq", reached.sequence);
             }
-            if let Some(there) = &done.there {
+            if let Some(info) = &done.info {
                 let sequence = published.tail;
-                put_next(&mut reply, Cursor { epoch: there.tail.epoch, sequence });
+                put_next(&mut reply, Cursor { epoch: info.tail.epoch, sequence });
             }
-            if closes || done.there.is_some_and(|there| there.is_closed) {
+            if closes || done.info.is_some_and(|info| info.is_closed) {
                 reply.static_lines("Stream-Closed: true\r\n");
             }
             reply.empty();
         }))
     }
 
-    /// Section 5.4.
-    fn remove(&self, exchange: Exchange, clock: &Clock) -> Result<Answer, No> {
+    /// Removes the channel (section 5.4).
+    fn remove(&self, exchange: Exchange, clock: &Clock) -> Result<Answer, Failure> {
         self.describe()?;
-        let order = Command::Remove(self.name.into());
-        Ok(self.carry_out(order, exchange, clock, |out, exchange, date, _| {
+        let command = Command::Remove(self.name.into());
+        Ok(self.execute(command, exchange, clock, |out, exchange, date, _| {
             let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
             reply.static_lines(FRESH);
             put_safety(&mut reply, None);
@@ -307,61 +320,61 @@ impl Resource<'_> {
         }))
     }
 
-    /// Sections 5.6 to 5.8: answers with what is there, or waits for what comes.
+    /// Responds with the existing messages, or waits for new ones (sections 5.6 to 5.8).
     fn read(
         &self,
         head: &Head<'_>,
         exchange: Exchange,
         clock: &Clock,
         out: &mut Outgoing<'_>,
-    ) -> Result<Answer, No> {
-        let read = Read::of(head)?;
+    ) -> Result<Answer, Failure> {
+        let read = ReadRequest::of(head)?;
         let now = now();
-        let looked = self.channels.0.hub(|hub| {
+        let outcome = self.channels.0.hub(|hub| {
             hub.touch(self.name, now)?;
-            let there = hub.describe(self.name, now)?;
+            let info = hub.describe(self.name, now)?;
             let start = match read.offset {
-                Offset::Beginning => there.earliest,
-                Offset::Now => there.tail,
+                Offset::Beginning => info.earliest,
+                Offset::Now => info.tail,
                 Offset::At(cursor) => cursor,
             };
-            let watch = watch(self.name, &there, &read, now);
-            let page = if read.mode == Mode::CatchUp {
-                let names = watch.names();
+            let spec = spec(self.name, &info, &read, now);
+            let batch = if read.mode == Mode::CatchUp {
+                let names = spec.names();
                 let subscription =
-                    watch.subscription(&names, Start::After(start), GapPolicy::Reject);
+                    spec.subscription(&names, Start::After(start), GapPolicy::Reject);
                 Some(hub.read(&subscription, now)?)
             } else {
                 None
             };
-            Ok::<_, Refused>((Looked { there, offset: read.offset, start }, watch, page))
+            Ok::<_, Refused>((ReadOutcome { info, offset: read.offset, start }, spec, batch))
         });
-        let (looked, watch, page) = looked.ok_or_else(No::closed)??;
-        let Some(page) = page else {
-            let start = Start::After(looked.start);
-            let watch = Watch { origin: self.visitor.origin_of(head), ..watch };
-            return Ok(match self.visitor.pass() {
-                Ok(pass) => Answer::Hold(hold_for(pass, watch, start, exchange)),
+        let (outcome, spec, batch) = outcome.ok_or_else(Failure::closed)??;
+        let Some(batch) = batch else {
+            let start = Start::After(outcome.start);
+            let spec = SubscriptionSpec { origin: self.client.origin_of(head), ..spec };
+            return Ok(match self.client.reserve_hold() {
+                Ok(permit) => Answer::Hold(hold_for(permit, spec, start, exchange)),
                 Err(denied) => denied.answer(out.buffer, exchange, &clock.date()),
             });
         };
-        let tag = looked.tag(&page);
+        let tag = outcome.tag(&batch);
         let is_known = read.offset != Offset::Now && knows(head, &tag);
         let status = if is_known { Status::NOT_MODIFIED } else { Status::OK };
         let mut reply = Reply::begin(out.buffer, exchange, status, &clock.date());
-        looked.put(&mut reply, &tag, &page);
+        outcome.put(&mut reply, &tag, &batch);
         if is_known {
             reply.empty();
         } else {
-            // It was checked when the channel was made.
-            let _ = reply.field("Content-Type", kind_of(&looked.there.settings));
-            reply.whole(&encoded(watch.manner.view(), &page));
+            // The hub validated the type when the channel was created.
+            let _ = reply.field("Content-Type", kind_of(&outcome.info.settings));
+            reply.whole(&encoded(spec.manner.view(), &batch));
         }
         Ok(Answer::Written { close: false })
     }
 
-    /// Where a fork begins, counted in the messages of its source.
-    fn fork(&self, fork: &asked::Forked, source: &ChannelInfo) -> Result<Fork, No> {
+    /// Converts a fork point to messages of the source.
+    fn fork(&self, fork: &request::ForkSource, source: &ChannelInfo) -> Result<Fork, Failure> {
         let until = match fork.offset {
             None | Some(Offset::Now) => None,
             Some(Offset::Beginning) => Some(source.earliest),
@@ -371,54 +384,54 @@ impl Resource<'_> {
             return Err("Stream-Fork-Offset lies beyond the source".into());
         }
         let mut fork_of = Fork { channel: Arc::clone(&fork.from), until, bytes: 0 };
-        if fork.beyond == 0 {
+        if fork.sub_offset == 0 {
             return Ok(fork_of);
         }
         let is_json = is_json(kind_of(&source.settings));
         let overshoots = "Stream-Fork-Sub-Offset lies beyond the source";
-        let limit = if is_json { fork.beyond } else { 1 };
+        let limit = if is_json { fork.sub_offset } else { 1 };
         let limit = usize::try_from(limit).ok().filter(|limit| *limit <= source.messages);
         let limit = limit.ok_or(overshoots)?;
-        let watch = Watch { limit, ..watch(&fork.from, source, &Read::PLAIN, 0) };
-        let (names, start) = (watch.names(), Start::After(until.unwrap_or(source.tail)));
-        let mut subscription = watch.subscription(&names, start, GapPolicy::Reject);
+        let spec = SubscriptionSpec { limit, ..spec(&fork.from, source, &ReadRequest::PLAIN, 0) };
+        let (names, start) = (spec.names(), Start::After(until.unwrap_or(source.tail)));
+        let mut subscription = spec.subscription(&names, start, GapPolicy::Reject);
         subscription.bytes = usize::MAX;
-        let page = self.channels.0.hub(|hub| hub.read(&subscription, now()));
-        let page = page.ok_or_else(No::closed)??;
-        let last = page.messages.get(limit - 1).ok_or(overshoots)?;
+        let batch = self.channels.0.hub(|hub| hub.read(&subscription, now()));
+        let batch = batch.ok_or_else(Failure::closed)??;
+        let last = batch.messages.get(limit - 1).ok_or(overshoots)?;
         if is_json {
-            fork_of.until = Some(Cursor { epoch: page.next.epoch, sequence: last.sequence });
-        } else if fork.beyond > last.body.len() as u64 {
+            fork_of.until = Some(Cursor { epoch: batch.next.epoch, sequence: last.sequence });
+        } else if fork.sub_offset > last.body.len() as u64 {
             return Err(overshoots.into());
         } else {
-            fork_of.bytes = fork.beyond;
+            fork_of.bytes = fork.sub_offset;
         }
         Ok(fork_of)
     }
 
-    fn describe(&self) -> Result<ChannelInfo, No> {
+    fn describe(&self) -> Result<ChannelInfo, Failure> {
         Ok(self.channels.describe(self.name)?)
     }
 
-    /// What a fork is made of: one that was removed cannot be forked any more.
-    fn source(&self, name: &str) -> Result<ChannelInfo, No> {
+    /// Describes the source of a fork. A removed channel cannot be forked.
+    fn source(&self, name: &str) -> Result<ChannelInfo, Failure> {
         match self.channels.describe(name) {
             Err(Error::Refused(refused @ Refused::Gone(_))) => {
-                Err(No(Status::CONFLICT, refused.to_string()))
+                Err(Failure(Status::CONFLICT, refused.to_string()))
             }
             described => Ok(described?),
         }
     }
 
-    /// Has an order carried out, and what came of it written.
-    fn carry_out(
+    /// Executes a command, and writes its result with `write`.
+    fn execute(
         &self,
-        order: Command,
+        command: Command,
         exchange: Exchange,
         clock: &Clock,
-        write: impl FnOnce(&mut Vec<u8>, Exchange, &Date, Done) + 'static,
+        write: impl FnOnce(&mut Vec<u8>, Exchange, &Date, CommandOutcome) + 'static,
     ) -> Answer {
-        let ordered = self.channels.order_by(order, self.visitor);
+        let ordered = self.channels.order_by(command, self.client);
         let (channels, name, date) = (self.channels.clone(), self.name.to_owned(), clock.date());
         Answer::Later(Box::pin(async move {
             let (mut bytes, outcome) = (Vec::new(), ordered.await);
@@ -426,108 +439,109 @@ impl Resource<'_> {
                 Ok(Applied::Created { name, .. }) => name,
                 _ => &*name,
             };
-            let there = channels.describe(name).ok();
+            let info = channels.describe(name).ok();
             match outcome {
-                Ok(applied) => write(&mut bytes, exchange, &date, Done { applied, there }),
-                Err(error) => not_done(&mut bytes, exchange, &date, error, there),
+                Ok(applied) => write(&mut bytes, exchange, &date, CommandOutcome { applied, info }),
+                Err(error) => write_failure(&mut bytes, exchange, &date, error, info),
             }
             Finished { bytes, follow: None, close: false }
         }))
     }
 }
 
-/// What came of an order.
-struct Done {
+/// The result of a command.
+struct CommandOutcome {
     applied: Applied,
-    /// The channel, if it is still there.
-    there: Option<ChannelInfo>,
+    /// The channel after the command, if it still exists.
+    info: Option<ChannelInfo>,
 }
 
-/// How a resource is followed.
-fn watch(name: &str, there: &ChannelInfo, read: &Read, now: u64) -> Watch {
-    let kind = kind_of(&there.settings);
+/// The subscription of a read.
+fn spec(name: &str, info: &ChannelInfo, read: &ReadRequest, now: u64) -> SubscriptionSpec {
+    let kind = kind_of(&info.settings);
     let (is_json, is_text) = (is_json(kind), essence(kind).starts_with("text/"));
-    let shared = there.settings.content_type.clone().unwrap_or_else(|| USUAL.into());
+    let shared = info.settings.content_type.clone().unwrap_or_else(|| DEFAULT_TYPE.into());
     let is_stream = read.mode == Mode::Events;
-    Watch {
+    SubscriptionSpec {
         manner: match (is_stream, is_json) {
-            (false, false) => Manner::Bodies,
-            (false, true) => Manner::Values,
-            (true, _) if is_json || is_text => Manner::DataEvent,
-            (true, _) => Manner::Base64Event,
+            (false, false) => DeliveryMode::Bodies,
+            (false, true) => DeliveryMode::Values,
+            (true, _) if is_json || is_text => DeliveryMode::DataEvent,
+            (true, _) => DeliveryMode::Base64Event,
         },
         holes: GapPolicy::Reject,
-        until: if is_stream { Until::Time(now + EVENTS) } else { Until::Open },
+        until: if is_stream { Until::Time(now + STREAM_DURATION) } else { Until::Open },
         limit: LIMIT,
         wait: WAIT,
-        live: Some(Box::new(Live::new(shared, read.turn, now))),
-        ..Watch::of(Box::new([name.into()]))
+        durable: Some(Box::new(DurableView::new(shared, read.stream_cursor, now))),
+        ..SubscriptionSpec::of(Box::new([name.into()]))
     }
 }
 
-/// What a read that does not wait has found.
-struct Looked {
-    there: ChannelInfo,
+/// The result of a read that does not wait.
+struct ReadOutcome {
+    info: ChannelInfo,
     offset: Offset,
-    /// Where the offset is.
+    /// The cursor of the offset.
     start: Cursor,
 }
 
-impl Looked {
-    /// What stands between two places stays as it is, unless nothing comes behind it any more (section 10.1).
-    fn tag(&self, page: &MessageBatch) -> String {
-        let end = if matches!(page.rest, Rest::Closed) { ":c" } else { "" };
-        format!("\"{}:{}:{}{end}\"", self.there.number, self.start, page.next)
+impl ReadOutcome {
+    /// The entity tag: messages between two cursors never change, only the end of the channel may
+    /// (section 10.1).
+    fn tag(&self, batch: &MessageBatch) -> String {
+        let end = if matches!(batch.rest, Rest::Closed) { ":c" } else { "" };
+        format!("\"{}:{}:{}{end}\"", self.info.number, self.start, batch.next)
     }
 
-    /// The fields that go with a page, whether it is sent or not.
-    fn put(&self, reply: &mut Reply<'_>, tag: &str, page: &MessageBatch) {
-        reply.static_lines(match (self.offset, &page.rest) {
+    /// Writes the fields of a response with messages or without (304).
+    fn put(&self, reply: &mut Reply<'_>, tag: &str, batch: &MessageBatch) {
+        reply.static_lines(match (self.offset, &batch.rest) {
             (Offset::Now, _) => FRESH,
-            // More has come since, so this never changes. Whose it is, a cache cannot know.
+            // Later messages exist, so this batch never changes. Shared caches cannot check access.
             (_, Rest::More) => "Cache-Control: private, max-age=60, stale-while-revalidate=300\r\n",
             _ => "Cache-Control: private, no-cache\r\n",
         });
-        // A cache must not show one visitor what was for another, nor one site what only another was told it may read.
+        // A cache must not mix the responses for different clients or different origins.
         reply.static_lines("Vary: Origin, Authorization, Cookie\r\n");
-        put_safety(reply, Some(kind_of(&self.there.settings)));
+        put_safety(reply, Some(kind_of(&self.info.settings)));
         if self.offset != Offset::Now {
-            // Its letters are digits, colons and underscores.
+            // The tag consists of digits, colons and underscores.
             let _ = reply.field("ETag", tag);
         }
-        put_place(reply, &Place::of(page));
+        put_position(reply, &ReadPosition::of(batch));
     }
 }
 
-/// Whether the peer says that it has this already (RFC 9110 section 13.1.2).
+/// Whether the client already has this content (RFC 9110 section 13.1.2).
 fn knows(head: &Head<'_>, tag: &str) -> bool {
     let known = head.field_text("If-None-Match").unwrap_or_default();
     let mut known = known.split(',').map(str::trim);
     known.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }
 
-/// Section 5.5.
-fn describe(out: &mut Vec<u8>, exchange: Exchange, date: &Date, there: &ChannelInfo) {
+/// Writes the response to a HEAD request (section 5.5).
+fn describe(out: &mut Vec<u8>, exchange: Exchange, date: &Date, info: &ChannelInfo) {
     let mut reply = Reply::begin(out, exchange, Status::OK, date);
     reply.static_lines(FRESH);
     put_safety(&mut reply, None);
-    put_description(&mut reply, there);
+    put_description(&mut reply, info);
     reply.unknown_length();
 }
 
-fn put_description(reply: &mut Reply<'_>, there: &ChannelInfo) {
-    // It was checked when the channel was made.
-    let _ = reply.field("Content-Type", kind_of(&there.settings));
-    if inert::is_active(kind_of(&there.settings)) {
+fn put_description(reply: &mut Reply<'_>, info: &ChannelInfo) {
+    // The hub validated the type when the channel was created.
+    let _ = reply.field("Content-Type", kind_of(&info.settings));
+    if inert::is_active(kind_of(&info.settings)) {
         reply.static_lines(inert::ATTACHMENT);
     }
-    put_state(reply, there);
+    put_state(reply, info);
 }
 
-/// What there is to know of a channel besides its type. What is as usual is not told.
-fn put_state(reply: &mut Reply<'_>, there: &ChannelInfo) {
-    put_next(reply, there.tail);
-    match there.settings.expiry {
+/// Writes the properties of a channel except its type. Default values are omitted.
+fn put_state(reply: &mut Reply<'_>, info: &ChannelInfo) {
+    put_next(reply, info.tail);
+    match info.settings.expiry {
         Expiry::Never => {}
         Expiry::AfterPublish(after) => {
             put_number(reply, "Stream-TTL", after / 1000);
@@ -535,21 +549,21 @@ fn put_state(reply: &mut Reply<'_>, there: &ChannelInfo) {
         }
         Expiry::AfterActivity(after) => put_number(reply, "Stream-TTL", after / 1000),
         Expiry::At(time) => {
-            let _ = reply.field("Stream-Expires-At", &instant::write(time));
+            let _ = reply.field("Stream-Expires-At", &timestamp::write(time));
         }
     }
-    put_retention(reply, there.settings.retention);
-    reply.static_lines(match there.settings.durability {
+    put_retention(reply, info.settings.retention);
+    reply.static_lines(match info.settings.durability {
         Durability::Commit => "",
         Durability::Interval => "Stream-Durability: interval\r\n",
         Durability::Memory => "Stream-Durability: memory\r\n",
     });
-    if there.is_closed {
+    if info.is_closed {
         reply.static_lines("Stream-Closed: true\r\n");
     }
 }
 
-/// Says how much stays, as far as it is not as usual.
+/// Writes the retention unless it is the default.
 fn put_retention(reply: &mut Reply<'_>, retention: Retention) {
     if retention == Retention::UNLIMITED {
         reply.static_lines("Stream-Retention: unlimited\r\n");
@@ -569,27 +583,27 @@ fn put_retention(reply: &mut Reply<'_>, retention: Retention) {
         })
         .collect();
     if !limits.is_empty() {
-        // Words and digits are no mistake in any field.
+        // Words and digits are valid in a field.
         let _ = reply.field("Stream-Retention", &limits.join(", "));
     }
 }
 
-/// Says why an order was not carried out, with what a producer needs to go on.
-fn not_done(
+/// Writes the response to a failed command, with the fields that a producer needs to continue.
+fn write_failure(
     out: &mut Vec<u8>,
     exchange: Exchange,
     date: &Date,
     error: Error,
-    there: Option<ChannelInfo>,
+    info: Option<ChannelInfo>,
 ) {
     let refused = if let Error::Refused(refused) = &error { Some(refused.clone()) } else { None };
-    let No(status, reason) = error.into();
+    let Failure(status, reason) = error.into();
     let mut reply = Reply::begin(out, exchange, status, date);
     match refused {
         Some(Refused::Closed { tail, .. }) => {
             reply.static_lines("Stream-Closed: true\r\n");
-            if let Some(there) = there {
-                put_next(&mut reply, Cursor { epoch: there.tail.epoch, sequence: tail });
+            if let Some(info) = info {
+                put_next(&mut reply, Cursor { epoch: info.tail.epoch, sequence: tail });
             }
         }
         Some(Refused::StaleEpoch { current }) => {
@@ -601,16 +615,16 @@ fn not_done(
         }
         _ => {}
     }
-    tell(reply, &reason);
+    finish_with_reason(reply, &reason);
 }
 
 fn put_number(reply: &mut Reply<'_>, name: &str, number: u64) {
-    // Digits are no mistake in any field.
+    // Digits are valid in a field.
     let _ = reply.field(name, &number.to_string());
 }
 
 fn kind_of(settings: &Settings) -> &str {
-    settings.content_type.as_deref().unwrap_or(USUAL)
+    settings.content_type.as_deref().unwrap_or(DEFAULT_TYPE)
 }
 
 fn body_of<'r>(request: &Incoming<'r>) -> &'r [u8] {
@@ -620,29 +634,29 @@ fn body_of<'r>(request: &Incoming<'r>) -> &'r [u8] {
     }
 }
 
-/// The resource's own address.
+/// Returns the URL of the resource.
 fn location(request: &Incoming<'_>) -> String {
     address(request, request.head.target().split('?').next().unwrap_or_default())
 }
 
-/// The address of a path at the host that was asked.
+/// Returns the URL of a path on the requested host.
 fn address(request: &Incoming<'_>, path: &str) -> String {
     let scheme = if request.peer.is_secure() { "https" } else { "http" };
     match request.head.authority() {
         Some(authority) if path.starts_with('/') => format!("{scheme}://{authority}{path}"),
-        // The target says all, or there is nothing more to say.
+        // The target is a complete URL already, or the host is unknown.
         _ => path.to_owned(),
     }
 }
 
-impl No {
-    /// The channels are not there yet, or any more.
+impl Failure {
+    /// The channels have not started, or have ended.
     fn closed() -> Self {
         Error::NotKept(bine_store::Error::Closed).into()
     }
 }
 
-impl From<Error> for No {
+impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Refused(refused) => refused.into(),
@@ -654,19 +668,19 @@ impl From<Error> for No {
     }
 }
 
-impl From<Refused> for No {
+impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
         Self(status_of(&refused), refused.to_string())
     }
 }
 
-impl From<String> for No {
+impl From<String> for Failure {
     fn from(reason: String) -> Self {
         Self(Status::BAD_REQUEST, reason)
     }
 }
 
-impl From<&str> for No {
+impl From<&str> for Failure {
     fn from(reason: &str) -> Self {
         reason.to_owned().into()
     }

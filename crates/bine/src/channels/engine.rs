@@ -1,8 +1,8 @@
-//! Decides how channels live in the store's journal: an order is checked, kept, made true in its place, and told to all
-//! who wait.
+//! Journals channels in the store: the engine validates a command, appends its record, applies it
+//! in the record's turn, and notifies all waiters.
 //!
-//! The hub is a machine for one thread; it lives here under one short lock. What it is told comes from the journal in
-//! the order of all records, so that a restart leads to the same hub.
+//! The hub is a single-threaded state machine under one briefly held lock. It receives records in
+//! the order of the journal, so a restart reproduces the same hub.
 
 mod parts;
 
@@ -15,6 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use bine_log as log;
+
 use bine_push::{
     Applied, Command, Durability, Hub, Limits, Preparation, Prepared, Publisher, Refused,
     SnapshotReader, is_channel_record,
@@ -22,204 +23,215 @@ use bine_push::{
 use bine_server::Bell;
 use bine_store::{Extension, Pending, RowId, SnapshotBlocks, Store, Sync};
 
-use super::access::{Caps, MOST_REVOKED, Parties, Quotas};
-use super::audience::{Audience, HubAccess};
+use super::access::{Caps, MAX_REVOKED, MemoryQuotas, QuotaTable};
+use super::async_waiters::{AsyncWaiters, HubAccess};
 use super::clock::now;
-use super::presence::Attendance;
-use parts::{LongRecords, PART, Promisee, WHOLE};
+use super::presence::PresenceTracker;
+use parts::{COMPLETE, LongRecords, PART, PendingLongRecord};
 
-/// All channels of a program.
+/// The channels of a program, their journal and their waiters.
 pub(crate) struct Engine {
-    stage: Mutex<Stage>,
-    /// How the run before this one ended.
-    before: Mutex<Before>,
+    state: Mutex<HubState>,
+    /// How the previous run ended.
+    previous_run: Mutex<PreviousRun>,
     store: OnceLock<Store>,
-    /// Of the threads that have waiters.
+    /// The bells of threads with waiters.
     bells: Mutex<Vec<Bell>>,
     /// The tasks that wait.
-    pub(super) audience: Audience,
-    /// Who is present where that is counted.
-    pub(super) attendance: Arc<Attendance>,
-    /// Who waits, and whose grants were revoked.
-    pub(crate) parties: Arc<Parties>,
-    /// Messages that were taken.
+    pub(super) async_waiters: AsyncWaiters,
+    /// The sessions that are present.
+    pub(super) presence_tracker: Arc<PresenceTracker>,
+    /// Held requests, quotas and revocations.
+    pub(crate) parties: Arc<QuotaTable>,
+    /// The number of accepted messages.
     messages: AtomicU64,
-    /// Wakes the thread that looks what is due.
+    /// Wakes the thread that expires messages and channels.
     alarm: Condvar,
     is_over: AtomicBool,
-    /// Of one that keeps nothing, the number of the next record.
-    passing: Option<AtomicU64>,
-    /// How much memory its channels may take.
-    quotas: OnceLock<Quotas>,
+    /// The next record number of an engine without a journal.
+    transient: Option<AtomicU64>,
+    /// Memory limits of the channels.
+    memory_quotas: OnceLock<MemoryQuotas>,
     /// Records that are written in parts.
-    long: LongRecords,
+    long_records: LongRecords,
 }
 
-/// What channels tell of themselves in figures.
+/// Counts for the metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Figures {
-    /// Channels there are.
+pub(crate) struct ChannelMetrics {
+    /// Existing channels.
     pub(crate) channels: usize,
-    /// Bytes that are retained in them.
+    /// Bytes retained in them.
     pub(crate) bytes: u64,
-    /// Messages that were taken since the start.
+    /// Messages accepted since the start.
     pub(crate) messages: u64,
-    /// Whatever waits at this moment for messages.
+    /// Held requests.
     pub(crate) holds: u32,
 }
 
-/// What the journal tells of the run before.
+/// Facts about the previous run, from the journal.
 #[derive(Clone, Copy, Default)]
-struct Before {
-    /// The system's run that it was in.
+struct PreviousRun {
+    /// The operating system's boot during which it ran.
     boot: Option<[u8; 16]>,
-    /// It ended in order.
+    /// Whether it ended in order.
     is_clean: bool,
 }
 
-/// How far the hub is.
-enum Stage {
-    /// Nothing was read yet.
+/// The state of the hub.
+enum HubState {
+    /// Before the first record.
     Empty,
-    /// An image is being read.
+    /// While a snapshot is read.
     SnapshotReader(Box<SnapshotReader>),
-    /// It is there.
+    /// After the snapshot, if any.
     Running(Box<Hub>),
 }
 
-/// Why an order was not carried out.
+/// The reason why a command was not executed.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Error {
-    /// It cannot be.
+    /// The hub rejected it.
     Refused(Refused),
-    /// It could not be kept.
+    /// The store could not write it.
     NotKept(bine_store::Error),
 }
 
-/// An order under way, to be awaited or, where a thread may block, [waited](Ordered::wait) for.
+/// A command in progress. Await it or, on a thread that may block, call [`wait`](Ordered::wait).
 #[must_use = "an order is acknowledged when it is awaited or, in a function that may block, waited for by `wait()`"]
-pub struct Ordered(Way);
+pub struct Ordered(Progress);
 
-enum Way {
-    /// It was done before, or cannot be done.
+enum Progress {
+    /// Finished already, or rejected.
     Settled(Option<Result<Applied, Error>>),
-    Kept(Pending, Arc<Outcome>),
-    InParts(Promisee),
+    Journaled(Pending, Arc<Outcome>),
+    InParts(PendingLongRecord),
 }
 
-/// A revocation, which is true already. Awaited, or waited for where a thread may block, it also outlives a restart.
+/// A revocation, which is already in effect. Once awaited or waited for, it also survives a
+/// restart.
 #[must_use = "a revocation outlives a restart when it is awaited or, in a function that may block, waited for by `wait()`"]
 pub struct Revocation(Result<Pending, Error>);
 
-/// What came of an order when its turn had come.
+/// The result of a command, set when its record takes effect.
 type Outcome = Mutex<Option<Result<Applied, Refused>>>;
 
-/// The first byte of the record that says which life of the data this is.
+/// The first byte of a record that begins a new epoch of the data.
 const EPOCH: u8 = 1;
-/// Of the one that says in which run of the system the records behind it were written.
+/// The first byte of a record with the boot of the operating system, which applies to the records
+/// that follow.
 const BOOT: u8 = 2;
-/// Of the one that says that nothing comes behind it in this run.
+/// The first byte of the last record of a run that ended in order.
 const CLEAN: u8 = 3;
-/// Of the one that says whose grants were revoked, when, and until when it must be known.
+/// The first byte of a record with a revocation: its time, its expiry, and the subject.
 const REVOKED: u8 = 4;
-/// What is due is looked for at least so often.
-const LOOK: Duration = Duration::from_secs(30);
-/// Bytes of a message that is not kept, at most.
-const MOST_PASSING: usize = 16 << 20;
-/// Bytes that a message takes beside its body, at most.
-const SPARE: usize = 16 << 10;
-/// Channels that are looked at without a pause.
-const MOST_DUE: usize = 256;
+/// The maximum time between two checks for expired messages and channels.
+const CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// Maximum bytes of a message that is not journaled.
+const MAX_TRANSIENT: usize = 16 << 20;
+/// Maximum memory of a message in addition to its body, in bytes.
+const MESSAGE_OVERHEAD: usize = 16 << 10;
+/// Maximum channels to expire while the lock is held.
+const MAX_EXPIRED: usize = 256;
 
 impl Engine {
     pub(crate) fn new() -> Self {
         Self {
-            stage: Mutex::new(Stage::Empty),
-            before: Mutex::default(),
+            state: Mutex::new(HubState::Empty),
+            previous_run: Mutex::default(),
             store: OnceLock::new(),
             bells: Mutex::default(),
-            audience: Audience::default(),
-            attendance: Arc::default(),
-            parties: Arc::new(Parties::new()),
+            async_waiters: AsyncWaiters::default(),
+            presence_tracker: Arc::default(),
+            parties: Arc::new(QuotaTable::new()),
             messages: AtomicU64::new(0),
             alarm: Condvar::new(),
             is_over: AtomicBool::new(false),
-            passing: None,
-            quotas: OnceLock::new(),
-            long: LongRecords::default(),
+            transient: None,
+            memory_quotas: OnceLock::new(),
+            long_records: LongRecords::default(),
         }
     }
 
-    /// Says how much memory its channels may take. There is one program, which says it once.
-    pub(crate) fn settle(&self, quotas: Quotas) {
-        let _ = self.quotas.set(quotas);
+    /// Sets the memory limits. Only the first call has an effect.
+    pub(crate) fn set_memory_quotas(&self, memory_quotas: MemoryQuotas) {
+        let _ = self.memory_quotas.set(memory_quotas);
     }
 
     fn limits(&self) -> Limits {
-        let quotas = self.quotas.get_or_init(|| Caps::default().quotas());
-        Limits { bytes: quotas.bytes, channel_bytes: quotas.per_channel, ..Limits::default() }
+        let memory_quotas = self.memory_quotas.get_or_init(|| Caps::default().memory_quotas());
+        Limits {
+            bytes: memory_quotas.bytes,
+            channel_bytes: memory_quotas.per_channel,
+            ..Limits::default()
+        }
     }
 
-    /// One whose channels end with the program: what it is told is true at once, and nothing goes by itself.
+    /// Creates an engine without a journal: commands take effect at once, messages stay, and the
+    /// channels end with the program.
     pub(crate) fn passing() -> Self {
         let mut bits = [0; 4];
         bine_store::disk::random(&mut bits);
-        let own = Self { passing: Some(AtomicU64::new(1)), ..Self::new() };
-        let limits = Limits { body: MOST_PASSING, publication: MOST_PASSING, ..own.limits() };
+        let own = Self { transient: Some(AtomicU64::new(1)), ..Self::new() };
+        let limits = Limits { body: MAX_TRANSIENT, publication: MAX_TRANSIENT, ..own.limits() };
         let mut hub = Hub::new(u32::from_be_bytes(bits), limits);
         hub.resume(now());
-        *own.stage() = Stage::Running(Box::new(hub));
+        *own.state() = HubState::Running(Box::new(hub));
         own
     }
 
-    /// Begins to serve, with what the store has given back.
+    /// Starts to execute commands, after the store has replayed its journal.
     ///
     /// # Errors
     ///
-    /// What was read is not whole, or nothing can be kept.
+    /// The replayed records are incomplete, or the store cannot write.
     pub(crate) fn begin(self: &Arc<Self>, store: &Store) -> Result<(), String> {
-        self.begin_in(store, bine_store::disk::boot_id())
+        self.begin_during(store, bine_store::disk::boot_id())
     }
 
-    /// The same in a run of the system that is so named.
-    fn begin_in(self: &Arc<Self>, store: &Store, boot: Option<[u8; 16]>) -> Result<(), String> {
-        let before = *self.before();
-        // What was not synced before the system went down is gone, and its numbers come again.
-        let may_lack = !before.is_clean && before.boot.is_none_or(|before| Some(before) != boot);
-        if may_lack {
+    /// Starts during the given boot of the operating system.
+    fn begin_during(self: &Arc<Self>, store: &Store, boot: Option<[u8; 16]>) -> Result<(), String> {
+        let previous_run = *self.previous_run();
+        // A crash of the system lost the unsynced records, and their numbers will be used again: a
+        // new epoch invalidates old cursors.
+        let has_lost_records = !previous_run.is_clean
+            && previous_run.boot.is_none_or(|previous| Some(previous) != boot);
+        if has_lost_records {
             let mut bits = [0; 4];
             bine_store::disk::random(&mut bits);
-            self.note(store, &[&[EPOCH], &bits[..]].concat())?;
+            self.append_own_record(store, &[&[EPOCH], &bits[..]].concat())?;
         }
-        self.note(store, &[&[BOOT], &boot.unwrap_or_default()[..]].concat())?;
+        self.append_own_record(store, &[&[BOOT], &boot.unwrap_or_default()[..]].concat())?;
         self.hub(|hub| hub.resume(now()));
-        // There is one start.
+        // Called once.
         let _ = self.store.set(store.clone());
         let own = Arc::clone(self);
-        let looks = thread::Builder::new().name("channels".to_owned());
-        looks.spawn(move || own.look()).map_err(|error| format!("no thread: {error}"))?;
+        let expiry_thread = thread::Builder::new().name("channels".to_owned());
+        expiry_thread
+            .spawn(move || own.run_expiry())
+            .map_err(|error| format!("no thread: {error}"))?;
         Ok(())
     }
 
-    /// Keeps a record of the engine's own.
-    fn note(self: &Arc<Self>, store: &Store, record: &[u8]) -> Result<(), String> {
+    /// Journals one of the engine's own records.
+    fn append_own_record(self: &Arc<Self>, store: &Store, record: &[u8]) -> Result<(), String> {
         let (own, bytes) = (Arc::clone(self), record.to_vec());
-        let then = move |_| drop(own.heed(&bytes));
+        let then = move |_| drop(own.apply_own_record(&bytes));
         let kept = store.append(record, Sync::Commit, then).and_then(Pending::wait);
         match kept {
-            // The store opens on a full disk, and so do channels.
+            // Channels, like the store, start on a full disk.
             Err(bine_store::Error::Full) => {
                 let (own, bytes) = (Arc::clone(self), record.to_vec());
-                store.append_deferred(record, move |_| drop(own.heed(&bytes)))
+                store.append_deferred(record, move |_| drop(own.apply_own_record(&bytes)))
             }
             kept => kept.map(drop),
         }
         .map_err(|error| error.to_string())
     }
 
-    /// Has an order of the program's start carried out at once, and kept as soon as the disk has room.
-    pub(super) fn owe(self: &Arc<Self>, order: Command) -> Result<(), Error> {
-        let prepared = match self.hub(|hub| hub.prepare(order, now())) {
+    /// Executes a command of the program's start at once, and journals it when the disk has room.
+    pub(super) fn order_deferred(self: &Arc<Self>, command: Command) -> Result<(), Error> {
+        let prepared = match self.hub(|hub| hub.prepare(command, now())) {
             Some(Ok(Preparation::Record(prepared))) => prepared,
             Some(Ok(Preparation::Done(_))) => return Ok(()),
             Some(Err(refused)) => return Err(Error::Refused(refused)),
@@ -234,31 +246,31 @@ impl Engine {
         store.append_deferred(&record, then).map_err(Error::NotKept)
     }
 
-    /// Makes a record of the engine's own true.
-    fn heed(&self, record: &[u8]) -> Result<(), String> {
-        let mut before = self.before();
-        before.is_clean = false;
+    /// Applies one of the engine's own records.
+    fn apply_own_record(&self, record: &[u8]) -> Result<(), String> {
+        let mut previous_run = self.previous_run();
+        previous_run.is_clean = false;
         match record {
             [EPOCH, bits @ ..] => {
                 let bits = bits.try_into().map_err(|_| "an epoch has four bytes")?;
                 let epoch = u32::from_be_bytes(bits);
-                match &mut *self.stage() {
-                    Stage::Running(hub) => hub.begin_epoch(epoch),
-                    stage => *stage = running(epoch, self.limits()),
+                match &mut *self.state() {
+                    HubState::Running(hub) => hub.begin_epoch(epoch),
+                    state => *state = running(epoch, self.limits()),
                 }
             }
             [BOOT, id @ ..] => {
                 let id = id.try_into().map_err(|_| "a run of the system has sixteen bytes")?;
-                // All zeros: it could not be told.
-                before.boot = Some(id).filter(|id| *id != [0; 16]);
-                // Parts that an earlier run has begun are never completed.
-                self.long.forget_all();
+                // All zeros: the boot could not be identified.
+                previous_run.boot = Some(id).filter(|id| *id != [0; 16]);
+                // An earlier run's incomplete records stay incomplete.
+                self.long_records.forget_all();
             }
             [PART, rest @ ..] => {
                 let (number, bytes) = rest.split_first_chunk().ok_or("a part has a number")?;
-                self.long.read_part(u64::from_be_bytes(*number), bytes);
+                self.long_records.read_part(u64::from_be_bytes(*number), bytes);
             }
-            [CLEAN] => before.is_clean = true,
+            [CLEAN] => previous_run.is_clean = true,
             [REVOKED, rest @ ..] => {
                 let (at, until, subject) = revoked(rest).ok_or("it revokes nothing")?;
                 self.parties.revoke(subject, at, until);
@@ -268,99 +280,99 @@ impl Engine {
         Ok(())
     }
 
-    /// Nothing is due any more, and nothing more is to come.
+    /// Ends the channels: rejects further commands and wakes all waiters.
     pub(crate) fn end(self: &Arc<Self>) {
         self.is_over.store(true, Ordering::Release);
-        drop(self.stage());
+        drop(self.state());
         self.alarm.notify_all();
-        self.audience.end();
+        self.async_waiters.end();
         if let Some(store) = self.store.get() {
-            // If it cannot be said, the next start takes this run for one that was cut.
-            let _ = self.note(store, &[CLEAN]);
+            // Without this record, the next start treats the run as crashed.
+            let _ = self.append_own_record(store, &[CLEAN]);
         }
     }
 
-    /// What there is, and what was done.
-    pub(crate) fn figures(&self) -> Figures {
+    /// Returns the counts for the metrics.
+    pub(crate) fn figures(&self) -> ChannelMetrics {
         let (channels, bytes) = self.hub(|hub| (hub.len(), hub.bytes())).unwrap_or_default();
         let messages = self.messages.load(Ordering::Relaxed);
-        Figures { channels, bytes, messages, holds: self.parties.holds() }
+        ChannelMetrics { channels, bytes, messages, holds: self.parties.holds() }
     }
 
-    /// Whether nothing more is to come.
+    /// Whether the channels have ended.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
-    fn before(&self) -> MutexGuard<'_, Before> {
-        self.before.lock().unwrap_or_else(PoisonError::into_inner)
+    fn previous_run(&self) -> MutexGuard<'_, PreviousRun> {
+        self.previous_run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a thread's waiters told of what happens from now on.
+    /// Registers the bell of a thread with waiters.
     pub(crate) fn add_bell(&self, bell: Bell) {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(bell);
     }
 
-    /// Looks at the hub, or takes something from it that only this program knows of. `None`: there is none yet.
+    /// Accesses the hub, for reads and for changes that need no record. `None`: it has not started.
     pub(crate) fn hub<T>(&self, look: impl FnOnce(&mut Hub) -> T) -> Option<T> {
-        match &mut *self.stage() {
-            Stage::Running(hub) => Some(look(hub)),
-            Stage::Empty | Stage::SnapshotReader(_) => None,
+        match &mut *self.state() {
+            HubState::Running(hub) => Some(look(hub)),
+            HubState::Empty | HubState::SnapshotReader(_) => None,
         }
     }
 
-    /// Has an order of the program's own carried out.
-    pub(crate) fn order(self: &Arc<Self>, order: Command) -> Ordered {
-        self.order_by(order, None)
+    /// Executes a command of the program.
+    pub(crate) fn order(self: &Arc<Self>, command: Command) -> Ordered {
+        self.order_by(command, None)
     }
 
-    /// Has an order carried out that counts against a publisher's quota.
+    /// Executes a command that counts against a publisher's quota.
     pub(crate) fn order_by(
         self: &Arc<Self>,
-        order: Command,
+        command: Command,
         publisher: Option<&Publisher>,
     ) -> Ordered {
-        let messages = match &order {
+        let messages = match &command {
             Command::Publish(publish) => publish.messages.len(),
             Command::Create { first, .. } => first.len(),
             Command::Renew(_) | Command::SetExpiry { .. } | Command::Remove(_) => 0,
         };
         let looked = self.hub(|hub| {
-            let due = make_room(hub, &order);
-            (due, hub.prepare_by(order, publisher, now()))
+            let due = make_room(hub, &command);
+            (due, hub.prepare_by(command, publisher, now()))
         });
         let (due, prepared) = looked.unzip();
         if let Some(due) = due.flatten() {
-            // What is due is looked for again if this is not kept.
-            drop(self.keep(due));
+            // If this record fails, the next check expires the messages again.
+            drop(self.journal(due));
         }
         match prepared {
             Some(Ok(Preparation::Done(applied))) => Ordered::settled(Ok(applied)),
             Some(Ok(Preparation::Record(prepared))) => {
                 self.messages.fetch_add(messages as u64, Ordering::Relaxed);
-                let is_long = prepared.body_bytes() > parts::LONGEST_IN_ONE;
-                // The program's own keep the order in which they were given, whoever waits for them.
-                if is_long && publisher.is_some() && self.passing.is_none() {
-                    return Ordered(Way::InParts(self.keep_in_parts(prepared)));
+                let is_long = prepared.body_bytes() > parts::MAX_SINGLE_RECORD;
+                // The program's own commands take effect in the order of the calls.
+                if is_long && publisher.is_some() && self.transient.is_none() {
+                    return Ordered(Progress::InParts(self.journal_in_parts(prepared)));
                 }
-                self.keep(prepared)
+                self.journal(prepared)
             }
             Some(Err(refused)) => Ordered::settled(Err(Error::Refused(refused))),
             None => Ordered::settled(Err(Error::NotKept(bine_store::Error::Closed))),
         }
     }
 
-    /// Writes down what was prepared; in its turn it becomes true.
-    fn keep(self: &Arc<Self>, prepared: Prepared) -> Ordered {
+    /// Journals a prepared command, which takes effect in the record's turn.
+    fn journal(self: &Arc<Self>, prepared: Prepared) -> Ordered {
         let closed = || Ordered::settled(Err(Error::NotKept(bine_store::Error::Closed)));
-        if let Some(next) = &self.passing {
+        if let Some(next) = &self.transient {
             if self.is_over() {
                 return closed();
             }
-            // Numbered under the lock, so that they are true in their order.
+            // Numbered under the lock, so that commands take effect in the order of their numbers.
             let applied = self.hub(|hub| hub.apply(prepared, next.fetch_add(1, Ordering::Relaxed)));
-            self.audience.tell(&**self);
-            self.ring();
+            self.async_waiters.notify(&**self);
+            self.ring_bells();
             return applied
                 .map_or_else(closed, |applied| Ordered::settled(applied.map_err(Error::Refused)));
         }
@@ -368,25 +380,25 @@ impl Engine {
         let (mut record, durability) = (Vec::new(), prepared.durability());
         prepared.write(&mut record);
         let outcome = Arc::new(Outcome::default());
-        let apply = self.applying(prepared, &outcome);
-        let kept = self.place(store, &record, sync_of(durability), apply);
+        let apply = self.applier(prepared, &outcome);
+        let kept = self.append(store, &record, sync_of(durability), apply);
         match kept {
-            Ok(pending) => Ordered(Way::Kept(pending, outcome)),
+            Ok(pending) => Ordered(Progress::Journaled(pending, outcome)),
             Err(error) => Ordered::settled(Err(Error::NotKept(error))),
         }
     }
 
-    /// What is done when the record of an order is kept, with its sequence: the order becomes true.
-    fn applying(
+    /// Returns the function that applies a command when its record has been written.
+    fn applier(
         self: &Arc<Self>,
         prepared: Prepared,
         outcome: &Arc<Outcome>,
     ) -> impl FnOnce(u64) + Send + use<> {
-        let (own, told) = (Arc::clone(self), Arc::clone(outcome));
+        let (own, outcome) = (Arc::clone(self), Arc::clone(outcome));
         move |sequence| {
             let applied = own.hub(|hub| {
-                let before = hub.bytes();
-                (hub.apply(prepared, sequence), before.saturating_sub(hub.bytes()))
+                let previous_run = hub.bytes();
+                (hub.apply(prepared, sequence), previous_run.saturating_sub(hub.bytes()))
             });
             let (applied, freed) = applied.unzip();
             if let (
@@ -397,93 +409,95 @@ impl Engine {
             {
                 store.count_obsolete(usize::try_from(freed).unwrap_or(usize::MAX));
             }
-            *told.lock().unwrap_or_else(PoisonError::into_inner) = applied;
+            *outcome.lock().unwrap_or_else(PoisonError::into_inner) = applied;
             own.alarm.notify_all();
-            own.audience.tell(&*own);
-            own.ring();
+            own.async_waiters.notify(&*own);
+            own.ring_bells();
         }
     }
 
-    /// Has a record take its place in the journal, unless the end has been said.
-    fn place(
+    /// Appends a record unless the channels have ended.
+    fn append(
         &self,
         store: &Store,
         record: &[u8],
         sync: Sync,
         then: impl FnOnce(u64) + Send + 'static,
     ) -> Result<Pending, bine_store::Error> {
-        // Whoever ends takes the lock in between: what is said then comes behind all that was taken.
-        let _stage = self.stage();
+        // `end` takes this lock too, so the record of the end follows all accepted ones.
+        let _stage = self.state();
         if self.is_over() {
             return Err(bine_store::Error::Closed);
         }
         store.append(record, sync, then)
     }
 
-    /// Ends what a subject was granted until now, and keeps that it was.
+    /// Revokes what a subject was granted until now, and journals the revocation.
     pub(crate) fn revoke(self: &Arc<Self>, subject: &str) -> Revocation {
         let at = now();
-        let until = at + self.parties.memory();
+        let until = at + self.parties.revocation_memory();
         if !self.parties.revoke(subject, at, until) {
             let what = "revoked subjects, who are fewer where Tokens::longest is less";
-            let refused = Refused::LimitExceeded { quantity: what, limit: MOST_REVOKED as u64 };
+            let refused = Refused::LimitExceeded { quantity: what, limit: MAX_REVOKED as u64 };
             return Revocation(Err(Error::Refused(refused)));
         }
-        self.audience.wake();
-        self.ring();
+        self.async_waiters.wake_all();
+        self.ring_bells();
         let Some(store) = self.store.get() else {
             return Revocation(Err(Error::NotKept(bine_store::Error::Closed)));
         };
         let record = record_of_revoked(subject, at, until);
-        // It is true already; in its place in the journal it is for the next start.
+        // Already in effect; the record is for the next start.
         Revocation(store.append(&record, Sync::Commit, drop).map_err(Error::NotKept))
     }
 
-    /// Ends what waits by logins that have ended, of these rows or of all.
+    /// Ends the held requests of logins that have ended: of these rows, or of all.
     pub(crate) fn end_logins(&self, rows: Option<&[RowId]>) {
-        if self.parties.end(rows) {
-            self.audience.wake();
-            self.ring();
+        if self.parties.end_logins(rows) {
+            self.async_waiters.wake_all();
+            self.ring_bells();
         }
     }
 
-    /// Has those on each thread look who wait there.
-    fn ring(&self) {
+    /// Wakes the threads with waiters.
+    fn ring_bells(&self) {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Bell::ring);
     }
 
-    /// Has what is due by time carried out, until the end.
-    fn look(self: &Arc<Self>) {
+    /// Expires messages, channels and presence until the channels end.
+    fn run_expiry(self: &Arc<Self>) {
         while !self.is_over() {
-            let due = self.hub(|hub| (hub.expire(now(), MOST_DUE), hub.next_due()));
+            let due = self.hub(|hub| (hub.expire(now(), MAX_EXPIRED), hub.next_due()));
             let Some((prepared, next)) = due else { return };
             if let Some(prepared) = prepared {
-                // A disk that is full or fails has been told of by others; this is tried again.
-                let _ = self.keep(prepared).wait();
+                // The store already logs a failing disk; the next check tries again.
+                let _ = self.journal(prepared).wait();
             }
-            let next =
-                next.into_iter().chain(self.attendance.look(|order| drop(self.order(order)))).min();
-            let wait = next.map_or(LOOK, |next| Duration::from_millis(next.saturating_sub(now())));
-            let stage = self.stage();
-            if !self.is_over() && !self.attendance.was_stirred() {
-                let wait = wait.clamp(Duration::from_millis(10), LOOK);
-                drop(self.alarm.wait_timeout(stage, wait));
+            let next = next
+                .into_iter()
+                .chain(self.presence_tracker.expire(|command| drop(self.order(command))))
+                .min();
+            let wait = next
+                .map_or(CHECK_INTERVAL, |next| Duration::from_millis(next.saturating_sub(now())));
+            let state = self.state();
+            if !self.is_over() && !self.presence_tracker.take_check() {
+                let wait = wait.clamp(Duration::from_millis(10), CHECK_INTERVAL);
+                drop(self.alarm.wait_timeout(state, wait));
             }
         }
     }
 
-    /// Has what is due looked for at once. Not under the lock of the stage.
-    pub(super) fn stir(&self) {
-        drop(self.stage());
+    /// Makes the expiry thread check at once. The caller must not hold the state's lock.
+    pub(super) fn request_expiry(&self) {
+        drop(self.state());
         self.alarm.notify_all();
     }
 
-    fn stage(&self) -> MutexGuard<'_, Stage> {
-        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, HubState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What others than tables have kept in the store.
 impl HubAccess for Engine {
     fn hub<T>(&self, look: impl FnOnce(&mut Hub) -> T) -> Option<T> {
         Self::hub(self, look)
@@ -493,53 +507,55 @@ impl HubAccess for Engine {
 impl Extension for Engine {
     fn load_block(&self, block: &[u8]) -> Result<(), String> {
         let is_own = matches!(block, [BOOT | CLEAN | REVOKED | PART, ..]);
-        if is_own && matches!(*self.stage(), Stage::Empty) {
-            return self.heed(block);
+        if is_own && matches!(*self.state(), HubState::Empty) {
+            return self.apply_own_record(block);
         }
-        let mut stage = self.stage();
-        if let Stage::Empty = *stage {
-            *stage = Stage::SnapshotReader(Box::new(SnapshotReader::new(self.limits())));
+        let mut state = self.state();
+        if let HubState::Empty = *state {
+            *state = HubState::SnapshotReader(Box::new(SnapshotReader::new(self.limits())));
         }
-        match &mut *stage {
-            Stage::SnapshotReader(restoring) => {
+        match &mut *state {
+            HubState::SnapshotReader(restoring) => {
                 restoring.receive(block).map_err(|damaged| damaged.to_string())
             }
-            Stage::Empty | Stage::Running(_) => Err("an image behind records".to_owned()),
+            HubState::Empty | HubState::Running(_) => Err("an image behind records".to_owned()),
         }
     }
 
     fn replay(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
-        let mut stage = self.stage();
-        settle(&mut stage)?;
-        match (&mut *stage, record) {
-            (Stage::Running(hub), [first, ..]) if is_channel_record(*first) => {
-                self.before().is_clean = false;
+        let mut state = self.state();
+        finish_snapshot(&mut state)?;
+        match (&mut *state, record) {
+            (HubState::Running(hub), [first, ..]) if is_channel_record(*first) => {
+                self.previous_run().is_clean = false;
                 hub.replay(record, sequence).map_err(|damaged| damaged.to_string())
             }
-            (Stage::Running(hub), [WHOLE, rest @ ..]) => {
-                self.before().is_clean = false;
-                let record = self.long.record_of(rest).ok_or("parts of a record are missing")?;
+            (HubState::Running(hub), [COMPLETE, rest @ ..]) => {
+                self.previous_run().is_clean = false;
+                let record =
+                    self.long_records.record_of(rest).ok_or("parts of a record are missing")?;
                 hub.replay(&record, sequence).map_err(|damaged| damaged.to_string())
             }
             _ => {
-                drop(stage);
-                self.heed(record)
+                drop(state);
+                self.apply_own_record(record)
             }
         }
     }
 
     fn finish_load(&self) -> Result<(), String> {
-        self.long.forget_all();
-        settle(&mut self.stage())
+        self.long_records.forget_all();
+        finish_snapshot(&mut self.state())
     }
 
     fn snapshot(&self) -> SnapshotBlocks {
-        let before = *self.before();
-        let boot = [&[BOOT], &before.boot.unwrap_or_default()[..]].concat();
+        let previous_run = *self.previous_run();
+        let boot = [&[BOOT], &previous_run.boot.unwrap_or_default()[..]].concat();
         let revoked = self.parties.revoked(now()).into_iter();
         let revoked = revoked.map(|(subject, at, until)| record_of_revoked(&subject, at, until));
-        let clean = before.is_clean.then(|| vec![CLEAN]);
-        let own = std::iter::once(boot).chain(revoked).chain(self.long.image()).chain(clean);
+        let clean = previous_run.is_clean.then(|| vec![CLEAN]);
+        let own =
+            std::iter::once(boot).chain(revoked).chain(self.long_records.image()).chain(clean);
         match self.hub(|hub| hub.snapshot()) {
             Some(snapshot) => Box::new(own.chain(snapshot)),
             None => Box::new(std::iter::empty()),
@@ -547,22 +563,22 @@ impl Extension for Engine {
     }
 }
 
-fn running(epoch: u32, limits: Limits) -> Stage {
-    Stage::Running(Box::new(Hub::new(epoch, limits)))
+fn running(epoch: u32, limits: Limits) -> HubState {
+    HubState::Running(Box::new(Hub::new(epoch, limits)))
 }
 
 fn record_of_revoked(subject: &str, at: u64, until: u64) -> Vec<u8> {
     [&[REVOKED], &at.to_be_bytes()[..], &until.to_be_bytes(), subject.as_bytes()].concat()
 }
 
-/// When, until when it must be known, and whose.
+/// Decodes a revocation: its time, its expiry, and the subject.
 fn revoked(rest: &[u8]) -> Option<(u64, u64, &str)> {
     let (at, rest) = rest.split_first_chunk()?;
     let (until, subject) = rest.split_first_chunk()?;
     Some((u64::from_be_bytes(*at), u64::from_be_bytes(*until), str::from_utf8(subject).ok()?))
 }
 
-/// How the store keeps a record.
+/// Converts a durability to the store's type.
 const fn sync_of(durability: Durability) -> Sync {
     match durability {
         Durability::Memory => Sync::None,
@@ -571,44 +587,46 @@ const fn sync_of(durability: Durability) -> Sync {
     }
 }
 
-/// An image that was read is a hub.
-fn settle(stage: &mut Stage) -> Result<(), String> {
-    match std::mem::replace(stage, Stage::Empty) {
-        Stage::SnapshotReader(restoring) => {
+/// Completes a snapshot that was being read.
+fn finish_snapshot(state: &mut HubState) -> Result<(), String> {
+    match std::mem::replace(state, HubState::Empty) {
+        HubState::SnapshotReader(restoring) => {
             let hub = restoring.finish().map_err(|damaged| damaged.to_string())?;
-            *stage = Stage::Running(Box::new(hub));
+            *state = HubState::Running(Box::new(hub));
         }
-        other => *stage = other,
+        other => *state = other,
     }
     Ok(())
 }
 
-/// Drops what is too old in any channel, if an order might need its room.
-fn make_room(hub: &mut Hub, order: &Command) -> Option<Prepared> {
-    let messages = match order {
+/// Expires messages if a command may need the room.
+fn make_room(hub: &mut Hub, command: &Command) -> Option<Prepared> {
+    let messages = match command {
         Command::Publish(publish) => &publish.messages,
         Command::Create { first, .. } => first,
         Command::Renew(_) | Command::SetExpiry { .. } | Command::Remove(_) => return None,
     };
-    let bytes: usize = messages.iter().map(|draft| draft.content.body.len() + SPARE).sum();
-    if hub.has_room(bytes as u64) { None } else { hub.expire(now(), MOST_DUE) }
+    let bytes: usize =
+        messages.iter().map(|draft| draft.content.body.len() + MESSAGE_OVERHEAD).sum();
+    if hub.has_room(bytes as u64) { None } else { hub.expire(now(), MAX_EXPIRED) }
 }
 
 impl Ordered {
     const fn settled(outcome: Result<Applied, Error>) -> Self {
-        Self(Way::Settled(Some(outcome)))
+        Self(Progress::Settled(Some(outcome)))
     }
 
-    /// Waits until it is acknowledged. Not for an async function: the others of its thread would wait too.
+    /// Blocks until the command is acknowledged. Do not call it in an async function: it would
+    /// block the other tasks of the thread.
     ///
     /// # Errors
     ///
-    /// It was not carried out.
+    /// The command was not executed.
     pub fn wait(self) -> Result<Applied, Error> {
         match self.0 {
-            Way::Settled(outcome) => outcome.unwrap_or_else(already_told),
-            Way::Kept(pending, outcome) => outcome_of(pending.wait(), &outcome),
-            Way::InParts(promisee) => promisee.wait(),
+            Progress::Settled(outcome) => outcome.unwrap_or_else(already_polled),
+            Progress::Journaled(pending, outcome) => outcome_of(pending.wait(), &outcome),
+            Progress::InParts(promisee) => promisee.wait(),
         }
     }
 }
@@ -618,22 +636,25 @@ impl Future for Ordered {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            Way::Settled(outcome) => Poll::Ready(outcome.take().unwrap_or_else(already_told)),
-            Way::Kept(pending, outcome) => {
+            Progress::Settled(outcome) => {
+                Poll::Ready(outcome.take().unwrap_or_else(already_polled))
+            }
+            Progress::Journaled(pending, outcome) => {
                 let kept = ready!(Pin::new(pending).poll(context));
                 Poll::Ready(outcome_of(kept, outcome))
             }
-            Way::InParts(promisee) => Pin::new(promisee).poll(context),
+            Progress::InParts(promisee) => Pin::new(promisee).poll(context),
         }
     }
 }
 
 impl Revocation {
-    /// Waits until it is kept. Not for an async function: the others of its thread would wait too.
+    /// Blocks until the record is written. Do not call it in an async function: it would block the
+    /// other tasks of the thread.
     ///
     /// # Errors
     ///
-    /// It is true, and could not be kept.
+    /// The revocation is in effect but will not survive a restart.
     pub fn wait(self) -> Result<(), Error> {
         self.0?.wait().map(drop).map_err(Error::NotKept)
     }
@@ -661,8 +682,8 @@ impl fmt::Debug for Revocation {
 
 fn outcome_of(kept: Result<u64, bine_store::Error>, outcome: &Outcome) -> Result<Applied, Error> {
     kept.map_err(Error::NotKept)?;
-    let told = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
-    match told {
+    let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match outcome {
         Some(applied) => applied.map_err(Error::Refused),
         None => {
             log::error(format_args!("an order of channels was kept and not carried out"));
@@ -671,7 +692,7 @@ fn outcome_of(kept: Result<u64, bine_store::Error>, outcome: &Outcome) -> Result
     }
 }
 
-fn already_told() -> Result<Applied, Error> {
+fn already_polled() -> Result<Applied, Error> {
     Err(Error::NotKept(bine_store::Error::Closed))
 }
 

@@ -1,4 +1,4 @@
-//! Decides how a program follows channels itself: a message after the other, and each hole told.
+//! Followers: a program's own subscriptions, message by message.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,71 +15,74 @@ use serde::Deserialize;
 use super::engine::Engine;
 use super::hold::milliseconds;
 use super::reader::Reader;
-use super::watch::Watch;
+use super::subscription::SubscriptionSpec;
 use crate::store::Time;
 
-/// One that follows channels, as [`Channels::follow`](super::Channels::follow) makes it. It holds a hundred messages and
-/// a megabyte at most; what comes meanwhile waits in its channels, as long as these keep it.
+/// A subscription of the program ([`Channels::follow`](super::Channels::follow) creates it). It
+/// buffers at most a hundred messages and a megabyte; later messages stay in their channels for as
+/// long as these retain them.
 pub struct Follower {
     reader: Reader,
-    /// Read, and not given yet.
+    /// Messages read and not yet returned.
     ready: VecDeque<Arc<push::Message>>,
     epoch: u32,
-    /// A hole that is to be told before them.
+    /// A gap to report before those messages.
     hole: Option<Cursor>,
-    /// The hole that was told last.
+    /// The last reported gap.
     told: Option<Cursor>,
-    /// There is more behind what is ready: the others of its thread have their turn before.
+    /// Whether more messages are available: the next read first yields to other tasks.
     yields: bool,
     is_over: bool,
 }
 
-/// A message that was published.
+/// A published message.
 #[derive(Clone, Debug)]
 pub struct Received {
     message: Arc<push::Message>,
     epoch: u32,
 }
 
-/// What a follower is told in place of a message.
+/// An event that a follower returns in place of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Interruption {
-    /// Messages are gone that nobody gave it, up to `until`. It goes on behind them.
+    /// Messages up to `until` were dropped before the follower could read them. It continues with
+    /// the next message.
     Lost {
-        /// Up to here something may be missing.
+        /// The cursor up to which messages may be missing.
         until: Cursor,
     },
-    /// Nothing came in the time that [`Follower::wait`] was given. It goes on.
+    /// No message came within the time passed to [`Follower::wait`]. The follower continues.
     Quiet,
-    /// It cannot follow: there is no such channel (any more), or its cursor is of other data. It has ended.
+    /// The follower has ended: a channel does not exist (any more), or the cursor belongs to other
+    /// data.
     Refused(Refused),
 }
 
 impl Follower {
     pub(crate) fn new(engine: Arc<Engine>, names: Box<[Box<str>]>) -> Self {
-        // What is published from this moment on is for it, whenever it looks.
+        // Messages published from now on count, even if the program reads later.
         let now = engine.hub(|hub| hub.watermark());
         let start = now.map_or(Start::Now, Start::After);
-        // A hole is told with the messages behind it.
-        let watch = Watch { holes: GapPolicy::Allow, ..Watch::of(names) };
-        let reader = Reader::new(engine, watch, start);
+        // A gap is reported as an interruption before the messages that follow it.
+        let spec = SubscriptionSpec { holes: GapPolicy::Allow, ..SubscriptionSpec::of(names) };
+        let reader = Reader::new(engine, spec, start);
         let (ready, epoch) = (VecDeque::new(), now.map_or(0, |now| now.epoch));
         Self { reader, ready, epoch, hole: None, told: None, yields: false, is_over: false }
     }
 
-    /// Begins behind the message that has this cursor.
+    /// Begins after the message with this cursor.
     #[must_use]
     pub fn after(self, cursor: Cursor) -> Self {
         self.from(Start::After(cursor))
     }
 
-    /// Begins with the earliest message that is there.
+    /// Begins with the earliest retained message.
     #[must_use]
     pub fn earliest(self) -> Self {
         self.from(Start::Earliest)
     }
 
-    /// Begins with what was published at this time or later.
+    /// Begins with messages published at this time or later.
     #[must_use]
     pub fn since(self, time: impl Into<Time>) -> Self {
         self.from(Start::Since(milliseconds(time.into())))
@@ -90,25 +93,25 @@ impl Follower {
         self
     }
 
-    /// The next message, once there is one. `None`: all channels are closed, or the server has ended. May be dropped
-    /// while it waits: nothing is lost by that.
+    /// Waits for the next message. `None`: all channels are closed, or the server has ended.
+    /// Dropping the future loses no message.
     ///
     /// # Errors
     ///
-    /// Something was [lost](Interruption::Lost), which a program may pass over by asking again, or the follower was
-    /// [refused](Interruption::Refused).
+    /// Messages were [lost](Interruption::Lost), which a program may ignore by calling again, or
+    /// the follower was [rejected](Interruption::Refused).
     pub async fn next(&mut self) -> Option<Result<Received, Interruption>> {
         poll_fn(|task| self.poll_next(task)).await
     }
 
-    /// The same where a thread may block, for so long at most. Not for an async function: the others of its thread
-    /// would wait too.
+    /// Blocks the thread until the next message, at most for this time. Do not call it in an async
+    /// function: it would block the other tasks of the thread.
     ///
     /// # Errors
     ///
-    /// The same, and [`Interruption::Quiet`] if nothing came.
+    /// Like [`next`](Self::next), and [`Interruption::Quiet`] after the time.
     pub fn wait(&mut self, at_most: Duration) -> Option<Result<Received, Interruption>> {
-        let waker = Waker::from(Arc::new(Sleeper(thread::current())));
+        let waker = Waker::from(Arc::new(ThreadWaker(thread::current())));
         let begin = Instant::now();
         loop {
             if let Poll::Ready(next) = self.poll_message(&mut Context::from_waker(&waker)) {
@@ -121,7 +124,7 @@ impl Follower {
         }
     }
 
-    /// What [`next`](Self::next) does, for a program that has a trait of streams to implement.
+    /// Polls for [`next`](Self::next), for implementations of stream traits.
     pub fn poll_next(
         &mut self,
         task: &mut Context<'_>,
@@ -149,7 +152,7 @@ impl Follower {
                 return Poll::Ready(None);
             }
             match ready!(self.reader.poll(task)) {
-                Some(Ok(page)) => self.take(page),
+                Some(Ok(batch)) => self.take(batch),
                 Some(Err(refused)) => {
                     self.is_over = true;
                     return Poll::Ready(Some(Err(Interruption::Refused(refused))));
@@ -159,79 +162,79 @@ impl Follower {
         }
     }
 
-    fn take(&mut self, page: MessageBatch) {
-        self.is_over = matches!(page.rest, Rest::Closed | Rest::Ended);
-        self.yields = matches!(page.rest, Rest::More);
-        // One hole spans several pages when some of the channels are whole.
-        self.hole = page.lost.filter(|lost| self.told.is_none_or(|told| *lost > told));
-        (self.ready, self.epoch) = (page.messages.into(), page.next.epoch);
+    fn take(&mut self, batch: MessageBatch) {
+        self.is_over = matches!(batch.rest, Rest::Closed | Rest::Ended);
+        self.yields = matches!(batch.rest, Rest::More);
+        // The same gap appears in several batches if only some of the channels have it.
+        self.hole = batch.lost.filter(|lost| self.told.is_none_or(|told| *lost > told));
+        (self.ready, self.epoch) = (batch.messages.into(), batch.next.epoch);
     }
 }
 
 impl Received {
-    /// Its place, behind which a follower may go on.
+    /// The position of the message; a follower can begin after it.
     pub fn cursor(&self) -> Cursor {
         Cursor { epoch: self.epoch, sequence: self.message.sequence }
     }
 
-    /// When it was published.
+    /// The time of publication.
     pub fn time(&self) -> Time {
         Time(i64::try_from(self.message.time).map_or(i64::MAX, |time| time.saturating_mul(1000)))
     }
 
-    /// All channels that it was published in, also those that are not followed.
+    /// All channels of the message, including those that are not followed.
     pub fn channels(&self) -> impl Iterator<Item = &str> {
         self.message.channels.iter().map(|name| &**name)
     }
 
-    /// Its publisher's own id.
+    /// The id that the publisher assigned.
     pub fn id(&self) -> Option<&str> {
         self.message.id.as_deref()
     }
 
-    /// The name of its event.
+    /// The event name.
     pub fn event(&self) -> Option<&str> {
         self.message.event.as_deref()
     }
 
-    /// The media type of its body.
+    /// The media type of the body.
     pub fn content_type(&self) -> &str {
         &self.message.content_type
     }
 
-    /// Names and values that go with its body.
+    /// The names and values of the message's headers.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.message.headers.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// Its body.
+    /// The body.
     pub fn bytes(&self) -> &[u8] {
         &self.message.body
     }
 
-    /// Its body as text.
+    /// The body as text.
     ///
     /// # Errors
     ///
-    /// It is no UTF-8.
+    /// The body is not UTF-8.
     pub fn text(&self) -> Result<&str, Utf8Error> {
         str::from_utf8(&self.message.body)
     }
 
-    /// Its body, read as JSON.
+    /// Deserializes the body from JSON.
     ///
     /// # Errors
     ///
-    /// It is no JSON, or not of this shape.
+    /// The body is not JSON of this type.
     pub fn json<'m, T: Deserialize<'m>>(&'m self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(&self.message.body)
     }
 }
 
-/// A thread that is woken as a task is.
-struct Sleeper(Thread);
+/// A waker for a blocked thread.
+struct ThreadWaker(Thread);
 
-impl Wake for Sleeper {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }

@@ -1,4 +1,4 @@
-//! Decides how a page answers with channels: it says which and from where on, and the reply is held as one at `/channels`.
+//! A page's response that delivers channels, suspended like a response at `/channels`.
 
 use std::time::Duration;
 
@@ -8,197 +8,211 @@ use bine_push::{Cursor, Refused, Start};
 use bine_server::{Follow, Hold, Incoming};
 
 use super::Channels;
-use super::access::{Denied, Pass};
-use super::asked::{self, LONGEST_WAIT};
-use super::attendee::Attendee;
-use super::batch::MOST;
-use super::place::Manner;
-use super::watch::{Watch, refuse};
-use super::websocket::Leave;
-use super::{room, websocket};
+use super::access::{Denied, HoldPermit};
+use super::batch::MAX_MESSAGES;
+use super::delivery::DeliveryMode;
+use super::follow_request::{self, MAX_WAIT};
+use super::presence_guard::PresenceGuard;
+use super::subscription::{SubscriptionSpec, refuse};
+use super::websocket::Permission;
+use super::{suspended, websocket};
 use crate::respond::{CustomContent, Replying, Respond, Response, Top};
 use crate::sessions::{Login, Visit};
 use crate::store::Time;
 use crate::websocket::Opening;
 
-/// A page's answer that is held until there are messages, as [`Channels::hold`] makes it.
+/// A page's response that the server suspends until there are messages
+/// ([`Channels::hold`] creates it).
 ///
-/// It is what `/channels` answers: a poll, events, lines, parts or a WebSocket as the request's `Accept` and `Upgrade` ask
-/// for, which waits without a thread, a task or a buffer; a WebSocket alone takes a task. What the request says of `after`, `before`, `limit`, `wait`,
-/// `gap`, `Last-Event-ID` and `Prefer` goes before what the page says here, which is for those who say nothing; `c`
-/// and whatever else is in the query is the page's own. The page alone says which channels. Who waits counts for the
-/// [caps](super::Caps) of their address.
+/// Like `/channels`, it is a poll, events, lines, parts or a WebSocket, as the request's `Accept`
+/// and `Upgrade` fields demand. A suspended response uses no thread, task or buffer; only a
+/// WebSocket uses a task. The request's `after`, `before`, `limit`, `wait`, `gap`, `Last-Event-ID`
+/// and `Prefer` take precedence over the values set here. All other query parameters, including
+/// `c`, belong to the page: the page alone chooses the channels. Each suspended response counts
+/// against the [caps](super::Caps) of the client's address.
 #[derive(Debug)]
 pub struct Held {
     channels: Channels,
-    watch: Watch,
+    spec: SubscriptionSpec,
     start: Start,
     view: Option<View>,
-    /// Who is present by it.
+    /// The session name for presence.
     name: Option<Box<str>>,
 }
 
-/// How messages come to a peer.
+/// The format of delivered messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum View {
-    /// One answer: an array of JSON, at once or as soon as there is something; 204 if nothing came.
+    /// One response with a JSON array, sent as soon as there are messages, or 204 after the wait.
     Poll,
     /// Server-sent events (WHATWG HTML section 9.2).
     Events,
-    /// A line of JSON for each.
+    /// A stream with one line of JSON for each message.
     Lines,
-    /// A part of `multipart/mixed` for each (RFC 2046 section 5.1).
+    /// A stream with one part of `multipart/mixed` for each message (RFC 2046 section 5.1).
     Parts,
 }
 
-/// How a request is answered after all.
-enum Answered {
+/// The outcome for a request.
+enum HeldOutcome {
     Hold(Hold),
     Open(Opening),
     Refused(Refused),
-    /// Too many wait where it comes from.
+    /// The client has too many held requests.
     Denied(Denied),
-    /// The request makes no sense, for this reason.
+    /// The request is malformed, for this reason.
     Bad(String),
 }
 
 impl Held {
     pub(super) fn new(channels: Channels, names: Box<[Box<str>]>) -> Self {
-        Self { channels, watch: Watch::of(names), start: Start::Now, view: None, name: None }
+        Self {
+            channels,
+            spec: SubscriptionSpec::of(names),
+            start: Start::Now,
+            view: None,
+            name: None,
+        }
     }
 
-    /// Begins behind the message that has this cursor, instead of now.
+    /// Begins after the message with this cursor, instead of now.
     #[must_use]
     pub fn after(self, cursor: Cursor) -> Self {
         Self { start: Start::After(cursor), ..self }
     }
 
-    /// Begins with the earliest message that is there, instead of now.
+    /// Begins with the earliest retained message, instead of now.
     #[must_use]
     pub fn earliest(self) -> Self {
         Self { start: Start::Earliest, ..self }
     }
 
-    /// Begins with what was published at this time or later, instead of now.
+    /// Begins with messages published at this time or later, instead of now.
     #[must_use]
     pub fn since(self, time: impl Into<Time>) -> Self {
         Self { start: Start::Since(milliseconds(time.into())), ..self }
     }
 
-    /// Messages at once, 1000 at most; else 100.
+    /// Sets the maximum number of messages in one batch: 100 by default, at most 1000.
     #[must_use]
     pub fn limit(mut self, messages: usize) -> Self {
-        self.watch.limit = messages.clamp(1, MOST);
+        self.spec.limit = messages.clamp(1, MAX_MESSAGES);
         self
     }
 
-    /// How long a poll waits for news, 55 seconds at most; else 25 seconds.
+    /// Sets how long a poll waits for messages: 25 seconds by default, at most 55 seconds.
     #[must_use]
     pub fn wait(mut self, time: Duration) -> Self {
-        self.watch.wait = time.min(Duration::from_secs(LONGEST_WAIT)).as_millis() as u64;
+        self.spec.wait = time.min(Duration::from_secs(MAX_WAIT)).as_millis() as u64;
         self
     }
 
-    /// Whoever is answered is present by this name, in those of the channels where that is counted
-    /// ([`App::presence`](crate::App::presence)); nobody is otherwise.
+    /// Lists the client as present under this name in those of the channels that track presence
+    /// ([`App::presence`](crate::App::presence)). By default it is not listed.
     #[must_use]
     pub fn present_as(self, name: &str) -> Self {
         Self { name: Some(name.into()), ..self }
     }
 
-    /// Whatever the request asks for, messages come this way.
+    /// Sets the format, whichever one the request asks for.
     #[must_use]
     pub fn view(self, view: View) -> Self {
         Self { view: Some(view), ..self }
     }
 
-    /// What becomes of it for a request; of a request that is not there any more its head is not known.
-    /// It ends with the login of a session that the page has looked at.
+    /// Decides the outcome. `request` is `None` if the response is written after the request has
+    /// been released. The response ends with `login`, a session that the page has read.
     fn answer(
         self,
         request: Option<&Incoming<'_>>,
         login: Option<Login>,
         exchange: Exchange,
-    ) -> Answered {
-        let (watch, start) = match self.amended(request.map(|request| &request.head)) {
+    ) -> HeldOutcome {
+        let (spec, start) = match self.amended(request.map(|request| &request.head)) {
             Ok(amended) => amended,
-            Err(reason) => return Answered::Bad(reason),
+            Err(reason) => return HeldOutcome::Bad(reason),
         };
         let Some(request) = request else {
-            // Nobody's, where nobody knows any more who has asked.
-            return Answered::Hold(room::hold_for(Pass::default(), watch, start, exchange));
+            // Without the request there is no address to count it for.
+            return HeldOutcome::Hold(suspended::hold_for(
+                HoldPermit::default(),
+                spec,
+                start,
+                exchange,
+            ));
         };
-        let parties = &self.channels.0.parties;
-        let pass = match Pass::of_peer(parties, request.peer, login) {
-            Ok(pass) => pass,
-            Err(denied) => return Answered::Denied(denied),
+        let quotas = &self.channels.0.parties;
+        let permit = match HoldPermit::of_peer(quotas, request.peer, login) {
+            Ok(permit) => permit,
+            Err(denied) => return HeldOutcome::Denied(denied),
         };
-        if self.view.is_some() || !asked::asks_for_websocket(&request.head) {
-            return Answered::Hold(room::hold_for(pass, watch, start, exchange));
+        if self.view.is_some() || !follow_request::asks_for_websocket(&request.head) {
+            return HeldOutcome::Hold(suspended::hold_for(permit, spec, start, exchange));
         }
-        let leave = Leave::Page(pass.sit(parties));
-        match websocket::opening(&self.channels, leave, watch, start, request) {
-            Ok(opening) => Answered::Open(opening),
-            Err(refused) => Answered::Refused(refused),
+        let permission = Permission::Page(permit.into_guard(quotas));
+        match websocket::opening(&self.channels, permission, spec, start, request) {
+            Ok(opening) => HeldOutcome::Open(opening),
+            Err(refused) => HeldOutcome::Refused(refused),
         }
     }
 
-    fn amended(&self, head: Option<&Head<'_>>) -> Result<(Watch, Start), String> {
-        let watch = self.watch.clone();
-        let (mut watch, start) = match head {
-            Some(head) => asked::amend(head, watch)?,
-            None => (watch, None),
+    fn amended(&self, head: Option<&Head<'_>>) -> Result<(SubscriptionSpec, Start), String> {
+        let spec = self.spec.clone();
+        let (mut spec, start) = match head {
+            Some(head) => follow_request::amend(head, spec)?,
+            None => (spec, None),
         };
         if let Some(view) = self.view {
-            watch.manner = view.manner();
+            spec.manner = view.manner();
         }
         if let Some(name) = &self.name {
-            watch.attendee = Attendee::of(&self.channels.0, &watch.channels, Some(name), None);
+            spec.presence_guard =
+                PresenceGuard::of(&self.channels.0, &spec.channels, Some(name), None);
         }
-        Ok((watch, start.unwrap_or(self.start)))
+        Ok((spec, start.unwrap_or(self.start)))
     }
 }
 
 impl View {
-    const fn manner(self) -> Manner {
+    const fn manner(self) -> DeliveryMode {
         match self {
-            Self::Poll => Manner::Poll,
-            Self::Events => Manner::Events,
-            Self::Lines => Manner::Lines,
-            Self::Parts => Manner::Parts,
+            Self::Poll => DeliveryMode::Poll,
+            Self::Events => DeliveryMode::Events,
+            Self::Lines => DeliveryMode::Lines,
+            Self::Parts => DeliveryMode::Parts,
         }
     }
 }
 
-/// Since 1970; 0 for what lies before.
+/// Converts a time to milliseconds since 1970; 0 for earlier times.
 pub(super) fn milliseconds(time: Time) -> u64 {
     u64::try_from(time.0.div_euclid(1000)).unwrap_or(0)
 }
 
 impl CustomContent for Held {
-    /// Suspends the response until there are messages, for as long as the session lasts that the page has looked at. Fields
-    /// of the session have no place in it: no cache keeps it, and it sets no cookie.
+    /// Suspends the response until there are messages, or until the session ends that the page has
+    /// read. It sends no session fields: no cache stores it, and it sets no cookie.
     fn respond(self: Box<Self>, top: Top, to: &mut Replying<'_, '_>) -> Finished {
         let login = to.visit.take().and_then(Visit::of_session).and_then(|visit| visit.login());
         let exchange = to.exchange();
         match self.answer(to.request(), login, exchange) {
-            Answered::Hold(hold) => {
+            HeldOutcome::Hold(hold) => {
                 for (name, _) in &top.fields {
                     log::error(format_args!("the field `{name}` was left out: the reply is held"));
                 }
                 to.follow = Some(Follow::Hold(hold));
                 return Finished { close: false };
             }
-            Answered::Open(opening) => return Box::new(opening).respond(top, to),
-            Answered::Refused(refused) => {
+            HeldOutcome::Open(opening) => return Box::new(opening).respond(top, to),
+            HeldOutcome::Refused(refused) => {
                 let (out, date) = to.output();
                 refuse(out, exchange, date, &refused);
             }
-            Answered::Denied(denied) => {
+            HeldOutcome::Denied(denied) => {
                 let (out, date) = to.output();
                 denied.write(out, exchange, date);
             }
-            Answered::Bad(reason) => return to.write_error(Status::BAD_REQUEST, &reason),
+            HeldOutcome::Bad(reason) => return to.write_error(Status::BAD_REQUEST, &reason),
         }
         Finished { close: !exchange.keep_alive }
     }

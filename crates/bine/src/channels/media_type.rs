@@ -1,6 +1,6 @@
 //! Media types of messages.
 
-/// A media type without its parameters, in small letters.
+/// Returns a media type in lower case and without its parameters.
 pub(super) fn essence(kind: &str) -> String {
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }

@@ -1,33 +1,35 @@
-//! Channels: named, ordered sequences of messages that are kept for a while, and that any number of peers follow.
+//! Channels: named, ordered sequences of messages with a limited retention, which any number of
+//! clients follow.
 //!
-//! A program publishes by [`Channels`], which a page takes as an argument. One [`Cursor`] is a place in the order of all
-//! messages of all channels, so any set of channels is followed with one.
+//! A program publishes through [`Channels`], which a page takes as an argument. One [`Cursor`] is a
+//! position in the order of all messages of all channels, so one cursor suffices for any set of
+//! channels.
 
 mod access;
 mod argument;
-mod asked;
-mod attendee;
-mod audience;
+mod async_waiter;
+mod async_waiters;
 mod batch;
 mod clock;
+mod delivery;
 mod durable;
 mod durable_view;
+mod endpoint;
 mod engine;
-mod face;
 mod follow;
+mod follow_request;
 mod hold;
-mod instant;
 mod media_type;
 mod origin;
-mod place;
 mod presence;
+mod presence_guard;
 mod reader;
-mod room;
-mod seat;
 mod start;
 mod status;
+mod subscription;
+mod suspended;
 mod text_reply;
-mod watch;
+mod timestamp;
 mod websocket;
 
 use std::fmt;
@@ -39,32 +41,32 @@ use bine_store::{Extension, RowId, Store};
 pub use access::{
     Access, Ask, Asked, BadPattern, Caps, Grant, Granting, Known, Pattern, Rule, Tokens,
 };
-pub(crate) use access::{Gate, Pass, Visitor, rule};
+pub(crate) use access::{AccessControl, ChannelClient, HoldPermit as Pass, rule};
 #[doc(hidden)]
 pub use access::{check_grant, check_token};
-#[doc(hidden)]
-pub use asked::check_query;
 pub use bine_push::{
     Applied, ChannelInfo, ChannelName, Command, Content, Cursor, Draft, Durability, Expiry,
     Publish, Published, Quota, Receipt, Refused, Retention, Sequence, Settings,
 };
-pub(crate) use engine::{Engine, Figures};
+pub(crate) use delivery::DeliveryMode as Manner;
+pub(crate) use endpoint::ChannelsEndpoint as Face;
+pub(crate) use engine::{ChannelMetrics as Figures, Engine};
 pub use engine::{Error, Ordered, Revocation};
-pub(crate) use face::Face;
 pub use follow::{Follower, Interruption, Received};
+#[doc(hidden)]
+pub use follow_request::check_query;
 pub use hold::{Held, View};
 pub(crate) use origin::origin;
-pub(crate) use place::Manner;
 pub use presence::Present;
-pub(crate) use room::{Room, hold_for};
-pub(crate) use start::{AtChannels, Kept};
+pub(crate) use start::{AtChannels, ConfiguredChannels as Kept};
 pub(crate) use status::status_of;
-pub(crate) use watch::{Attachment, Regions, Watch};
+pub(crate) use subscription::{Attachment, Regions, SubscriptionSpec as Watch};
+pub(crate) use suspended::{SuspendedResponses as Room, hold_for};
 
-use attendee::count_presence;
 use clock::now;
+use presence_guard::count_presence;
 
-/// All channels of a program, shared by all who use them.
+/// The channels of a program. Clones share them.
 #[derive(Clone)]
 pub struct Channels(Arc<Engine>);
 
@@ -73,25 +75,33 @@ impl Channels {
         Self(Arc::new(Engine::new()))
     }
 
-    /// Makes a channel of this name; making it again with the same settings is no mistake.
+    /// Creates a channel. Repeating the call with the same settings has no effect.
     pub fn create(&self, name: &str, settings: Settings) -> Ordered {
         let (name, first) = (ChannelName::Given(name.into()), Vec::new());
         self.0.order(Command::Create { name, settings, first, is_closed: false, fork: None })
     }
 
-    /// Makes a channel at the program's start, where the disk has no room to keep that yet.
-    pub(crate) fn create_owed(&self, name: &str, settings: Settings) -> Result<(), Error> {
+    /// Creates a channel at the program's start although the disk is full; the store writes the
+    /// record as soon as the disk has room.
+    pub(crate) fn create_deferred(&self, name: &str, settings: Settings) -> Result<(), Error> {
         let (name, first) = (ChannelName::Given(name.into()), Vec::new());
-        self.0.owe(Command::Create { name, settings, first, is_closed: false, fork: None })
+        self.0.order_deferred(Command::Create {
+            name,
+            settings,
+            first,
+            is_closed: false,
+            fork: None,
+        })
     }
 
-    /// Publishes text, or what [`Content`] says, in one channel.
+    /// Publishes text or a [`Content`] in one channel.
     pub fn publish(&self, channel: &str, content: impl Into<Message>) -> Ordered {
         let draft = Draft { channels: vec![channel.into()], content: content.into().0 };
         self.order(Command::Publish(Publish { messages: vec![draft], ..Publish::default() }))
     }
 
-    /// Follows channels, merged in one order, each message once, from now on or from where the [`Follower`] is told.
+    /// Follows channels, merged into one order in which each message appears once. The follower
+    /// begins now unless a method of [`Follower`] sets another position.
     ///
     /// ```
     /// # use bine::channels::{Channels, Interruption};
@@ -112,8 +122,8 @@ impl Channels {
         Follower::new(Arc::clone(&self.0), names.collect())
     }
 
-    /// Has a page answer as `/channels` does, with these channels: it holds the reply until there are messages. Who may
-    /// not see them gets another answer of the page.
+    /// Builds a response that behaves like `/channels` for these channels: the server suspends it
+    /// until there are messages. A page that denies access returns another response instead.
     ///
     /// ```
     /// use bine::prelude::*;
@@ -132,74 +142,79 @@ impl Channels {
         Held::new(self.clone(), names.collect())
     }
 
-    /// Has any order carried out: several messages at once, in several channels, wholly or not at all.
-    pub fn order(&self, order: Command) -> Ordered {
-        self.0.order(order)
+    /// Executes any command. A command may publish several messages in several channels, all of
+    /// them or none.
+    pub fn order(&self, command: Command) -> Ordered {
+        self.0.order(command)
     }
 
-    /// The same for a client, against whose quota it counts.
-    pub(crate) fn order_by(&self, order: Command, visitor: &Visitor<'_>) -> Ordered {
-        self.0.order_by(order, Some(&visitor.publisher()))
+    /// Executes a client's command, which counts against the client's quota.
+    pub(crate) fn order_by(&self, command: Command, client: &ChannelClient<'_>) -> Ordered {
+        self.0.order_by(command, Some(&client.publisher()))
     }
 
-    /// What there is to know of a channel.
+    /// Describes a channel: its settings, size and positions.
     ///
     /// # Errors
     ///
-    /// There is none of this name.
+    /// There is no channel of this name.
     pub fn describe(&self, name: &str) -> Result<ChannelInfo, Error> {
         let described = self.0.hub(|hub| hub.describe(name, now()));
         let described = described.ok_or(Error::NotKept(bine_store::Error::Closed))?;
         described.map_err(Error::Refused)
     }
 
-    /// Ends what a subject may do over HTTP by grants and tokens of before: whatever waits by them ends at once, and tokens
-    /// that were made until now are not taken any more, also after a restart. Who may not come again at all must get no new
-    /// ones.
+    /// Ends everything that a subject was granted over HTTP until now. Held requests of the
+    /// subject end at once, and the server rejects tokens issued before this call, also after a
+    /// restart. Tokens issued later are valid: to keep a subject out, stop issuing them.
     pub fn revoke(&self, subject: &str) -> Revocation {
         self.0.revoke(subject)
     }
 
-    /// Ends what waits by logins that have ended, of these rows or of all.
+    /// Ends the held requests of logins that have ended: of these rows, or of all.
     pub(crate) fn end_logins(&self, rows: Option<&[RowId]>) {
         self.0.end_logins(rows);
     }
 
-    /// Who may reach them over HTTP.
-    pub(crate) fn gate(&self, access: Access) -> Result<Gate, String> {
-        let gate = Gate::new(access, Arc::clone(&self.0.parties), Arc::clone(&self.0.attendance))?;
-        self.0.settle(gate.quotas);
+    /// Builds the access control for HTTP and applies its quotas.
+    pub(crate) fn gate(&self, access: Access) -> Result<AccessControl, String> {
+        let gate = AccessControl::new(
+            access,
+            Arc::clone(&self.0.parties),
+            Arc::clone(&self.0.presence_tracker),
+        )?;
+        self.0.set_memory_quotas(gate.memory_quotas);
         Ok(gate)
     }
 
-    /// Who is present in a channel that [`App::presence`](crate::App::presence) names: how many, and at most so many of
-    /// their names. `None`: it names no such channel.
+    /// Returns the number of sessions present in a channel, and at most `most` of their names.
+    /// `None`: no [`App::presence`](crate::App::presence) names the channel.
     pub fn present(&self, name: &str, most: usize) -> Option<Present> {
-        self.0.attendance.present(name, most)
+        self.0.presence_tracker.present(name, most)
     }
 
-    /// Counts from now on who follows a channel.
+    /// Starts to track presence in a channel.
     pub(crate) fn count(&self, name: &str, linger: Duration) -> Result<(), Error> {
         count_presence(&self.0, name, linger)
     }
 
-    /// Whoever looks after a folder that no program uses needs it to know what channels have kept there
-    /// ([`Archive::open`](bine_store::Archive::open)).
+    /// Returns the extension that reads the channels of a store that no program has open, for
+    /// [`Archive::open`](bine_store::Archive::open).
     pub fn keeper() -> Arc<dyn Extension> {
         Self::new().guest()
     }
 
-    /// What there is, and what was done.
+    /// Returns current counts for the metrics.
     pub(crate) fn figures(&self) -> Figures {
         self.0.figures()
     }
 
-    /// What keeps them in a store's journal.
+    /// Returns the store extension that journals the channels.
     pub(crate) fn guest(&self) -> Arc<dyn Extension> {
         Arc::clone(&self.0) as _
     }
 
-    /// They begin, with what the store has given back.
+    /// Starts the channels after the store has replayed its journal.
     pub(crate) fn begin(&self, store: &Store) -> Result<(), String> {
         self.0.begin(store)
     }
@@ -214,7 +229,7 @@ impl Channels {
     }
 }
 
-/// What a message is made of: text, or what [`Content`] says.
+/// The content of a message: text, or a [`Content`].
 #[derive(Clone, Debug)]
 pub struct Message(Content);
 

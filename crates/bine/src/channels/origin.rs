@@ -1,4 +1,4 @@
-//! Decides which pages of other sites may reach channels, and what their browsers are told (the CORS protocol of
+//! Cross-origin access: the sites whose pages may use channels (the CORS protocol of
 //! <https://fetch.spec.whatwg.org/>).
 
 use std::sync::Arc;
@@ -6,25 +6,26 @@ use std::sync::Arc;
 use bine_http::{Exchange, Head, Method, Reply, Status};
 use bine_server::{Answer, Clock, Finished, Outgoing};
 
-/// Fields that a page of another site may send, beyond those that any may.
+/// Methods and fields that a page of an allowed origin may send beyond the safelisted ones.
 const SENT: &str = "Access-Control-Allow-Methods: GET, HEAD, QUERY, POST, PUT, PATCH, DELETE\r\n\
     Access-Control-Allow-Headers: Authorization, Content-Type, If-None-Match, Last-Event-ID, Prefer, Producer-Id, \
     Producer-Epoch, Producer-Seq, Stream-Closed, Stream-Durability, Stream-Expires-At, Stream-Fork-Offset, \
     Stream-Fork-Sub-Offset, Stream-Forked-From, Stream-Retention, Stream-Seq, Stream-TTL, Stream-TTL-Of\r\n\
     Access-Control-Max-Age: 7200\r\n";
-/// Fields of ours that it may read.
+/// Response fields that a page of an allowed origin may read.
 const READ: &str = "Access-Control-Allow-Credentials: true\r\n\
     Access-Control-Expose-Headers: Cursor, Cursor-Lost, ETag, Location, Producer-Epoch, Producer-Expected-Seq, \
     Producer-Received-Seq, Producer-Seq, Retry-After, Session, Stream-Closed, Stream-Cursor, Stream-Expires-At, \
     Stream-Next-Offset, Stream-TTL, Stream-Up-To-Date, WWW-Authenticate\r\n";
-/// A head that varies by more says so itself.
+/// Added unless the head already has a `Vary` field.
 const VARY: &str = "Vary: Origin\r\n";
 
-/// An origin as browsers write it (RFC 6454 section 6.2): scheme, host, and the port if it is not the usual one.
+/// Parses an origin as browsers write it (RFC 6454 section 6.2): a scheme, a host, and the port
+/// unless it is the default one.
 ///
 /// # Errors
 ///
-/// It is none, and how it should look.
+/// The text is not an origin; the error shows the expected form.
 pub(crate) fn origin(text: &str) -> Result<Arc<str>, String> {
     let is_right = |(scheme, host): (&str, &str)| {
         let is_named = !host.is_empty() && !host.starts_with(':');
@@ -40,13 +41,13 @@ pub(crate) fn origin(text: &str) -> Result<Arc<str>, String> {
     Err(format!("`{text}` is no origin: write it like https://example.org, without a path"))
 }
 
-/// The one of these origins that a request comes from.
+/// Returns the allowed origin that a request has in its `Origin` field.
 pub(super) fn among(origins: &[Arc<str>], head: &Head<'_>) -> Option<Arc<str>> {
     let own = head.field_text("Origin").filter(|_| !origins.is_empty())?;
     origins.iter().find(|origin| ***origin == *own).cloned()
 }
 
-/// Answers a browser that asks whether a page of this origin may send what it wants to.
+/// Answers a preflight request.
 pub(super) fn preflight(
     head: &Head<'_>,
     origin: &str,
@@ -61,12 +62,12 @@ pub(super) fn preflight(
     let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, &clock.date());
     reply.static_lines(SENT);
     reply.empty();
-    tell(out, begin, origin);
+    put_fields(out, begin, origin);
     Some(Answer::Written { close: false })
 }
 
-/// Puts into the head that was written at `begin` that a page of this origin may read the reply.
-pub(super) fn tell(out: &mut Vec<u8>, begin: usize, origin: &str) {
+/// Adds the CORS fields to the head that starts at `begin`.
+pub(super) fn put_fields(out: &mut Vec<u8>, begin: usize, origin: &str) {
     let Some(line) = out[begin..].windows(2).position(|two| two == b"\r\n") else { return };
     let place = begin + line + 2;
     let head = &out[begin..];
@@ -77,9 +78,9 @@ pub(super) fn tell(out: &mut Vec<u8>, begin: usize, origin: &str) {
     out.splice(place..place, fields.bytes());
 }
 
-/// The same for an answer, whose head may be still to come; that of one that is held is told by its
-/// [watch](super::watch::Watch).
-pub(super) fn told(
+/// Adds the CORS fields to an answer whose head may not be written yet. A held response gets
+/// them from its [subscription](super::subscription::SubscriptionSpec).
+pub(super) fn with_fields(
     answer: Answer,
     out: &mut Outgoing<'_>,
     begin: usize,
@@ -87,12 +88,12 @@ pub(super) fn told(
 ) -> Answer {
     match answer {
         Answer::Written { close } => {
-            tell(out.buffer, begin, &origin);
+            put_fields(out.buffer, begin, &origin);
             Answer::Written { close }
         }
         Answer::Later(later) => Answer::Later(Box::pin(async move {
             let Finished { mut bytes, follow, close } = later.await;
-            tell(&mut bytes, 0, &origin);
+            put_fields(&mut bytes, 0, &origin);
             Finished { bytes, follow, close }
         })),
         other => other,
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_a_scheme_a_host_and_perhaps_a_port() {
+    fn parses_scheme_host_and_optional_port() {
         for (text, own) in [
             ("https://example.org", "https://example.org"),
             ("HTTPS://Example.org:443", "https://example.org"),
@@ -134,13 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reply_varies_by_is_said_once() {
+    fn writes_one_vary_field() {
         for (head, varies) in [
             ("Vary: Origin, Cookie\r\n\r\n", "Vary: Origin, Cookie\r\n"),
             ("\r\n\r\nVary: x", "Vary: Origin\r\n"),
         ] {
             let mut out = format!("HTTP/1.1 200 OK\r\n{head}").into_bytes();
-            tell(&mut out, 0, "https://a");
+            put_fields(&mut out, 0, "https://a");
             let out = String::from_utf8(out).unwrap();
             let (head, _) = out.split_once("\r\n\r\n").unwrap();
             assert!(head.matches("Vary").count() == 1 && out.contains(varies), "{out}");
@@ -148,9 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn fields_come_behind_the_first_line_of_the_head_they_are_for() {
+    fn inserts_fields_after_the_status_line() {
         let mut out = b"before\r\nHTTP/1.1 204 No Content\r\nCursor: 1\r\n\r\n".to_vec();
-        tell(&mut out, 8, "https://a");
+        put_fields(&mut out, 8, "https://a");
         let out = String::from_utf8(out).unwrap();
         let begin =
             "before\r\nHTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: https://a\r\n";

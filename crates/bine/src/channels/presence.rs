@@ -1,212 +1,219 @@
-//! Decides who is present in a channel: whoever follows it, and for a while longer, so that between two polls nobody goes.
+//! Presence: the sessions that follow a channel. A session stays present for a linger time after
+//! it leaves, so that it remains listed between two polls.
 //!
-//! A program says in which channels it wants to know. Comings and goings are messages in a channel of their own, in the
-//! order in which they happen. All of it is in memory: whoever is there after a restart comes anew.
+//! A program chooses the channels. Join and leave events are messages in a channel of their own, in
+//! the order in which they happen. All state is in memory: after a restart each session joins
+//! again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bine_log as log;
+
 use bine_push::{Command, Content, Draft, Presence, PresenceChange, Publish};
 use bine_server::AddressBlock;
 
 use super::clock::now;
 use crate::signal::Signal;
 
-/// Who is present in a channel, as [`Channels::present`](super::Channels::present) tells it.
+/// The sessions present in a channel, as [`Channels::present`](super::Channels::present) returns
+/// them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Present {
-    /// How many are.
+    /// The number of sessions.
     pub count: usize,
-    /// Who they are, in the order of their names; at most so many as were asked for.
+    /// The first names in alphabetical order, up to the requested number.
     pub sessions: Vec<Arc<str>>,
 }
 
-/// All who are present.
-pub(crate) struct Attendance {
-    /// Whether any channel's followers are counted: most programs have none.
-    counts: AtomicBool,
-    hall: Mutex<Hall>,
-    /// Somebody goes before the next look.
-    is_stirred: AtomicBool,
-    /// Moves the pages that show who is present.
+/// Tracks the present sessions of all channels.
+pub(crate) struct PresenceTracker {
+    /// Whether any channel tracks presence: most programs do not use it.
+    is_active: AtomicBool,
+    table: Mutex<PresenceTable>,
+    /// Whether a session expires before the next scheduled check.
+    needs_check: AtomicBool,
+    /// Invalidates the pages that display present sessions.
     changed: Signal<()>,
 }
 
-pub(super) struct Hall {
-    /// By the numbers of `channels`.
+pub(super) struct PresenceTable {
+    /// Indexed by the positions in `channels`.
     pub(super) presence: Presence,
-    pub(super) channels: Vec<Counted>,
-    /// Who may call themselves anything, as long as they are present, and where they came from.
-    guests: HashMap<(u64, Arc<str>), AddressBlock>,
-    /// How many of them there are in a channel from one address.
-    crowds: HashMap<(u64, AddressBlock), u32>,
-    /// When those are looked for who have gone.
-    pub(super) looks_at: u64,
-    /// When the log was last told that somebody is not listed.
-    told_at: u64,
+    pub(super) channels: Vec<TrackedChannel>,
+    /// The address block of each present session without a verified name.
+    anonymous_sessions: HashMap<(u64, Arc<str>), AddressBlock>,
+    /// The number of such sessions by channel and address block.
+    anonymous_counts: HashMap<(u64, AddressBlock), u32>,
+    /// When the next check for expired sessions is due.
+    pub(super) next_check: u64,
+    /// When the log last got a warning about unlisted sessions.
+    warned_at: u64,
 }
 
-/// A channel whose followers are counted.
-pub(super) struct Counted {
+/// A channel that tracks presence.
+pub(super) struct TrackedChannel {
     name: Arc<str>,
-    /// Where comings and goings are told.
-    told: Arc<str>,
-    /// Milliseconds for which somebody who has left is taken for present.
+    /// The channel for join and leave events.
+    event_channel: Arc<str>,
+    /// Milliseconds for which a session stays present after it has left.
     pub(super) linger: u64,
 }
 
-/// Who are present at once, in all channels.
-const MOST: usize = 1 << 20;
-/// Comings and goings that are told at once, and that stay.
-pub(super) const TOLD: usize = 1000;
-/// The log is told once in so many milliseconds that not all are listed.
-const PAUSE: u64 = 60_000;
-/// The channel of comings and goings is called as the channel itself, and this.
+/// The maximum number of present sessions in all channels together.
+const MAX_SESSIONS: usize = 1 << 20;
+/// The maximum number of expired sessions in one publication, and of retained events.
+pub(super) const MAX_EVENTS: usize = 1000;
+/// Milliseconds between two warnings about unlisted sessions.
+const WARNING_INTERVAL: u64 = 60_000;
+/// The name of the channel for events: the channel's name with this suffix.
 pub(super) const SUFFIX: &str = "/presence";
 
-impl Attendance {
-    /// Whether any channel's followers are counted.
+impl PresenceTracker {
+    /// Whether any channel tracks presence.
     pub(super) fn is_used(&self) -> bool {
-        self.counts.load(Ordering::Acquire)
+        self.is_active.load(Ordering::Acquire)
     }
 
-    /// Counts from now on who follows a channel, for `linger` milliseconds longer. Comings and goings are told in `told`.
-    pub(super) fn begin(&self, name: Arc<str>, told: Arc<str>, linger: u64) {
-        self.hall().channels.push(Counted { name, told, linger });
-        self.counts.store(true, Ordering::Release);
+    /// Starts to track a channel, with a linger time in milliseconds and a channel for its events.
+    pub(super) fn track(&self, name: Arc<str>, event_channel: Arc<str>, linger: u64) {
+        self.table().channels.push(TrackedChannel { name, event_channel, linger });
+        self.is_active.store(true, Ordering::Release);
     }
 
-    /// Somebody goes before the next look.
-    pub(super) fn stir(&self) {
-        self.is_stirred.store(true, Ordering::Release);
+    /// Notes that a session expires before the next scheduled check.
+    pub(super) fn request_check(&self) {
+        self.needs_check.store(true, Ordering::Release);
     }
 
-    /// Tells of comings and goings.
-    pub(super) fn tell(&self, publish: impl FnOnce(Command), messages: Vec<Draft>) {
+    /// Publishes presence events.
+    pub(super) fn publish(&self, publish: impl FnOnce(Command), messages: Vec<Draft>) {
         if !messages.is_empty() {
-            // A disk that is full or fails has been told of by others, and who is here can be asked for.
+            // The store already logs a failing disk, and clients can query the present sessions.
             publish(publication(messages));
             self.changed.notify();
         }
     }
 
-    /// Whether whoever follows these is counted.
-    pub(super) fn counts(&self, channels: &[Box<str>]) -> bool {
-        self.counts.load(Ordering::Acquire) && self.hall().numbers(channels).next().is_some()
+    /// Whether any of these channels tracks presence.
+    pub(super) fn tracks_any(&self, channels: &[Box<str>]) -> bool {
+        self.is_active.load(Ordering::Acquire) && self.table().numbers(channels).next().is_some()
     }
 
-    /// Whether comings and goings are told in a channel, where nobody else has anything to say.
-    pub(super) fn tells_in(&self, channel: &str) -> bool {
-        self.counts.load(Ordering::Acquire)
-            && self.hall().channels.iter().any(|counted| *counted.told == *channel)
+    /// Whether a channel carries join and leave events, where only the server may publish.
+    pub(super) fn is_event_channel(&self, channel: &str) -> bool {
+        self.is_active.load(Ordering::Acquire)
+            && self.table().channels.iter().any(|counted| *counted.event_channel == *channel)
     }
 
-    /// Tells who have gone, and when to look again, in milliseconds since 1970.
-    pub(super) fn look(&self, publish: impl FnOnce(Command)) -> Option<u64> {
-        if !self.counts.load(Ordering::Acquire) {
+    /// Publishes leave events for expired sessions. Returns when the next check is due, in
+    /// milliseconds since 1970.
+    pub(super) fn expire(&self, publish: impl FnOnce(Command)) -> Option<u64> {
+        if !self.is_active.load(Ordering::Acquire) {
             return None;
         }
-        let (mut hall, mut gone) = (self.hall(), Vec::new());
+        let (mut table, mut gone) = (self.table(), Vec::new());
         let now = now();
-        while gone.len() < TOLD
-            && let Some(change) = hall.presence.expire(now)
+        while gone.len() < MAX_EVENTS
+            && let Some(change) = table.presence.expire(now)
         {
-            hall.leave(&change);
-            gone.push(hall.message(&change));
+            table.leave(&change);
+            gone.push(table.message(&change));
         }
-        // Under the lock: who comes back is told behind it.
-        self.tell(publish, gone);
-        let next = hall.presence.next_due();
-        hall.looks_at = next.unwrap_or(u64::MAX);
+        // Published under the lock, so that a later join event has a later place in the channel.
+        self.publish(publish, gone);
+        let next = table.presence.next_due();
+        table.next_check = next.unwrap_or(u64::MAX);
         next
     }
 
-    /// Whether to look again at once. Asked for where the engine is about to wait.
-    pub(super) fn was_stirred(&self) -> bool {
-        self.is_stirred.swap(false, Ordering::AcqRel)
+    /// Whether a check is due at once. The engine asks before it waits.
+    pub(super) fn take_check(&self) -> bool {
+        self.needs_check.swap(false, Ordering::AcqRel)
     }
 
-    /// Who is present. `None`: nobody counts there.
+    /// Returns the sessions present in a channel. `None`: the channel does not track presence.
     pub(super) fn present(&self, name: &str, most: usize) -> Option<Present> {
         self.changed.with(|()| {});
-        let hall = self.hall();
-        let number = hall.channels.iter().position(|counted| *counted.name == *name)? as u64;
-        let sessions = hall.presence.sessions(number, "").take(most).map(Arc::clone).collect();
-        Some(Present { count: hall.presence.count(number), sessions })
+        let table = self.table();
+        let number = table.channels.iter().position(|counted| *counted.name == *name)? as u64;
+        let sessions = table.presence.sessions(number, "").take(most).map(Arc::clone).collect();
+        Some(Present { count: table.presence.count(number), sessions })
     }
 
-    pub(super) fn hall(&self) -> MutexGuard<'_, Hall> {
-        self.hall.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn table(&self) -> MutexGuard<'_, PresenceTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Hall {
-    /// Of those of these channels that are counted.
+impl PresenceTable {
+    /// Returns the numbers of those of these channels that track presence.
     pub(super) fn numbers(&self, channels: &[Box<str>]) -> impl Iterator<Item = u64> {
         (0..).zip(&self.channels).filter_map(|(number, counted)| {
             channels.iter().any(|channel| **channel == *counted.name).then_some(number)
         })
     }
 
-    /// Has somebody be here; who comes anew from a crowd must find room in it.
+    /// Makes a session present. A new session from an address block needs room in its quota.
     ///
     /// # Errors
     ///
-    /// There is none, for this reason.
+    /// The reason why the session is not listed.
     pub(super) fn hold(
         &mut self,
         number: u64,
         session: &Arc<str>,
-        crowd: Option<(AddressBlock, u32)>,
+        address_quota: Option<(AddressBlock, u32)>,
     ) -> Result<Option<PresenceChange>, String> {
-        if let Some((_, most)) = crowd.filter(|_| !self.has_room(number, crowd)) {
+        if let Some((_, most)) = address_quota.filter(|_| !self.has_room(number, address_quota)) {
             return Err(format!(
                 "{most} are present already from one address, which is what Caps::holds_per_address allows"
             ));
         }
         let change = self.presence.hold(number, session).map_err(|crowded| crowded.to_string())?;
-        if let Some((block, _)) = crowd {
-            self.guests.insert((number, Arc::clone(session)), block);
-            *self.crowds.entry((number, block)).or_default() += 1;
+        if let Some((block, _)) = address_quota {
+            self.anonymous_sessions.insert((number, Arc::clone(session)), block);
+            *self.anonymous_counts.entry((number, block)).or_default() += 1;
         }
         Ok(change)
     }
 
-    /// Whether one more of a crowd may be here.
-    pub(super) fn has_room(&self, number: u64, crowd: Option<(AddressBlock, u32)>) -> bool {
-        let there = crowd.and_then(|(block, _)| self.crowds.get(&(number, block)));
-        crowd.is_none_or(|(_, most)| there.copied().unwrap_or_default() < most)
+    /// Whether the quota of an address block has room for one more session.
+    pub(super) fn has_room(&self, number: u64, address_quota: Option<(AddressBlock, u32)>) -> bool {
+        let there =
+            address_quota.and_then(|(block, _)| self.anonymous_counts.get(&(number, block)));
+        address_quota.is_none_or(|(_, most)| there.copied().unwrap_or_default() < most)
     }
 
-    /// Somebody has gone, and leaves room.
+    /// Removes an expired session from its address block's quota.
     fn leave(&mut self, change: &PresenceChange) {
         let guest = (change.channel, Arc::clone(&change.session));
-        let Some(block) = self.guests.remove(&guest) else { return };
-        let crowd = (change.channel, block);
-        match self.crowds.get_mut(&crowd) {
+        let Some(block) = self.anonymous_sessions.remove(&guest) else { return };
+        let address_quota = (change.channel, block);
+        match self.anonymous_counts.get_mut(&address_quota) {
             Some(count) if *count > 1 => *count -= 1,
-            _ => drop(self.crowds.remove(&crowd)),
+            _ => drop(self.anonymous_counts.remove(&address_quota)),
         }
     }
 
-    /// Tells the log why somebody is not listed, now and then: whoever wants to be many would fill it.
-    pub(super) fn complain(&mut self, reason: &str) {
+    /// Logs why a session is not listed, at a limited rate: a flood of sessions must not fill the
+    /// log.
+    pub(super) fn warn(&mut self, reason: &str) {
         let now = now();
-        if now.saturating_sub(self.told_at) >= PAUSE {
-            self.told_at = now;
+        if now.saturating_sub(self.warned_at) >= WARNING_INTERVAL {
+            self.warned_at = now;
             log::warn(format_args!("not all who follow are listed as present: {reason}"));
         }
     }
 
-    /// What is told of a coming or a going.
+    /// Builds a presence event.
     pub(super) fn message(&self, change: &PresenceChange) -> Draft {
         let event = if change.is_present { "join" } else { "leave" };
         let count = self.presence.count(change.channel);
         let session = serde_json::Value::from(&*change.session);
         let body = format!("{{\"session\":{session},\"count\":{count}}}");
-        message(&self.channels[change.channel as usize].told, event, body)
+        message(&self.channels[change.channel as usize].event_channel, event, body)
     }
 }
 
@@ -220,18 +227,18 @@ pub(super) fn message(channel: &Arc<str>, event: &str, body: String) -> Draft {
     Draft { channels: vec![Arc::clone(channel)], content }
 }
 
-impl Default for Attendance {
+impl Default for PresenceTracker {
     fn default() -> Self {
-        let hall = Mutex::new(Hall {
-            presence: Presence::new(MOST),
+        let table = Mutex::new(PresenceTable {
+            presence: Presence::new(MAX_SESSIONS),
             channels: Vec::new(),
-            guests: HashMap::new(),
-            crowds: HashMap::new(),
-            looks_at: u64::MAX,
-            told_at: 0,
+            anonymous_sessions: HashMap::new(),
+            anonymous_counts: HashMap::new(),
+            next_check: u64::MAX,
+            warned_at: 0,
         });
-        let (counts, is_stirred) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { counts, hall, is_stirred, changed: Signal::default() }
+        let (is_active, needs_check) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { is_active, table, needs_check, changed: Signal::default() }
     }
 }
 

@@ -1,101 +1,102 @@
-//! Decides what somebody who follows channels by a task or a thread is given next, and when it is woken for it.
+//! Reads channels for a task or thread, and wakes it for new messages.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bine_push::{GapPolicy, MessageBatch, Refused, Rest, Start};
 
-use super::attendee::Attendee;
-use super::audience::{CROWD, Moment, Waiting};
+use super::async_waiter::AsyncWaiter;
+use super::async_waiters::{RingPosition, WAITER_LIMITS, WaitOutcome};
 use super::clock::now;
 use super::engine::Engine;
-use super::seat::Seat;
-use super::watch::Watch;
+use super::presence_guard::PresenceGuard;
+use super::subscription::SubscriptionSpec;
 
-/// One who follows, and where it is. `None` in place of a page: the channels end.
+/// A subscription and its position. Its reads return `None` when the channels end.
 pub(super) struct Reader {
-    seat: Seat,
-    watch: Watch,
+    waiter: AsyncWaiter,
+    spec: SubscriptionSpec,
     start: Start,
 }
 
 impl Reader {
-    pub(super) fn new(engine: Arc<Engine>, watch: Watch, start: Start) -> Self {
-        Self { seat: Seat::new(engine), watch, start }
+    pub(super) fn new(engine: Arc<Engine>, spec: SubscriptionSpec, start: Start) -> Self {
+        Self { waiter: AsyncWaiter::new(engine), spec, start }
     }
 
-    /// Begins elsewhere.
+    /// Changes the position.
     pub(super) fn seek(&mut self, start: Start) {
-        self.seat.rise();
+        self.waiter.cancel();
         self.start = start;
     }
 
-    /// Follows other channels, from the same place on.
+    /// Follows other channels from the same position.
     ///
     /// # Errors
     ///
-    /// They cannot be followed; it stays with those that it has.
+    /// The channels cannot be followed; the reader keeps the previous ones.
     pub(super) fn switch(&mut self, names: Box<[Box<str>]>) -> Result<(), Refused> {
-        self.seat.rise();
-        let before = std::mem::replace(&mut self.watch.channels, names);
+        self.waiter.cancel();
+        let before = std::mem::replace(&mut self.spec.channels, names);
         if let Some((Err(refused), _)) = self.read() {
-            self.watch.channels = before;
+            self.spec.channels = before;
             return Err(refused);
         }
         Ok(())
     }
 
-    /// Who is present by it from now on.
-    pub(super) fn attend(&mut self, attendee: Option<Arc<Attendee>>) {
-        self.watch.attendee = attendee;
+    /// Replaces the session that is present through this reader.
+    pub(super) fn attend(&mut self, presence_guard: Option<Arc<PresenceGuard>>) {
+        self.spec.presence_guard = presence_guard;
     }
 
-    /// What it follows.
+    /// The followed channels.
     pub(super) const fn channels(&self) -> &[Box<str>] {
-        &self.watch.channels
+        &self.spec.channels
     }
 
-    /// The name by which it is present, if it was given one.
+    /// The session name, if the server chose it.
     pub(super) fn new_session(&self) -> Option<&str> {
-        self.watch.new_session()
+        self.spec.new_session()
     }
 
-    /// Whether what it follows has begun, and it is somewhere in it.
-    pub(super) fn has_place(&self) -> bool {
+    /// Whether the requested range has begun, so that the reader has a cursor.
+    pub(super) fn has_cursor(&self) -> bool {
         matches!(self.start, Start::After(_))
     }
 
-    /// What it is owed now, which may be nothing.
+    /// Reads the next batch, which may be empty.
     pub(super) fn look(&mut self) -> Option<Result<MessageBatch, Refused>> {
-        self.seat.rise();
-        let (page, _) = self.read()?;
-        Some(page.inspect(|page| self.go_on(page)))
+        self.waiter.cancel();
+        let (batch, _) = self.read()?;
+        Some(batch.inspect(|batch| self.go_on(batch)))
     }
 
-    /// What it is owed, once that is something: messages, a hole, an end. May be dropped and called again.
+    /// Waits until there are messages, a gap or an end, and reads them. The caller may drop the
+    /// future and poll again.
     pub(super) fn poll(
         &mut self,
         task: &mut Context<'_>,
     ) -> Poll<Option<Result<MessageBatch, Refused>>> {
-        if self.seat.waits(task.waker()) {
+        if self.waiter.is_waiting(task.waker()) {
             return Poll::Pending;
         }
         loop {
-            let Some((page, moment)) = self.read() else { return Poll::Ready(None) };
-            let page = match page {
-                Ok(page) => page,
+            let Some((batch, moment)) = self.read() else { return Poll::Ready(None) };
+            let batch = match batch {
+                Ok(batch) => batch,
                 Err(refused) => return Poll::Ready(Some(Err(refused))),
             };
-            self.go_on(&page);
-            let Rest::Wait(parking) = &page.rest else { return Poll::Ready(Some(Ok(page))) };
-            if !page.messages.is_empty() || page.lost.is_some() {
-                return Poll::Ready(Some(Ok(page)));
+            self.go_on(&batch);
+            let Rest::Wait(wait_point) = &batch.rest else { return Poll::Ready(Some(Ok(batch))) };
+            if !batch.messages.is_empty() || batch.lost.is_some() {
+                return Poll::Ready(Some(Ok(batch)));
             }
-            match self.seat.wait(parking, moment, task.waker()) {
-                Waiting::Begun => return Poll::Pending,
-                Waiting::Late => {}
-                Waiting::Full => {
-                    let (what, most) = ("those who follow channels", CROWD.waiters as u64);
+            match self.waiter.wait(wait_point, moment, task.waker()) {
+                WaitOutcome::Registered => return Poll::Pending,
+                WaitOutcome::Stale => {}
+                WaitOutcome::Full => {
+                    let (what, most) = ("those who follow channels", WAITER_LIMITS.waiters as u64);
                     return Poll::Ready(Some(Err(Refused::LimitExceeded {
                         quantity: what,
                         limit: most,
@@ -105,26 +106,26 @@ impl Reader {
         }
     }
 
-    fn read(&self) -> Option<(Result<MessageBatch, Refused>, Moment)> {
-        let engine = &self.seat.engine;
+    fn read(&self) -> Option<(Result<MessageBatch, Refused>, RingPosition)> {
+        let engine = &self.waiter.engine;
         if engine.is_over() {
             return None;
         }
-        let names = self.watch.names();
-        let subscription = self.watch.subscription(&names, self.start, self.watch.holes);
+        let names = self.spec.names();
+        let subscription = self.spec.subscription(&names, self.start, self.spec.holes);
         engine.hub(|hub| {
-            let moment = Moment { ring: hub.ring().position(), epoch: hub.watermark().epoch };
+            let moment = RingPosition { ring: hub.ring().position(), epoch: hub.watermark().epoch };
             (hub.read(&subscription, now()), moment)
         })
     }
 
-    fn go_on(&mut self, page: &MessageBatch) {
-        // Before its range begins it has no place: it looks again when something was published.
-        if Watch::ahead(self.start, page, now()).is_some() {
+    fn go_on(&mut self, batch: &MessageBatch) {
+        // Before its range begins the reader has no cursor; it checks again after each publication.
+        if SubscriptionSpec::ahead(self.start, batch, now()).is_some() {
             return;
         }
-        self.start = Start::After(page.next);
-        // From here on a hole is told with the messages behind it.
-        self.watch.holes = GapPolicy::Allow;
+        self.start = Start::After(batch.next);
+        // A later gap is reported along with the messages that follow it.
+        self.spec.holes = GapPolicy::Allow;
     }
 }

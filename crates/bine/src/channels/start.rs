@@ -1,4 +1,4 @@
-//! The start of a program's channels: with what the journal has kept, and with those that the program wants.
+//! Starts a program's channels: restores the journaled ones and creates the configured ones.
 
 use bine_log as log;
 
@@ -7,21 +7,21 @@ use crate::error::{Error, ErrorMapping, MappedError};
 use crate::store::{self, Store};
 use crate::tables::{go_on, map_store_error};
 
-/// The channels of a program, which are kept beside its tables.
-pub(crate) struct Kept {
+/// The channels of a program with the steps of its start.
+pub(crate) struct ConfiguredChannels {
     pub(crate) channels: Channels,
     pub(crate) are_some: bool,
-    /// Those that it has from its first start on.
+    /// Channels that the program declares, which the first start creates.
     pub(crate) wanted: Vec<(&'static str, Settings)>,
-    /// Once these are there.
+    /// Functions to run when the channels have started.
     pub(crate) at_channels: Vec<AtChannels>,
 }
 
-/// What a program does with its channels before the first request.
+/// A function that the program runs with its channels before the first request.
 pub(crate) type AtChannels = Box<dyn FnOnce(&Channels) -> Result<(), Error>>;
 
-impl Kept {
-    /// The channels begin with what the store has given back, and with those that the program wants.
+impl ConfiguredChannels {
+    /// Starts the channels and creates the declared ones.
     pub(crate) fn begin(self, store: &Store) -> Result<(), String> {
         if !self.are_some {
             return Ok(());
@@ -31,7 +31,7 @@ impl Kept {
             match self.channels.create(name, settings.clone()).wait() {
                 Ok(_) => {}
                 Err(ChannelError::NotKept(store::Error::Full)) => {
-                    let created = self.channels.create_owed(name, settings.clone());
+                    let created = self.channels.create_deferred(name, settings.clone());
                     created.map_err(|error| format!("channel `{name}`: {error}"))?;
                 }
                 Err(ChannelError::Refused(refused @ Refused::Conflict(_))) => {

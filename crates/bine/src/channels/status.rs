@@ -1,9 +1,9 @@
-//! The status codes of refused orders and subscriptions.
+//! Status codes for rejected commands and subscriptions.
 
 use bine_http::Status;
 use bine_push::Refused;
 
-/// The status that says it.
+/// The status code for a rejection.
 pub(crate) const fn status_of(refused: &Refused) -> Status {
     match refused {
         Refused::NotFound(_) => Status::NOT_FOUND,

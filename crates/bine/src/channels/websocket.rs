@@ -1,6 +1,7 @@
-//! Decides how channels are followed, and published in, by WebSocket: each message one frame of JSON.
+//! Channels over WebSocket: follow and publish with one frame of JSON for each message.
 //!
-//! A WebSocket needs a task, where a held reply costs its place alone. It is for those who have something to say as well.
+//! A WebSocket needs a task, which a suspended response does not. It suits clients that also
+//! publish.
 
 use std::collections::BTreeMap;
 use std::future::{Future as _, poll_fn};
@@ -16,43 +17,44 @@ use bine_server::{Answer, Clock, Gone, Incoming, Outgoing, timeout};
 use serde_json::value::RawValue;
 
 use super::Channels;
-use super::access::{Action, Denied, Resident, Seated, Visitor};
-use super::asked::Following;
-use super::attendee::Attendee;
+use super::access::{Action, ChannelClient, Denied, HoldGuard, OwnedClient};
 use super::batch::read_batch;
 use super::clock::now;
+use super::endpoint::{ChannelsEndpoint, receipts_json};
 use super::engine::Error;
-use super::face::{Face, told};
+use super::follow_request::FollowRequest;
+use super::presence_guard::PresenceGuard;
 use super::reader::Reader;
 use super::status::status_of;
-use super::text_reply::tell;
-use super::watch::{Watch, refuse};
+use super::subscription::{SubscriptionSpec, refuse};
+use super::text_reply::finish_with_reason;
 use crate::websocket::{Message, Opening, Refused as Unopened, Upgrade, WebSocket};
 
-/// The subprotocol. A peer that names others and not this one does not mean this.
+/// The subprotocol. The server rejects clients that do not offer it.
 const PROTOCOLS: &[&str] = &["bine.v1"];
-/// A close code of our own is this and an HTTP status: 4404, 4410.
+/// Close codes are this number plus an HTTP status: 4404, 4410.
 const PRIVATE: u16 = 4000;
-/// Who follows through a page of the program does only that.
-const PAGE: &str = "the page alone says which channels, and takes what is published";
+/// The answer to any frame of a client that follows through a page of the program.
+const PAGE_ONLY: &str = "the page alone says which channels, and takes what is published";
 
-impl Face {
-    /// Lets a peer follow by WebSocket, if there is what it asks for.
+impl ChannelsEndpoint {
+    /// Opens a WebSocket if the requested channels exist.
     pub(super) fn open(
         &self,
-        asked: Following,
-        visitor: &Visitor<'_>,
+        asked: FollowRequest,
+        client: &ChannelClient<'_>,
         request: &Incoming<'_>,
         clock: &Clock,
         out: &mut Outgoing<'_>,
     ) -> Result<Answer, Denied> {
         let (exchange, date) = (request.exchange, clock.date());
-        let Following { watch, start, session, .. } = asked;
-        // By the name that it has or was given it is present wherever it goes.
-        let given = watch.attendee.as_ref().map(|attendee| Arc::clone(&attendee.session));
-        let name = given.or_else(|| visitor.subject().or(session.as_deref()).map(Arc::from));
-        let leave = Leave::Own(visitor.stay(name)?);
-        let opening = match opening(&self.channels, leave, watch, start, request) {
+        let FollowRequest { spec, start, session, .. } = asked;
+        // After it switches channels, the client is present in them under the same name.
+        let given =
+            spec.presence_guard.as_ref().map(|presence_guard| Arc::clone(&presence_guard.session));
+        let name = given.or_else(|| client.subject().or(session.as_deref()).map(Arc::from));
+        let permission = Permission::Client(client.detach(name)?);
+        let opening = match opening(&self.channels, permission, spec, start, request) {
             Ok(opening) => opening,
             Err(refused) => {
                 refuse(out.buffer, exchange, &date, &refused);
@@ -64,83 +66,84 @@ impl Face {
             Err(Unopened::Unfit(refusal)) => refusal.reply(out.buffer, exchange, &date),
             Err(Unopened::Foreign) => {
                 let reply = Reply::begin(out.buffer, exchange, Status::FORBIDDEN, &date);
-                tell(reply, "only pages of this host may open this WebSocket");
+                finish_with_reason(reply, "only pages of this host may open this WebSocket");
             }
         }
         Ok(Answer::Written { close: false })
     }
 }
 
-/// By whose leave somebody follows.
-pub(super) enum Leave {
-    /// By what rules and grants say of them.
-    Own(Resident),
-    /// By that of the page that holds it, which has decided what they may.
-    Page(Seated),
+/// The permission under which a client follows.
+pub(super) enum Permission {
+    /// Its own, from rules and grants.
+    Client(OwnedClient),
+    /// That of a page, which has already checked access.
+    Page(HoldGuard),
 }
 
-impl Leave {
-    /// It is for so many channels from now on.
+impl Permission {
+    /// Sets the number of followed channels.
     fn count(&mut self, channels: usize) {
         match self {
-            Self::Own(resident) => resident.seat.follow(channels),
-            Self::Page(seat) => seat.follow(channels),
+            Self::Client(client) => client.hold.follow(channels),
+            Self::Page(hold) => hold.follow(channels),
         }
     }
 }
 
-/// A WebSocket that follows, yet to be agreed on.
+/// Prepares the WebSocket of a subscription.
 ///
 /// # Errors
 ///
-/// There is nothing of that kind to follow.
+/// The channels cannot be followed.
 pub(super) fn opening(
     channels: &Channels,
-    mut leave: Leave,
-    watch: Watch,
+    mut permission: Permission,
+    spec: SubscriptionSpec,
     start: Start,
     request: &Incoming<'_>,
 ) -> Result<Opening, Refused> {
-    let is_invited = watch.origin.is_some();
-    leave.count(watch.channels.len());
-    let mut reader = Reader::new(Arc::clone(&channels.0), watch, start);
+    let is_cross_origin = spec.origin.is_some();
+    permission.count(spec.channels.len());
+    let mut reader = Reader::new(Arc::clone(&channels.0), spec, start);
     let first = reader.look().transpose()?;
-    let follower = Follower { channels: channels.clone(), leave, reader };
+    let follower = WebSocketFollower { channels: channels.clone(), permission, reader };
     let upgrade = Upgrade::of(request);
-    let upgrade = if is_invited { upgrade.from_anywhere() } else { upgrade };
+    let upgrade = if is_cross_origin { upgrade.from_anywhere() } else { upgrade };
     Ok(upgrade.speaking(PROTOCOLS).opening(async |mut socket| {
-        let (code, reason) = follower.talk(first.map(Ok), &mut socket).await?;
+        let (code, reason) = follower.run(first.map(Ok), &mut socket).await?;
         socket.close(code, &reason);
         Ok(())
     }))
 }
 
-/// One who follows.
-struct Follower {
+/// A client that follows over WebSocket.
+struct WebSocketFollower {
     channels: Channels,
-    leave: Leave,
+    permission: Permission,
     reader: Reader,
 }
 
-/// What a reader is owed. `None`: the server ends.
-type Owed = Option<Result<MessageBatch, Refused>>;
+/// The result of a read. `None`: the server ends.
+type NextBatch = Option<Result<MessageBatch, Refused>>;
 
-/// What a follower waits for.
-enum Heard {
-    News(Owed),
-    Said(Option<Message>),
-    /// The end that it has set.
-    Time,
+/// The reasons to continue.
+enum WakeReason {
+    Batch(NextBatch),
+    Frame(Option<Message>),
+    /// The grant or the requested range has reached its end.
+    Deadline,
 }
 
-impl Follower {
-    /// Tells and hears until one of the two ends, and says why it is this one, if it is.
-    async fn talk(
+impl WebSocketFollower {
+    /// Delivers messages and executes the client's frames until one side ends. Returns the close
+    /// code and reason if it is the server.
+    async fn run(
         mut self,
-        first: Owed,
+        first: NextBatch,
         socket: &mut WebSocket,
     ) -> Result<(CloseCode, String), Gone> {
-        let (mut owed, mut knows_place, mut frame) = (first, false, Vec::new());
+        let (mut next_batch, mut has_sent_cursor, mut frame) = (first, false, Vec::new());
         if let Some(session) = self.reader.new_session() {
             socket.send(format!("{{\"session\":\"{session}\"}}")).await?;
         }
@@ -151,109 +154,110 @@ impl Follower {
                 let code = CloseCode::new(PRIVATE + denied.status().code());
                 return Ok((code.unwrap_or(CloseCode::POLICY_VIOLATION), denied.reason()));
             }
-            let page = match owed {
-                Some(Ok(page)) => page,
+            let batch = match next_batch {
+                Some(Ok(batch)) => batch,
                 Some(Err(refused)) => {
                     let code = CloseCode::new(PRIVATE + status_of(&refused).code());
                     return Ok((code.unwrap_or(CloseCode::POLICY_VIOLATION), refused.to_string()));
                 }
                 None => return Ok((CloseCode::GOING_AWAY, "The server stops.".to_owned())),
             };
-            if let Some(lost) = page.lost {
+            if let Some(lost) = batch.lost {
                 socket.send(format!("{{\"lost\":\"{lost}\"}}")).await?;
             }
-            for message in &page.messages {
+            for message in &batch.messages {
                 frame.clear();
-                View::Ndjson.encode(page.next.epoch, std::slice::from_ref(message), &mut frame);
-                // A line without its end is an object.
+                View::Ndjson.encode(batch.next.epoch, std::slice::from_ref(message), &mut frame);
+                // Without its line break, a line is one JSON object.
                 let object = str::from_utf8(&frame).unwrap_or_default();
                 socket.send(object.trim_end()).await?;
             }
-            knows_place |= !page.messages.is_empty();
-            let ends = match page.rest {
+            has_sent_cursor |= !batch.messages.is_empty();
+            let ends = match batch.rest {
                 Rest::More => {
-                    owed = self.reader.look();
+                    next_batch = self.reader.look();
                     continue;
                 }
                 Rest::Ended => return Ok((CloseCode::NORMAL, "The end was reached.".to_owned())),
                 Rest::Closed => {
                     return Ok((CloseCode::NORMAL, "All channels are closed.".to_owned()));
                 }
-                Rest::Wait(parking) => parking.ends(),
+                Rest::Wait(wait_point) => wait_point.ends(),
             };
-            if !knows_place && self.reader.has_place() {
-                socket.send(format!("{{\"cursor\":\"{}\"}}", page.next)).await?;
-                knows_place = true;
+            if !has_sent_cursor && self.reader.has_cursor() {
+                socket.send(format!("{{\"cursor\":\"{}\"}}", batch.next)).await?;
+                has_sent_cursor = true;
             }
-            let heard = self.hear(socket);
-            let heard = match ends.unwrap_or(u64::MAX).min(granted_until) {
-                u64::MAX => heard.await?,
+            let reason = self.wait(socket);
+            let reason = match ends.unwrap_or(u64::MAX).min(granted_until) {
+                u64::MAX => reason.await?,
                 ends => {
                     let left = Duration::from_millis(ends.saturating_sub(now()));
-                    timeout(left, heard, async || Ok(Heard::Time)).await?
+                    timeout(left, reason, async || Ok(WakeReason::Deadline)).await?
                 }
             };
-            owed = match heard {
-                Heard::News(owed) => owed,
-                Heard::Time => self.reader.look(),
-                Heard::Said(None) => return Ok((CloseCode::NORMAL, String::new())),
-                Heard::Said(Some(message)) => {
-                    let answer = self.answer(&message, page.next).await;
-                    socket.send(answer).await?;
+            next_batch = match reason {
+                WakeReason::Batch(next_batch) => next_batch,
+                WakeReason::Deadline => self.reader.look(),
+                WakeReason::Frame(None) => return Ok((CloseCode::NORMAL, String::new())),
+                WakeReason::Frame(Some(message)) => {
+                    let reply = self.reply(&message, batch.next).await;
+                    socket.send(reply).await?;
                     self.reader.look()
                 }
             };
         }
     }
 
-    /// In milliseconds since 1970.
+    /// When the grant ends, in milliseconds since 1970.
     fn granted_until(&self) -> u64 {
-        match &self.leave {
-            Leave::Own(resident) => resident.ends(),
-            Leave::Page(seat) => seat.ends(),
+        match &self.permission {
+            Permission::Client(client) => client.grant_end(),
+            Permission::Page(hold) => hold.grant_end(),
         }
     }
 
-    fn resident(&self) -> Result<&Resident, &'static str> {
-        match &self.leave {
-            Leave::Own(resident) => Ok(resident),
-            Leave::Page(_) => Err(PAGE),
+    fn owned_client(&self) -> Result<&OwnedClient, &'static str> {
+        match &self.permission {
+            Permission::Client(client) => Ok(client),
+            Permission::Page(_) => Err(PAGE_ONLY),
         }
     }
 
-    /// Waits until there is something for the peer, or the peer says something.
-    async fn hear(&mut self, socket: &mut WebSocket) -> Result<Heard, Gone> {
+    /// Waits for messages to deliver, or for a frame of the client.
+    async fn wait(&mut self, socket: &mut WebSocket) -> Result<WakeReason, Gone> {
         let mut receiving = pin!(socket.receive());
         poll_fn(|task| {
-            if let Poll::Ready(owed) = self.reader.poll(task) {
-                return Poll::Ready(Ok(Heard::News(owed)));
+            if let Poll::Ready(next_batch) = self.reader.poll(task) {
+                return Poll::Ready(Ok(WakeReason::Batch(next_batch)));
             }
             if self.granted_until() == 0 {
-                // It was revoked. Looked for where it waits already: what is revoked from here on wakes it.
-                return Poll::Ready(Ok(Heard::Time));
+                // The grant was revoked. The reader is registered by now, so a later revocation
+                // wakes this task.
+                return Poll::Ready(Ok(WakeReason::Deadline));
             }
-            receiving.as_mut().poll(task).map(|said| said.map(Heard::Said))
+            receiving.as_mut().poll(task).map(|frame| frame.map(WakeReason::Frame))
         })
         .await
     }
 
-    /// What it is told of what it said: `{"publish": ..}` takes what a POST takes, `{"follow": [..]}` follows these
-    /// channels instead, from the same place on.
-    async fn answer(&mut self, message: &Message, cursor: Cursor) -> String {
-        match self.obey(message, cursor).await {
-            Ok(answer) => answer,
+    /// Executes a frame and returns the reply. `{"publish": ..}` takes what a POST takes;
+    /// `{"follow": [..]}` replaces the followed channels and keeps the position.
+    async fn reply(&mut self, message: &Message, cursor: Cursor) -> String {
+        match self.execute(message, cursor).await {
+            Ok(reply) => reply,
             Err(reason) => format!("{{\"refused\":{}}}", serde_json::Value::from(reason)),
         }
     }
 
-    async fn obey(&mut self, message: &Message, cursor: Cursor) -> Result<String, String> {
-        const WORDS: &str = "say {\"publish\": ..} or {\"follow\": [..]}";
-        let Message::Text(text) = message else { return Err(WORDS.to_owned()) };
-        let said: BTreeMap<String, Box<RawValue>> =
-            serde_json::from_str(text).map_err(|error| format!("{error}; {WORDS}"))?;
-        let mut said = said.into_iter();
-        let (Some((word, value)), None) = (said.next(), said.next()) else {
-            return Err(WORDS.to_owned());
+    async fn execute(&mut self, message: &Message, cursor: Cursor) -> Result<String, String> {
+        const USAGE: &str = "say {\"publish\": ..} or {\"follow\": [..]}";
+        let Message::Text(text) = message else { return Err(USAGE.to_owned()) };
+        let frame: BTreeMap<String, Box<RawValue>> =
+            serde_json::from_str(text).map_err(|error| format!("{error}; {USAGE}"))?;
+        let mut frame = frame.into_iter();
+        let (Some((word, value)), None) = (frame.next(), frame.next()) else {
+            return Err(USAGE.to_owned());
         };
         match word.as_str() {
             "publish" => self.publish(read_batch(value.get().as_bytes())?).await,
@@ -262,17 +266,17 @@ impl Follower {
                     .map_err(|_| "`follow` is an array of names".to_owned())?;
                 self.follow(names.into(), cursor)
             }
-            other => Err(format!("there is no `{other}`; {WORDS}")),
+            other => Err(format!("there is no `{other}`; {USAGE}")),
         }
     }
 
     async fn publish(&self, messages: Vec<bine_push::Draft>) -> Result<String, String> {
-        let visitor = self.resident()?.visitor();
-        visitor.check_batch(&messages).map_err(Denied::reason)?;
-        let order = Command::Publish(Publish { messages, ..Publish::default() });
-        match self.channels.order_by(order, &visitor).await {
+        let client = self.owned_client()?.client();
+        client.check_batch(&messages).map_err(Denied::reason)?;
+        let command = Command::Publish(Publish { messages, ..Publish::default() });
+        match self.channels.order_by(command, &client).await {
             Ok(Applied::Published(published)) => {
-                let each = told(&self.channels, &published);
+                let each = receipts_json(&self.channels, &published);
                 let each = String::from_utf8_lossy(&each);
                 Ok(format!("{{\"published\":{}}}", each.trim_end()))
             }
@@ -285,23 +289,26 @@ impl Follower {
     }
 
     fn follow(&mut self, names: Box<[Box<str>]>, cursor: Cursor) -> Result<String, String> {
-        let Leave::Own(resident) = &mut self.leave else { return Err(PAGE.to_owned()) };
-        let visitor = resident.visitor();
+        let Permission::Client(owned) = &mut self.permission else {
+            return Err(PAGE_ONLY.to_owned());
+        };
+        let client = owned.client();
         for name in &names {
-            visitor.check(Action::Follow, name).map_err(Denied::reason)?;
+            client.check(Action::Follow, name).map_err(Denied::reason)?;
         }
         self.reader.switch(names).map_err(|refused| refused.to_string())?;
-        let (engine, name) = (&self.channels.0, resident.name.as_deref());
-        let attendee = Attendee::of(engine, self.reader.channels(), name, Some(&visitor));
-        let name = attendee.as_ref().map(|attendee| Arc::clone(&attendee.session));
-        let is_new = attendee.as_ref().is_some_and(|attendee| attendee.is_new);
-        self.reader.attend(attendee);
-        resident.seat.follow(self.reader.channels().len());
+        let (engine, name) = (&self.channels.0, owned.name.as_deref());
+        let presence_guard = PresenceGuard::of(engine, self.reader.channels(), name, Some(&client));
+        let name =
+            presence_guard.as_ref().map(|presence_guard| Arc::clone(&presence_guard.session));
+        let is_new = presence_guard.as_ref().is_some_and(|presence_guard| presence_guard.is_new);
+        self.reader.attend(presence_guard);
+        owned.hold.follow(self.reader.channels().len());
         match name {
             Some(name) if is_new => {
-                let answer = format!("{{\"cursor\":\"{cursor}\",\"session\":\"{name}\"}}");
-                resident.name = Some(name);
-                Ok(answer)
+                let reply = format!("{{\"cursor\":\"{cursor}\",\"session\":\"{name}\"}}");
+                owned.name = Some(name);
+                Ok(reply)
             }
             _ => Ok(format!("{{\"cursor\":\"{cursor}\"}}")),
         }

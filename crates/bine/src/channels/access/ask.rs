@@ -1,4 +1,4 @@
-//! Decides how a function of the program is asked who may do what.
+//! The program's access function and its arguments.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -16,9 +16,10 @@ use crate::store::Store;
 use crate::text::Text;
 use crate::trace::RequestDependency;
 
-/// What a visitor shows of themselves, as an argument of a function that is [asked](super::Access::ask) what they may do.
+/// The credentials of a client, as an argument of an [access function](super::Access::ask).
 ///
-/// It is all that its answer may depend on, since the answer holds for whoever shows the same.
+/// The answer may depend on these values only, because it is cached for all requests with the
+/// same ones.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     authorization: Option<String>,
@@ -29,22 +30,22 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The field `Authorization`, as it was sent.
+    /// The `Authorization` field as sent.
     pub fn authorization(&self) -> Option<&str> {
         self.authorization.as_deref()
     }
 
-    /// The cookie of this name (RFC 6265).
+    /// The value of a cookie (RFC 6265).
     pub fn cookie(&self, name: &str) -> Option<&str> {
         cookie(self.cookies.as_deref().unwrap_or_default(), name)
     }
 
-    /// What stands in the query as `access_token`, for who can send no fields; still encoded.
+    /// The raw `access_token` of the query, for clients that cannot send fields.
     pub fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }
 
-    /// Who has [logged in](crate::Session::log_in). What waits by the answer ends with that session.
+    /// The [logged-in](crate::Session::log_in) user. Held requests end with that session.
     ///
     /// ```
     /// use bine::channels::{Access, Asked, Grant};
@@ -61,7 +62,7 @@ impl Asked {
         self.user.as_deref()
     }
 
-    /// Where it comes from; `None` through a Unix socket.
+    /// The address of the client; `None` for a Unix socket.
     pub const fn address(&self) -> Option<IpAddr> {
         self.address
     }
@@ -78,21 +79,22 @@ impl Asked {
     }
 }
 
-/// In a query, a token of who can send no fields (RFC 6750 section 2.3). The access log leaves its value out.
+/// The query parameter with a token, for clients that cannot send fields (RFC 6750 section 2.3).
+/// The access log omits its value.
 pub(super) const QUERY: &str = "access_token";
 
-/// The login of whoever asks, if they have logged in.
+/// Returns the login of a request, if its session is logged in.
 pub(super) fn login_of(request: &Incoming<'_>) -> Option<Login> {
     Visit::of(request)?.login()
 }
 
-/// What a head has in its query as a token (RFC 6750 section 2.3).
+/// Returns the token in the query (RFC 6750 section 2.3).
 pub(super) fn token_in_query<'h>(head: &Head<'h>) -> Option<&'h str> {
     let mut pairs = query::pairs(head.query()?);
     pairs.find(|(name, _)| name.raw() == QUERY).map(|(_, token)| token.raw())
 }
 
-/// The cookie of a name among several.
+/// Finds a cookie by name.
 pub(super) fn cookie<'c>(cookies: &'c str, name: &str) -> Option<&'c str> {
     let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(own, _)| *own == name).map(|(_, value)| value)
@@ -100,7 +102,7 @@ pub(super) fn cookie<'c>(cookies: &'c str, name: &str) -> Option<&'c str> {
 
 impl Argument for Asked {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
-        // A page may take it too.
+        // A page may take this argument too; its cache entry then depends on the whole request.
         let Incoming { head, peer, .. } = request.incoming;
         RequestDependency::Whole.note(|| [head.raw(), format!("{peer:?}").as_bytes()].concat());
         let user = request.look_at_user();
@@ -108,7 +110,7 @@ impl Argument for Asked {
     }
 }
 
-/// What a function may take that is asked who may do what.
+/// An argument type that an access function may take.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is nothing that a function asked for access may take",
     note = "it takes `Asked`, `Store`, `State<T>` and `Channels`: its answer is kept for whoever shows the same"
@@ -120,13 +122,13 @@ impl Known for Store {}
 impl Known for Channels {}
 impl<T: Send + Sync + 'static> Known for State<T> {}
 
-/// What a function says that is asked who may do what: a [`Grant`], or why it cannot say.
+/// A return type of an access function: a [`Grant`], or a `Result` of one.
 pub trait Granting {
-    /// The answer.
+    /// Converts the value.
     ///
     /// # Errors
     ///
-    /// It cannot say, and the visitor is told this.
+    /// The function failed; the client gets this error.
     fn grant(self) -> Result<Grant, Error>;
 }
 
@@ -142,25 +144,25 @@ impl<E: Into<Error>> Granting for Result<Grant, E> {
     }
 }
 
-/// An answer under way.
-pub(super) type Answering = Pin<Box<dyn Future<Output = Result<Grant, Error>>>>;
+/// The future of an access function.
+pub(super) type GrantFuture = Pin<Box<dyn Future<Output = Result<Grant, Error>>>>;
 
-/// An async function of up to four arguments that says what a visitor may do with channels.
+/// An async function of up to four arguments that returns a client's grant.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be asked for access",
     note = "it is an async function of `Asked`, `Store`, `State<T>` and `Channels`, four at most, that returns a `Grant` \
             or a `Result` of one"
 )]
 pub trait Ask<A>: Send + Sync + 'static {
-    /// Asks.
+    /// Calls the function.
     ///
     /// # Errors
     ///
-    /// The request does not have what it takes.
+    /// The request lacks a required argument.
     #[doc(hidden)]
-    fn ask(&self, request: &mut Arguments<'_>) -> Result<Answering, Rejection>;
+    fn ask(&self, request: &mut Arguments<'_>) -> Result<GrantFuture, Rejection>;
 
-    /// What its arguments must have.
+    /// What the arguments require of the program.
     #[doc(hidden)]
     fn needs(needs: &mut Needs);
 }
@@ -173,7 +175,7 @@ macro_rules! ask_with {
             R: Future<Output: Granting> + 'static,
             $($argument: Known),*
         {
-            fn ask(&self, request: &mut Arguments<'_>) -> Result<Answering, Rejection> {
+            fn ask(&self, request: &mut Arguments<'_>) -> Result<GrantFuture, Rejection> {
                 let _ = &request;
                 let answer = self($($argument::take(request, "an argument")?),*);
                 Ok(Box::pin(async { answer.await.grant() }))
@@ -193,22 +195,22 @@ ask_with!(A, B);
 ask_with!(A, B, C);
 ask_with!(A, B, C, D);
 
-/// Takes the arguments of a function and asks it.
-type Call = dyn Fn(&mut Arguments<'_>) -> Result<Answering, Rejection> + Send + Sync;
+/// Takes the arguments of an access function and calls it.
+type Call = dyn Fn(&mut Arguments<'_>) -> Result<GrantFuture, Rejection> + Send + Sync;
 
-/// A function that is asked, whatever it takes.
+/// An access function with its argument types erased.
 #[derive(Clone)]
-pub(super) struct Function {
+pub(super) struct AccessFunction {
     call: Arc<Call>,
     needs: fn(&mut Needs),
 }
 
-impl Function {
+impl AccessFunction {
     pub(super) fn new<A: 'static, F: Ask<A>>(function: F) -> Self {
         Self { call: Arc::new(move |request| function.ask(request)), needs: F::needs }
     }
 
-    pub(super) fn ask(&self, request: &mut Arguments<'_>) -> Result<Answering, Rejection> {
+    pub(super) fn ask(&self, request: &mut Arguments<'_>) -> Result<GrantFuture, Rejection> {
         (self.call)(request)
     }
 

@@ -1,4 +1,4 @@
-//! Decides what must hold of any names and patterns, for whoever searches for some of which it does not.
+//! Fuzz target for names, patterns and grants.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -14,17 +14,17 @@ const SECRET: &[u8] = b"thirty-two bytes or more of secret";
 /// In milliseconds since 1970.
 const NOW: u64 = 1_800_000_000_000;
 const END: u64 = NOW + 60_000;
-/// Longer texts make tokens that are too long to be read.
-const MOST: usize = 1000;
+/// Longer texts produce tokens over the size limit.
+const MAX_TEXT: usize = 1000;
 
-/// What must hold of any three lines, the name of a user, a rule and the name of a channel: all that takes a user's name
-/// has one rule for it, a rule that is a text permits that channel alone, also by a token, a pattern permits what its
-/// text says, and a user's name in a rule is never a part of a pattern.
+/// Checks any three lines: a user's name, a rule and a channel's name. Grants and tokens accept the
+/// same user names. A rule from a text permits that channel only, also in a token. A pattern
+/// permits what its text describes. A user's name in a rule never becomes pattern syntax.
 pub fn check_grant(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut lines = text.splitn(3, '\n');
     let (Some(user), Some(rule), Some(channel), true) =
-        (lines.next(), lines.next(), lines.next(), text.len() <= MOST)
+        (lines.next(), lines.next(), lines.next(), text.len() <= MAX_TEXT)
     else {
         return;
     };
@@ -42,7 +42,7 @@ pub fn check_grant(bytes: &[u8]) {
     }
 }
 
-/// A grant and a token take the same names of users.
+/// A grant and a token accept the same user names.
 fn check_user(text: &str) -> Option<UserName> {
     let user = UserName::parse(text);
     let claims = json!({"sub": text, "iat": NOW / 1000, "exp": END / 1000});
@@ -59,7 +59,7 @@ fn check_user(text: &str) -> Option<UserName> {
     for subject in [grant.subject, taken.ok().and_then(|taken| taken.grant.subject)] {
         assert_eq!(subject.as_deref(), Some(text));
     }
-    // Wherever it is written, it is one segment and no syntax.
+    // A user's name is one segment without syntax.
     let inbox = format!("inbox/{user}");
     assert!(Rule::from(&inbox).check().is_ok() && inbox.split('/').count() == 2);
     Some(user)
@@ -77,7 +77,7 @@ fn check_name(name: &str, channel: &str) {
         return assert!(grant.rules.are_none() && grant.token(SECRET).is_err());
     }
     assert!(!name.contains(['*', '{', '}']));
-    // In a token it becomes a pattern, which means the same.
+    // A token stores it as a pattern with the same meaning.
     let token = grant.token_at(SECRET, NOW / 1000).expect("nothing of it is wrong");
     let taken = Tokens::hs256(SECRET).read(&token, NOW).expect("what was signed is taken");
     for rules in [&grant.rules, &taken.grant.rules] {
@@ -87,14 +87,14 @@ fn check_name(name: &str, channel: &str) {
     }
 }
 
-/// A pattern is written as it was read, and means what its text says.
+/// A pattern is displayed as it was parsed, and matches what its text describes.
 fn check_pattern(pattern: &Pattern, text: &str, channel: &str) {
     assert_eq!((pattern.as_str(), pattern.to_string().as_str()), (text, text));
     assert_eq!(Pattern::parse(&pattern.to_string()).as_ref(), Ok(pattern));
     assert_eq!(pattern.matches(channel), is_meant(text, channel), "{text} and {channel}");
 }
 
-/// Of a pattern that is one, by the words of its documentation.
+/// Matches by the documentation's definition of patterns.
 fn is_meant(pattern: &str, channel: &str) -> bool {
     let (front, has_rest) =
         pattern.strip_suffix('*').map_or((pattern, false), |front| (front, true));
@@ -110,7 +110,7 @@ fn is_meant(pattern: &str, channel: &str) -> bool {
         })
 }
 
-/// What a rule for users gives to one of them has their name as a segment, and is no other pattern than it was.
+/// A user's rule contains the name as a segment, and no additional syntax.
 fn check_own(rule: &Rule, user: &UserName, channel: &str) {
     let own = rule.of_user(user);
     let syntax = |segment: &&str| segment.contains(['*', '{', '}']);
@@ -125,7 +125,7 @@ fn check_own(rule: &Rule, user: &UserName, channel: &str) {
             assert_eq!(Pattern::parse(pattern.as_str()).as_ref(), Ok(pattern));
         }
     }
-    // The channel of the same shape that is theirs.
+    // The channel of the same shape that belongs to the user.
     let segments = channel.split('/').zip(places.iter().chain(std::iter::repeat(&false)));
     let theirs: Vec<&str> =
         segments.map(|(segment, is_user)| if *is_user { user } else { segment }).collect();
@@ -143,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_names_and_patterns_mean_what_their_texts_say(
+        fn arbitrary_names_and_patterns_match_their_definition(
             user in "[a-c*{}/ ]{1,4}|ann|\\PC{0,8}",
             rule in "([a-c*{}]|\\{user\\}|\\{a\\}|/|ann){0,5}\\*?",
             channel in "([a-c*{}]|\\{user\\}|/|ann){0,6}",

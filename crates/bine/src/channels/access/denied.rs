@@ -1,13 +1,13 @@
-//! Decides what somebody is told who may not (RFC 6750 section 3).
+//! Responses for clients without access or over a quota (RFC 6750 section 3).
 
 use bine_http::{Date, Exchange, Reply, Status};
 use bine_push::WaitersFull;
 use bine_server::Answer;
 
-use super::party::{Crowded, RETRY};
-use crate::channels::text_reply::tell;
+use super::quota::{CapExceeded, RETRY_SECONDS};
+use crate::channels::text_reply::finish_with_reason;
 
-/// Why somebody may not.
+/// The reason why a request is denied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Denied {
     pub(super) status: Status,
@@ -16,28 +16,28 @@ pub(crate) struct Denied {
 }
 
 impl Denied {
-    /// Writes it as a reply.
+    /// Writes the response.
     pub(crate) fn write(&self, out: &mut Vec<u8>, exchange: Exchange, date: &Date) {
         let mut reply = Reply::begin(out, exchange, self.status, date);
         if let Some((name, value)) = &self.field {
-            // Of what is not ours, only letters that a field may have were put into it.
+            // Only characters that are valid in a field were inserted.
             let _ = reply.field(name, value);
         }
-        tell(reply, &self.reason);
+        finish_with_reason(reply, &self.reason);
     }
 
-    /// The same as an answer.
+    /// Writes the response and returns it as an answer.
     pub(crate) fn answer(&self, out: &mut Vec<u8>, exchange: Exchange, date: &Date) -> Answer {
         self.write(out, exchange, date);
         Answer::Written { close: false }
     }
 
-    /// For who is spoken to otherwise.
+    /// Returns the reason, for clients without an HTTP response.
     pub(crate) fn reason(self) -> String {
         self.reason
     }
 
-    /// Who must show something, or something else, and why.
+    /// The denial for a grant with this end; 0: it was revoked.
     pub(crate) fn of_end(ends: u64) -> Self {
         if ends == 0 {
             unauthorized(Some("it was revoked"), "what was granted was revoked")
@@ -51,12 +51,12 @@ impl Denied {
     }
 }
 
-impl From<Crowded> for Denied {
-    fn from(crowded: Crowded) -> Self {
+impl From<CapExceeded> for Denied {
+    fn from(exceeded: CapExceeded) -> Self {
         Self {
             status: Status::TOO_MANY_REQUESTS,
-            field: Some(("Retry-After", crowded.retry.to_string())),
-            reason: crowded.to_string(),
+            field: Some(("Retry-After", exceeded.retry_seconds.to_string())),
+            reason: exceeded.to_string(),
         }
     }
 }
@@ -65,16 +65,16 @@ impl From<WaitersFull> for Denied {
     fn from(full: WaitersFull) -> Self {
         Self {
             status: Status::TOO_MANY_REQUESTS,
-            field: Some(("Retry-After", RETRY.to_string())),
+            field: Some(("Retry-After", RETRY_SECONDS.to_string())),
             reason: full.to_string(),
         }
     }
 }
 
-/// A challenge (RFC 6750 section 3), with the fault of the token that was shown.
+/// Builds a challenge (RFC 6750 section 3) with the error of the rejected token, if any.
 pub(super) fn unauthorized(fault: Option<&str>, reason: &str) -> Denied {
     let error = fault.map(|fault| {
-        // Quotes and whatever is no ASCII may not stand in it (section 3).
+        // A description may contain neither quotes nor characters outside ASCII (section 3).
         let is_right = |letter: char| matches!(letter, ' '..='~') && !matches!(letter, '"' | '\\');
         let fault = fault.replace(|letter| !is_right(letter), "'");
         format!(", error=\"invalid_token\", error_description=\"{fault}\"")

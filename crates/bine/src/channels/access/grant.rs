@@ -1,4 +1,4 @@
-//! Decides what somebody may do with channels: by rules for everybody, or by a grant of their own.
+//! Grants: what a client may do with which channels.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,26 +8,26 @@ use super::pattern::Rule;
 use crate::sessions::Login;
 use crate::user_name::UserName;
 
-/// What can be done with a channel.
+/// An operation on a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Action {
-    /// Read what is in it, and wait for more.
+    /// Read its messages and wait for more.
     Follow,
-    /// Put messages into it.
+    /// Publish messages.
     Publish,
-    /// Make it, renew it, close it, remove it.
+    /// Create, renew, close and remove it.
     Manage,
 }
 
-/// What may be done with which channels.
+/// The rules for each action.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
     of: [Vec<Rule>; 3],
-    /// What is wrong with the first that could not be understood.
+    /// The error of the first invalid rule.
     fault: Option<String>,
 }
 
-/// What one visitor may do with channels, in the words of the program or of a token.
+/// The permissions of one client, from an access function or a token.
 ///
 /// ```
 /// use bine::channels::{Grant, Pattern};
@@ -37,43 +37,44 @@ pub(super) struct Rules {
 /// # drop(grant);
 /// ```
 ///
-/// A text is the name of one channel; only a [`Pattern`](super::Pattern) stands for more.
+/// A plain text is the name of one channel; only a [`Pattern`](super::Pattern) matches more.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Grant {
     pub(super) subject: Option<Arc<str>>,
     pub(super) rules: Rules,
-    /// In milliseconds since 1970.
+    /// The end in milliseconds since 1970.
     pub(super) until: Option<u64>,
-    /// Why it is nobody's.
+    /// Why the subject's name is invalid.
     pub(super) fault: Option<String>,
 }
 
-/// A grant while it is good.
+/// A grant in use, which a revocation or the end of a login invalidates.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct ActiveGrant {
     pub(super) grant: Grant,
     pub(super) issued: Issued,
-    /// Where a token's grant is joined by that of the function: to whom this was given, and when.
-    joined: Option<(Arc<str>, Issued)>,
-    /// The login by which it was given, and with which it ends.
+    /// The subject of the access function's grant, and its time, if a token's grant was merged with
+    /// it.
+    merged: Option<(Arc<str>, Issued)>,
+    /// The login that it depends on.
     pub(super) login: Option<Login>,
-    /// When that ends, in milliseconds since 1970: later, when the session is used.
+    /// The end of the login in milliseconds since 1970. It moves when the session is used.
     login_ends: AtomicU64,
     is_over: AtomicBool,
 }
 
-/// When a grant was given.
+/// The time of a grant, to compare with revocations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Issued {
-    /// By a token, in milliseconds since 1970.
+    /// The time of a token in milliseconds since 1970.
     At(u64),
-    /// By the program's function, behind so many revocations.
+    /// The number of revocations before the call of the access function.
     Behind(u32),
 }
 
 impl Action {
-    /// As it is called in a rule and in a token.
+    /// The name in rules and tokens.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Follow => "follow",
@@ -88,12 +89,12 @@ impl Rules {
         self.push(action, rule.check());
     }
 
-    /// Adds a rule for users, in which a segment may stand for the name of each.
+    /// Adds a rule for users, in which a segment may stand for the user's name.
     pub(super) fn add_for_users(&mut self, action: Action, rule: Rule) {
         self.push(action, rule.check_for_users());
     }
 
-    /// What rules for users give to one of them.
+    /// Returns the rules for users as they apply to one user.
     pub(super) fn of_user(&self, user: &UserName) -> Self {
         let own = |rules: &Vec<Rule>| rules.iter().map(|rule| rule.of_user(user)).collect();
         Self { of: self.of.each_ref().map(own), fault: None }
@@ -112,12 +113,12 @@ impl Rules {
         self.of[action as usize].iter().any(|rule| rule.matches(channel))
     }
 
-    /// Whether there is any channel with which it may be done.
+    /// Whether the action is permitted for any channel.
     pub(super) fn permit_some(&self, action: Action) -> bool {
         !self.of[action as usize].is_empty()
     }
 
-    /// Each, with what it permits.
+    /// Returns each rule with its action.
     pub(super) fn all(&self) -> impl Iterator<Item = (Action, &str)> {
         let each = [Action::Follow, Action::Publish, Action::Manage].into_iter();
         each.flat_map(|action| {
@@ -125,7 +126,7 @@ impl Rules {
         })
     }
 
-    /// As an array of patterns, which the names of a rule are too: they have no syntax.
+    /// Returns the rules as an array of patterns. Names are valid patterns, as they have no syntax.
     pub(super) fn names(&self, action: Action) -> serde_json::Value {
         self.of[action as usize].iter().map(Rule::text).collect()
     }
@@ -146,13 +147,14 @@ impl Rules {
 }
 
 impl Grant {
-    /// Nothing, to nobody: more than rules and tokens say is not given.
+    /// Creates an empty grant: only rules and tokens permit something.
     pub fn nothing() -> Self {
         Self::default()
     }
 
-    /// To somebody by a name, which counts what they hold and by which it is [revoked](super::super::Channels::revoke).
-    /// A text that is no [`UserName`] is given nothing, and the log tells why.
+    /// Creates a grant for a subject. The subject's quotas apply to it, and
+    /// [`revoke`](super::super::Channels::revoke) ends it. A text that is not a [`UserName`] gets
+    /// an empty grant, and the log shows why.
     pub fn to(subject: &str) -> Self {
         match UserName::parse(subject) {
             Ok(name) => Self { subject: Some(name.into_shared()), ..Self::default() },
@@ -162,22 +164,25 @@ impl Grant {
         }
     }
 
-    /// They may follow this channel, or those of a [`Pattern`](super::Pattern).
+    /// Permits the client to follow this channel, or those that match a
+    /// [`Pattern`](super::Pattern).
     pub fn follow(self, channels: impl Into<Rule>) -> Self {
         self.with(Action::Follow, channels.into())
     }
 
-    /// They may publish in this channel, or in those of a [`Pattern`](super::Pattern).
+    /// Permits the client to publish in this channel, or in those that match a
+    /// [`Pattern`](super::Pattern).
     pub fn publish(self, channels: impl Into<Rule>) -> Self {
         self.with(Action::Publish, channels.into())
     }
 
-    /// They may make this channel, renew, close and remove it, or those of a [`Pattern`](super::Pattern).
+    /// Permits the client to create, renew, close and remove this channel, or those that match a
+    /// [`Pattern`](super::Pattern).
     pub fn manage(self, channels: impl Into<Rule>) -> Self {
         self.with(Action::Manage, channels.into())
     }
 
-    /// It ends then, and whatever waits by it.
+    /// Sets the end of the grant. Its held requests end at the same time.
     pub fn until(mut self, end: SystemTime) -> Self {
         let since = end.duration_since(UNIX_EPOCH);
         self.until = Some(since.map_or(0, |since| since.as_millis() as u64));
@@ -189,17 +194,17 @@ impl Grant {
         self
     }
 
-    /// What is wrong with it: whose it is, or a rule.
+    /// Returns the error of the subject or of a rule.
     pub(super) fn fault(&self) -> Option<&str> {
         self.fault.as_deref().or_else(|| self.rules.fault())
     }
 
-    /// The same without what is wrong with it: nothing, if it is nobody's whose name is known.
+    /// Removes invalid parts: a grant to an invalid subject is empty.
     pub(super) fn sound(self) -> Self {
         if self.fault.is_some() { Self::nothing() } else { self }
     }
 
-    /// What both give, for as long as both are good.
+    /// Merges two grants. The result ends with the first of them.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.subject = self.subject.or(other.subject);
         self.rules.join(other.rules);
@@ -211,59 +216,59 @@ impl Grant {
     }
 }
 
-impl Session {
+impl ActiveGrant {
     pub(super) const fn new(grant: Grant, issued: Issued) -> Self {
         let (login_ends, is_over) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
-        Self { grant, issued, joined: None, login: None, login_ends, is_over }
+        Self { grant, issued, merged: None, login: None, login_ends, is_over }
     }
 
-    /// The same by a login.
-    pub(super) fn by(mut self, login: Option<Login>) -> Self {
+    /// Makes the grant depend on a login.
+    pub(super) fn with_login(mut self, login: Option<Login>) -> Self {
         self.login_ends =
             login.as_ref().map_or(u64::MAX, |login| in_milliseconds(login.until)).into();
         self.login = login;
         self
     }
 
-    /// The same with a grant of the function's. It ends with either.
+    /// Merges it with a grant of the access function. The result ends with either.
     pub(super) fn and(&self, grant: Grant, issued: Issued) -> Self {
-        let joined = grant.subject.clone().map(|subject| (subject, issued));
-        Self { joined, ..Self::new(self.grant.clone().and(grant), self.issued) }
-            .by(self.login.clone())
+        let merged = grant.subject.clone().map(|subject| (subject, issued));
+        Self { merged, ..Self::new(self.grant.clone().and(grant), self.issued) }
+            .with_login(self.login.clone())
     }
 
-    /// By whom it counts, and is known.
+    /// The subject whose quotas apply.
     pub(super) fn subject(&self) -> Option<&Arc<str>> {
         self.grant.subject.as_ref()
     }
 
-    /// Whose revocation ends it, and since when it is theirs.
+    /// The subjects whose revocation ends it, each with the time of its grant.
     pub(super) fn subjects(&self) -> impl Iterator<Item = (&Arc<str>, Issued)> {
-        let joined = self.joined.as_ref().map(|(subject, issued)| (subject, *issued));
-        self.subject().map(|subject| (subject, self.issued)).into_iter().chain(joined)
+        let merged = self.merged.as_ref().map(|(subject, issued)| (subject, *issued));
+        self.subject().map(|subject| (subject, self.issued)).into_iter().chain(merged)
     }
 
-    /// Whoever waits by it waits no longer.
+    /// Ends it, and thereby its held requests.
     pub(super) fn end(&self) {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// When it ends, in milliseconds since 1970; 0: it was revoked.
-    pub(super) fn ends(&self) -> u64 {
+    /// Returns its end in milliseconds since 1970; 0: it was revoked.
+    pub(super) fn grant_end(&self) -> u64 {
         if self.is_over.load(Ordering::Acquire) {
             return 0;
         }
         self.grant.until.unwrap_or(u64::MAX).min(self.login_ends.load(Ordering::Acquire))
     }
 
-    /// The login by which it was given may have ended, or was used and so lasts for longer. Says whether it has ended.
-    pub(super) fn heed_login(&self) -> bool {
+    /// Updates its end after a change of the login. Whether it has ended.
+    pub(super) fn refresh_login(&self) -> bool {
         let Some(login) = &self.login else { return false };
         match login.lasts() {
             Some(until) => self.login_ends.store(in_milliseconds(until), Ordering::Release),
             None => self.end(),
         }
-        self.ends() == 0
+        self.grant_end() == 0
     }
 }
 

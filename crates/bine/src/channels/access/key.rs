@@ -1,4 +1,4 @@
-//! Decides which signatures a key takes: the key says the algorithm, never the token (RFC 8725 section 3.1).
+//! Signature keys. The key determines the algorithm, never the token (RFC 8725 section 3.1).
 
 use crate::base64;
 use ring::hmac;
@@ -8,47 +8,50 @@ use ring::signature::{
 };
 use serde_json::Value;
 
-/// What checks the signatures of tokens.
+/// A key that verifies the signatures of tokens.
 pub(super) struct Key {
-    /// As a token's head names it (RFC 7518 section 3.1).
+    /// The name of the algorithm in token headers (RFC 7518 section 3.1).
     algorithm: &'static str,
-    /// Its name, where it has one.
+    /// The key id, if any.
     name: Option<String>,
-    check: Check,
+    check: Verifier,
 }
 
-enum Check {
+enum Verifier {
     Shared(hmac::Key),
     Public(UnparsedPublicKey<Vec<u8>>),
     /// Modulus and exponent.
     Rsa(RsaPublicKeyComponents<Vec<u8>>),
 }
 
-/// An algorithm with public keys.
-struct Public {
+/// A public-key algorithm.
+struct PublicKeyAlgorithm {
     algorithm: &'static str,
     /// Its `AlgorithmIdentifier` in DER (RFC 5280 section 4.1.1.2).
     identifier: &'static [u8],
     check: &'static dyn VerificationAlgorithm,
 }
 
-/// On the curve P-256 (RFC 5480 section 2.1.1).
-const ES256: Public = Public {
+/// ECDSA on the curve P-256 (RFC 5480 section 2.1.1).
+const ES256: PublicKeyAlgorithm = PublicKeyAlgorithm {
     algorithm: "ES256",
     identifier:
         b"\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07",
     check: &ECDSA_P256_SHA256_FIXED,
 };
 /// RFC 8410 section 3.
-const EDDSA: Public =
-    Public { algorithm: "EdDSA", identifier: b"\x30\x05\x06\x03\x2b\x65\x70", check: &ED25519 };
+const EDDSA: PublicKeyAlgorithm = PublicKeyAlgorithm {
+    algorithm: "EdDSA",
+    identifier: b"\x30\x05\x06\x03\x2b\x65\x70",
+    check: &ED25519,
+};
 /// RFC 3279 section 2.3.1.
-const RS256: Public = Public {
+const RS256: PublicKeyAlgorithm = PublicKeyAlgorithm {
     algorithm: "RS256",
     identifier: b"\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01\x05\x00",
     check: &RSA_PKCS1_2048_8192_SHA256,
 };
-/// A secret may not be shorter than what is made of it (RFC 7518 section 3.2).
+/// A secret must be at least as long as the hash (RFC 7518 section 3.2).
 const SHORTEST_SECRET: usize = 32;
 
 impl Key {
@@ -59,7 +62,7 @@ impl Key {
                 secret.len()
             ));
         }
-        let check = Check::Shared(hmac::Key::new(hmac::HMAC_SHA256, secret));
+        let check = Verifier::Shared(hmac::Key::new(hmac::HMAC_SHA256, secret));
         Ok(Self { algorithm: "HS256", name: None, check })
     }
 
@@ -75,7 +78,7 @@ impl Key {
         RS256.key(pem)
     }
 
-    /// A set of keys, a public key, or a secret: whichever it looks like.
+    /// Detects the format: a key set, a public key, or a secret.
     pub(super) fn of_any(bytes: &[u8]) -> Result<Vec<Self>, String> {
         match str::from_utf8(bytes) {
             Ok(json) if json.trim_start().starts_with('{') => Self::of_set(json),
@@ -90,7 +93,7 @@ impl Key {
         }
     }
 
-    /// The keys of a set (RFC 7517 section 5) that are for signatures we know; the others are for somebody else.
+    /// Parses a key set (RFC 7517 section 5). Keys with other algorithms or uses are skipped.
     pub(super) fn of_set(json: &str) -> Result<Vec<Self>, String> {
         let set: Value =
             serde_json::from_str(json).map_err(|error| format!("it is no set of keys: {error}"))?;
@@ -116,7 +119,8 @@ impl Key {
             }
             (Some("OKP"), Some("Ed25519")) => EDDSA.of_bytes(bytes("x")?),
             (Some("RSA"), _) => {
-                let check = Check::Rsa(RsaPublicKeyComponents { n: bytes("n")?, e: bytes("e")? });
+                let check =
+                    Verifier::Rsa(RsaPublicKeyComponents { n: bytes("n")?, e: bytes("e")? });
                 Self { algorithm: RS256.algorithm, name: None, check }
             }
             _ => return Ok(None),
@@ -127,7 +131,7 @@ impl Key {
         Ok(Some(made).filter(|_| !is_other))
     }
 
-    /// Whether a token whose head says this could be signed by it.
+    /// Whether a token with this algorithm and key id may be signed by the key.
     pub(super) fn fits(&self, algorithm: &str, name: Option<&str>) -> bool {
         let is_named = match (&self.name, name) {
             (Some(own), Some(name)) => own == name,
@@ -142,19 +146,21 @@ impl Key {
 
     pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         match &self.check {
-            Check::Shared(key) => hmac::verify(key, message, signature).is_ok(),
-            Check::Public(key) => key.verify(message, signature).is_ok(),
-            Check::Rsa(key) => key.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature).is_ok(),
+            Verifier::Shared(key) => hmac::verify(key, message, signature).is_ok(),
+            Verifier::Public(key) => key.verify(message, signature).is_ok(),
+            Verifier::Rsa(key) => {
+                key.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature).is_ok()
+            }
         }
     }
 }
 
-/// A point of a curve with both of its coordinates (SEC 1 section 2.3.3).
+/// The first byte of a curve point with both coordinates (SEC 1 section 2.3.3).
 const UNCOMPRESSED: u8 = 4;
 const SEQUENCE: u8 = 0x30;
 const BIT_STRING: u8 = 3;
 
-impl Public {
+impl PublicKeyAlgorithm {
     fn key(&self, pem: &str) -> Result<Key, String> {
         let der = public_part(pem)?;
         let key = self.bits(&der).ok_or_else(|| {
@@ -164,22 +170,22 @@ impl Public {
     }
 
     fn of_bytes(&self, key: Vec<u8>) -> Key {
-        let check = Check::Public(UnparsedPublicKey::new(self.check, key));
+        let check = Verifier::Public(UnparsedPublicKey::new(self.check, key));
         Key { algorithm: self.algorithm, name: None, check }
     }
 
-    /// The key in a `SubjectPublicKeyInfo` (RFC 5280 section 4.1.2.7).
+    /// Extracts the key of a `SubjectPublicKeyInfo` (RFC 5280 section 4.1.2.7).
     fn bits<'d>(&self, der: &'d [u8]) -> Option<&'d [u8]> {
         let (whole, []) = element(der, SEQUENCE)? else { return None };
         let (bits, []) = element(whole.strip_prefix(self.identifier)?, BIT_STRING)? else {
             return None;
         };
-        // Of the last byte all bits are used.
+        // The number of unused bits in the last byte is zero.
         bits.strip_prefix(&[0])
     }
 }
 
-/// The content of an element, and what is behind it.
+/// Splits an element's content from the bytes after it.
 fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (first, rest) = der.strip_prefix(&[tag])?.split_first()?;
     let (length, rest) = match *first {
@@ -194,7 +200,7 @@ fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(length)
 }
 
-/// What a text holds between its lines (RFC 7468 section 13).
+/// Decodes a public key in PEM (RFC 7468 section 13).
 fn public_part(pem: &str) -> Result<Vec<u8>, String> {
     const WANTED: &str = "-----BEGIN PUBLIC KEY-----";
     let Some((_, rest)) = pem.split_once(WANTED) else {

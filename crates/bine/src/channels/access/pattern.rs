@@ -5,11 +5,11 @@ use std::fmt;
 
 use crate::user_name::UserName;
 
-/// A pattern of channel names: `*` at the end stands for any rest, a segment in braces such as `{room}` for any one
-/// segment that is not empty, and everything else for itself.
+/// A pattern of channel names. `*` at the end matches any rest, a segment in braces such as
+/// `{room}` matches one non-empty segment, and other characters match themselves.
 ///
-/// Wherever a [`Rule`] is wanted, a text is the name of one channel and only a `Pattern` is a pattern, so that a name
-/// that is put together from what a visitor says never becomes one.
+/// Where an API takes a [`Rule`], a text is the name of one channel and only a `Pattern` is a
+/// pattern. A name that contains a visitor's input can therefore never become a pattern.
 ///
 /// ```
 /// use bine::channels::{Grant, Pattern};
@@ -23,28 +23,28 @@ use crate::user_name::UserName;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Pattern(Cow<'static, str>);
 
-/// Which channels may be used: one by its name, or those of a [`Pattern`].
+/// The channels that a rule applies to: one by its name, or those that match a [`Pattern`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Rule {
-    /// The channel of this name. A name with `*`, `{` or `}` is refused, since it was probably meant as a pattern.
+    /// The channel of this name. A name with `*`, `{` or `}` is rejected as a probable pattern.
     Name(Box<str>),
     /// All channels whose names match.
     Pattern(Pattern),
 }
 
-/// Why a text is no [`Pattern`].
+/// The error for a text that is not a [`Pattern`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadPattern(String);
 
-/// In a rule for users, the segment that stands for the name of whoever has logged in.
+/// The segment that stands for the user's name in rules for users.
 pub(super) const USER: &str = "{user}";
 
 impl Pattern {
-    /// A pattern that is written in the program. In a `const`, one that is wrong does not compile.
+    /// Creates a pattern from a literal. In a `const`, an invalid pattern does not compile.
     ///
     /// # Panics
     ///
-    /// The text is no pattern.
+    /// The text is not a pattern.
     pub const fn new(text: &'static str) -> Self {
         assert!(
             is_pattern(text.as_bytes()),
@@ -53,12 +53,12 @@ impl Pattern {
         Self(Cow::Borrowed(text))
     }
 
-    /// A pattern from a configuration or another source that may decide about access. Never put text of a visitor
-    /// into it, other than a [`UserName`].
+    /// Parses a pattern from the configuration or another trusted source. A visitor's input may be
+    /// inserted only as a [`UserName`].
     ///
     /// # Errors
     ///
-    /// What is wrong with it, and what may stand there.
+    /// The text is not a pattern; the error shows the valid forms.
     pub fn parse(text: &str) -> Result<Self, BadPattern> {
         if is_pattern(text.as_bytes()) {
             return Ok(Self(Cow::Owned(text.to_owned())));
@@ -66,12 +66,12 @@ impl Pattern {
         Err(BadPattern(text.to_owned()))
     }
 
-    /// The text that it was made of.
+    /// Returns the text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether a channel has such a name.
+    /// Whether the pattern matches a channel's name.
     pub fn matches(&self, name: &str) -> bool {
         let (mut pattern, mut name) = (&*self.0, name);
         loop {
@@ -105,12 +105,12 @@ impl Rule {
         }
     }
 
-    /// Whether it has a segment for the name of whoever has logged in.
+    /// Whether it contains the segment for a user's name.
     fn has_user(&self) -> bool {
         self.text().split('/').any(|segment| segment == USER)
     }
 
-    /// Checks a rule that is for everybody, or for one who is named.
+    /// Validates a rule for everyone or for one subject.
     pub(super) fn check(self) -> Result<Self, String> {
         if self.has_user() {
             return Err(format!(
@@ -122,7 +122,7 @@ impl Rule {
         self.check_for_users()
     }
 
-    /// Checks a rule for users, in which [`USER`] may stand for a segment.
+    /// Validates a rule for users, in which [`USER`] may be a segment.
     pub(super) fn check_for_users(self) -> Result<Self, String> {
         let Self::Name(name) = &self else { return Ok(self) };
         let is_name = |segment: &str| segment == USER || !segment.contains(['*', '{', '}']);
@@ -138,7 +138,7 @@ impl Rule {
         ))
     }
 
-    /// The same with the name of a user, which is one segment and no syntax.
+    /// Inserts a user's name, which is one segment without syntax.
     pub(super) fn of_user(&self, user: &UserName) -> Self {
         if !self.has_user() {
             return self.clone();
@@ -177,7 +177,7 @@ impl From<&String> for Rule {
     }
 }
 
-/// Whether these bytes are a pattern. All of its syntax is ASCII.
+/// Whether these bytes are a pattern. The whole syntax is ASCII.
 const fn is_pattern(text: &[u8]) -> bool {
     let (mut at, mut begin) = (0, 0);
     while at <= text.len() {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_means_a_name_any_rest_or_any_segment() {
+    fn matches_names_rests_and_segments() {
         check("news", &["news"], &["", "new", "newsletter", "news/", "news/today"]);
         check("news/*", &["news/", "news/today", "news/today/1"], &["news", "newsletter", ""]);
         check("news*", &["news", "newsletter", "news/today"], &["new", "old/news"]);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_refused() {
+    fn rejects_invalid_patterns() {
         for wrong in ["", "a*b", "**", "*/a", "a/{b}c", "a/{b", "b}", "{a{b}}", "{*}", "{a}*"] {
             let told = Pattern::parse(wrong).unwrap_err().to_string();
             assert!(told.starts_with(&format!("`{wrong}` means no channels")), "{told}");
@@ -265,11 +265,11 @@ mod tests {
     }
 
     #[test]
-    fn takes_a_text_for_a_name_and_refuses_syntax_in_it() {
+    fn takes_a_text_as_a_name_and_rejects_pattern_syntax() {
         for name in ["*", "inbox/*", "inbox/{x}", "a{b", "}"] {
             let told = Rule::from(name).check().unwrap_err();
             assert!(told.contains("taken for the name of one channel"), "{told}");
-            // Even unchecked it is nothing else.
+            // Even an unchecked name matches only itself.
             assert!(Rule::from(name).matches(name) && !Rule::from(name).matches("inbox/ben"));
         }
         assert!(Rule::from("").check().is_err());
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_for_users_means_the_name_of_each_as_one_segment() {
+    fn inserts_user_names_as_one_segment() {
         let ann = UserName::parse("ann").unwrap();
         let own = |rule: Rule| rule.of_user(&ann);
         let inbox = own("inbox/{user}".into());
@@ -294,21 +294,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_name_means_itself_and_no_other(name in "[a-z/]{1,8}", other in "[a-z/]{1,8}") {
+        fn a_name_matches_only_itself(name in "[a-z/]{1,8}", other in "[a-z/]{1,8}") {
             let own = Pattern::parse(&name).unwrap();
             prop_assert_eq!(own.matches(&other), name == other);
             prop_assert!(own.matches(&name));
         }
 
         #[test]
-        fn a_star_means_whatever_begins_so(front in "[a-z/]{0,4}", name in "[a-z/]{0,8}") {
+        fn a_star_matches_any_rest(front in "[a-z/]{0,4}", name in "[a-z/]{0,8}") {
             let own = Pattern::parse(&format!("{front}*")).unwrap();
             prop_assert_eq!(own.matches(&name), name.starts_with(&front));
         }
 
-        /// No name of a user that is put into a rule, by a program or by `{user}`, reaches what is another's.
+        /// A user's name in a rule, inserted by a program or by `{user}`, never matches a
+        /// channel of a different user.
         #[test]
-        fn no_name_of_a_user_becomes_syntax(name in "[a-c*{}/]{1,4}", other in "[a-c*{}/]{1,4}") {
+        fn user_names_never_become_pattern_syntax(name in "[a-c*{}/]{1,4}", other in "[a-c*{}/]{1,4}") {
             let channel = format!("inbox/{other}");
             let put = Rule::from(format!("inbox/{name}"));
             prop_assert_eq!(put.matches(&channel), name == other);

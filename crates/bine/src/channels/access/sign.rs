@@ -1,4 +1,4 @@
-//! Decides how a program gives a grant away: as a token that whoever shows it has.
+//! Encodes grants as signed tokens.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,8 +10,8 @@ use super::key::Key;
 use crate::base64;
 
 impl Grant {
-    /// This grant as a token (RFC 7519) that [`Tokens::hs256`](super::Tokens::hs256) takes with the same secret: for a
-    /// page of the program, or another server that lets its visitors follow here.
+    /// Encodes this grant as a token (RFC 7519) for [`Tokens::hs256`](super::Tokens::hs256) with
+    /// the same secret. A page of the program can use it, or another server for its own visitors.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -26,13 +26,13 @@ impl Grant {
     ///
     /// # Errors
     ///
-    /// It is nobody's, or has no end, or a rule of it means no channels; or the secret is too short.
+    /// The grant has no subject, no end, or an invalid rule; or the secret is too short.
     pub fn token(&self, secret: impl AsRef<[u8]>) -> Result<String, String> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         self.token_at(secret.as_ref(), now)
     }
 
-    /// The same, made at `now`, in seconds since 1970.
+    /// Encodes the grant as issued at `now`, in seconds since 1970.
     pub(super) fn token_at(&self, secret: &[u8], now: u64) -> Result<String, String> {
         if let Some(fault) = self.fault() {
             return Err(fault.to_owned());
@@ -49,7 +49,7 @@ impl Grant {
     }
 }
 
-/// Claims as a token.
+/// Signs claims with HS256.
 pub(super) fn signed(secret: &[u8], claims: &[u8]) -> String {
     let head = base64::written(br#"{"alg":"HS256","typ":"JWT"}"#);
     let text = format!("{head}.{}", base64::written(claims));
@@ -67,7 +67,7 @@ mod tests {
     const SECRET: &[u8] = b"a secret of more than thirty-two bytes";
 
     #[test]
-    fn a_token_gives_what_the_grant_says_until_its_end_and_no_longer() {
+    fn signed_grant_is_valid_until_its_end() {
         let end = UNIX_EPOCH + Duration::from_secs(2000);
         let (news, rooms) = (Pattern::new("news/*"), Pattern::new("chat/{room}"));
         let grant = Grant::to("ann").follow(news).publish(rooms).until(end);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_no_good_is_not_signed() {
+    fn does_not_sign_invalid_grants() {
         let grant = Grant::to("ann").follow("news").until(UNIX_EPOCH + Duration::from_secs(2000));
         for (grant, secret, reason) in [
             (Grant::nothing(), SECRET, "a token is somebody's"),

@@ -1,4 +1,4 @@
-//! Decides which tokens are taken (JSON Web Tokens, RFC 7519), and what each gives.
+//! Validates JSON Web Tokens (RFC 7519), and reads the grants in them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::sign::signed;
 use crate::base64;
 use crate::user_name::UserName;
 
-/// Signed tokens, each with a grant of its own: whoever shows one may do what it says.
+/// Signed tokens. Each contains the grant of its bearer.
 ///
 /// ```
 /// use bine::channels::{Access, Tokens};
@@ -23,65 +23,67 @@ use crate::user_name::UserName;
 /// # drop(access);
 /// ```
 ///
-/// A token is a JSON Web Token (RFC 7519). It has `sub`, whose it is, `iat`, when it was made, `exp`, when it ends, and
-/// `channels`, an object of arrays `follow`, `publish` and `manage` of [patterns](super::Pattern). `nbf`, `aud` and
-/// `iss` are checked where they are there. Which algorithm has signed it, the key says: a token cannot choose.
+/// A token is a JSON Web Token (RFC 7519). It contains `sub`, the subject; `iat`, the time of
+/// issue; `exp`, the end; and `channels`, an object of arrays `follow`, `publish` and `manage` of
+/// [patterns](super::Pattern). `nbf`, `aud` and `iss` are checked if present. The key determines
+/// the signature algorithm; the token cannot choose it.
 #[derive(Clone)]
 #[must_use]
 pub struct Tokens {
-    keys: Vec<Trusted>,
+    keys: Vec<TrustedKey>,
     pub(super) cookie: String,
     pub(super) longest: Duration,
     fault: Option<String>,
 }
 
-/// A key, and of which tokens it is.
+/// A key with the issuer and audience of its tokens.
 #[derive(Clone)]
-struct Trusted {
+struct TrustedKey {
     key: Arc<Key>,
     issuer: Option<Arc<str>>,
     audience: Option<Arc<str>>,
 }
 
-/// A token that was taken.
-pub(super) struct Taken {
+/// A validated token.
+pub(super) struct ValidatedToken {
     pub(super) grant: Grant,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of issue in milliseconds since 1970.
     pub(super) issued: u64,
 }
 
-/// Longer ones are not read.
-const MOST: usize = 8 << 10;
-/// What clocks may differ by, in milliseconds. The end of a token is not put off by it.
+/// Maximum bytes of a token.
+const MAX_BYTES: usize = 8 << 10;
+/// Tolerated clock difference in milliseconds. The end of a token has no tolerance.
 const SKEW: u64 = 60_000;
-/// Seconds since 1970 beyond which no clock is right: 2^53 milliseconds.
-const LAST: f64 = 9_007_199_254_740.0;
+/// Maximum timestamp in seconds since 1970: 2^53 milliseconds.
+const MAX_TIMESTAMP: f64 = 9_007_199_254_740.0;
 const YEAR: Duration = Duration::from_hours(366 * 24);
-/// In a token, what it gives.
+/// The claim with the grant.
 const CLAIM: &str = "channels";
 
 impl Tokens {
-    /// Signed with a secret that whoever makes them has too; at least 32 bytes.
+    /// Tokens signed with a secret of at least 32 bytes, shared with the issuer.
     pub fn hs256(secret: impl AsRef<[u8]>) -> Self {
         Self::of(Key::hs256(secret.as_ref()))
     }
 
-    /// Signed on the curve P-256; `pem` is the public key.
+    /// Tokens signed with ECDSA on the curve P-256; `pem` is the public key.
     pub fn es256(pem: &str) -> Self {
         Self::of(Key::es256(pem))
     }
 
-    /// Signed by Ed25519 (RFC 8037); `pem` is the public key.
+    /// Tokens signed with Ed25519 (RFC 8037); `pem` is the public key.
     pub fn eddsa(pem: &str) -> Self {
         Self::of(Key::eddsa(pem))
     }
 
-    /// Signed by RSA with SHA-256; `pem` is the public key, of at least 2048 bits.
+    /// Tokens signed with RSA and SHA-256; `pem` is the public key of at least 2048 bits.
     pub fn rs256(pem: &str) -> Self {
         Self::of(Key::rs256(pem))
     }
 
-    /// Signed with one of a set of keys (JWKS, RFC 7517), which is read from a file when the program starts.
+    /// Tokens signed with a key of a set (JWKS, RFC 7517), a file that the start of the program
+    /// reads.
     pub fn key_set(file: impl AsRef<std::path::Path>) -> Self {
         let file = file.as_ref();
         let told = |fault: String| format!("{}: {fault}", file.display());
@@ -90,8 +92,9 @@ impl Tokens {
         Self::with(keys)
     }
 
-    /// Signed with what a file holds, which is read when the program starts: a [set of keys](Self::key_set), one public key
-    /// as PEM, or a [secret](Self::hs256), the end of whose line is none of it.
+    /// Tokens signed with the key in a file, which the start of the program reads: a
+    /// [key set](Self::key_set), a public key as PEM, or a [secret](Self::hs256) without its final
+    /// line break.
     pub fn key_file(file: impl AsRef<std::path::Path>) -> Self {
         let file = file.as_ref();
         let told = |fault: String| format!("{}: {fault}", file.display());
@@ -99,12 +102,12 @@ impl Tokens {
         Self::with(bytes.and_then(|bytes| Key::of_any(&bytes).map_err(told)))
     }
 
-    /// Those of `other`'s keys too, as while one takes the place of another. The issuer and the audience that `other` says
-    /// hold for its keys; where it says none, those that are said here do.
+    /// Also accepts tokens of `other`'s keys, for example during a key rotation. Keys of `other`
+    /// without an issuer or audience get those of `self`.
     pub fn or(mut self, other: Self) -> Self {
         let first = self.keys.first().cloned();
         let (issuer, audience) = first.map(|own| (own.issuer, own.audience)).unwrap_or_default();
-        self.keys.extend(other.keys.into_iter().map(|own| Trusted {
+        self.keys.extend(other.keys.into_iter().map(|own| TrustedKey {
             issuer: own.issuer.or_else(|| issuer.clone()),
             audience: own.audience.or_else(|| audience.clone()),
             key: own.key,
@@ -113,7 +116,7 @@ impl Tokens {
         self
     }
 
-    /// Only those whose `iss` says this.
+    /// Requires this value of `iss`.
     pub fn issuer(mut self, issuer: &str) -> Self {
         for own in &mut self.keys {
             own.issuer = Some(issuer.into());
@@ -121,8 +124,8 @@ impl Tokens {
         self
     }
 
-    /// Only those whose `aud` says this, or this among others. Where it is not said, a token that is for somebody
-    /// (RFC 7519 section 4.1.3) is for somebody else.
+    /// Requires `aud` to be or to contain this value. Without this setting, tokens with an `aud`
+    /// are rejected: they are for another recipient (RFC 7519 section 4.1.3).
     pub fn audience(mut self, audience: &str) -> Self {
         for own in &mut self.keys {
             own.audience = Some(audience.into());
@@ -130,20 +133,20 @@ impl Tokens {
         self
     }
 
-    /// The cookie in which a browser may bring one: `channels_token` unless said.
+    /// Sets the cookie that may contain a token: `channels_token` by default.
     pub fn cookie(mut self, name: &str) -> Self {
         name.clone_into(&mut self.cookie);
         self
     }
 
-    /// From its `iat` to its `exp` a token may last so long, a year unless said; that someone's were revoked is remembered for
-    /// as long.
+    /// Sets the maximum time from `iat` to `exp` of a token: one year by default. The server
+    /// remembers a revocation for the same time.
     pub fn longest(mut self, longest: Duration) -> Self {
         self.longest = longest;
         self
     }
 
-    /// None, since this is wrong.
+    /// Creates an invalid value that reports this error.
     pub(crate) fn wrong(fault: &str) -> Self {
         Self::with(Err(fault.to_owned()))
     }
@@ -154,7 +157,7 @@ impl Tokens {
 
     fn with(keys: Result<Vec<Key>, String>) -> Self {
         let (keys, fault) = match keys {
-            Ok(keys) => (keys.into_iter().map(Trusted::new).collect(), None),
+            Ok(keys) => (keys.into_iter().map(TrustedKey::new).collect(), None),
             Err(fault) => (Vec::new(), Some(fault)),
         };
         let cookie = "channels_token".to_owned();
@@ -165,12 +168,12 @@ impl Tokens {
         self.fault.as_deref()
     }
 
-    /// What a token gives at `now`, in milliseconds since 1970.
+    /// Validates a token at `now`, in milliseconds since 1970.
     ///
     /// # Errors
     ///
-    /// Why it is not taken, for whoever shows it.
-    pub(super) fn read(&self, token: &str, now: u64) -> Result<Taken, String> {
+    /// The reason for the client why the token is invalid.
+    pub(super) fn read(&self, token: &str, now: u64) -> Result<ValidatedToken, String> {
         let claims = self.claims(token)?;
         let exp = date(&claims, "exp")?.ok_or("it has no `exp`, when it ends")?;
         if exp <= now {
@@ -179,7 +182,7 @@ impl Tokens {
         if date(&claims, "nbf")?.is_some_and(|begins| begins > now + SKEW) {
             return Err("it has not begun".to_owned());
         }
-        // Whether it was made before its subject was revoked, nothing else says.
+        // Revocations need the time of issue.
         let issued = date(&claims, "iat")?.ok_or("it has no `iat`, when it was made")?;
         if issued > now + SKEW {
             return Err("it was made in the future".to_owned());
@@ -194,14 +197,15 @@ impl Tokens {
         let subject = subject.ok_or("it has no `sub`, whose it is")?;
         UserName::parse(subject).map_err(|bad| format!("its `sub`: {bad}"))?;
         let grant = Grant { until: Some(exp), ..granted(&claims[CLAIM], subject)? };
-        Ok(Taken { grant, issued })
+        Ok(ValidatedToken { grant, issued })
     }
 
-    /// What is said in a token that one of the keys has signed (RFC 7515 section 5.2) and is for.
+    /// Verifies the signature with the known keys (RFC 7515 section 5.2), and the issuer and
+    /// audience.
     fn claims(&self, token: &str) -> Result<Value, String> {
         const FORM: &str = "it is no token: three parts of base64url with dots between";
-        if token.len() > MOST {
-            return Err(format!("it is longer than {MOST} bytes"));
+        if token.len() > MAX_BYTES {
+            return Err(format!("it is longer than {MAX_BYTES} bytes"));
         }
         let (signed, signature) = token.rsplit_once('.').ok_or(FORM)?;
         let (head, claims) = signed.split_once('.').ok_or(FORM)?;
@@ -224,7 +228,7 @@ impl Tokens {
         }
         let mut fault = "its signature is wrong".to_owned();
         for own in fitting.filter(|own| own.key.has_signed(signed.as_bytes(), &signature)) {
-            // Before the signature was right, nothing of this was looked at.
+            // Claims are parsed only after the signature was verified.
             let claims = serde_json::from_slice(&claims).map_err(|_| "its claims are no JSON")?;
             match own.check_parties(&claims) {
                 Ok(()) => return Ok(claims),
@@ -235,12 +239,12 @@ impl Tokens {
     }
 }
 
-impl Trusted {
+impl TrustedKey {
     fn new(key: Key) -> Self {
         Self { key: Arc::new(key), issuer: None, audience: None }
     }
 
-    /// From whom, and for whom it is.
+    /// Checks the issuer and the audience.
     fn check_parties(&self, claims: &Value) -> Result<(), String> {
         if let Some(issuer) = &self.issuer
             && claims["iss"].as_str() != Some(issuer)
@@ -261,12 +265,12 @@ impl Trusted {
     }
 }
 
-/// A time, which claims say in seconds since 1970 (RFC 7519 section 2), in milliseconds.
+/// Reads a time claim (seconds since 1970, RFC 7519 section 2) as milliseconds.
 fn date(claims: &Value, name: &str) -> Result<Option<u64>, String> {
     match &claims[name] {
         Value::Null => Ok(None),
         value => match value.as_f64() {
-            Some(seconds) if (0.0..LAST).contains(&seconds) => {
+            Some(seconds) if (0.0..MAX_TIMESTAMP).contains(&seconds) => {
                 Ok(Some(Duration::from_secs_f64(seconds).as_millis() as u64))
             }
             _ => Err(format!("its `{name}` is no time in seconds since 1970")),
@@ -274,7 +278,7 @@ fn date(claims: &Value, name: &str) -> Result<Option<u64>, String> {
     }
 }
 
-/// What a claim gives to a subject.
+/// Parses the claim with the grant.
 fn granted(claim: &Value, subject: &str) -> Result<Grant, String> {
     const SHAPE: &str = "its `channels` is no object of arrays of names: {\"follow\": [..], \"publish\": [..], \"manage\": [..]}";
     let mut grant = Grant::to(subject);
@@ -297,8 +301,8 @@ fn granted(claim: &Value, subject: &str) -> Result<Grant, String> {
     }
 }
 
-/// What must hold of any text that is shown as a token, for whoever searches for one of which it does not: it is refused
-/// with a reason, and the same claims rightly signed are taken or refused, each time alike.
+/// Fuzz target for tokens. An arbitrary text is rejected with a reason. Correctly signed claims
+/// are accepted or rejected, with the same result each time.
 #[doc(hidden)]
 pub fn check_token(bytes: &[u8]) {
     const SECRET: &[u8] = b"thirty-two bytes or more of secret";
@@ -318,7 +322,7 @@ pub fn check_token(bytes: &[u8]) {
     assert_eq!(tokens.read(&signed, NOW).is_ok(), told.is_ok());
 }
 
-/// Its keys are nobody's business.
+/// Omits the keys, which are secret.
 impl fmt::Debug for Tokens {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let algorithms: Vec<_> = self.keys.iter().map(|own| own.key.algorithm()).collect();

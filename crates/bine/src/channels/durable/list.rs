@@ -1,4 +1,4 @@
-//! The list of channels for an operator: which there are, and how much memory each takes.
+//! Lists channels and their memory for an operator.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,35 +9,39 @@ use bine_http::{Head, Reply, Status, query};
 use bine_push::ChannelSummary;
 use bine_server::{Answer, Clock, Finished, Incoming};
 
-use super::{FRESH, No, Resource, put_safety};
+use super::{FRESH, Failure, Resource, put_safety};
 use crate::channels::Channels;
-use crate::channels::access::{Action, Denied, Resident};
+use crate::channels::access::{Action, Denied, OwnedClient};
 
-/// What a request for a list asks for.
-struct Wanted {
+/// A parsed list request.
+struct ListRequest {
     is_by_size: bool,
     limit: usize,
-    /// By name, the name behind which the list begins.
+    /// The name after which a list by name begins.
     after: String,
 }
 
-/// Channels in a list if nothing is said, and at most.
+/// The default and the maximum number of channels in a list.
 const LIMIT: usize = 100;
-const MOST: usize = 1000;
-/// Channels that are looked at under one lock.
+const MAX_LIMIT: usize = 1000;
+/// Channels read under one lock.
 const CHUNK: usize = 1000;
 
 impl Resource<'_> {
-    /// Lists the channels that the visitor may manage.
-    pub(super) fn list(&self, request: &Incoming<'_>, clock: &Clock) -> Result<Answer, Refusal> {
-        let wanted = Wanted::of(&request.head)?;
-        self.visitor.check_some(Action::Manage)?;
-        self.visitor.spend(1)?;
-        // It counts as one who waits, since the list may take some turns.
-        let resident = self.visitor.stay(None)?;
+    /// Lists the channels that the client may manage.
+    pub(super) fn list(
+        &self,
+        request: &Incoming<'_>,
+        clock: &Clock,
+    ) -> Result<Answer, ListFailure> {
+        let wanted = ListRequest::of(&request.head)?;
+        self.client.check_some(Action::Manage)?;
+        self.client.charge_messages(1)?;
+        // The list may take several turns of the event loop, so it counts as a held request.
+        let client = self.client.detach(None)?;
         let (channels, exchange, date) = (self.channels.clone(), request.exchange, clock.date());
         Ok(Answer::Later(Box::pin(async move {
-            let listed = listed(&channels, &resident, &wanted).await;
+            let listed = listed(&channels, &client, &wanted).await;
             let each = listed.iter().map(|one| {
                 let ChannelSummary { name, messages, bytes, publisher } = one;
                 serde_json::json!({
@@ -56,26 +60,26 @@ impl Resource<'_> {
     }
 }
 
-/// Why there is no list.
-pub(super) enum Refusal {
+/// The reason why a list request fails.
+pub(super) enum ListFailure {
     Denied(Denied),
-    No(No),
+    Failure(Failure),
 }
 
-impl From<Denied> for Refusal {
+impl From<Denied> for ListFailure {
     fn from(denied: Denied) -> Self {
         Self::Denied(denied)
     }
 }
 
-impl From<No> for Refusal {
-    fn from(no: No) -> Self {
-        Self::No(no)
+impl From<Failure> for ListFailure {
+    fn from(no: Failure) -> Self {
+        Self::Failure(no)
     }
 }
 
-impl Wanted {
-    fn of(head: &Head<'_>) -> Result<Self, No> {
+impl ListRequest {
+    fn of(head: &Head<'_>) -> Result<Self, Failure> {
         let mut wanted = Self { is_by_size: false, limit: LIMIT, after: String::new() };
         for (name, value) in query::pairs(head.query().unwrap_or_default()) {
             let decoded = value.decode();
@@ -86,10 +90,10 @@ impl Wanted {
                 _ if name.is("by") => return Err("`by` is name or size".into()),
                 number if name.is("limit") => {
                     let number = number.parse::<usize>().map_err(|_| "`limit` is a number")?;
-                    wanted.limit = number.clamp(1, MOST);
+                    wanted.limit = number.clamp(1, MAX_LIMIT);
                 }
                 after if name.is("after") => after.clone_into(&mut wanted.after),
-                // Read already by whoever looks who this is.
+                // The access check has already read the token.
                 _ if name.is("access_token") => {}
                 _ => return Err("a list is asked for with `by`, `limit` and `after`".into()),
             }
@@ -98,9 +102,13 @@ impl Wanted {
     }
 }
 
-/// The channels that somebody may manage: the largest, or those behind a name.
-async fn listed(channels: &Channels, resident: &Resident, wanted: &Wanted) -> Vec<ChannelSummary> {
-    let visitor = resident.visitor();
+/// Returns the largest channels that a client may manage, or those after a name.
+async fn listed(
+    channels: &Channels,
+    client: &OwnedClient,
+    wanted: &ListRequest,
+) -> Vec<ChannelSummary> {
+    let client = client.client();
     let (mut behind, mut by_name) = (wanted.after.clone(), Vec::new());
     let mut largest = BinaryHeap::new();
     loop {
@@ -109,7 +117,7 @@ async fn listed(channels: &Channels, resident: &Resident, wanted: &Wanted) -> Ve
         let Some(last) = chunk.last() else { break };
         last.name.as_ref().clone_into(&mut behind);
         for one in chunk {
-            if visitor.check(Action::Manage, &one.name).is_err() {
+            if client.check(Action::Manage, &one.name).is_err() {
                 continue;
             }
             if wanted.is_by_size {
@@ -123,7 +131,7 @@ async fn listed(channels: &Channels, resident: &Resident, wanted: &Wanted) -> Ve
                 return by_name;
             }
         }
-        // Others of this thread have their turn.
+        // Yields to other tasks of the thread.
         let mut has_waited = false;
         poll_fn(|task| {
             if std::mem::replace(&mut has_waited, true) {
@@ -140,7 +148,7 @@ async fn listed(channels: &Channels, resident: &Resident, wanted: &Wanted) -> Ve
     by_name
 }
 
-/// Ordered by size, the largest first, and then by name.
+/// Orders channels by size, the largest first, and then by name.
 struct BySize(Reverse<(u64, Reverse<std::sync::Arc<str>>)>, ChannelSummary);
 
 impl Ord for BySize {

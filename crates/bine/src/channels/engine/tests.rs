@@ -1,4 +1,4 @@
-//! Claims about channels that come back from the journal.
+//! Tests the recovery of channels from the journal.
 
 use bine_push::{
     ChannelName, Content, Cursor, Draft, GapPolicy, Publish, Settings, Start, Subscription, Until,
@@ -14,7 +14,7 @@ pub(super) fn open(disk: &SimulatedFolder, boot: u8) -> (Arc<Engine>, Store) {
     let guest = Arc::clone(&engine) as Arc<dyn Extension>;
     let options = Options::new().extension(guest).segment(1 << 16);
     let store = Store::in_folder(Arc::new(disk.process()), options, &mut |_, _| {}).unwrap();
-    engine.begin_in(&store, Some([boot; 16])).unwrap();
+    engine.begin_during(&store, Some([boot; 16])).unwrap();
     (engine, store)
 }
 
@@ -33,7 +33,7 @@ pub(super) fn publish(engine: &Arc<Engine>, name: &str, body: &str) -> Result<Ap
     engine.order(Command::Publish(Publish { messages, ..Publish::default() })).wait()
 }
 
-/// The bodies behind a place, and where they end.
+/// Reads the bodies after a position, and the position after them.
 pub(super) fn read(
     engine: &Engine,
     name: &str,
@@ -47,14 +47,14 @@ pub(super) fn read(
         limit: 1000,
         bytes: 1 << 20,
     };
-    let page = engine.hub(|hub| hub.read(&subscription, now())).unwrap()?;
+    let batch = engine.hub(|hub| hub.read(&subscription, now())).unwrap()?;
     let body =
         |message: &Arc<bine_push::Message>| String::from_utf8(message.body.to_vec()).unwrap();
-    Ok((page.messages.iter().map(body).collect(), page.next))
+    Ok((batch.messages.iter().map(body).collect(), batch.next))
 }
 
 #[test]
-fn a_cursor_goes_on_after_an_end_in_order_and_after_one_of_the_program_alone() {
+fn cursors_survive_an_orderly_end_and_a_crash_of_the_program() {
     for ends in [true, false] {
         let disk = SimulatedFolder::new(1, 1 << 30);
         let (engine, store) = open(&disk, 1);
@@ -67,7 +67,7 @@ fn a_cursor_goes_on_after_an_end_in_order_and_after_one_of_the_program_alone() {
         }
         store.close();
         disk.revive();
-        // After an order the system may have gone down too.
+        // After an orderly end, the system may restart too.
         let (engine, _store) = open(&disk, if ends { 2 } else { 1 });
         let (bodies, _) = read(&engine, "a", Start::After(cursor)).unwrap();
         assert_eq!(bodies, ["two"], "{ends}");
@@ -75,7 +75,7 @@ fn a_cursor_goes_on_after_an_end_in_order_and_after_one_of_the_program_alone() {
 }
 
 #[test]
-fn after_the_system_went_down_no_cursor_stands_for_another_message() {
+fn rejects_cursors_after_the_system_crashed() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let (engine, store) = open(&disk, 1);
     create(&engine, "a", Durability::Memory);
@@ -95,11 +95,11 @@ fn after_the_system_went_down_no_cursor_stands_for_another_message() {
 }
 
 #[test]
-fn channels_come_back_from_an_image_with_their_epoch_and_with_what_was_revoked() {
+fn restores_channels_epoch_and_revocations_from_a_snapshot() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let (engine, store) = open(&disk, 1);
     create(&engine, "a", Durability::Interval);
-    engine.parties.settle(Caps::default(), Duration::from_hours(1));
+    engine.parties.configure(Caps::default(), Duration::from_hours(1));
     engine.revoke("ann").wait().unwrap();
     let revoked = engine.parties.revoked(now());
     let body = "x".repeat(10_000);
@@ -125,14 +125,14 @@ fn channels_come_back_from_an_image_with_their_epoch_and_with_what_was_revoked()
 }
 
 #[test]
-fn a_folder_that_was_compacted_has_all_messages_and_their_cursors() {
+fn compaction_keeps_messages_and_cursors() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let (engine, store) = open(&disk, 1);
     create(&engine, "a", Durability::Interval);
     for number in 0..2000 {
         publish(&engine, "a", &number.to_string()).unwrap();
     }
-    // Half of what was said in the journal is of no use any more.
+    // Half of the journal becomes obsolete.
     create(&engine, "b", Durability::Interval);
     for _ in 0..2000 {
         publish(&engine, "b", "nobody reads this").unwrap();
@@ -147,7 +147,7 @@ fn a_folder_that_was_compacted_has_all_messages_and_their_cursors() {
         Archive::open(folder, Some(crate::channels::Channels::keeper()), &mut |_, _| {}).unwrap();
     let compacted = archive.compact().unwrap();
     assert!(compacted.after < compacted.before * 3 / 4, "{compacted:?}");
-    // It had ended in order, so another run of the system goes on with its cursors.
+    // After an orderly end, cursors stay valid across a reboot of the system.
     let (engine, store) = open(&disk, 2);
     assert_eq!(read(&engine, "a", Start::Earliest).unwrap(), before);
     assert_eq!(read(&engine, "b", Start::Earliest).unwrap_err(), Refused::NotFound("b".into()));
@@ -155,9 +155,10 @@ fn a_folder_that_was_compacted_has_all_messages_and_their_cursors() {
     store.close();
 }
 
-/// A run that had ended in order was taken for one that was cut, and its cursors were foreign to the next.
+/// Symptom: after an orderly end, the next start rejected its cursors. Cause: a record followed the
+/// record of the end.
 #[test]
-fn behind_the_end_nothing_more_is_taken() {
+fn rejects_commands_after_the_end() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let (engine, store) = open(&disk, 1);
     create(&engine, "a", Durability::Interval);

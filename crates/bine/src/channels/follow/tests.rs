@@ -1,4 +1,5 @@
-//! Claims about followers: they get every message once and in order, and are woken by their own channels alone.
+//! Tests followers: each message arrives once and in order, and only the followed channels wake a
+//! task.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,9 +8,9 @@ use bine_store::disk::SimulatedFolder;
 use bine_store::{Options, Store};
 
 use super::*;
-use crate::channels::audience::{Moment, Waiting};
+use crate::channels::async_waiter::AsyncWaiter;
+use crate::channels::async_waiters::{RingPosition, WaitOutcome};
 use crate::channels::clock::now;
-use crate::channels::seat::Seat;
 use crate::channels::{Channels, Retention, Settings};
 
 fn begin() -> (Channels, Store) {
@@ -30,7 +31,7 @@ fn say(channels: &Channels, name: &str, word: &str) {
     channels.publish(name, word).wait().unwrap();
 }
 
-/// What is there for it now: words, holes as `lost`, an end as `end`.
+/// Reads without blocking: bodies, `lost` for a gap, `end` for the end.
 fn heard(follower: &mut Follower) -> Vec<String> {
     let mut heard = Vec::new();
     loop {
@@ -57,7 +58,7 @@ impl Wake for Count {
 }
 
 #[test]
-fn a_task_is_woken_by_its_own_channels_alone() {
+fn wakes_a_task_for_its_own_channels_only() {
     let (channels, _store) = begin();
     for name in ["news", "weather", "sport"] {
         create(&channels, name);
@@ -72,7 +73,7 @@ fn a_task_is_woken_by_its_own_channels_alone() {
     say(&channels, "weather", "rain");
     assert_eq!(count.0.load(Ordering::Relaxed), 1);
     say(&channels, "news", "one");
-    // It is awake.
+    // The task is awake now.
     assert_eq!(count.0.load(Ordering::Relaxed), 1);
     let Poll::Ready(Some(Ok(message))) = follower.poll_next(&mut task) else { panic!() };
     assert_eq!(message.text(), Ok("rain"));
@@ -81,7 +82,7 @@ fn a_task_is_woken_by_its_own_channels_alone() {
 }
 
 #[test]
-fn a_follower_begins_when_it_is_made_or_where_it_is_told_to() {
+fn begins_at_its_creation_or_at_a_given_position() {
     let (channels, _store) = begin();
     create(&channels, "news");
     say(&channels, "news", "one");
@@ -97,7 +98,7 @@ fn a_follower_begins_when_it_is_made_or_where_it_is_told_to() {
 }
 
 #[test]
-fn a_hole_is_told_before_what_comes_behind_it() {
+fn reports_a_gap_before_the_messages_after_it() {
     let (channels, _store) = begin();
     create(&channels, "news");
     let mut follower = channels.follow(["news"]);
@@ -110,7 +111,7 @@ fn a_hole_is_told_before_what_comes_behind_it() {
 }
 
 #[test]
-fn a_closed_channel_ends_it_behind_its_last_message_and_the_server_ends_it_too() {
+fn ends_after_the_last_message_of_a_closed_channel_and_with_the_server() {
     let (channels, store) = begin();
     create(&channels, "news");
     create(&channels, "weather");
@@ -126,7 +127,7 @@ fn a_closed_channel_ends_it_behind_its_last_message_and_the_server_ends_it_too()
 }
 
 #[test]
-fn whoever_has_much_to_read_lets_others_have_their_turn() {
+fn yields_between_full_batches() {
     let (channels, _store) = begin();
     channels.create("many", Settings::default()).wait().unwrap();
     (0..250).for_each(|number| say(&channels, "many", &number.to_string()));
@@ -141,7 +142,7 @@ fn whoever_has_much_to_read_lets_others_have_their_turn() {
 }
 
 #[test]
-fn threads_that_wait_while_others_publish_miss_nothing() {
+fn waiting_threads_miss_no_message() {
     let (channels, _store) = begin();
     channels.create("many", Settings::default()).wait().unwrap();
     let followers: Vec<_> = (0..4)
@@ -160,27 +161,28 @@ fn threads_that_wait_while_others_publish_miss_nothing() {
 }
 
 #[test]
-fn a_follower_may_go_to_another_thread() {
+fn follower_is_send() {
     fn is_send<T: Send>() {}
     is_send::<Follower>();
     is_send::<Received>();
 }
 
-/// It was never woken, when nobody else waited: only those who wait were told up to where.
+/// Symptom: a lone follower was never woken. Cause: only waiting followers recorded the position up
+/// to which they were notified.
 #[test]
-fn one_who_reads_before_a_publication_and_waits_behind_it_reads_again() {
+fn reads_again_when_a_publication_precedes_the_wait() {
     let (channels, _store) = begin();
     create(&channels, "news");
     let engine = &channels.0;
-    let seat = Seat::new(Arc::clone(engine));
-    let watch = Watch::of(["news".into()].into());
-    let names = watch.names();
-    let subscription = watch.subscription(&names, Start::Now, watch.holes);
+    let seat = AsyncWaiter::new(Arc::clone(engine));
+    let spec = SubscriptionSpec::of(["news".into()].into());
+    let names = spec.names();
+    let subscription = spec.subscription(&names, Start::Now, spec.holes);
     let read = engine.hub(|hub| {
-        let moment = Moment { ring: hub.ring().position(), epoch: hub.watermark().epoch };
+        let moment = RingPosition { ring: hub.ring().position(), epoch: hub.watermark().epoch };
         (hub.read(&subscription, now()).unwrap().rest, moment)
     });
     let Some((Rest::Wait(parking), moment)) = read else { panic!("there is nothing yet") };
     say(&channels, "news", "one");
-    assert_eq!(seat.wait(&parking, moment, Waker::noop()), Waiting::Late);
+    assert_eq!(seat.wait(&parking, moment, Waker::noop()), WaitOutcome::Stale);
 }

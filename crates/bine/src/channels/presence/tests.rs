@@ -1,5 +1,5 @@
-//! Claims about those who may call themselves anything: from one address a few are listed, and they cannot come and go
-//! as fast as they like.
+//! Tests the presence of clients without a verified name: their number and their rate of joining
+//! are limited by address.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use bine_store::disk::SimulatedFolder;
 use bine_store::{Options, Store};
 
 use super::*;
-use crate::channels::access::Gate;
-use crate::channels::attendee::Attendee;
+use crate::channels::access::AccessControl;
+use crate::channels::presence_guard::PresenceGuard;
 use crate::channels::{Access, Caps, Channels};
 
-/// Where whoever follows `board` is counted, and gone as soon as they leave.
+/// Channels that track the presence in `board`, without a linger time.
 struct House {
     channels: Channels,
-    gate: Arc<Gate>,
+    gate: Arc<AccessControl>,
     _store: Store,
 }
 
@@ -32,8 +32,8 @@ impl House {
         Self { channels, gate, _store: store }
     }
 
-    /// Somebody from an address comes, and is there until this is dropped.
-    fn come(&self, address: &str, name: Option<&str>) -> Arc<Attendee> {
+    /// Makes a session from an address present until the result is dropped.
+    fn come(&self, address: &str, name: Option<&str>) -> Arc<PresenceGuard> {
         let bytes = b"GET /channels HTTP/1.1\r\nHost: a\r\n\r\n";
         let Event::Head(head) = RequestParser::new().receive(bytes, &Limits::default()).event
         else {
@@ -48,49 +48,49 @@ impl House {
             has_begun: false,
             exchange: head.exchange(),
         };
-        let visitor = self.gate.recognize(&request);
-        Attendee::of(&self.channels.0, &["board".into()], name, Some(&visitor)).unwrap()
+        let client = self.gate.recognize(&request);
+        PresenceGuard::of(&self.channels.0, &["board".into()], name, Some(&client)).unwrap()
     }
 
     fn count(&self) -> usize {
         let engine = &self.channels.0;
-        engine.attendance.look(|order| drop(engine.order(order)));
+        engine.presence_tracker.expire(|command| drop(engine.order(command)));
         self.channels.present("board", 100).unwrap().count
     }
 }
 
 #[test]
-fn of_those_who_are_known_by_nothing_a_few_are_listed_from_one_address() {
+fn limits_anonymous_sessions_by_address() {
     let house = House::with(Caps { holds_per_address: 3, ..Caps::default() });
     let names = ["a", "b", "c", "d", "e"];
     let mut crowd: Vec<_> = names.iter().map(|name| house.come("192.0.2.1", Some(name))).collect();
     assert_eq!(house.count(), 3);
-    // Who is listed already may come once more.
+    // A listed session may join a second time.
     crowd.push(house.come("192.0.2.1", Some("a")));
     assert_eq!(crowd.iter().filter(|attendee| !attendee.channels.is_empty()).count(), 4);
     crowd.push(house.come("192.0.2.2", None));
     assert_eq!(house.count(), 4);
-    // This very machine has no address, and the program's own people are its own matter.
+    // Neither this machine's clients nor the program's own sessions are limited.
     crowd.extend((0..5).map(|_| house.come("127.0.0.1", None)));
     let (engine, board) = (&house.channels.0, [Box::from("board")]);
-    crowd.extend(Attendee::of(engine, &board, Some("own"), None));
+    crowd.extend(PresenceGuard::of(engine, &board, Some("own"), None));
     assert_eq!(house.count(), 10);
     drop(crowd);
     assert_eq!(house.count(), 0);
-    let hall = engine.attendance.hall();
-    assert!(hall.guests.is_empty() && hall.crowds.is_empty());
-    drop(hall);
+    let table = engine.presence_tracker.table();
+    assert!(table.anonymous_sessions.is_empty() && table.anonymous_counts.is_empty());
+    drop(table);
     let again = house.come("192.0.2.1", Some("e"));
     assert_eq!((house.count(), again.channels.len()), (1, 1));
 }
 
 #[test]
-fn who_comes_and_goes_too_often_is_not_told_of() {
+fn limits_the_rate_of_join_events() {
     let caps = Caps { holds_per_address: 3, messages_per_address: 1, ..Caps::default() };
     let house = House::with(caps);
     let listed = |address: &str| {
         let comings = (0..100).map(|_| house.come(address, None).channels.len());
-        // One goes before the next comes.
+        // Each session leaves before the next one joins.
         comings.filter(|listed| house.count() == 0 && *listed > 0).count()
     };
     let from_one = listed("192.0.2.1");

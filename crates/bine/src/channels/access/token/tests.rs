@@ -1,4 +1,4 @@
-//! Claims about tokens: the vectors of the RFCs are taken, and nothing that was changed.
+//! Tests tokens with the vectors of the RFCs, and with modified ones.
 
 use std::slice;
 
@@ -75,7 +75,7 @@ const SECRET: &[u8] = b"a secret of thirty-two bytes or more";
 /// In seconds since 1970.
 const NOW: u64 = 1_800_000_000;
 
-/// What is signed with [`SECRET`].
+/// A token signed with [`SECRET`].
 fn signed(head: &str, claims: &str) -> String {
     let text = format!("{}.{}", written(head.as_bytes()), written(claims.as_bytes()));
     let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET);
@@ -83,7 +83,7 @@ fn signed(head: &str, claims: &str) -> String {
     format!("{text}.{}", written(signature.as_ref()))
 }
 
-fn read(tokens: &Tokens, claims: &str) -> Result<Taken, String> {
+fn read(tokens: &Tokens, claims: &str) -> Result<ValidatedToken, String> {
     tokens.read(&signed("{\"alg\":\"HS256\"}", claims), NOW * 1000)
 }
 
@@ -122,13 +122,13 @@ fn keys_of_the_rfcs() -> [(Tokens, [&'static str; 3]); 7] {
 }
 
 #[test]
-fn the_signatures_of_the_rfcs_are_right_and_none_that_was_changed() {
+fn accepts_the_signatures_of_the_rfcs_and_rejects_modified_ones() {
     for (tokens, parts) in keys_of_the_rfcs() {
         assert_eq!(tokens.fault(), None);
         let told = tokens.claims(&parts.join("."));
         match parts[1] {
             JOE => assert_eq!(told.unwrap()["iss"], "joe"),
-            // Its signature is right, and what it signs is no claim.
+            // The signature is valid, but the payload is not JSON.
             _ => assert_eq!(told.unwrap_err(), "its claims are no JSON"),
         }
         let [head, claims, signature] = parts;
@@ -141,7 +141,7 @@ fn the_signatures_of_the_rfcs_are_right_and_none_that_was_changed() {
 }
 
 #[test]
-fn the_key_says_the_algorithm_and_never_the_token() {
+fn the_key_determines_the_algorithm() {
     let claims = format!("{{\"sub\":\"eve\",\"exp\":{}}}", NOW + 60);
     for (tokens, _) in keys_of_the_rfcs() {
         for head in [
@@ -157,7 +157,7 @@ fn the_key_says_the_algorithm_and_never_the_token() {
             assert!(tokens.claims(&unsigned).is_err());
         }
     }
-    // Signed with what everybody knows of a public key (RFC 8725 section 2.1).
+    // An HMAC with the public key as the secret (RFC 8725 section 2.1).
     for tokens in [Tokens::rs256(RSA), Tokens::es256(CURVE)] {
         let text = format!("{}.{}", written(br#"{"alg":"HS256"}"#), written(claims.as_bytes()));
         for known in [RSA, CURVE] {
@@ -169,7 +169,7 @@ fn the_key_says_the_algorithm_and_never_the_token() {
 }
 
 #[test]
-fn what_is_signed_by_others_is_taken() {
+fn accepts_tokens_of_other_issuers() {
     let random = SystemRandom::new();
     let claims = format!("{{\"sub\":\"ann\",\"iat\":{NOW},\"exp\":{}}}", NOW + 60);
     let token = |algorithm: &str, sign: &dyn Fn(&[u8]) -> Vec<u8>| {
@@ -196,13 +196,13 @@ fn what_is_signed_by_others_is_taken() {
     for token in [&by_curve, &by_edwards] {
         assert!(both.read(token, NOW * 1000).is_ok());
     }
-    // Another name than the key's.
+    // A different key id.
     let renamed = tokens_of_set(&curve.replace("\"one\"", "\"two\""));
     assert!(renamed.read(&by_curve, NOW * 1000).is_err());
 }
 
 #[test]
-fn each_claim_is_checked() {
+fn checks_each_claim() {
     let tokens = &Tokens::hs256(SECRET);
     check(tokens, r#"{"sub":"ann",IAT,"exp":EXP}"#, Ok(()));
     check(tokens, r#"{"sub":"ann",IAT,"exp":EXP.5}"#, Ok(()));
@@ -222,7 +222,7 @@ fn each_claim_is_checked() {
     check(tokens, r#"{"sub":"ann",IAT,"exp":EXP,"nbf":1800000030}"#, Ok(()));
     check(tokens, r#"{"sub":"ann",IAT,"exp":EXP,"nbf":1800000090}"#, Err("it has not begun"));
     check(tokens, r#"{"sub":"ann","exp":EXP,"iat":1800000090}"#, Err("it was made in the future"));
-    // What could have been made at any time would outlive a revocation.
+    // Without a time of issue, a token would survive a revocation.
     check(tokens, r#"{"sub":"ann","exp":EXP}"#, Err("it has no `iat`"));
     check(tokens, r#"{"sub":"ann",IAT,"exp":EXP,"aud":"else"}"#, Err("Tokens::audience"));
     check(tokens, "[]", Err("it has no `exp`"));
@@ -245,7 +245,7 @@ fn each_claim_is_checked() {
 }
 
 #[test]
-fn a_token_gives_what_it_says_and_no_more() {
+fn a_token_grants_exactly_its_claims() {
     let claims = r#"{"sub":"ann","exp":1800000060,"iat":1799999940,
         "channels":{"follow":["news/*"],"publish":["chat/{room}"]}}"#;
     let taken = read(&Tokens::hs256(SECRET), claims).unwrap();
@@ -258,7 +258,7 @@ fn a_token_gives_what_it_says_and_no_more() {
 }
 
 #[test]
-fn each_key_is_for_the_issuer_and_the_audience_that_were_said_with_it() {
+fn checks_issuer_and_audience_of_each_key() {
     const OTHER: &[u8] = b"another secret of thirty-two bytes or more";
     let of_other = |claims: &str| {
         let text = format!("{}.{}", written(b"{\"alg\":\"HS256\"}"), written(claims.as_bytes()));
@@ -276,14 +276,14 @@ fn each_key_is_for_the_issuer_and_the_audience_that_were_said_with_it() {
     let both = own.clone().or(other.clone().issuer("b").audience("y"));
     assert_eq!((taken(&both, a), taken(&both, b)), ((true, false), (false, true)));
     assert_eq!(taken(&both, ""), (false, false));
-    // Who says nothing says no less.
+    // Keys without an issuer and audience get those of the first set.
     let both = own.clone().or(other.clone());
     assert_eq!((taken(&both, a), taken(&both, b)), ((true, true), (false, false)));
     let both = other.or(own);
     assert_eq!((taken(&both, a), taken(&both, "")), ((true, false), (false, true)));
     let both = both.issuer("a").audience("x");
     assert_eq!((taken(&both, a), taken(&both, "")), ((true, true), (false, false)));
-    // One key for two.
+    // One key with two issuers.
     let own = Tokens::hs256(SECRET);
     let two = own.clone().issuer("a").or(own.issuer("b"));
     for issuer in ["a", "b"] {
@@ -292,7 +292,7 @@ fn each_key_is_for_the_issuer_and_the_audience_that_were_said_with_it() {
 }
 
 #[test]
-fn a_key_that_is_none_is_told_with_what_it_should_be() {
+fn invalid_key_error_names_the_expected_form() {
     let check = |tokens: Tokens, expected: &str| {
         let fault = tokens.fault().unwrap_or_default();
         assert!(fault.contains(expected), "{fault:?} says {expected:?}");
@@ -315,7 +315,7 @@ fn a_key_that_is_none_is_told_with_what_it_should_be() {
 
 proptest! {
     #[test]
-    fn whatever_comes_is_refused_with_a_reason(text: String, head: String, claims: String) {
+    fn rejects_arbitrary_text_with_a_reason(text: String, head: String, claims: String) {
         for (tokens, _) in slice::from_ref(&keys_of_the_rfcs()[0]) {
             prop_assert!(tokens.read(&text, NOW).is_err());
             prop_assert!(tokens.read(&signed(&head, &claims), NOW).is_err());
@@ -326,7 +326,7 @@ proptest! {
     }
 
     #[test]
-    fn no_letter_of_a_token_can_be_changed(place in 0_usize..300, letter in "[A-Za-z0-9_.-]") {
+    fn rejects_a_token_with_one_changed_character(place in 0_usize..300, letter in "[A-Za-z0-9_.-]") {
         let tokens = Tokens::hs256(SECRET);
         let claims = r#"{"sub":"ann","iat":1800000000,"exp":1800000060}"#;
         let mut token = signed("{\"alg\":\"HS256\"}", claims);

@@ -1,4 +1,4 @@
-//! Claims about long orders, whose records are written in parts.
+//! Tests long commands, whose records are written in parts.
 
 use bine_push::{Command, Content, Draft, Preparation, Publish, Publisher, Start};
 use bine_store::disk::SimulatedFolder;
@@ -8,13 +8,13 @@ use super::super::tests::{create, open, publish, read};
 use super::super::{Durability, now};
 use super::*;
 
-/// Bytes of each message of a long order.
+/// Bytes of each message of a long command.
 const BODY: usize = 700_000;
 const MESSAGES: usize = 3;
-/// Parts of its record: the last is shorter.
-const PARTS: usize = BODY * MESSAGES / LENGTH + 1;
+/// Parts of its record; the last one is shorter.
+const PARTS: usize = BODY * MESSAGES / PART_BYTES + 1;
 
-/// Messages that begin with this letter, too long together for one record.
+/// A command with messages that begin with this letter, too long for one record.
 fn order(first: char) -> Command {
     let body: String = std::iter::once(first).chain(std::iter::repeat('x')).take(BODY).collect();
     let content = Content { body: body.as_bytes().into(), ..Content::default() };
@@ -26,7 +26,7 @@ fn publisher() -> Publisher {
     Publisher { name: "address/192.0.2.1".into(), bytes: 1 << 30 }
 }
 
-/// The first letters of all orders, in their order. All messages of an order are there, each as long as it was.
+/// The first letters of all executed commands in order. Asserts that each command is complete.
 fn orders(engine: &Engine) -> String {
     let (mut orders, mut left) = (String::new(), String::new());
     let mut start = Start::Earliest;
@@ -49,19 +49,19 @@ fn orders(engine: &Engine) -> String {
     orders
 }
 
-/// A server of its own, and a long order whose parts the test writes one by one.
-fn begin(disk: &SimulatedFolder) -> (Arc<Engine>, Store, Long) {
+/// A server, and a long command whose parts the test writes one by one.
+fn begin(disk: &SimulatedFolder) -> (Arc<Engine>, Store, LongRecord) {
     let (engine, store) = open(disk, 1);
     create(&engine, "a", Durability::Commit);
     let prepared = engine.hub(|hub| hub.prepare_by(order('l'), Some(&publisher()), now())).unwrap();
     let Ok(Preparation::Record(prepared)) = prepared else { panic!("{prepared:?}") };
     let promise = Arc::default();
     let prepared = Some(prepared);
-    (engine, store, Long { number: 0, prepared, record: None, written: 0, promise })
+    (engine, store, LongRecord { number: 0, prepared, record: None, written: 0, promise })
 }
 
 #[test]
-fn long_orders_of_publishers_come_back_after_a_restart() {
+fn restores_long_commands_after_a_restart() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let (engine, store) = open(&disk, 1);
     create(&engine, "a", Durability::Commit);
@@ -72,7 +72,7 @@ fn long_orders_of_publishers_come_back_after_a_restart() {
     }
     let before = orders(&engine);
     assert_eq!(before.len(), 6);
-    assert!(engine.long.journaled().is_empty());
+    assert!(engine.long_records.journaled().is_empty());
     disk.lose_power();
     drop((engine, store));
     disk.revive();
@@ -81,7 +81,7 @@ fn long_orders_of_publishers_come_back_after_a_restart() {
 }
 
 #[test]
-fn others_commit_between_two_parts() {
+fn commits_other_records_between_two_parts() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let (engine, store, mut long) = begin(&disk);
     assert_eq!(engine.write_part(&mut long), Ok(true));
@@ -100,7 +100,7 @@ fn others_commit_between_two_parts() {
 }
 
 #[test]
-fn an_order_happens_wholly_or_not_at_all_wherever_the_power_fails() {
+fn long_commands_are_atomic_across_power_failures() {
     for written in 0..=PARTS + 1 {
         let disk = SimulatedFolder::new(1, 1 << 30);
         let (engine, store, mut long) = begin(&disk);
@@ -113,8 +113,8 @@ fn an_order_happens_wholly_or_not_at_all_wherever_the_power_fails() {
         let (engine, store) = open(&disk, 1);
         let expected = if written > PARTS { "l" } else { "" };
         assert_eq!(orders(&engine), expected, "{written} of {PARTS} parts");
-        // The numbers of parts begin anew; what the run before has left is not taken for one's own.
-        assert!(engine.long.journaled().is_empty());
+        // Record numbers start again; parts of the previous run are not mixed with new ones.
+        assert!(engine.long_records.journaled().is_empty());
         engine.order_by(order('n'), Some(&publisher())).wait().unwrap();
         drop((engine, store));
         disk.revive();
@@ -124,30 +124,30 @@ fn an_order_happens_wholly_or_not_at_all_wherever_the_power_fails() {
 }
 
 #[test]
-fn an_image_that_is_made_between_two_parts_has_those_before_it() {
+fn snapshot_between_two_parts_contains_earlier_parts() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let (engine, _store, mut long) = begin(&disk);
     for _ in 0..3 {
         engine.write_part(&mut long).unwrap();
     }
     let image: Vec<_> = engine.snapshot().collect();
-    // What a start reads: the image, then what stands in the journal behind it.
+    // A start reads the snapshot and then the records after it.
     let again = Engine::new();
     for block in &image {
         again.load_block(block).unwrap();
     }
     let record = Arc::clone(long.record.as_ref().unwrap());
     let mut sequence = 10;
-    for at in (long.written..record.len()).step_by(LENGTH) {
+    for at in (long.written..record.len()).step_by(PART_BYTES) {
         sequence += 1;
-        let end = record.len().min(at + LENGTH);
+        let end = record.len().min(at + PART_BYTES);
         again.replay(sequence, &part(0, &record[at..end])).unwrap();
     }
-    let whole = [&[WHOLE], &[0; 8][..], &(record.len() as u64).to_be_bytes()].concat();
+    let whole = [&[COMPLETE], &[0; 8][..], &(record.len() as u64).to_be_bytes()].concat();
     again.replay(sequence + 1, &whole).unwrap();
     again.finish_load().unwrap();
     assert_eq!(orders(&again), "l");
-    // A record that lacks a part is none.
+    // A record with a missing part is rejected.
     let again = Engine::new();
     for block in &image {
         again.load_block(block).unwrap();
@@ -156,26 +156,26 @@ fn an_image_that_is_made_between_two_parts_has_those_before_it() {
 }
 
 #[test]
-fn an_order_for_which_nobody_waits_any_more_is_not_carried_out() {
+fn cancels_a_long_command_when_its_client_disconnects() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let (engine, _store, long) = begin(&disk);
     let used = engine.hub(|hub| hub.bytes()).unwrap();
-    // Its client has left before its turn came.
-    engine.long.waiting().orders.push_back(long);
+    // The client disconnects before its turn.
+    engine.long_records.waiting().orders.push_back(long);
     engine.order_by(order('n'), Some(&publisher())).wait().unwrap();
     assert_eq!(orders(&engine), "n");
-    assert!(engine.long.journaled().is_empty());
+    assert!(engine.long_records.journaled().is_empty());
     assert!(engine.hub(|hub| hub.bytes()).unwrap() > used);
 }
 
 #[test]
-fn a_publisher_is_told_when_the_disk_takes_no_more_parts() {
+fn reports_a_full_disk_to_the_publisher_of_a_long_command() {
     let disk = SimulatedFolder::new(1, 2 << 20);
     let (engine, _store) = open(&disk, 1);
     create(&engine, "a", Durability::Commit);
     let refused = engine.order_by(order('l'), Some(&publisher())).wait();
     assert_eq!(refused, Err(Error::NotKept(bine_store::Error::Full)));
-    assert!(engine.long.journaled().is_empty());
+    assert!(engine.long_records.journaled().is_empty());
     engine.end();
     let refused = engine.order_by(order('l'), Some(&publisher())).wait();
     assert_eq!(refused, Err(Error::NotKept(bine_store::Error::Closed)));

@@ -1,4 +1,4 @@
-//! Decides what a request to a Durable Streams resource asks for, and refuses what is not written as it should be.
+//! Parses requests to Durable Streams resources, and rejects malformed ones.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use bine_http::{Head, query};
 use bine_push::{BodyFormat, Content, Cursor, Draft, Durability, Expiry, Producer, Retention};
 use serde_json::value::RawValue;
 
-use crate::channels::batch::{Batch, MOST};
-use crate::channels::instant;
+use crate::channels::batch::{Batch, MAX_MESSAGES};
 use crate::channels::media_type::essence;
+use crate::channels::timestamp;
 
-/// Where a read begins.
+/// The position where a read begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Offset {
     Beginning,
@@ -19,7 +19,7 @@ pub(super) enum Offset {
     At(Cursor),
 }
 
-/// Whether a read waits, and how it is then answered.
+/// How a read waits for new messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     CatchUp,
@@ -27,37 +27,37 @@ pub(super) enum Mode {
     Events,
 }
 
-/// A read.
+/// A parsed read request.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct ReadRequest {
     pub(super) offset: Offset,
     pub(super) mode: Mode,
-    /// The turn of the last answer.
-    pub(super) turn: Option<u64>,
+    /// The `Stream-Cursor` of the previous response.
+    pub(super) stream_cursor: Option<u64>,
 }
 
-/// What a fork is made of.
+/// The source of a fork.
 #[derive(Debug)]
-pub(super) struct Forked {
-    /// The name of the other resource.
+pub(super) struct ForkSource {
+    /// The name of the source channel.
     pub(super) from: Arc<str>,
     pub(super) offset: Option<Offset>,
-    /// So many messages of JSON, or bytes of anything else, behind that.
-    pub(super) beyond: u64,
+    /// The distance from the offset, in messages of a JSON stream or bytes of any other.
+    pub(super) sub_offset: u64,
 }
 
-/// The highest number that JavaScript counts to.
-const MOST_NUMBER: u64 = (1 << 53) - 1;
-/// A body that is no JSON is kept in pieces, since what is read at once is bounded by them.
+/// The highest integer that JavaScript represents exactly.
+const MAX_NUMBER: u64 = (1 << 53) - 1;
+/// Maximum bytes of a message. Larger bodies are split, since one read returns whole messages.
 const PIECE: usize = 1 << 20;
 
-impl Read {
-    /// All that is there.
+impl ReadRequest {
+    /// Reads all existing messages.
     pub(super) const PLAIN: Self =
-        Self { offset: Offset::Beginning, mode: Mode::CatchUp, turn: None };
+        Self { offset: Offset::Beginning, mode: Mode::CatchUp, stream_cursor: None };
 
     pub(super) fn of(head: &Head<'_>) -> Result<Self, String> {
-        let (mut offset, mut mode, mut turn) = (None, Mode::CatchUp, None);
+        let (mut offset, mut mode, mut stream_cursor) = (None, Mode::CatchUp, None);
         for (name, value) in query::pairs(head.query().unwrap_or_default()) {
             let decoded = value.decode();
             let value = decoded.map_err(|_| "the query is not encoded as it should be")?;
@@ -73,21 +73,21 @@ impl Read {
                     _ => return Err(format!("`live` is long-poll or sse, not `{value}`")),
                 };
             } else if name.is("cursor") {
-                turn = value.parse().ok();
+                stream_cursor = value.parse().ok();
             }
         }
         if offset.is_none() && mode != Mode::CatchUp {
             return Err("whoever follows says from where on: `offset`".to_owned());
         }
-        Ok(Self { offset: offset.unwrap_or(Offset::Beginning), mode, turn })
+        Ok(Self { offset: offset.unwrap_or(Offset::Beginning), mode, stream_cursor })
     }
 }
 
-/// A place as it was told by `Stream-Next-Offset`, or a word for one.
+/// Parses an offset: the value of a `Stream-Next-Offset`, or a keyword.
 pub(super) fn offset_of(text: &str) -> Result<Offset, String> {
     match text {
         "now" => Ok(Offset::Now),
-        // The second is what lies before everything on the protocol's own server: its tools say it.
+        // The second form is the beginning on the protocol's reference server; its tools send it.
         "-1" | "0000000000000000_0000000000000000" => Ok(Offset::Beginning),
         _ => match Cursor::from_str(text) {
             Ok(cursor) => Ok(Offset::At(cursor)),
@@ -96,7 +96,8 @@ pub(super) fn offset_of(text: &str) -> Result<Offset, String> {
     }
 }
 
-/// When the resource is to go by itself, if that is said. `usual` makes of milliseconds what `Stream-TTL` means alone.
+/// Parses the expiry of a resource, if given. `usual` converts the milliseconds of a `Stream-TTL`
+/// without `Stream-TTL-Of`.
 pub(super) fn expiry(head: &Head<'_>, usual: fn(u64) -> Expiry) -> Result<Option<Expiry>, String> {
     let of = match (head.field("Stream-TTL-Of"), head.field("Stream-TTL")) {
         (None, _) => usual,
@@ -113,7 +114,7 @@ pub(super) fn expiry(head: &Head<'_>, usual: fn(u64) -> Expiry) -> Result<Option
             Ok(Some(of(milliseconds.ok_or(wrong)?)))
         }
         (None, Some(time)) => {
-            let time = str::from_utf8(time).ok().and_then(instant::read);
+            let time = str::from_utf8(time).ok().and_then(timestamp::read);
             let wrong = "Stream-Expires-At is a time like 2026-11-20T21:00:00Z";
             Ok(Some(Expiry::At(time.ok_or(wrong)?)))
         }
@@ -121,8 +122,8 @@ pub(super) fn expiry(head: &Head<'_>, usual: fn(u64) -> Expiry) -> Result<Option
     }
 }
 
-/// Which messages stay, if that is said: `messages=1000, bytes=1048576, age=3600`, the age in seconds, each of which may
-/// be `unlimited`, as all together may.
+/// Parses a retention such as `messages=1000, bytes=1048576, age=3600`, if given. The age is in
+/// seconds; `unlimited` may replace each number or the whole value.
 pub(super) fn retention(head: &Head<'_>) -> Result<Option<Retention>, String> {
     const WRONG: &str = "Stream-Retention is like messages=1000, bytes=1048576, age=3600 (seconds), or some of these; \
                          `unlimited` in place of a number or of all keeps what the channel's quota allows";
@@ -147,7 +148,7 @@ pub(super) fn retention(head: &Head<'_>) -> Result<Option<Retention>, String> {
     Ok(Some(retention))
 }
 
-/// When a publication is acknowledged, if that is said.
+/// Parses the durability that a publication waits for, if given.
 pub(super) fn durability(head: &Head<'_>) -> Result<Option<Durability>, String> {
     match head.field("Stream-Durability") {
         None => Ok(None),
@@ -158,16 +159,16 @@ pub(super) fn durability(head: &Head<'_>) -> Result<Option<Durability>, String> 
     }
 }
 
-/// Whether the resource is to be closed. Any other word than `true` says nothing.
+/// Whether the request closes the resource. Values other than `true` are ignored.
 pub(super) fn closes(head: &Head<'_>) -> bool {
     head.field("Stream-Closed").is_some_and(|word| word.eq_ignore_ascii_case(b"true"))
 }
 
-/// What the resource begins with, if it is to be a fork. `root` is where resources lie.
-pub(super) fn forked(head: &Head<'_>, root: &str) -> Result<Option<Forked>, String> {
-    let (offset, beyond) = (head.field_text("Stream-Fork-Offset"), "Stream-Fork-Sub-Offset");
+/// Parses the source of a fork, if given. `root` is the path of all resources.
+pub(super) fn forked(head: &Head<'_>, root: &str) -> Result<Option<ForkSource>, String> {
+    let (offset, sub_offset) = (head.field_text("Stream-Fork-Offset"), "Stream-Fork-Sub-Offset");
     let Some(from) = head.field("Stream-Forked-From") else {
-        return if offset.is_some() || head.field(beyond).is_some() {
+        return if offset.is_some() || head.field(sub_offset).is_some() {
             Err("a fork says Stream-Forked-From: the path of the other stream".to_owned())
         } else {
             Ok(None)
@@ -175,22 +176,22 @@ pub(super) fn forked(head: &Head<'_>, root: &str) -> Result<Option<Forked>, Stri
     };
     let from = str::from_utf8(from).map_err(|_| "Stream-Forked-From is no path")?;
     let name = from.strip_prefix(root).unwrap_or(from.trim_start_matches('/'));
-    // Decoded as a word of a query, in which these three mean something; here they are themselves.
+    // Decoded as a query parameter; these three characters have a meaning only there.
     let name = name.replace('+', "%2B").replace('&', "%26").replace('=', "%3D");
     let name = query::pairs(&name).next().map(|(name, _)| name.decode());
     let name = name.transpose().map_err(|_| "Stream-Forked-From is no path")?.unwrap_or_default();
     if name.is_empty() {
         return Err("Stream-Forked-From is no path of a stream".to_owned());
     }
-    let beyond = match head.field(beyond) {
+    let sub_offset = match head.field(sub_offset) {
         Some(number) => decimal(number).ok_or("Stream-Fork-Sub-Offset is a whole number")?,
         None => 0,
     };
     let offset = offset.map(offset_of).transpose()?;
-    Ok(Some(Forked { from: (&*name).into(), offset, beyond }))
+    Ok(Some(ForkSource { from: (&*name).into(), offset, sub_offset }))
 }
 
-/// Who publishes, so that a repetition is known.
+/// Parses the producer of an idempotent publication, if given.
 pub(super) fn producer(head: &Head<'_>) -> Result<Option<Producer>, String> {
     let id = head.field("Producer-Id");
     let (epoch, sequence) = (head.field("Producer-Epoch"), head.field("Producer-Seq"));
@@ -198,7 +199,7 @@ pub(super) fn producer(head: &Head<'_>) -> Result<Option<Producer>, String> {
         (None, None, None) => Ok(None),
         (Some(id), Some(epoch), Some(sequence)) => {
             let id = str::from_utf8(id).ok().filter(|id| !id.is_empty());
-            let number = |number| decimal(number).filter(|number| *number <= MOST_NUMBER);
+            let number = |number| decimal(number).filter(|number| *number <= MAX_NUMBER);
             let wrong = "Producer-Epoch and Producer-Seq are whole numbers up to 2^53-1";
             Ok(Some(Producer {
                 id: id.ok_or("Producer-Id must not be empty")?.into(),
@@ -210,7 +211,7 @@ pub(super) fn producer(head: &Head<'_>) -> Result<Option<Producer>, String> {
     }
 }
 
-/// The messages of a body: the elements of an array of JSON, or the bytes.
+/// Splits a body into messages: the elements of a JSON array, or byte ranges.
 pub(super) fn drafts(name: &Arc<str>, kind: &str, body: &[u8]) -> Result<Vec<Draft>, String> {
     let draft = |body: &[u8]| Draft {
         channels: vec![Arc::clone(name)],
@@ -226,12 +227,12 @@ pub(super) fn drafts(name: &Arc<str>, kind: &str, body: &[u8]) -> Result<Vec<Dra
     if body.trim_ascii_start().first() != Some(&b'[') {
         return Ok(vec![draft(body.trim_ascii())]);
     }
-    let Batch(values): Batch<&RawValue, MOST> =
+    let Batch(values): Batch<&RawValue, MAX_MESSAGES> =
         serde_json::from_slice(body).map_err(|error| format!("the body is no JSON: {error}"))?;
     Ok(values.into_iter().map(|value| draft(value.get().as_bytes())).collect())
 }
 
-/// A body in pieces that end with whole letters, if it is text.
+/// Splits a body without splitting a UTF-8 character.
 fn pieces(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         if body.is_empty() {
@@ -245,12 +246,12 @@ fn pieces(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether messages are JSON values, by the protocol's rules.
+/// Whether messages are JSON values (a rule of the protocol).
 pub(super) fn is_json(kind: &str) -> bool {
     essence(kind) == "application/json"
 }
 
-/// Digits without anything before them, as there is only one way to write a number.
+/// Parses a decimal number without sign or leading zeros, so that each number has one form.
 fn decimal(digits: &[u8]) -> Option<u64> {
     let is_plain = digits == b"0" || digits.first().is_some_and(|first| *first != b'0');
     (is_plain && digits.iter().all(u8::is_ascii_digit))
@@ -264,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_written_in_one_way() {
+    fn parses_canonical_decimals_only() {
         for (digits, number) in [
             ("0", Some(0)),
             ("3600", Some(3600)),
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_is_as_many_messages_as_it_has_elements_and_no_more() {
+    fn splits_an_array_into_its_elements() {
         let bodies = |body: &str| {
             let drafts = drafts(&"a".into(), "application/json", body.as_bytes())?;
             let texts = drafts.iter().map(|draft| String::from_utf8_lossy(&draft.content.body));
@@ -296,7 +297,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_pieces_of_a_body_are_the_body(length in PIECE - 5..PIECE + 5, cut in 0..4_usize) {
+        fn body_pieces_concatenate_to_the_body(length in PIECE - 5..PIECE + 5, cut in 0..4_usize) {
             let mut body = vec![b'a'; cut];
             body.extend("\u{1f600}".bytes().cycle().take(length));
             let found: Vec<_> = pieces(&body).collect();

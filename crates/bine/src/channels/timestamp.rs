@@ -1,12 +1,12 @@
-//! Decides how a moment is read and written in the form of RFC 3339: in any zone, and to the millisecond. What a date is
-//! the store knows.
+//! Reads and writes RFC 3339 timestamps: in any time zone, with milliseconds. The store
+//! validates the calendar date.
 
 use crate::store::Time;
 
 /// Microseconds of a millisecond.
 const MILLISECOND: i64 = 1000;
 
-/// Reads a date with a time, such as `2026-11-20T21:00:00.5+01:00`, as milliseconds since 1970.
+/// Parses a timestamp such as `2026-11-20T21:00:00.5+01:00` into milliseconds since 1970.
 pub(super) fn read(text: &str) -> Option<u64> {
     let (date, rest) = (text.get(..10)?, text.get(11..)?);
     if !matches!(text.as_bytes()[10], b'T' | b't' | b' ') {
@@ -20,7 +20,7 @@ pub(super) fn read(text: &str) -> Option<u64> {
         }
         None => (clock, 0),
     };
-    // A leap second is the one before once more.
+    // A leap second repeats the second before it.
     let clock = clock.strip_suffix(":60").map_or(clock.to_owned(), |minute| format!("{minute}:59"));
     let utc: Time = format!("{date}T{clock}Z").parse().ok()?;
     let ahead = match zone.as_bytes() {
@@ -35,16 +35,16 @@ pub(super) fn read(text: &str) -> Option<u64> {
     u64::try_from(utc.0 / MILLISECOND + milliseconds - ahead * 60_000).ok()
 }
 
-/// Writes milliseconds since 1970, such as `2026-11-20T20:00:00.500Z`.
+/// Formats milliseconds since 1970, such as `2026-11-20T20:00:00.500Z`.
 pub(super) fn write(time: u64) -> String {
     let (second, milliseconds) = (time / 1000, time % 1000);
     let second = i64::try_from(second).unwrap_or(i64::MAX).saturating_mul(1000 * MILLISECOND);
-    // A whole second has no fraction, nor has the last moment that the store knows.
+    // The store writes no fraction for a whole second, nor for its last representable moment.
     let whole = Time(second - second % (1000 * MILLISECOND)).to_string();
     format!("{}.{milliseconds:03}Z", whole.trim_end_matches('Z'))
 }
 
-/// Digits alone.
+/// Parses a number of digits only.
 fn number(text: &str) -> Option<i64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::{read, write};
 
     #[test]
-    fn a_moment_is_read_in_any_zone() {
+    fn parses_timestamps_in_any_zone() {
         for (text, time) in [
             ("1970-01-01T00:00:00Z", Some(0)),
             ("2000-02-29T12:00:00.25Z", Some(951_825_600_250)),
@@ -81,19 +81,19 @@ mod tests {
     }
 
     #[test]
-    fn no_moment_is_too_late_to_be_written() {
+    fn formats_the_latest_timestamp() {
         assert_eq!(write(1_795_204_800_500), "2026-11-20T20:00:00.500Z");
         assert_eq!(write(u64::MAX), "+294247-01-10T04:00:54.615Z");
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(time in 0_u64..253_402_300_800_000) {
+        fn formatted_timestamps_parse_to_the_same_time(time in 0_u64..253_402_300_800_000) {
             prop_assert_eq!(read(&write(time)), Some(time));
         }
 
         #[test]
-        fn no_text_is_too_strange(text in "\\PC{0,40}|[0-9TZ:.+-]{0,40}") {
+        fn parses_arbitrary_text_without_panicking(text in "\\PC{0,40}|[0-9TZ:.+-]{0,40}") {
             let _ = read(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! Decides how channels are reached over HTTP: who may, at which addresses, and in which words.
+//! The HTTP endpoint of channels: paths, methods, access checks and responses.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,43 +11,44 @@ use bine_log as log;
 use bine_push::{Command, Cursor, Publish, Published, Receipt};
 use bine_server::{Answer, Body, Clock, Finished, Follow, Incoming, Outgoing, Retained};
 
-use super::access::{Action, Denied, Gate, Visitor};
-use super::asked::{Following, Unclear, asks_for_websocket, follow};
-use super::attendee::Attendee;
+use super::access::{AccessControl, Action, ChannelClient, Denied};
 use super::batch::read_batch;
 use super::durable::{self, Resource};
 use super::engine::Error;
+use super::follow_request::{BadRequest, FollowRequest, asks_for_websocket, follow};
 use super::origin;
 use super::presence::Present;
-use super::room::hold_for;
-use super::text_reply::tell;
-use super::watch::{ACCEPT_QUERY, Watch, refuse};
+use super::presence_guard::PresenceGuard;
+use super::subscription::{ACCEPT_QUERY, SubscriptionSpec, refuse};
+use super::suspended::hold_for;
+use super::text_reply::finish_with_reason;
 use super::{Applied, Channels};
 use crate::app_state::AppState;
 use crate::arguments::Arguments;
 use crate::inert;
 use crate::origin::is_foreign;
 
-/// Channels as they are reached at `/channels`.
+/// The handler of `/channels` and the paths below it.
 #[derive(Clone, Debug)]
-pub(crate) struct Face {
+pub(crate) struct ChannelsEndpoint {
     pub(crate) channels: Channels,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) gate: Arc<AccessControl>,
 }
 
-/// Where they are.
+/// The path for several channels at once.
 const PATH: &str = "/channels";
-/// Of a batch.
-const MOST_BODY: u64 = 16 << 20;
-/// Of a QUERY: ten thousand names of the longest, some of their letters encoded.
-const MOST_QUERY: u64 = 4 << 20;
-/// Of whom the function has yet to know. Before it takes in more, it is asked, and what it says at once is heeded.
-const MOST_UNKNOWN: u64 = 64 << 10;
-/// What may be asked at [`PATH`].
+/// Maximum bytes of a published batch.
+const MAX_BODY: u64 = 16 << 20;
+/// Maximum bytes of a QUERY: ten thousand of the longest names, partly percent-encoded.
+const MAX_QUERY: u64 = 4 << 20;
+/// Maximum bytes of a body that the server buffers before the access function is called: the
+/// function may answer at once, which decides whether the server buffers more.
+const MAX_UNKNOWN: u64 = 64 << 10;
+/// The methods that [`PATH`] supports.
 const ALLOWED: &str = "Allow: GET, HEAD, QUERY, POST, OPTIONS\r\n";
 
-impl Face {
-    /// Answers a request that is about channels.
+impl ChannelsEndpoint {
+    /// Handles a request for channels. `None`: the path belongs to another handler.
     pub(crate) fn respond(
         &self,
         path: &str,
@@ -76,26 +77,26 @@ impl Face {
         }
         if !request.head.method().is_safe() && origin.is_none() && is_foreign(&request.head) {
             let reply = Reply::begin(out.buffer, exchange, Status::FORBIDDEN, &date);
-            tell(reply, "a page of another site may not write here");
+            finish_with_reason(reply, "a page of another site may not write here");
             return Some(Answer::Written { close: false });
         }
-        let visitor = self.gate.recognize(request);
-        let answer = match self.serve(name, &visitor, request, clock, out) {
+        let client = self.gate.recognize(request);
+        let answer = match self.serve(name, &client, request, clock, out) {
             Ok(answer) => answer,
-            Err(_) if visitor.is_unasked() => self.ask(name, visitor, request, app, clock, out),
+            Err(_) if client.needs_function() => self.ask(name, client, request, app, clock, out),
             Err(denied) => denied.answer(out.buffer, exchange, &date),
         };
         Some(match origin {
-            Some(origin) => origin::told(answer, out, begin, origin),
+            Some(origin) => origin::with_fields(answer, out, begin, origin),
             None => answer,
         })
     }
 
-    /// Asks the program's function who this is, and answers when it has said so.
+    /// Calls the program's access function and responds when it has returned.
     fn ask(
         &self,
         name: Option<&str>,
-        visitor: Visitor<'_>,
+        client: ChannelClient<'_>,
         request: &Incoming<'_>,
         app: &Arc<AppState>,
         clock: &Rc<Clock>,
@@ -103,28 +104,28 @@ impl Face {
     ) -> Answer {
         let is_coming = matches!(request.body, Body::Coming);
         let framing = request.head.framing();
-        if is_coming && matches!(framing, Framing::Length(length) if length <= MOST_UNKNOWN) {
-            // Whoever answers later cannot collect any more.
-            return Answer::Collect { limit: MOST_UNKNOWN, on_disk: false };
+        if is_coming && matches!(framing, Framing::Length(length) if length <= MAX_UNKNOWN) {
+            // A deferred answer cannot ask for the body any more.
+            return Answer::Collect { limit: MAX_UNKNOWN, on_disk: false };
         }
         let (exchange, date) = (request.exchange, clock.date());
-        let asked = visitor.ask(&mut Arguments::of(app, request));
-        // What it takes, no request can lack.
+        let asked = client.ask(&mut Arguments::of(app, request));
+        // The argument types of an access function never reject a request.
         let Some(Ok((question, mut answering))) = asked else {
             return failed(out, exchange, clock);
         };
-        // Most answers are there at once; whose is not, waits in a task.
+        // Most functions return at once. The others continue in a task.
         if let Poll::Ready(said) = answering.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         {
-            let served = question.learn(said).and_then(|session| {
-                self.serve(name, &visitor.answered(session), request, clock, out)
+            let served = question.complete(said).and_then(|session| {
+                self.serve(name, &client.with_grant(session), request, clock, out)
             });
             return served.unwrap_or_else(|denied| denied.answer(out.buffer, exchange, &date));
         }
         if is_coming {
-            // It is asked again when all is here.
+            // With the whole body buffered, the request is handled, and the function called, again.
             let is_query = request.head.method() == Method::Query;
-            let limit = if is_query { MOST_QUERY } else { MOST_BODY };
+            let limit = if is_query { MAX_QUERY } else { MAX_BODY };
             return Answer::Collect { limit, on_disk: false };
         }
         let (face, request, clock) = (self.clone(), Retained::of(request), Rc::clone(clock));
@@ -144,10 +145,10 @@ impl Face {
                     failed(&mut out, exchange, &clock)
                 }
                 Some(said) => {
-                    let visitor = face.gate.recognize(&request);
-                    let served = question.learn(said).and_then(|session| {
-                        let visitor = visitor.answered(session);
-                        face.serve(name.as_deref(), &visitor, &request, &clock, &mut out)
+                    let client = face.gate.recognize(&request);
+                    let served = question.complete(said).and_then(|session| {
+                        let client = client.with_grant(session);
+                        face.serve(name.as_deref(), &client, &request, &clock, &mut out)
                     });
                     served.unwrap_or_else(|denied| denied.answer(out.buffer, exchange, &date))
                 }
@@ -159,43 +160,45 @@ impl Face {
                 Answer::Upgrade(upgrade) => Follow::Upgrade(upgrade),
                 Answer::File(part) => Follow::File(part),
                 Answer::Stream(stream) => Follow::Stream(stream),
-                // Its body is here, and nothing of channels runs where it may block.
+                // The body is complete, and channels use no thread pool.
                 Answer::Collect { .. } | Answer::Work(_) => return Finished::default(),
             };
             Finished { bytes, follow: Some(follow), close: false }
         }))
     }
 
-    /// Does what a visitor asks, if they may.
+    /// Performs what a client requests, if it has access.
     fn serve(
         &self,
         name: Option<&str>,
-        visitor: &Visitor<'_>,
+        client: &ChannelClient<'_>,
         request: &Incoming<'_>,
         clock: &Clock,
         out: &mut Outgoing<'_>,
     ) -> Result<Answer, Denied> {
         let exchange = request.exchange;
         if let Some(name) = name {
-            for (action, channel) in durable::wants(name, &request.head).iter().flatten() {
-                visitor.check(*action, channel)?;
+            for (action, channel) in
+                durable::required_permissions(name, &request.head).iter().flatten()
+            {
+                client.check(*action, channel)?;
             }
             if name.is_empty() && request.head.method() == Method::Get {
-                // Which channels a list has depends on all that may be permitted.
-                visitor.check_all_known()?;
+                // The list depends on the client's full grant.
+                client.check_all_known()?;
             }
-            let resource = Resource { channels: &self.channels, name, visitor };
+            let resource = Resource { channels: &self.channels, name, client };
             return Ok(resource.respond(request, clock, out));
         }
         Ok(match request.head.method() {
-            Method::Get | Method::Head => self.follow(&[], visitor, request, clock, out)?,
+            Method::Get | Method::Head => self.follow(&[], client, request, clock, out)?,
             Method::Query => match request.body {
                 Body::Coming => {
-                    visitor.check_some(Action::Follow)?;
-                    Answer::Collect { limit: MOST_QUERY, on_disk: false }
+                    client.check_some(Action::Follow)?;
+                    Answer::Collect { limit: MAX_QUERY, on_disk: false }
                 }
-                Body::Here(content) => self.follow(content, visitor, request, clock, out)?,
-                Body::None | Body::Filed(_) => self.follow(&[], visitor, request, clock, out)?,
+                Body::Here(content) => self.follow(content, client, request, clock, out)?,
+                Body::None | Body::Filed(_) => self.follow(&[], client, request, clock, out)?,
             },
             Method::Options => {
                 let mut reply =
@@ -206,12 +209,12 @@ impl Face {
             }
             Method::Post => match request.body {
                 Body::Coming => {
-                    visitor.check_some(Action::Publish)?;
-                    Answer::Collect { limit: MOST_BODY, on_disk: false }
+                    client.check_some(Action::Publish)?;
+                    Answer::Collect { limit: MAX_BODY, on_disk: false }
                 }
-                Body::Here(bytes) => self.publish(bytes, visitor, exchange, clock, out)?,
+                Body::Here(bytes) => self.publish(bytes, client, exchange, clock, out)?,
                 Body::None | Body::Filed(_) => {
-                    visitor.check_some(Action::Publish)?;
+                    client.check_some(Action::Publish)?;
                     bad(out, exchange, clock, "there is no body")
                 }
             },
@@ -219,64 +222,70 @@ impl Face {
                 let mut reply =
                     Reply::begin(out.buffer, exchange, Status::METHOD_NOT_ALLOWED, &clock.date());
                 reply.static_lines(ALLOWED).static_lines(ACCEPT_QUERY);
-                tell(reply, "channels are followed by GET or QUERY, and published in by POST");
+                finish_with_reason(
+                    reply,
+                    "channels are followed by GET or QUERY, and published in by POST",
+                );
                 Answer::Written { close: false }
             }
         })
     }
 
-    /// Whoever follows rests until there is something, or changes over to a WebSocket.
+    /// Suspends the response until there are messages, or upgrades to a WebSocket.
     fn follow(
         &self,
         content: &[u8],
-        visitor: &Visitor<'_>,
+        client: &ChannelClient<'_>,
         request: &Incoming<'_>,
         clock: &Clock,
         out: &mut Outgoing<'_>,
     ) -> Result<Answer, Denied> {
-        let Following { mut watch, start, session, who } = match follow(&request.head, content) {
-            Ok(asked) => asked,
-            Err(Unclear(status, reason)) => {
-                let mut reply = Reply::begin(out.buffer, request.exchange, status, &clock.date());
-                reply.static_lines(ACCEPT_QUERY);
-                tell(reply, &reason);
-                return Ok(Answer::Written { close: false });
-            }
-        };
-        for channel in &watch.channels {
-            visitor.check(Action::Follow, channel)?;
+        let FollowRequest { mut spec, start, session, is_presence_only } =
+            match follow(&request.head, content) {
+                Ok(asked) => asked,
+                Err(BadRequest(status, reason)) => {
+                    let mut reply =
+                        Reply::begin(out.buffer, request.exchange, status, &clock.date());
+                    reply.static_lines(ACCEPT_QUERY);
+                    finish_with_reason(reply, &reason);
+                    return Ok(Answer::Written { close: false });
+                }
+            };
+        for channel in &spec.channels {
+            client.check(Action::Follow, channel)?;
         }
-        if who {
-            self.tell_present(&watch, request.exchange, clock, out);
+        if is_presence_only {
+            self.list_present(&spec, request.exchange, clock, out);
             return Ok(Answer::Written { close: false });
         }
         let is_websocket = asks_for_websocket(&request.head);
-        if is_websocket || self.channels.0.attendance.counts(&watch.channels) {
-            visitor.check_all_known()?;
+        if is_websocket || self.channels.0.presence_tracker.tracks_any(&spec.channels) {
+            client.check_all_known()?;
         }
-        let pass = visitor.pass()?;
-        let name = visitor.subject().or(session.as_deref());
-        watch.origin = self.gate.origin_of(&request.head);
-        watch.attendee = Attendee::of(&self.channels.0, &watch.channels, name, Some(visitor));
+        let permit = client.reserve_hold()?;
+        let name = client.subject().or(session.as_deref());
+        spec.origin = self.gate.origin_of(&request.head);
+        spec.presence_guard =
+            PresenceGuard::of(&self.channels.0, &spec.channels, name, Some(client));
         if is_websocket {
-            // It is counted as one who stays.
-            drop(pass);
-            let asked = Following { watch, start, session, who };
-            return self.open(asked, visitor, request, clock, out);
+            // The WebSocket reserves its own hold.
+            drop(permit);
+            let asked = FollowRequest { spec, start, session, is_presence_only };
+            return self.open(asked, client, request, clock, out);
         }
-        Ok(Answer::Hold(hold_for(pass, watch, start, request.exchange)))
+        Ok(Answer::Hold(hold_for(permit, spec, start, request.exchange)))
     }
 
-    /// Who is present in channels; those who are named are no more than the limit, of all channels together.
-    fn tell_present(
+    /// Lists the sessions present in channels. `limit` bounds the names of all channels together.
+    fn list_present(
         &self,
-        watch: &Watch,
+        spec: &SubscriptionSpec,
         exchange: Exchange,
         clock: &Clock,
         out: &mut Outgoing<'_>,
     ) {
-        let mut left = watch.limit;
-        let each = watch.channels.iter().map(|channel| {
+        let mut left = spec.limit;
+        let each = spec.channels.iter().map(|channel| {
             let Present { count, sessions } =
                 self.channels.present(channel, left).ok_or(channel)?;
             left -= sessions.len();
@@ -298,28 +307,28 @@ impl Face {
                 let reason = format!(
                     "nobody counts who is present in `{channel}`; a program says so by App::presence"
                 );
-                tell(reply, &reason);
+                finish_with_reason(reply, &reason);
             }
         }
     }
 
-    /// Publishes a batch: one message, an array of them, or a line for each.
+    /// Publishes a batch: one message, an array of messages, or one message a line.
     fn publish(
         &self,
         bytes: &[u8],
-        visitor: &Visitor<'_>,
+        client: &ChannelClient<'_>,
         exchange: Exchange,
         clock: &Clock,
         out: &mut Outgoing<'_>,
     ) -> Result<Answer, Denied> {
-        visitor.check_some(Action::Publish)?;
+        client.check_some(Action::Publish)?;
         let messages = match read_batch(bytes) {
             Ok(messages) => messages,
             Err(reason) => return Ok(bad(out, exchange, clock, &reason)),
         };
-        visitor.check_batch(&messages)?;
-        let order = Command::Publish(Publish { messages, ..Publish::default() });
-        let ordered = self.channels.order_by(order, visitor);
+        client.check_batch(&messages)?;
+        let command = Command::Publish(Publish { messages, ..Publish::default() });
+        let ordered = self.channels.order_by(command, client);
         let channels = self.channels.clone();
         let date = clock.date();
         Ok(Answer::Later(Box::pin(async move {
@@ -329,7 +338,7 @@ impl Face {
                     let mut reply = Reply::begin(&mut bytes, exchange, Status::OK, &date);
                     reply.static_lines("Content-Type: application/json\r\n");
                     inert::put_fields(&mut reply);
-                    reply.whole(&told(&channels, &published));
+                    reply.whole(&receipts_json(&channels, &published));
                 }
                 Ok(_) => {
                     Reply::begin(&mut bytes, exchange, Status::NO_CONTENT, &date).empty();
@@ -338,7 +347,7 @@ impl Face {
                 Err(Error::NotKept(error)) => {
                     let error = crate::Error::from(error);
                     let reply = Reply::begin(&mut bytes, exchange, error.code(), &date);
-                    tell(reply, error.message().unwrap_or_default());
+                    finish_with_reason(reply, error.message().unwrap_or_default());
                 }
             }
             Finished { bytes, follow: None, close: false }
@@ -346,8 +355,8 @@ impl Face {
     }
 }
 
-/// What came of each message, as JSON.
-pub(super) fn told(channels: &Channels, published: &Published) -> Vec<u8> {
+/// Formats the receipts of a publication as JSON.
+pub(super) fn receipts_json(channels: &Channels, published: &Published) -> Vec<u8> {
     let epoch = channels.0.hub(|hub| hub.watermark().epoch).unwrap_or_default();
     let each = published.messages.iter().map(|taken| {
         let (sequence, is_new) = match taken {
@@ -361,14 +370,17 @@ pub(super) fn told(channels: &Channels, published: &Published) -> Vec<u8> {
 }
 
 fn bad(out: &mut Outgoing<'_>, exchange: Exchange, clock: &Clock, reason: &str) -> Answer {
-    tell(Reply::begin(out.buffer, exchange, Status::BAD_REQUEST, &clock.date()), reason);
+    finish_with_reason(
+        Reply::begin(out.buffer, exchange, Status::BAD_REQUEST, &clock.date()),
+        reason,
+    );
     Answer::Written { close: false }
 }
 
-/// The program's own function could not be asked.
+/// Responds to a failure of the program's access function.
 fn failed(out: &mut Outgoing<'_>, exchange: Exchange, clock: &Clock) -> Answer {
     let status = Status::INTERNAL_SERVER_ERROR;
     let reply = Reply::begin(out.buffer, exchange, status, &clock.date());
-    tell(reply, "who may do this could not be found out");
+    finish_with_reason(reply, "who may do this could not be found out");
     Answer::Written { close: false }
 }

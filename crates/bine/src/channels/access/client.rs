@@ -1,0 +1,648 @@
+//! Identifies the client of a request, and checks what it may do.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bine_http::{Head, Status};
+use bine_log as log;
+use bine_push::{Draft, Publisher};
+use bine_server::{AddressBlock, Incoming, Peer};
+use ring::digest;
+
+use super::ask::{GrantFuture, QUERY, cookie, login_of, token_in_query};
+use super::denied::{Denied, unauthorized};
+use super::grant::{Action, ActiveGrant, Grant, Issued, Rules};
+use super::quota::{Charge, FIRST_GROUP, HoldRejection, MemoryQuotas, QuotaTable};
+use super::token::ValidatedToken;
+use super::{AGE, Access};
+use crate::Error;
+use crate::arguments::{Arguments, Needs, Rejection};
+use crate::channels::clock::now;
+use crate::channels::presence::PresenceTracker;
+use crate::sessions::Login;
+use crate::user_name::UserName;
+
+/// Maximum cached grants. Beyond that, some are evicted.
+const MAX_CACHED: usize = 50_000;
+
+/// The access configuration, with a cache of grants.
+pub(crate) struct AccessControl {
+    access: Access,
+    quotas: Arc<QuotaTable>,
+    presence_tracker: Arc<PresenceTracker>,
+    pub(in crate::channels) memory_quotas: MemoryQuotas,
+    cache: Mutex<HashMap<Credentials, CachedGrant>>,
+}
+
+/// A hash of a client's credentials. Clients with other credentials cannot match it.
+type Credentials = [u8; 32];
+
+/// The cached result for some credentials.
+#[derive(Clone)]
+struct CachedGrant {
+    session: Option<Arc<ActiveGrant>>,
+    /// Why the token was rejected.
+    fault: Option<Arc<str>>,
+    /// Whether the result includes the access function's answer.
+    includes_function: bool,
+    /// The expiry in milliseconds since 1970.
+    until: u64,
+}
+
+/// The client of a request.
+pub(crate) struct ChannelClient<'g> {
+    access_control: &'g Arc<AccessControl>,
+    block: AddressBlock,
+    session: Option<Arc<ActiveGrant>>,
+    fault: Option<Arc<str>>,
+    /// The login of the session, if any.
+    login: Option<Login>,
+    /// The credentials for the access function, if it was not called yet.
+    pending_credentials: Option<Credentials>,
+}
+
+/// A client whose interaction outlasts the request.
+pub(crate) struct OwnedClient {
+    access_control: Arc<AccessControl>,
+    block: AddressBlock,
+    session: Option<Arc<ActiveGrant>>,
+    /// The session name for presence.
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) hold: HoldGuard,
+}
+
+/// A reserved hold. It is released on drop, unless a suspended response takes it over.
+#[derive(Default)]
+pub(crate) struct HoldPermit {
+    /// Set if the hold is counted.
+    quotas: Option<Arc<QuotaTable>>,
+    number: AtomicU32,
+}
+
+/// A hold of a task. Dropping it releases the hold.
+pub(crate) struct HoldGuard {
+    quotas: Arc<QuotaTable>,
+    number: u32,
+    /// The number of followed channels.
+    channels: usize,
+}
+
+/// A call of the access function for a client.
+pub(crate) struct AccessQuery {
+    access_control: Arc<AccessControl>,
+    credentials: Credentials,
+    session: Option<Arc<ActiveGrant>>,
+    fault: Option<Arc<str>>,
+    login: Option<Login>,
+    asked_at: u64,
+    issued: Issued,
+}
+
+impl AccessControl {
+    /// # Errors
+    ///
+    /// The access configuration is invalid.
+    pub(crate) fn new(
+        access: Access,
+        quotas: Arc<QuotaTable>,
+        presence_tracker: Arc<PresenceTracker>,
+    ) -> Result<Self, String> {
+        if let Some(fault) = access.fault() {
+            return Err(format!("who may reach channels: {fault}"));
+        }
+        let longest = access.tokens.as_ref().map(|tokens| tokens.longest).unwrap_or_default();
+        quotas.configure(access.caps, longest);
+        let memory_quotas = access.caps.memory_quotas();
+        Ok(Self { access, quotas, presence_tracker, memory_quotas, cache: Mutex::default() })
+    }
+
+    /// Whether any client may do anything.
+    pub(crate) fn is_open(&self) -> bool {
+        let Access { rules, users, tokens, function, .. } = &self.access;
+        !rules.are_none() || !users.are_none() || tokens.is_some() || function.is_some()
+    }
+
+    /// What the arguments of the access function require of the program.
+    pub(crate) fn needs(&self) -> Needs {
+        self.access.function.as_ref().map(super::AccessFunction::needs).unwrap_or_default()
+    }
+
+    /// The allowed origin of a request, if any.
+    pub(crate) fn origin_of(&self, head: &Head<'_>) -> Option<Arc<str>> {
+        self.access.origin_of(head)
+    }
+
+    /// Identifies the client of a request.
+    pub(crate) fn recognize(self: &Arc<Self>, request: &Incoming<'_>) -> ChannelClient<'_> {
+        let block = request.peer.block();
+        let mut client = ChannelClient {
+            access_control: self,
+            block,
+            session: None,
+            fault: None,
+            login: None,
+            pending_credentials: None,
+        };
+        let Access { users, tokens, function, .. } = &self.access;
+        if function.is_some() || !users.are_none() {
+            client.login = login_of(request);
+        }
+        let token = tokens
+            .as_ref()
+            .and_then(|tokens| Some((tokens, token(&request.head, &tokens.cookie)?)));
+        if token.is_none() && function.is_none() && client.login.is_none() {
+            return client;
+        }
+        let credentials = match (function, token, &client.login) {
+            (None, Some((_, token)), None) => hash(&[token.as_bytes()]),
+            (_, _, login) => credentials(request, login.as_ref()),
+        };
+        let now = now();
+        let known = match self.known(&credentials, now) {
+            Some(known) => known,
+            None => {
+                let taken = token.map(|(tokens, token)| tokens.read(token, now));
+                let known = self.evaluate(taken, client.login.as_ref(), now);
+                if known.session.is_some() {
+                    self.remember(credentials, known.clone(), now);
+                }
+                known
+            }
+        };
+        client.pending_credentials =
+            (function.is_some() && !known.includes_function).then_some(credentials);
+        (client.session, client.fault) = (known.session, known.fault);
+        client
+    }
+
+    /// Evaluates the rules for users and the token, without the access function.
+    fn evaluate(
+        &self,
+        token: Option<Result<ValidatedToken, String>>,
+        login: Option<&Login>,
+        now: u64,
+    ) -> CachedGrant {
+        let (mut session, mut fault) = (None, None);
+        match token {
+            None => {}
+            Some(Err(reason)) => fault = Some(reason.into()),
+            Some(Ok(taken)) => {
+                session = Some(ActiveGrant::new(taken.grant, Issued::At(taken.issued)));
+                if session.as_ref().is_some_and(|session| self.quotas.has_revoked(session)) {
+                    (session, fault) = (None, Some("it was revoked".into()));
+                }
+            }
+        }
+        let mut until = u64::MAX;
+        let login = login.filter(|_| !self.access.users.are_none());
+        // Logins from before names were validated may have an invalid one, which gets no grant.
+        if let Some((login, user)) =
+            login.and_then(|login| Some((login, UserName::parse(&login.user).ok()?)))
+        {
+            let issued = Issued::Behind(self.quotas.revocations());
+            let rules = self.access.users.of_user(&user);
+            let grant = Grant { rules, ..Grant::to(&user) };
+            let own = match session {
+                Some(token) => token.and(grant, issued),
+                None => ActiveGrant::new(grant, issued),
+            };
+            session = Some(own.with_login(Some(login.clone())));
+            until = now + AGE.as_millis() as u64;
+        }
+        let session = session.map(Arc::new);
+        let until = session.as_ref().map_or(0, |session| session.grant_end()).min(until);
+        CachedGrant { session, fault, includes_function: false, until }
+    }
+
+    fn known(&self, credentials: &Credentials, now: u64) -> Option<CachedGrant> {
+        let known = self.cache().get(credentials).filter(|known| known.until > now).cloned()?;
+        let is_revoked = known.session.as_ref().is_some_and(|own| self.quotas.has_revoked(own));
+        Some(known).filter(|_| !is_revoked)
+    }
+
+    fn remember(&self, credentials: Credentials, known: CachedGrant, now: u64) {
+        let mut cache = self.cache();
+        if cache.len() >= MAX_CACHED && !cache.contains_key(&credentials) {
+            cache.retain(|_, known| known.until > now);
+            if cache.len() >= MAX_CACHED {
+                // Evicts every second entry: finding the oldest costs more than evaluating some
+                // again.
+                let mut is_kept = false;
+                cache.retain(|_, _| {
+                    is_kept = !is_kept;
+                    is_kept
+                });
+            }
+        }
+        cache.insert(credentials, known);
+    }
+
+    fn cache(&self) -> MutexGuard<'_, HashMap<Credentials, CachedGrant>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ChannelClient<'_> {
+    /// Checks whether the client may perform an action on a channel.
+    ///
+    /// # Errors
+    ///
+    /// The client may not; the error is its response.
+    pub(crate) fn check(&self, action: Action, channel: &str) -> Result<(), Denied> {
+        if action != Action::Follow
+            && self.access_control.presence_tracker.is_event_channel(channel)
+        {
+            let reason =
+                format!("`{channel}` tells who comes and goes: it is followed, and nothing else");
+            return Err(Denied { status: Status::FORBIDDEN, field: None, reason });
+        }
+        let permit = |rules: &Rules| rules.permit(action, channel);
+        if self.access_control.access.permits(self.session.as_deref(), permit) {
+            return Ok(());
+        }
+        Err(self.denied(action, Some(channel)))
+    }
+
+    /// The verified name, if any.
+    pub(crate) fn subject(&self) -> Option<&str> {
+        self.session.as_ref()?.subject().map(|subject| &**subject)
+    }
+
+    /// Checks whether the client may perform an action on any channel.
+    ///
+    /// # Errors
+    ///
+    /// It may not; the error is its response.
+    pub(crate) fn check_some(&self, action: Action) -> Result<(), Denied> {
+        let permit = |rules: &Rules| rules.permit_some(action);
+        if self.pending_credentials.is_some()
+            || self.access_control.access.permits(self.session.as_deref(), permit)
+        {
+            return Ok(());
+        }
+        Err(self.denied(action, None))
+    }
+
+    /// The allowed origin of the requesting page, if any.
+    pub(crate) fn origin_of(&self, head: &Head<'_>) -> Option<Arc<str>> {
+        self.access_control.origin_of(head)
+    }
+
+    /// Reserves a hold.
+    ///
+    /// # Errors
+    ///
+    /// A limit of holds is reached.
+    pub(crate) fn reserve_hold(&self) -> Result<HoldPermit, Denied> {
+        HoldPermit::reserve(&self.access_control.quotas, self.block, self.session.as_ref())
+    }
+
+    /// Charges messages to the client's rate limits.
+    ///
+    /// # Errors
+    ///
+    /// A rate limit is exceeded.
+    pub(crate) fn charge_messages(&self, messages: usize) -> Result<(), Denied> {
+        self.charge(Charge::Messages(messages))
+    }
+
+    /// Charges a join event to the client's rate limits.
+    ///
+    /// # Errors
+    ///
+    /// The rate limit for join events is exceeded.
+    pub(crate) fn charge_join(&self) -> Result<(), Denied> {
+        self.charge(Charge::Join)
+    }
+
+    /// For a client without a verified name: its address block, and how many such clients of the
+    /// block may be listed as present.
+    pub(crate) fn address_quota(&self) -> Option<(AddressBlock, u32)> {
+        let most = self.access_control.quotas.caps().holds_of(self.block);
+        self.subject().is_none().then_some((self.block, most))
+    }
+
+    /// The publisher whose memory quota the client's channels and messages use.
+    pub(crate) fn publisher(&self) -> Publisher {
+        let memory_quotas = self.access_control.memory_quotas;
+        match self.session.as_ref().and_then(|session| session.subject()) {
+            Some(subject) => {
+                Publisher { name: Arc::clone(subject), bytes: memory_quotas.per_subject }
+            }
+            None => {
+                let bytes = if self.block.is_local() {
+                    memory_quotas.local
+                } else {
+                    memory_quotas.per_subject
+                };
+                // User names contain no slash.
+                Publisher { name: format!("address/{}", self.block).into(), bytes }
+            }
+        }
+    }
+
+    fn charge(&self, paid: Charge) -> Result<(), Denied> {
+        let (quotas, now) = (&self.access_control.quotas, now() * 1000);
+        quotas.charge(self.block, self.session.as_ref(), paid, now).map_err(Into::into)
+    }
+
+    /// Checks that the client's permissions are complete.
+    ///
+    /// # Errors
+    ///
+    /// The access function must be called first.
+    pub(crate) fn check_all_known(&self) -> Result<(), Denied> {
+        if self.needs_function() { Err(self.denied(Action::Follow, None)) } else { Ok(()) }
+    }
+
+    /// Checks and charges a batch as a whole.
+    ///
+    /// # Errors
+    ///
+    /// The client may not publish in one of the channels, or exceeds a rate limit.
+    pub(crate) fn check_batch(&self, messages: &[Draft]) -> Result<(), Denied> {
+        for channel in messages.iter().flat_map(|message| &message.channels) {
+            self.check(Action::Publish, channel)?;
+        }
+        self.charge_messages(messages.len())
+    }
+
+    /// Reserves a hold for an interaction that outlasts the request, with a name for presence.
+    ///
+    /// # Errors
+    ///
+    /// A limit of holds is reached.
+    pub(crate) fn detach(&self, name: Option<Arc<str>>) -> Result<OwnedClient, Denied> {
+        let hold = self.reserve_hold()?.into_guard(&self.access_control.quotas);
+        let (access_control, session) = (Arc::clone(self.access_control), self.session.clone());
+        Ok(OwnedClient { access_control, block: self.block, session, name, hold })
+    }
+
+    /// Whether the access function was not called yet and may grant more.
+    pub(crate) const fn needs_function(&self) -> bool {
+        self.pending_credentials.is_some()
+    }
+
+    /// Calls the access function.
+    pub(crate) fn ask(
+        &self,
+        request: &mut Arguments<'_>,
+    ) -> Option<Result<(AccessQuery, GrantFuture), Rejection>> {
+        let (function, credentials) =
+            (self.access_control.access.function.as_ref()?, self.pending_credentials?);
+        let access_control = Arc::clone(self.access_control);
+        let issued = Issued::Behind(access_control.quotas.revocations());
+        let (session, fault) = (self.session.clone(), self.fault.clone());
+        let login = self.login.clone();
+        let question = AccessQuery {
+            access_control,
+            credentials,
+            session,
+            fault,
+            login,
+            asked_at: now(),
+            issued,
+        };
+        Some(function.ask(request).map(|answering| (question, answering)))
+    }
+
+    /// Replaces the grant with the access function's result.
+    pub(crate) fn with_grant(self, session: Option<Arc<ActiveGrant>>) -> Self {
+        Self { session, pending_credentials: None, ..self }
+    }
+
+    fn denied(&self, action: Action, channel: Option<&str>) -> Denied {
+        let doing = match action {
+            Action::Follow => "following",
+            Action::Publish => "publishing",
+            Action::Manage => "making, closing and removing channels",
+        };
+        let which = channel.map(|channel| format!(" (`{channel}`)")).unwrap_or_default();
+        let name = action.name();
+        if let Some(fault) = &self.fault {
+            let reason = format!(
+                "{doing}{which} is not open to everybody here, and the token was not taken: {fault}"
+            );
+            return unauthorized(Some(fault), &reason);
+        }
+        if let Some(subject) = self.session.as_ref().and_then(|session| session.subject()) {
+            let reason = format!(
+                "{doing}{which} is not granted to {subject:?}; a grant names the channel under `{name}`"
+            );
+            let challenge = format!(
+                "Bearer realm=\"channels\", error=\"insufficient_scope\", scope=\"{name}\""
+            );
+            let field = Some(("WWW-Authenticate", challenge));
+            return Denied { status: Status::FORBIDDEN, field, reason };
+        }
+        let reason = format!("{doing}{which} is not open to everybody here");
+        let Access { users, tokens, function, .. } = &self.access_control.access;
+        match (tokens, function) {
+            (Some(tokens), _) => unauthorized(
+                None,
+                &format!(
+                    "{reason}; show a token that has the channel under `{name}`: as Authorization: Bearer TOKEN, as the cookie {}, or in the query as {QUERY}=TOKEN",
+                    tokens.cookie
+                ),
+            ),
+            (None, Some(_)) => unauthorized(None, &format!("{reason}; say who you are")),
+            (None, None) if !users.are_none() => unauthorized(None, &format!("{reason}; log in")),
+            (None, None) => Denied { status: Status::FORBIDDEN, field: None, reason },
+        }
+    }
+}
+
+impl Access {
+    fn permits(&self, session: Option<&ActiveGrant>, permit: impl Fn(&Rules) -> bool) -> bool {
+        permit(&self.rules) || session.is_some_and(|session| permit(&session.grant.rules))
+    }
+}
+
+impl OwnedClient {
+    /// Returns the client for further checks.
+    pub(crate) fn client(&self) -> ChannelClient<'_> {
+        let Self { access_control, block, session, .. } = self;
+        let (session, block) = (session.clone(), *block);
+        ChannelClient {
+            access_control,
+            block,
+            session,
+            fault: None,
+            login: None,
+            pending_credentials: None,
+        }
+    }
+
+    /// The end of the grant in milliseconds since 1970; 0: it was revoked.
+    pub(crate) fn grant_end(&self) -> u64 {
+        self.session.as_ref().map_or(u64::MAX, |session| session.grant_end())
+    }
+}
+
+impl HoldPermit {
+    /// Reserves a hold for a client that a page permits to follow. The client counts by its
+    /// address, and the hold ends with the login if the page has read it.
+    ///
+    /// # Errors
+    ///
+    /// A limit of holds is reached, or the session has ended in the meantime.
+    pub(crate) fn of_peer(
+        quotas: &Arc<QuotaTable>,
+        peer: Peer,
+        login: Option<Login>,
+    ) -> Result<Self, Denied> {
+        let session = login.map(|login| {
+            let issued = Issued::Behind(quotas.revocations());
+            Arc::new(ActiveGrant::new(Grant::nothing(), issued).with_login(Some(login)))
+        });
+        Self::reserve(quotas, peer.block(), session.as_ref())
+    }
+
+    fn reserve(
+        quotas: &Arc<QuotaTable>,
+        block: AddressBlock,
+        session: Option<&Arc<ActiveGrant>>,
+    ) -> Result<Self, Denied> {
+        let number = match quotas.reserve(block, session) {
+            Ok(number) => number,
+            Err(HoldRejection::CapExceeded(exceeded)) => return Err(exceeded.into()),
+            Err(HoldRejection::Revoked) => {
+                return Err(unauthorized(Some("it was revoked"), "it was revoked"));
+            }
+        };
+        let is_counted = number >= FIRST_GROUP;
+        Ok(Self { quotas: is_counted.then(|| Arc::clone(quotas)), number: number.into() })
+    }
+
+    /// Turns it into the hold of a task.
+    pub(crate) fn into_guard(self, quotas: &Arc<QuotaTable>) -> HoldGuard {
+        let number = self.take();
+        quotas.begin_hold(number);
+        HoldGuard { quotas: Arc::clone(quotas), number, channels: 0 }
+    }
+
+    /// Takes the group number. The caller must release the hold.
+    pub(crate) fn take(&self) -> u32 {
+        self.number.swap(0, Ordering::Relaxed)
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.number.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for HoldPermit {
+    fn drop(&mut self) {
+        if let Some(quotas) = &self.quotas {
+            quotas.release(self.take());
+        }
+    }
+}
+
+impl HoldGuard {
+    /// The end of the grant in milliseconds since 1970; 0: it was revoked.
+    pub(crate) fn grant_end(&self) -> u64 {
+        self.quotas.grant_end(self.number).unwrap_or(u64::MAX)
+    }
+
+    /// Sets the number of followed channels.
+    pub(crate) fn follow(&mut self, channels: usize) {
+        self.quotas.remove_channels(self.number, self.channels);
+        self.quotas.add_channels(self.number, channels);
+        self.channels = channels;
+    }
+}
+
+impl Drop for HoldGuard {
+    fn drop(&mut self) {
+        self.follow(0);
+        self.quotas.end_hold(self.number);
+    }
+}
+
+impl fmt::Debug for AccessControl {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.access.fmt(to)
+    }
+}
+
+impl fmt::Debug for HoldPermit {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "HoldPermit({})", self.number())
+    }
+}
+
+impl AccessQuery {
+    /// Evaluates and caches the result of the access function.
+    ///
+    /// # Errors
+    ///
+    /// The function failed.
+    pub(crate) fn complete(
+        self,
+        answer: Result<Grant, Error>,
+    ) -> Result<Option<Arc<ActiveGrant>>, Denied> {
+        let Self { access_control, credentials, session, fault, login, asked_at, issued } = self;
+        let grant = answer.map_err(|error| {
+            let causes: Vec<_> = error.chain().collect();
+            if !causes.is_empty() {
+                log::error(format_args!("who may reach channels: {}", causes.join(": ")));
+            }
+            let reason = error.message().unwrap_or("who may do this could not be found out");
+            Denied { status: error.code(), field: None, reason: reason.to_owned() }
+        })?;
+        if let Some(fault) = grant.fault() {
+            log::error(format_args!("a grant of channels: {fault}"));
+        }
+        let grant = grant.sound();
+        let session = match session {
+            Some(own) => Some(Arc::new(own.and(grant, issued).with_login(login))),
+            None if grant.subject.is_none() && grant.rules.are_none() => None,
+            None => Some(Arc::new(ActiveGrant::new(grant, issued).with_login(login))),
+        };
+        let age = access_control.access.age.unwrap_or(AGE).as_millis() as u64;
+        let ends = session.as_ref().map_or(u64::MAX, |session| session.grant_end());
+        let until = ends.min(asked_at.saturating_add(age));
+        let known = CachedGrant { session: session.clone(), fault, includes_function: true, until };
+        access_control.remember(credentials, known, now());
+        Ok(session)
+    }
+}
+
+/// Finds the token of a request: in its fields, in its query, or in a cookie.
+fn token<'h>(head: &Head<'h>, cookie_name: &str) -> Option<&'h str> {
+    let bearer = head.field_text("Authorization").and_then(|field| {
+        let (scheme, token) = field.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("Bearer").then(|| token.trim())
+    });
+    let in_cookie = || cookie(head.field_text("Cookie")?, cookie_name);
+    bearer.or_else(|| token_in_query(head)).or_else(in_cookie).filter(|token| !token.is_empty())
+}
+
+/// Hashes everything that an access function may read of a request.
+fn credentials(request: &Incoming<'_>, login: Option<&Login>) -> Credentials {
+    let head = &request.head;
+    let address = match request.peer.ip() {
+        Some(IpAddr::V4(ip)) => ip.octets().to_vec(),
+        Some(IpAddr::V6(ip)) => ip.octets().to_vec(),
+        None => Vec::new(),
+    };
+    let field = |name| head.field(name).unwrap_or_default();
+    let token = token_in_query(head).unwrap_or_default();
+    // A cookie of an ended session counts like any other cookie, by its text.
+    let login = login.map(|login| login.row().number().to_be_bytes()).unwrap_or_default();
+    hash(&[&address, field("Authorization"), field("Cookie"), token.as_bytes(), &login])
+}
+
+fn hash(parts: &[&[u8]]) -> Credentials {
+    let mut digest = digest::Context::new(&digest::SHA256);
+    for part in parts {
+        digest.update(&(part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    // SHA-256 has 32 bytes.
+    digest.finish().as_ref().try_into().unwrap_or_default()
+}

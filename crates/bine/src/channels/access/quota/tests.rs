@@ -1,0 +1,295 @@
+//! Tests quotas and revocations.
+
+use super::super::grant::Grant;
+use super::Charge::{Join, Messages};
+use super::*;
+use crate::sessions::login::testing::login;
+use bine_server::Peer;
+
+const LOCAL: AddressBlock = AddressBlock::LOCAL;
+
+fn block(address: &str) -> AddressBlock {
+    Peer::tcp(format!("{address}:1").parse().unwrap()).block()
+}
+
+fn session(subject: &str, issued: u64) -> Arc<ActiveGrant> {
+    Arc::new(ActiveGrant::new(Grant::to(subject), Issued::At(issued)))
+}
+
+fn quotas(caps: Caps) -> QuotaTable {
+    let quotas = QuotaTable::new();
+    quotas.configure(caps, Duration::from_hours(1));
+    quotas
+}
+
+/// The name of the exceeded cap.
+fn cap<T: std::fmt::Debug>(result: Result<T, HoldRejection>) -> &'static str {
+    match result {
+        Err(HoldRejection::CapExceeded(exceeded)) => exceeded.cap,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn counts_an_ipv6_prefix_and_this_machine_as_one_address() {
+    assert_eq!(block("[2001:db8:1:2::1]"), block("[2001:db8:1:2:ffff::2]"));
+    assert_ne!(block("[2001:db8:1:2::1]"), block("[2001:db8:1:3::1]"));
+    assert_ne!(block("192.0.2.1"), block("192.0.2.2"));
+    assert_eq!(block("[::ffff:192.0.2.1]"), block("192.0.2.1"));
+    for local in ["127.0.0.1", "[::1]", "127.8.8.8"] {
+        assert_eq!(block(local), LOCAL);
+    }
+    assert_eq!(Peer::UNIX.block(), LOCAL);
+}
+
+#[test]
+fn limits_holds_by_address_subject_and_total() {
+    let caps = Caps { holds_per_address: 2, holds_per_subject: 3, holds: 5, ..Caps::default() };
+    let quotas = quotas(caps);
+    let (here, there, ann) = (block("192.0.2.1"), block("192.0.2.2"), session("ann", 1));
+    let first = [quotas.reserve(here, None).unwrap(), quotas.reserve(here, Some(&ann)).unwrap()];
+    assert_eq!(cap(quotas.reserve(here, None)), "holds_per_address");
+    let second = [quotas.reserve(there, Some(&ann)), quotas.reserve(LOCAL, Some(&ann))];
+    // Another session of the same subject counts with it.
+    assert_eq!(cap(quotas.reserve(LOCAL, Some(&session("ann", 2)))), "holds_per_subject");
+    assert_eq!(quotas.reserve(LOCAL, None), Ok(LOCAL_GROUP));
+    let all: Vec<u32> = first.into_iter().chain(second.map(Result::unwrap)).collect();
+    for number in &all {
+        quotas.begin_hold(*number);
+    }
+    quotas.begin_hold(LOCAL_GROUP);
+    assert_eq!(cap(quotas.reserve(LOCAL, None)), "holds");
+    quotas.end_hold(LOCAL_GROUP);
+    for number in &all {
+        quotas.end_hold(*number);
+    }
+    let state = quotas.state();
+    assert!(state.numbers.is_empty() && state.addresses.is_empty() && state.subjects.is_empty());
+    assert_eq!(quotas.total.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn weights_holds_by_their_channels() {
+    let caps = Caps { holds_per_address: 3, holds_per_subject: 4, holds: 200, ..Caps::default() };
+    let quotas = quotas(caps);
+    let (here, there, ann) = (block("192.0.2.1"), block("192.0.2.2"), session("ann", 1));
+    let hold = |block, session: Option<&Arc<ActiveGrant>>, channels| {
+        let number = quotas.reserve(block, session).unwrap();
+        quotas.begin_hold(number);
+        quotas.add_channels(number, channels);
+        (number, channels)
+    };
+    let of_here = hold(here, None, 130);
+    assert_eq!(cap(quotas.reserve(here, None)), "holds_per_address");
+    let of_ann = [hold(there, Some(&ann), 64), hold(LOCAL, Some(&ann), 127)];
+    assert_eq!(cap(quotas.reserve(LOCAL, Some(&ann))), "holds_per_subject");
+    // One hold may exceed the limit.
+    let of_all = hold(LOCAL, None, 12_800);
+    assert_eq!(cap(quotas.reserve(LOCAL, None)), "holds");
+    for (number, channels) in of_ann.into_iter().chain([of_here, of_all]) {
+        quotas.remove_channels(number, channels);
+        quotas.end_hold(number);
+    }
+    let state = quotas.state();
+    assert!(state.numbers.is_empty() && state.addresses.is_empty() && state.subjects.is_empty());
+    assert_eq!(quotas.total.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn groups_holds_by_address_and_grant() {
+    let quotas = quotas(Caps::default());
+    let (here, ann) = (block("192.0.2.1"), session("ann", 1));
+    let one = quotas.reserve(here, Some(&ann));
+    assert_eq!(one, quotas.reserve(here, Some(&ann)));
+    assert_ne!(one, quotas.reserve(here, None));
+    assert_ne!(one, quotas.reserve(LOCAL, Some(&ann)));
+}
+
+#[test]
+fn limits_the_rate_of_messages() {
+    let caps = Caps { messages_per_address: 10, messages_per_subject: 4, ..Caps::default() };
+    let quotas = quotas(caps);
+    let (here, now) = (block("192.0.2.1"), 1_800_000_000 * SECOND);
+    assert_eq!(quotas.charge(here, None, Messages(9), now), Ok(()));
+    // A batch may exceed the limit.
+    assert_eq!(quotas.charge(here, None, Messages(21), now), Ok(()));
+    let exceeded = quotas.charge(here, None, Messages(1), now).unwrap_err();
+    assert_eq!((exceeded.cap, exceeded.retry_seconds), ("messages_per_address", 3));
+    assert_eq!(
+        quotas.charge(here, None, Messages(1), now + 2 * SECOND).unwrap_err().retry_seconds,
+        1
+    );
+    assert_eq!(quotas.charge(here, None, Messages(1), now + 3 * SECOND), Ok(()));
+    let ann = session("ann", 1);
+    assert_eq!(quotas.charge(LOCAL, Some(&ann), Messages(5), now), Ok(()));
+    assert_eq!(
+        quotas.charge(LOCAL, Some(&ann), Messages(1), now).unwrap_err().cap,
+        "messages_per_subject"
+    );
+    assert_eq!(quotas.charge(LOCAL, None, Messages(1 << 18), now), Ok(()));
+    // Idle accounts are removed.
+    quotas.state().cleanup_at = 0;
+    assert_eq!(quotas.charge(LOCAL, Some(&ann), Messages(1), now + 100 * SECOND), Ok(()));
+    let state = quotas.state();
+    assert_eq!((state.addresses.len(), state.subjects.len()), (1, 1));
+}
+
+#[test]
+fn allows_a_burst_of_join_events_up_to_the_hold_limit() {
+    let now = 1_800_000_000 * SECOND;
+    for (most, each) in [(2, SECOND / 2), (0, SECOND)] {
+        let caps = Caps { holds_per_address: 3, messages_per_address: most, ..Caps::default() };
+        let (quotas, here) = (quotas(caps), block("192.0.2.1"));
+        for _ in 0..3 {
+            assert_eq!(quotas.charge(here, None, Join, now), Ok(()));
+        }
+        let exceeded = quotas.charge(here, None, Join, now).unwrap_err();
+        assert_eq!(exceeded.cap, "messages_per_address");
+        // Join events use up the address's message rate.
+        assert!(quotas.charge(here, None, Messages(1), now).is_err());
+        assert_eq!(quotas.charge(here, None, Join, now + each), Ok(()));
+        assert!(quotas.charge(here, None, Join, now + each).is_err());
+        assert_eq!(quotas.charge(LOCAL, None, Join, now), Ok(()));
+    }
+}
+
+/// Symptom: Bob's grant from an access function survived his revocation, as he also had Ann's
+/// token. Cause: a merged grant kept one subject only.
+#[test]
+fn a_merged_grant_ends_with_either_subject() {
+    let joined = |quotas: &QuotaTable| {
+        let issued = Issued::Behind(quotas.revocations());
+        Arc::new(session("ann", 10).and(Grant::to("bob"), issued))
+    };
+    for name in ["ann", "bob"] {
+        let quotas = quotas(Caps::default());
+        let both = joined(&quotas);
+        let number = quotas.reserve(LOCAL, Some(&both)).unwrap();
+        assert!(quotas.revoke("eve", 20, 100) && !quotas.has_revoked(&both));
+        let both_later = joined(&quotas);
+        assert!(quotas.revoke(name, 20, 100) && quotas.has_revoked(&both));
+        assert_eq!(quotas.grant_end(number), Some(0));
+        assert!(quotas.has_revoked(&both_later));
+        // Bob's grant is newer than the revocation; Ann's token is older.
+        assert_eq!(quotas.has_revoked(&joined(&quotas)), name == "ann");
+    }
+}
+
+#[test]
+fn revokes_earlier_grants_only() {
+    let quotas = quotas(Caps::default());
+    let (before, other, later) = (session("ann", 10), session("bob", 10), session("ann", 21));
+    let [one, two] = [&before, &other].map(|own| quotas.reserve(LOCAL, Some(own)).unwrap());
+    assert!(quotas.revoke("ann", 20, 100));
+    assert_eq!((quotas.grant_end(one), quotas.grant_end(two)), (Some(0), None));
+    assert_eq!(quotas.reserve(LOCAL, Some(&before)), Err(HoldRejection::Revoked));
+    assert_eq!(quotas.reserve(LOCAL, Some(&session("ann", 20))), Err(HoldRejection::Revoked));
+    assert!(quotas.reserve(LOCAL, Some(&later)).is_ok() && !quotas.has_revoked(&later));
+    // A function's grant is ordered before or after the revocation, however close.
+    let said = |number| ActiveGrant::new(Grant::to("ann"), Issued::Behind(number));
+    assert!(quotas.has_revoked(&said(0)) && !quotas.has_revoked(&said(1)));
+    assert_eq!(quotas.revoked(99), [("ann".into(), 20, 100)]);
+    assert_eq!(quotas.revoked(100), []);
+}
+
+#[test]
+fn keeps_the_later_revocation_when_the_clock_is_set_back() {
+    let quotas = quotas(Caps::default());
+    assert!(quotas.revoke("ann", 100, 1000) && quotas.revoke("ann", 50, 500));
+    assert!(quotas.has_revoked(&session("ann", 80)) && quotas.has_revoked(&session("ann", 100)));
+    assert!(!quotas.has_revoked(&session("ann", 101)));
+    assert_eq!(quotas.revoked(999), [("ann".into(), 100, 1000)]);
+}
+
+#[test]
+fn ends_and_rejects_holds_of_ended_logins() {
+    let quotas = quotas(Caps::default());
+    let [(one, end_one), (two, _)] = [login(), login()];
+    let rows = [one.row(), two.row()];
+    let by = |login| {
+        let session = ActiveGrant::new(Grant::to("ann"), Issued::Behind(quotas.revocations()));
+        Arc::new(session.with_login(Some(login)))
+    };
+    let (one, two) = (by(one), by(two));
+    let [first, second] = [&one, &two].map(|session| quotas.reserve(LOCAL, Some(session)).unwrap());
+    // A changed row may also mean an extended session.
+    assert_eq!(quotas.grant_end(second), None);
+    assert!(!quotas.end_logins(Some(&rows)) && !quotas.end_logins(None));
+    let idle = Some(14 * 24 * 60 * 60 * 1000);
+    assert_eq!(quotas.grant_end(second), idle);
+    let late = Arc::new(
+        ActiveGrant::new(Grant::nothing(), Issued::Behind(0)).with_login(one.login.clone()),
+    );
+    end_one();
+    assert_eq!(
+        quotas.reserve(LOCAL, Some(&late)),
+        Err(HoldRejection::Revoked),
+        "before it is heard"
+    );
+    assert_ne!(quotas.grant_end(first), Some(0));
+    assert!(!quotas.end_logins(Some(&rows[1..])) && quotas.end_logins(Some(&rows[..1])));
+    assert_eq!((quotas.grant_end(first), quotas.grant_end(second)), (Some(0), idle));
+    assert_eq!(quotas.reserve(LOCAL, Some(&one)), Err(HoldRejection::Revoked));
+    quotas.release(first);
+    quotas.release(second);
+    assert!(quotas.state().logins.is_empty());
+    // Too many ended logins to report their rows.
+    let (three, end_three) = login();
+    let three = by(three);
+    let third = quotas.reserve(LOCAL, Some(&three)).unwrap();
+    end_three();
+    assert!(quotas.end_logins(None));
+    assert_eq!(quotas.grant_end(third), Some(0));
+}
+
+/// Symptom: clients on this machine had no limits. Cause: they were not counted.
+#[test]
+fn gives_this_machine_generous_caps() {
+    let caps = Caps { holds_per_address: 1, holds: 8, messages_per_address: 1, ..Caps::default() };
+    let quotas = quotas(caps);
+    for _ in 0..4 {
+        let number = quotas.reserve(LOCAL, None).unwrap();
+        quotas.begin_hold(number);
+    }
+    assert_eq!(cap(quotas.reserve(LOCAL, None)), "holds_per_address");
+    assert!(quotas.reserve(block("192.0.2.1"), None).is_ok());
+    quotas.end_hold(LOCAL_GROUP);
+    assert!(quotas.reserve(LOCAL, None).is_ok());
+    let now = 1_800_000_000 * SECOND;
+    assert_eq!(quotas.charge(LOCAL, None, Messages(1000), now), Ok(()));
+    assert!(quotas.charge(LOCAL, None, Messages(1), now).is_err());
+    assert_eq!(quotas.charge(LOCAL, None, Messages(1), now + SECOND), Ok(()));
+}
+
+#[test]
+fn derives_quotas_from_the_memory_limit() {
+    let memory_quotas = |bytes| Caps { bytes: Some(bytes), ..Caps::default() }.memory_quotas();
+    let large = memory_quotas(8 << 30);
+    assert_eq!((large.per_channel, large.per_subject, large.local), (2 << 30, 2 << 30, 4 << 30));
+    let small = memory_quotas(32 << 20);
+    assert_eq!((small.per_channel, small.per_subject, small.local), (32 << 20, 32 << 20, 32 << 20));
+    let most = memory_limit().unwrap();
+    assert_eq!(Caps::default().memory_quotas().bytes, most / 4);
+}
+
+/// Symptom: a revocation took time for every hold. Cause: each group and hold was checked.
+#[test]
+fn reports_the_groups_that_a_revocation_ended() {
+    let quotas = quotas(Caps { holds_per_subject: 1000, ..Caps::default() });
+    let numbers: Vec<u32> = (0..500)
+        .map(|number| {
+            let subject = if number % 250 == 0 { "ann" } else { "ben" };
+            quotas.reserve(LOCAL, Some(&session(subject, 1))).unwrap()
+        })
+        .collect();
+    let before = quotas.revocations();
+    assert!(quotas.revoke("ann", 100, 1000));
+    let ended = quotas.ended_since(before);
+    assert_eq!(ended, (before + 1, Some(vec![numbers[0], numbers[250]])));
+    assert_eq!(quotas.ended_since(ended.0), (ended.0, Some(Vec::new())));
+    for number in &numbers {
+        quotas.release(*number);
+    }
+    let left = ["ann", "ben"].map(|subject| quotas.state().revocation_index.of(subject).count());
+    assert_eq!(left, [0, 0]);
+}

@@ -1,0 +1,643 @@
+//! Delivers messages to the suspended polls and streams of one event loop.
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bine_http::{BodyFraming, Exchange};
+use bine_push::{
+    AfterDelivery, Cursor, Delivery, EndReason, GapPolicy, Payload, Rest, Sequence, Start, Until,
+    WaitKind, WaitOptions, WaiterKey, WaiterLimits, Waiters, WaitersFull, jitter,
+};
+use bine_server::{After, Clock, Deliver, Hold, Sent, Waiters as LoopWaiters, Why};
+
+use super::access::{Denied, HoldPermit, QuotaTable};
+use super::clock::now;
+use super::delivery::{DeliveryMode, ReadPosition, Remaining};
+use super::engine::Engine;
+use super::subscription::{Regions, SubscriptionSpec, encoded, is_head};
+
+/// The suspended polls and streams of one event loop.
+pub(crate) struct SuspendedResponses {
+    engine: Arc<Engine>,
+    clock: Rc<Clock>,
+    /// Created when the first response is suspended.
+    waiters: Option<Waiters>,
+    responses: ResponseTable,
+    /// Recent subscriptions: equal ones share one value, and most are equal.
+    recent_specs: VecDeque<Arc<SubscriptionSpec>>,
+    /// The state of a random number generator for the jitter of waits.
+    jitter_state: u32,
+    /// The number of revocations that were processed.
+    revocations: u32,
+}
+
+/// One suspended poll or stream.
+struct SuspendedResponse {
+    /// The connection's identifier.
+    connection: u64,
+    spec: Arc<SubscriptionSpec>,
+    /// The read position or, before the first read, where to begin: encoded as in a [`Hold`], which
+    /// takes less memory than a [`Start`].
+    position: u64,
+    detail: u32,
+    manner: u8,
+    /// The client group whose quota counts it.
+    group: u32,
+    exchange: Exchange,
+    /// The key in `waiters` while it waits there.
+    key: Option<WaiterKey>,
+    /// The framing of the body, once the head is written.
+    framing: Option<BodyFraming>,
+}
+
+/// The suspended responses by their keys.
+#[derive(Default)]
+struct ResponseTable {
+    all: Vec<Option<SuspendedResponse>>,
+    vacant: Vec<u32>,
+    /// Responses whose grants can end, by client group.
+    granted: HashMap<u32, Vec<u32>>,
+}
+
+/// How many recent subscriptions a new one is compared with.
+const RECENT_SPECS: usize = 8;
+/// Limits for each event loop.
+const LIMITS: WaiterLimits = WaiterLimits { waiters: 1 << 20, subscriptions: 1 << 22 };
+/// The interval of a stream's keep-alives. Proxies close a silent stream after 30 seconds or more.
+const PING: Duration = Duration::from_secs(20);
+/// Milliseconds after the end of a grant at which its responses are checked: the system's coarse
+/// clock may lag by ten.
+const GRANT_CHECK_DELAY: u64 = 20;
+/// A timer may fire this many milliseconds before the end of a range; the response then waits
+/// again.
+const TIMER_TOLERANCE: u64 = 50;
+
+impl SuspendedResponses {
+    pub(crate) fn new(engine: Arc<Engine>, clock: Rc<Clock>) -> Self {
+        // The seed only has to differ between threads.
+        let jitter_state =
+            (now() as u32) ^ (Arc::as_ptr(&engine) as usize as u32).rotate_left(7) | 1;
+        let recent_specs = VecDeque::with_capacity(RECENT_SPECS);
+        let revocations = engine.parties.revocations();
+        let responses = ResponseTable::default();
+        Self { engine, clock, waiters: None, responses, recent_specs, jitter_state, revocations }
+    }
+
+    /// Reads the messages for a response, and suspends it if there are none.
+    // Long because each delivery mode ends in its own way, and all share what was read.
+    fn read_or_suspend(&mut self, number: u32, is_last: bool, out: &mut Vec<u8>) -> After {
+        let Some(response) = self.responses.get(number) else { return After::Over { close: true } };
+        let spec = Arc::clone(&response.spec);
+        let names = spec.names();
+        // A stream has already reported the gap before it.
+        let holes = if response.framing.is_some() { GapPolicy::Allow } else { spec.holes };
+        let subscription = spec.subscription(&names, response.start(), holes);
+        let batch = self.engine.hub(|hub| {
+            let batch = hub.read(&subscription, now());
+            // The waiters start at the ring position of this first read.
+            let ring = hub.ring().position();
+            (batch, ring, hub.watermark().epoch)
+        });
+        let Some((batch, ring, epoch)) = batch else { return After::Over { close: true } };
+        let date = self.clock.date();
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(refused) => {
+                match response.framing {
+                    // The channel was removed: the stream ends.
+                    Some(framing) => spec.end_stream(out, framing),
+                    None => spec.write_rejection(out, response.exchange, &date, &refused),
+                }
+                return self.complete(number);
+            }
+        };
+        let position = ReadPosition::of(&batch);
+        if let Some(ahead) = SubscriptionSpec::ahead(response.start(), &batch, now()) {
+            return self.wait_for_start(number, ahead, is_last, &position, out);
+        }
+        response.move_to(batch.next);
+        if spec.manner.is_poll() {
+            let exchange = response.exchange;
+            if !batch.messages.is_empty() || batch.lost.is_some() {
+                let bytes = encoded(spec.manner.view(), &batch);
+                spec.write_poll(out, exchange, &date, &bytes, &position);
+            } else if let (Rest::Wait(wait_point), false) = (&batch.rest, is_last || spec.wait == 0)
+            {
+                let wait = WaitOptions {
+                    view: spec.manner.view(),
+                    kind: WaitKind::Poll,
+                    deadline: u64::MAX,
+                };
+                if let Some(waits) = self.park(number, wait_point, wait, (ring, epoch)) {
+                    return waits;
+                }
+                // An empty response would only make the client retry at once.
+                spec.write_denied(out, exchange, &date, &WaitersFull.into());
+            } else {
+                spec.write_empty(out, exchange, &date, &position);
+            }
+            return self.complete(number);
+        }
+        let is_first = response.framing.is_none();
+        let is_stream = !spec.manner.is_poll();
+        if spec.regions != Regions::None && batch.lost.is_some() && is_stream {
+            // The page's state is unknown after a gap: the client reconnects and sends it.
+            let framing = response.framing.unwrap_or_else(|| {
+                spec.begin_stream(out, response.exchange, &date, &position, true)
+            });
+            spec.end_stream(out, framing);
+            self.leave(number);
+            return After::Over { close: framing.closes_connection() };
+        }
+        if is_first && spec.ends_with_nothing(&batch) {
+            // Without this response an `EventSource` would reconnect forever.
+            spec.write_empty(out, response.exchange, &date, &position);
+            return self.complete(number);
+        }
+        let follows = !batch.messages.is_empty() || spec.regions != Regions::None;
+        let framing = response.framing.unwrap_or_else(|| {
+            spec.begin_stream(out, response.exchange, &date, &position, follows)
+        });
+        response.framing = Some(framing);
+        if is_head(response.exchange) {
+            self.leave(number);
+            return After::Over { close: false };
+        }
+        if let Regions::Behind(first, then) = &spec.regions {
+            framing.append(out, first);
+            response.spec = Arc::clone(then);
+        }
+        if is_first || !batch.messages.is_empty() || position.remaining == Remaining::Closed {
+            spec.append_messages(out, framing, &encoded(spec.manner.view(), &batch), &position);
+        }
+        let waits = match batch.rest {
+            Rest::Wait(wait_point) if !is_last => {
+                let wait = WaitOptions {
+                    view: spec.manner.view(),
+                    kind: WaitKind::Stream,
+                    deadline: u64::MAX,
+                };
+                self.park(number, &wait_point, wait, (ring, epoch))
+            }
+            // The next batch is read when this one was sent.
+            Rest::More if !is_last => Some(After::Waits(PING)),
+            _ => None,
+        };
+        waits.unwrap_or_else(|| {
+            spec.end_stream(out, framing);
+            self.leave(number);
+            After::Over { close: framing.closes_connection() || is_last }
+        })
+    }
+
+    /// Suspends a response whose range begins in `ahead` milliseconds; earlier messages are not
+    /// part of the range.
+    fn wait_for_start(
+        &mut self,
+        number: u32,
+        ahead: u64,
+        is_last: bool,
+        position: &ReadPosition,
+        out: &mut Vec<u8>,
+    ) -> After {
+        let date = self.clock.date();
+        let Some(response) = self.responses.get(number) else { return After::Over { close: true } };
+        let spec = Arc::clone(&response.spec);
+        let granted = self.engine.parties.grant_end(response.group);
+        let ahead = granted.map_or(ahead, |ends| ahead.min(ends.saturating_sub(now())));
+        if spec.manner.is_poll() && (is_last || spec.wait == 0) {
+            spec.write_empty(out, response.exchange, &date, position);
+            return self.complete(number);
+        }
+        if spec.manner.is_poll() {
+            // The rest of the wait applies after the range has begun.
+            let rest = ahead.min(spec.wait);
+            response.spec = Arc::new(SubscriptionSpec {
+                wait: spec.wait - rest,
+                ..SubscriptionSpec::clone(&spec)
+            });
+            return After::Waits(Duration::from_millis(rest));
+        }
+        let framing = response
+            .framing
+            .unwrap_or_else(|| spec.begin_stream(out, response.exchange, &date, position, true));
+        response.framing = Some(framing);
+        if is_last || is_head(response.exchange) {
+            spec.end_stream(out, framing);
+            self.leave(number);
+            return After::Over { close: framing.closes_connection() || is_last };
+        }
+        After::Waits(PING.min(Duration::from_millis(ahead)))
+    }
+
+    /// Ends a response whose grant has ended. `None`: the grant is valid.
+    fn end(&mut self, number: u32, out: &mut Vec<u8>) -> Option<After> {
+        let response = self.responses.get(number)?;
+        let ends = self.engine.parties.grant_end(response.group).filter(|ends| *ends <= now())?;
+        let close = response.end(ends, &self.clock, out);
+        self.leave(number);
+        Some(After::Over { close })
+    }
+
+    /// Registers a response that has read everything up to `parking`. `None`: the table is full.
+    fn park(
+        &mut self,
+        number: u32,
+        wait_point: &bine_push::WaitPoint,
+        wait: WaitOptions,
+        (ring, epoch): (u64, u32),
+    ) -> Option<After> {
+        let waiters = self.waiters.get_or_insert_with(|| Waiters::new(epoch, LIMITS, ring, now()));
+        let response = self.responses.get(number)?;
+        response.key = Some(waiters.park(u64::from(number), wait_point, wait).ok()?);
+        self.jitter_state = self.jitter_state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        // Slightly later, since timers may fire early and the check must find the grant ended.
+        let granted_until = self
+            .engine
+            .parties
+            .grant_end(response.group)
+            .map(|ends| ends.saturating_add(GRANT_CHECK_DELAY));
+        let ends = [wait_point.ends(), granted_until].into_iter().flatten().min();
+        let ends = ends.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
+        let rest = match wait.kind {
+            WaitKind::Poll => Duration::from_millis(jitter(response.spec.wait, self.jitter_state)),
+            WaitKind::Stream => PING,
+        };
+        Some(After::Waits(ends.map_or(rest, |ends| ends.min(rest))))
+    }
+
+    /// Returns an equal subscription of other responses, if there is one to share.
+    fn share_spec(&mut self, request: &HoldRequest) -> Arc<SubscriptionSpec> {
+        if let Some(same) = self.recent_specs.iter().find(|same| **same == request.spec) {
+            return Arc::clone(same);
+        }
+        let spec = Arc::clone(&request.spec);
+        if spec.presence_guard.is_some() || spec.regions != Regions::None {
+            // Such a subscription must be dropped with its last owner.
+            return spec;
+        }
+        if self.recent_specs.len() == RECENT_SPECS {
+            self.recent_specs.pop_front();
+        }
+        self.recent_specs.push_back(Arc::clone(&spec));
+        spec
+    }
+
+    /// Ends a completed response.
+    fn complete(&mut self, number: u32) -> After {
+        let close = self.responses.get(number).is_none_or(|response| !response.exchange.keep_alive);
+        self.leave(number);
+        After::Over { close }
+    }
+
+    fn leave(&mut self, number: u32) {
+        let Some(response) = self.responses.leave(number, &self.engine) else { return };
+        if let (Some(waiters), Some(key)) = (&mut self.waiters, response.key) {
+            waiters.cancel(key);
+        }
+    }
+
+    /// Ends the responses whose grants were revoked.
+    fn end_revoked(&mut self, out: &mut dyn Deliver) {
+        let (revocations, ended) = self.engine.parties.ended_since(self.revocations);
+        self.revocations = revocations;
+        for number in self.responses.of(ended) {
+            let Some(response) = self.responses.get(number) else { continue };
+            let Some(ends @ 0) = self.engine.parties.grant_end(response.group) else { continue };
+            let (mut bytes, position) = (Vec::new(), response.connection);
+            let close = response.end(ends, &self.clock, &mut bytes);
+            // The connection ends a response with unsent bytes when these are sent.
+            if out.send(position, &bytes, After::Over { close }) != Sent::Full {
+                self.leave(number);
+            }
+        }
+    }
+
+    /// Removes a response from the waiters.
+    fn stop_waiting(&mut self, number: u32) {
+        let Some(response) = self.responses.get(number) else { return };
+        if let (Some(waiters), Some(key)) = (&mut self.waiters, response.key.take()) {
+            waiters.cancel(key);
+        }
+    }
+}
+
+impl LoopWaiters for SuspendedResponses {
+    fn park(&mut self, connection: u64, hold: Hold) -> u32 {
+        let Hold { subject, position, detail, manner, exchange } = hold;
+        let request = subject.downcast::<HoldRequest>().unwrap_or_default();
+        let group = request.permit.take();
+        let spec = self.share_spec(&request);
+        self.engine.parties.begin_hold(group);
+        self.engine.parties.add_channels(group, spec.channels.len());
+        let manner = manner as u8;
+        let (key, framing) = (None, None);
+        self.responses.add(SuspendedResponse {
+            connection,
+            spec,
+            position,
+            detail,
+            manner,
+            group,
+            exchange,
+            key,
+            framing,
+        })
+    }
+
+    fn serve(&mut self, key: u32, why: Why, out: &mut Vec<u8>) -> After {
+        let is_last = matches!(why, Why::Stop | Why::NoThread);
+        if why == Why::Stop
+            && let Some(response) = self.responses.get(key)
+        {
+            response.exchange.keep_alive = false;
+        }
+        if let Some(complete) = self.end(key, out) {
+            return complete;
+        }
+        if why != Why::Time {
+            self.stop_waiting(key);
+            return self.read_or_suspend(key, is_last, out);
+        }
+        let Some(response) = self.responses.get(key) else { return After::Over { close: true } };
+        let (spec, framing) = (Arc::clone(&response.spec), response.framing);
+        // A poll that has waited for its range to begin now waits for messages of the range.
+        let is_begun = matches!(response.start(), Start::Since(_)) && spec.wait > 0;
+        // Timers start with the loop's turn and may fire shortly before the range ends.
+        let is_early = matches!(spec.until, Until::Time(end)
+            if (1..=TIMER_TOLERANCE).contains(&end.saturating_sub(now())));
+        // Its position includes everything that the waiters delivered.
+        self.stop_waiting(key);
+        let mut bytes = Vec::new();
+        let after =
+            self.read_or_suspend(key, spec.manner.is_poll() && !is_begun && !is_early, &mut bytes);
+        if let (Some(framing), After::Waits(_), true) = (framing, after, bytes.is_empty())
+            && let Some(start) = self.responses.get(key).map(|response| response.start())
+        {
+            let mut mark = Vec::new();
+            match start {
+                Start::After(cursor) => spec.append_keepalive(&mut mark, cursor),
+                // Before its range begins, the stream has no cursor to send.
+                _ if spec.manner == DeliveryMode::Events => mark.extend_from_slice(b":\n\n"),
+                _ => {}
+            }
+            framing.append(&mut bytes, &mark);
+        }
+        out.append(&mut bytes);
+        after
+    }
+
+    fn deliver(&mut self, slice: usize, out: &mut dyn Deliver) -> bool {
+        let revocations = self.engine.parties.revocations();
+        if self.revocations != revocations {
+            self.end_revoked(out);
+        }
+        let Self { engine, clock, waiters, responses, .. } = self;
+        let Some(waiters) = waiters else { return false };
+        let _ = engine.hub(|hub| waiters.receive(hub.ring()));
+        let more = waiters
+            .advance(slice, |delivery| send_delivery(responses, engine, clock, &delivery, out));
+        more || engine.hub(|hub| waiters.is_behind(hub.ring())).unwrap_or(false)
+    }
+
+    fn forget(&mut self, key: u32) {
+        self.leave(key);
+    }
+}
+
+/// Sends one delivery.
+fn send_delivery(
+    responses: &mut ResponseTable,
+    engine: &Engine,
+    clock: &Clock,
+    delivery: &Delivery<'_>,
+    out: &mut dyn Deliver,
+) -> AfterDelivery {
+    let number = delivery.token as u32;
+    let Some(response) = responses.get(number) else { return AfterDelivery::Remove };
+    let (spec, exchange) = (&response.spec, response.exchange);
+    let close = !exchange.keep_alive;
+    let (mut bytes, mut after) = (Vec::new(), After::Over { close });
+    let granted_until = engine.parties.grant_end(response.group);
+    let is_past = |end: u64| end <= now();
+    let range_until = if let Until::Time(end) = spec.until { Some(end) } else { None };
+    let has_ended = response.framing.is_some() && range_until.is_some_and(is_past);
+    if has_ended || granted_until.is_some_and(is_past) {
+        // Served at once: the response then reads the earlier messages from the hub, or ends with
+        // the reason.
+        response.key = None;
+        if out.send(response.connection, &[], After::Waits(Duration::ZERO)) == Sent::Gone {
+            responses.leave(number, engine);
+        }
+        return AfterDelivery::Remove;
+    }
+    let mut position =
+        ReadPosition { next: delivery.cursor, lost: None, remaining: Remaining::Nothing };
+    if let (Payload::Ended { .. }, Start::After(seen), true) =
+        (delivery.payload, response.start(), spec.durable.is_some())
+    {
+        // A resource ends directly after its last message, whenever it was closed.
+        position.next = seen;
+    }
+    match (delivery.payload, response.framing) {
+        // The ring has overwritten unread messages: read them from the hub, at once.
+        (Payload::Evicted(_), _) => {
+            response.key = None;
+            after = After::Waits(Duration::ZERO);
+        }
+        (Payload::Messages { bytes: content, is_final }, None) => {
+            position.remaining = if is_final { Remaining::Closed } else { Remaining::Nothing };
+            spec.write_poll(&mut bytes, exchange, &clock.date(), content, &position);
+        }
+        (Payload::Ended { reason: why, .. }, None) => {
+            position.remaining =
+                if why == EndReason::Closed { Remaining::Closed } else { Remaining::Nothing };
+            spec.write_empty(&mut bytes, exchange, &clock.date(), &position);
+        }
+        (Payload::Messages { bytes: content, .. }, Some(framing)) => {
+            spec.append_messages(&mut bytes, framing, content, &position);
+            after = After::Waits(time_until_keepalive([range_until, granted_until]));
+        }
+        (Payload::Ended { is_removed: true, reason: why, .. }, Some(framing)) => {
+            if why == EndReason::Closed {
+                position.remaining = Remaining::Closed;
+                spec.append_messages(&mut bytes, framing, &[], &position);
+            }
+            spec.end_stream(&mut bytes, framing);
+            after = After::Over { close: framing.closes_connection() };
+        }
+        (Payload::Ended { .. }, Some(_)) => {
+            response.move_to(delivery.cursor);
+            return AfterDelivery::Keep;
+        }
+    }
+    match out.send(response.connection, &bytes, after) {
+        Sent::Taken if matches!(after, After::Waits(_)) => {
+            response.move_to(delivery.cursor);
+            AfterDelivery::Keep
+        }
+        // The unsent messages are read from the hub when the connection has room.
+        Sent::Full => {
+            response.key = None;
+            AfterDelivery::Remove
+        }
+        Sent::Taken | Sent::Gone => {
+            // Returning `Remove` makes the waiters drop it.
+            responses.leave(number, engine);
+            AfterDelivery::Remove
+        }
+    }
+}
+
+/// Time until the next keep-alive of a stream, or until its range or grant ends.
+fn time_until_keepalive(ends: [Option<u64>; 2]) -> Duration {
+    let left = |end: u64| Duration::from_millis(end.saturating_sub(now()));
+    ends.into_iter().flatten().map(left).fold(PING, Duration::min)
+}
+
+/// The values of [`Hold::manner`]: how to begin. [`Hold::position`] and [`Hold::detail`] contain a
+/// time, or the sequence and epoch of a cursor.
+const AFTER: u8 = 0;
+const EARLIEST: u8 = 1;
+const NOW: u8 = 2;
+const SINCE: u8 = 3;
+
+/// The subscription of a new response, and its reserved hold.
+pub(crate) struct HoldRequest {
+    spec: Arc<SubscriptionSpec>,
+    permit: HoldPermit,
+}
+
+/// Creates the hold for a subscription that begins at `start`.
+pub(crate) fn hold_for(
+    permit: HoldPermit,
+    spec: impl Into<Arc<SubscriptionSpec>>,
+    start: Start,
+    exchange: Exchange,
+) -> Hold {
+    let spec = spec.into();
+    let (manner, position, detail) = written(start);
+    let manner = u32::from(manner);
+    Hold { subject: Arc::new(HoldRequest { spec, permit }), position, detail, manner, exchange }
+}
+
+const fn written(start: Start) -> (u8, u64, u32) {
+    match start {
+        Start::After(cursor) => (AFTER, cursor.sequence.number(), cursor.epoch),
+        Start::Since(time) => (SINCE, time, 0),
+        Start::Earliest => (EARLIEST, 0, 0),
+        Start::Now => (NOW, 0, 0),
+    }
+}
+
+impl SuspendedResponse {
+    /// The position at which to continue.
+    fn start(&self) -> Start {
+        match self.manner {
+            EARLIEST => Start::Earliest,
+            NOW => Start::Now,
+            SINCE => Start::Since(self.position),
+            _ => {
+                let sequence = Sequence::from_number(self.position);
+                Start::After(Cursor { epoch: self.detail, sequence })
+            }
+        }
+    }
+
+    /// Moves the position to a cursor.
+    const fn move_to(&mut self, cursor: Cursor) {
+        (self.manner, self.position, self.detail) = written(Start::After(cursor));
+    }
+
+    /// Releases its hold.
+    fn release(&self, engine: &Engine) {
+        engine.parties.remove_channels(self.group, self.spec.channels.len());
+        engine.parties.end_hold(self.group);
+    }
+
+    /// Writes the end of a response whose grant has ended. Whether the connection closes.
+    fn end(&self, ends: u64, clock: &Clock, out: &mut Vec<u8>) -> bool {
+        match self.framing {
+            Some(framing) => {
+                self.spec.end_denied(out, framing);
+                true
+            }
+            None => {
+                self.spec.write_denied(out, self.exchange, &clock.date(), &Denied::of_end(ends));
+                !self.exchange.keep_alive
+            }
+        }
+    }
+}
+
+impl Default for HoldRequest {
+    fn default() -> Self {
+        Self { spec: Arc::new(SubscriptionSpec::of(Box::default())), permit: HoldPermit::default() }
+    }
+}
+
+/// Releases the quotas of a thread that ends.
+impl Drop for SuspendedResponses {
+    fn drop(&mut self) {
+        for response in self.responses.all.drain(..).flatten() {
+            response.release(&self.engine);
+        }
+    }
+}
+
+impl ResponseTable {
+    fn add(&mut self, response: SuspendedResponse) -> u32 {
+        let group = response.group;
+        let number = match self.vacant.pop() {
+            Some(number) => {
+                self.all[number as usize] = Some(response);
+                number
+            }
+            None => {
+                self.all.push(Some(response));
+                (self.all.len() - 1) as u32
+            }
+        };
+        if QuotaTable::has_grant(group) {
+            self.granted.entry(group).or_default().push(number);
+        }
+        number
+    }
+
+    /// Returns the responses of these client groups, or all whose grants can end.
+    fn of(&self, parties: Option<Vec<u32>>) -> Vec<u32> {
+        match parties {
+            Some(parties) => {
+                let own = parties.iter().filter_map(|group| self.granted.get(group));
+                own.flatten().copied().collect()
+            }
+            None => self.granted.values().flatten().copied().collect(),
+        }
+    }
+
+    fn get(&mut self, number: u32) -> Option<&mut SuspendedResponse> {
+        self.all.get_mut(number as usize)?.as_mut()
+    }
+
+    fn leave(&mut self, number: u32, engine: &Engine) -> Option<SuspendedResponse> {
+        let response = self.all.get_mut(number as usize)?.take()?;
+        response.release(engine);
+        if let Some(own) = self.granted.get_mut(&response.group) {
+            own.retain(|other| *other != number);
+            if own.is_empty() {
+                self.granted.remove(&response.group);
+            }
+        }
+        self.vacant.push(number);
+        if self.vacant.len() == self.all.len() {
+            // Frees the memory of a peak when the table is empty.
+            *self = Self::default();
+        }
+        Some(response)
+    }
+}
+
+// The size bounds the memory of a suspended poll (docs/measurements.md).
+const _: () = assert!(size_of::<Option<SuspendedResponse>>() <= 64);
