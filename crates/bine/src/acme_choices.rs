@@ -1,18 +1,19 @@
-//! The choices by which certificates are had from an authority, whether or not the program can ask one.
+//! The settings for certificates from an ACME authority, present even in programs built without
+//! ACME.
 
 use std::path::PathBuf;
 
 use crate::sites::HostPattern;
 
-/// How certificates are had from an authority.
+/// The settings for certificates from an ACME authority.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct AcmeChoices {
-    /// The address of the authority.
+    /// The address of the authority's directory.
     pub(crate) directory: String,
-    /// Whom it may write to.
+    /// The contact address for the authority.
     pub(crate) email: Option<String>,
-    /// Whom to trust when speaking to it; `None`: whom the system trusts.
+    /// Root certificates to trust for the authority; `None` means those of the system.
     pub(crate) roots: Option<PathBuf>,
-    /// Of the server itself, beside those of its sites.
+    /// The host names of the server itself, besides the hosts of its sites.
     pub(crate) hosts: Vec<HostPattern>,
 }

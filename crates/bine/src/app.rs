@@ -1,4 +1,5 @@
-//! Decides what a program serves, and runs it.
+//! The builder of a program: its pages, files, tables and settings, and the steps from start to
+//! shutdown.
 
 use std::any::type_name;
 use std::borrow::Cow;
@@ -18,8 +19,9 @@ use bine_server::{
 };
 
 use crate::acme::Plan;
-use crate::app_state::{AppState, Places, States};
+use crate::app_state::{AppState, RedirectTargets, States};
 use crate::asset;
+use crate::bundled_asset::BundledAsset;
 use crate::channels::{self, Access, AtChannels, Channels, Face, Kept};
 use crate::configuration::{Configuration, Sources};
 use crate::control;
@@ -27,26 +29,25 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::health::Health;
-use crate::linked::Linked;
 use crate::listing::{self, Listed};
 use crate::live::{Events, Has, Live, waiters};
-use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
-use crate::metrics::{Desk, Metrics};
+use crate::metrics::{Metrics, MetricsServer};
 use crate::panics;
 use crate::program::{Pages, Subsystems};
 use crate::region_key::keep_region_key;
-use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
+use crate::reload::{ConfiguredParts, ProgramDefinition, Reloader, Step, apply_log_settings};
 use crate::request_session::SessionProvider;
-use crate::route::{Endpoint, Kind, Route};
-use crate::secrecy::Secrets;
+use crate::route::{Endpoint, Route, RouteKind};
 use crate::security::SecurityHeaders;
 use crate::service::{Callable, DefaultRule, Rule, action};
 use crate::sessions::{Keeper, Sessions};
 use crate::store::{Options, Store, Table};
 use crate::style;
-use crate::tables::{AtOpen, HasTables, Tables, USUAL_DATA};
+use crate::tables::{AtOpen, DEFAULT_DATA, HasTables, Tables};
+use crate::templates::{ErrorFunction, FunctionTemplate, LayoutFunction, Templates};
+use crate::tls_state::TlsState;
 
-/// A program: its pages, its files, and how it is served.
+/// A program: its pages, its files, and its settings.
 #[derive(Default)]
 #[must_use = "an app serves nothing until it runs"]
 pub struct App {
@@ -55,20 +56,20 @@ pub struct App {
     filters: Vec<Box<dyn Filter>>,
     files: Option<PathBuf>,
     states: States,
-    /// The type of a state that came twice.
+    /// The type of a state that was added twice.
     repeated_state: Option<&'static str>,
     tables: Option<Options>,
-    forgets: bool,
+    in_memory: bool,
     at_open: Vec<AtOpen>,
     channels: Option<Access>,
     wanted_channels: Vec<(&'static str, channels::Settings)>,
     sessions: Option<Sessions>,
     at_channels: Vec<AtChannels>,
-    /// Those for users alone are marked.
+    /// Names of events; `true` marks those for logged-in users only.
     events: Vec<(&'static str, bool)>,
     at_events: Vec<AtEvents>,
-    look: Look,
-    /// Of pages to which other sites may send.
+    templates: Templates,
+    /// Paths of pages that accept submissions from other sites.
     open_paths: Vec<&'static str>,
     styles: Vec<Cow<'static, str>>,
     headers: SecurityHeaders,
@@ -78,36 +79,38 @@ pub struct App {
 }
 
 impl App {
-    /// A program that serves nothing yet.
+    /// Creates an empty program.
     pub fn new() -> Self {
-        let look = Look { develops: cfg!(debug_assertions), ..Look::default() };
-        Self { look, ..Self::default() }
+        let templates = Templates { develops: cfg!(debug_assertions), ..Templates::default() };
+        Self { templates, ..Self::default() }
     }
 
-    /// Serves a page: a function with `#[page("/path")]` above it.
+    /// Adds a page: a function with `#[page("/path")]`.
     pub fn page(mut self, endpoint: impl Endpoint) -> Self {
         self.routes.push(endpoint.route());
         self
     }
 
-    /// Lets forms and scripts of other sites send to the pages at this path, such as `/saml/{name}`: for a payment, or a
-    /// login elsewhere, that comes back by POST.
+    /// Accepts forms and scripts of other sites at this path, such as `/saml/{name}`: for a payment
+    /// or a single sign-on that returns by POST.
     ///
-    /// In a program with sessions what a browser sends by POST and the like is otherwise refused (403), if it comes from a
-    /// page of another site: it might send a visitor's words, or log somebody in whom the visitor is not. Programs that are
-    /// no browsers are not asked where they come from.
+    /// A program with sessions otherwise rejects (403) POST and other unsafe requests that a
+    /// browser sends from a page of another site, because such a page could submit data in the
+    /// user's name or log the user in to a foreign account. The check applies to browsers only,
+    /// because programs do not send an origin.
     pub fn posts_from_anywhere(mut self, path: &'static str) -> Self {
         self.open_paths.push(path);
         self
     }
 
-    /// Serves a service: a function with `#[service]` above it, which is called at `/<crate>/<function>`.
+    /// Adds a service: a function with `#[service]`. Clients call it at `/<crate>/<function>`.
     pub fn service(mut self, service: impl Callable) -> Self {
         self.routes.push(service.service().route());
         self
     }
 
-    /// Says who may call the services and actions that do not say it by `who = ..`; anyone, unless this is said.
+    /// Sets the access rule of services and actions that have no `who = ..` of their own. The
+    /// default is anyone.
     ///
     /// ```
     /// use bine::prelude::*;
@@ -127,13 +130,13 @@ impl App {
     /// # drop(app);
     /// ```
     ///
-    /// An [action](crate::action!) is for these of whoever was given its page.
+    /// An [action](crate::action!) is also limited to clients that received its page.
     pub fn services_for(mut self, rule: Rule) -> Self {
         self.services_for = Some(rule);
         self
     }
 
-    /// Serves bytes that are compiled into the program, at `path`.
+    /// Serves bytes that are compiled into the program at `path`.
     pub fn asset(
         mut self,
         path: &'static str,
@@ -144,13 +147,14 @@ impl App {
         self
     }
 
-    /// Serves the files below `folder` wherever no page has the path.
+    /// Serves the files below `folder` at all paths that no page has.
     pub fn files(mut self, folder: impl Into<PathBuf>) -> Self {
         self.files = Some(folder.into());
         self
     }
 
-    /// Shares a value with all pages: a page takes it as [`State<T>`](crate::State). One of each type.
+    /// Shares a value with all handlers, which take it as [`State<T>`](crate::State). A program has
+    /// one value of each type.
     pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
         if !self.states.add(state) {
             self.repeated_state = Some(type_name::<T>());
@@ -158,10 +162,11 @@ impl App {
         self
     }
 
-    /// Keeps a table of `T` in the program's store: a page takes all tables as [`Store`](crate::store::Store).
+    /// Keeps a table of `T` in the program's store. Handlers access all tables through
+    /// [`Store`](crate::store::Store).
     ///
-    /// They live in the folder `journal` of the data folder, which is `data` where the program was started if the key
-    /// `data` does not say another.
+    /// The store is in the folder `journal` of the data folder. The key `data` names the data
+    /// folder; the default is `data` in the folder where the program was started.
     ///
     /// ```
     /// use bine::prelude::*;
@@ -192,66 +197,69 @@ impl App {
         self
     }
 
-    /// Runs once when the tables are open, before the first request: the place for first rows, and for threads that
-    /// change tables. An error ends the start.
+    /// Runs once when the tables are open, before the first request: the place for initial rows,
+    /// and for threads that change tables. An error aborts the start.
     pub fn at_open(mut self, run: impl FnOnce(&Store) -> Result<(), Error> + 'static) -> Self {
         self.at_open.push(Box::new(run));
         self
     }
 
-    /// Has channels, which a page takes as [`Channels`], and says who may reach them at `/channels` over HTTP. They live
-    /// beside the tables, and end when these do.
+    /// Enables channels, which handlers take as [`Channels`], and sets the access rules for
+    /// `/channels` over HTTP. Their data is in the store, with the tables.
     pub fn channels(mut self, access: Access) -> Self {
         self.channels = Some(access);
         self
     }
 
-    /// Has a channel of this name from the first start on. One that is there with other settings stays as it is, which
-    /// the log tells.
+    /// Creates a channel of this name at the first start. An existing channel keeps its settings;
+    /// if they differ, the log has a warning.
     pub fn channel(mut self, name: &'static str, settings: channels::Settings) -> Self {
         self.channels = Some(self.channels.unwrap_or_default());
         self.wanted_channels.push((name, settings));
         self
     }
 
-    /// Says how long sessions last. A program with a page that takes a [`Session`](crate::Session) has them anyway; they
-    /// live beside the tables.
+    /// Sets how long sessions last. A program in which a page takes a [`Session`](crate::Session)
+    /// has sessions anyway. The store keeps them with the tables.
     pub fn sessions(mut self, sessions: Sessions) -> Self {
         self.sessions = Some(sessions);
         self
     }
 
-    /// Has an event of this name, which every page and every other program may listen to; those that take
-    /// [`Events`](crate::Events) call them.
+    /// Declares an event of this name, which every page and every other program may subscribe to.
+    /// Handlers that take [`Events`](crate::Events) publish it.
     pub fn event(mut self, name: &'static str) -> Self {
         self.events.push((name, false));
         self
     }
 
-    /// The same with an event that only those hear who have logged in.
+    /// Declares an event that only logged-in users receive.
     pub fn event_for_users(mut self, name: &'static str) -> Self {
         self.events.push((name, true));
         self
     }
 
-    /// Runs once when the events are there, before the first request: the place for threads that tell of something by
-    /// themselves. An error ends the start. When the server has ended there is nobody to tell, which is an error of
-    /// [`broadcast`](crate::Events::broadcast) and [`signal`](crate::Events::signal): such a thread ends, too.
+    /// Runs once when the events are available, before the first request: the place for threads
+    /// that publish events by themselves. An error aborts the start. After shutdown
+    /// [`broadcast`](crate::Events::broadcast) and [`signal`](crate::Events::signal) return an
+    /// error, at which such a thread should end.
     pub fn at_events(mut self, run: impl FnOnce(&Events) -> Result<(), Error> + 'static) -> Self {
         self.at_events.push(Box::new(run));
         self
     }
 
-    /// Counts who is present in a channel: whoever follows it at `/channels`, and for `linger` longer, so that a poll
-    /// which comes again in that time is no going and coming. [`Channels::present`] tells who is, and messages in the
-    /// channel `NAME/presence` tell each coming and going (`join`, `leave`; `begin` after a start, when nobody is), in
-    /// which nobody else can write over HTTP.
+    /// Tracks presence in a channel: a client is present while it follows the channel at
+    /// `/channels`, and for `linger` longer, so that the gap between two polls does not count as
+    /// leaving. [`Channels::present`] returns the list. The server publishes each change in the
+    /// channel `NAME/presence` (`join`, `leave`, and `begin` after a start, when the list is
+    /// empty). Clients cannot publish there over HTTP.
     pub fn presence(self, name: &'static str, linger: Duration) -> Self {
         self.at_channels(move |channels| Ok(channels.count(name, linger)?))
     }
 
-    /// Runs once when the channels are there, before the first request: the place for threads that follow them, or
-    /// publish. An error ends the start. The program's tables can be changed by [`at_open`](Self::at_open).
+    /// Runs once when the channels are open, before the first request: the place for threads that
+    /// follow or publish. An error aborts the start. To change the program's tables at the start,
+    /// use [`at_open`](Self::at_open).
     pub fn at_channels(
         mut self,
         run: impl FnOnce(&Channels) -> Result<(), Error> + 'static,
@@ -263,11 +271,12 @@ impl App {
 
     /// Keeps tables, channels and sessions in memory, unless the key `data` names a folder.
     pub fn forgetful(mut self) -> Self {
-        self.forgets = true;
+        self.in_memory = true;
         self
     }
 
-    /// Puts every page into a layout: a plain function from [`Content`](crate::Content) to a whole page.
+    /// Renders every page inside a layout: a plain function from [`Content`](crate::Content) to a
+    /// whole page.
     ///
     /// ```
     /// use bine::{App, Content, Page, html};
@@ -285,46 +294,49 @@ impl App {
     /// # drop(app);
     /// ```
     ///
-    /// A page says its title by `with_title`, and `without_layout` that it is whole by itself.
+    /// A page sets its title by `with_title`; `without_layout` marks a page as a whole document.
     pub fn layout<F: for<'a> LayoutFunction<'a> + 'static>(mut self, layout: F) -> Self {
-        self.look.layout = Some(Arc::new(ByFunction(layout)));
+        self.templates.layout = Some(Arc::new(FunctionTemplate(layout)));
         self
     }
 
-    /// Adds CSS to the program's style sheet that was not known when it was compiled, behind all that was. Nobody
-    /// checks it.
+    /// Appends CSS to the program's style sheet that was not known at compile time. It is not
+    /// checked.
     pub fn style(mut self, css: impl Into<Cow<'static, str>>) -> Self {
         self.styles.push(css.into());
         self
     }
 
-    /// Tells what went wrong by a page of the program's own: a plain function from
-    /// [`Failure`](crate::Failure) to a page, which the layout stands around.
+    /// Renders failures with the program's own page: a plain function from
+    /// [`Failure`](crate::Failure) to a page. The layout applies to it too.
     pub fn error_page<F: for<'a> ErrorFunction<'a> + 'static>(mut self, page: F) -> Self {
-        self.look.error_page = Some(Arc::new(ByFunction(page)));
+        self.templates.error_page = Some(Arc::new(FunctionTemplate(page)));
         self
     }
 
-    /// Shows errors with their causes. On in a debug build unless it is said here; the key `development` says it last.
+    /// Shows errors with their causes. The default is on in debug builds. The key `development`
+    /// overrides this call.
     pub fn development(mut self, on: bool) -> Self {
-        self.look.develops = on;
+        self.templates.develops = on;
         self
     }
 
-    /// Chooses the security headers of all responses.
+    /// Sets the security headers of all responses.
     pub fn security_headers(mut self, headers: SecurityHeaders) -> Self {
         self.headers = headers;
         self
     }
 
-    /// Lets a filter see each request before its route is chosen, behind the filters that are here already.
+    /// Adds a filter, which sees each request before the router does. Filters run in the order in
+    /// which they were added.
     pub fn filter(mut self, filter: impl Filter) -> Self {
         self.filters.push(Box::new(filter));
         self
     }
 
-    /// Replaces the whole step from request to response. `step` is given the program's own, to leave to it what
-    /// it does not do itself, and is asked again when the configuration is read again; see [`step`](crate::step).
+    /// Replaces the whole step from request to response. `step` receives the program's own handler,
+    /// to delegate to. The server calls it again when it reloads the configuration; see
+    /// [`step`](crate::step).
     pub fn step(
         mut self,
         step: impl Fn(Arc<dyn Handler>) -> Arc<dyn Handler> + Send + Sync + 'static,
@@ -333,20 +345,20 @@ impl App {
         self
     }
 
-    /// Runs once the addresses are open and the user is the one that stays, before the first request: the place
-    /// for threads of the program's own. It must not take long.
+    /// Runs once after the server has opened its addresses and changed to its final user, before
+    /// the first request: the place for the program's own threads. It must not take long.
     pub fn at_start(mut self, run: impl FnOnce() + 'static) -> Self {
         self.at_start.push(Box::new(run));
         self
     }
 
-    /// Runs on a scheduler of the program's own instead of one that `--scheduler` names.
+    /// Runs on the program's own scheduler instead of one that `--scheduler` names.
     pub fn scheduler(mut self, scheduler: Arc<dyn Scheduler>) -> Self {
         self.scheduler = Some(scheduler);
         self
     }
 
-    /// Serves as the command line says, until SIGTERM or SIGINT.
+    /// Runs the server with the options of the command line, until SIGTERM or SIGINT.
     pub fn run(self) -> Exit {
         let mut arguments = std::env::args_os();
         let program = arguments.next().unwrap_or_default();
@@ -355,11 +367,11 @@ impl App {
         self.run_with(&format!("Usage: {name} [OPTION]..."), arguments)
     }
 
-    /// The same for a program with arguments of its own: `usage` is the first line of `--help`, and
-    /// `arguments` are what is left for the server.
+    /// Serves a program that has arguments of its own: `usage` is the first line of `--help`, and
+    /// `arguments` are the remaining ones, for the server.
     ///
-    /// With `--supervise` among them the server is a process of its own, which runs this program
-    /// again with the same arguments and without that one.
+    /// With `--supervise` in `arguments`, the server runs in a child process: this program again,
+    /// with the same arguments except `--supervise`.
     pub fn run_with(
         self,
         usage: &str,
@@ -388,21 +400,21 @@ impl App {
         }
     }
 
-    /// Prints what would be served under as a configuration file, with a comment where each value came
-    /// from.
+    /// Prints the effective configuration as a configuration file, with a comment that names the
+    /// source of each value.
     pub fn show_configuration(
         self,
         usage: &str,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Exit {
         match read(usage, &self.sources(arguments)) {
-            Ok(configuration) => Exit::told(configuration.shown()),
+            Ok(configuration) => Exit::output(configuration.shown()),
             Err(exit) => exit,
         }
     }
 
-    /// Prints what is served: each path with what answers there, what it takes, and for whom; for programs, if `--json` is
-    /// among the arguments.
+    /// Prints the routes: each path with its handler, its arguments and its access rule; as JSON,
+    /// if `--json` is among the arguments.
     pub fn show_routes(
         self,
         usage: &str,
@@ -419,10 +431,10 @@ impl App {
             return Exit::failed(message);
         }
         let list = if is_for_programs { listing::json } else { listing::table };
-        Exit::told(list(app.listed(&configuration)))
+        Exit::output(list(app.listed(&configuration)))
     }
 
-    /// What is served by an app that is [complete](Self::complete).
+    /// Lists the routes of an app that is [complete](Self::complete).
     fn listed(&self, configuration: &Configuration) -> Vec<Listed> {
         let mut listed: Vec<_> = self.routes.iter().map(Listed::route).collect();
         if !self.routes.is_empty() {
@@ -442,8 +454,8 @@ impl App {
         listed
     }
 
-    /// Says whether this program could be served so: reads everything, opens the folders and logs,
-    /// and serves nothing.
+    /// Checks that this program can run with the configuration: reads everything, opens the folders
+    /// and logs, and does not serve.
     pub fn check_configuration(
         self,
         usage: &str,
@@ -453,12 +465,13 @@ impl App {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        let parts = self.with_channels_of(&configuration).blueprint().and_then(|(own, once)| {
-            Parts::of(&configuration, &own, None)?;
-            once.tables.map_or(Ok(()), |tables| Store::in_memory(tables).map(drop))
-        });
+        let parts =
+            self.with_channels_of(&configuration).definition().and_then(|(own, start_parts)| {
+                ConfiguredParts::of(&configuration, &own, None)?;
+                start_parts.tables.map_or(Ok(()), |tables| Store::in_memory(tables).map(drop))
+            });
         match parts {
-            Ok(()) => Exit::told("OK\n".to_owned()),
+            Ok(()) => Exit::output("OK\n".to_owned()),
             Err(message) => Exit::failed(message),
         }
     }
@@ -466,17 +479,17 @@ impl App {
     fn sources(&self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Sources {
         let has_some =
             self.tables.is_some() || self.channels.is_some() || self.sessions_wanted().is_some();
-        let is_wanted = has_some && !self.forgets;
-        let usual_data = is_wanted.then(|| USUAL_DATA.into());
-        Sources { usual_data, ..Sources::of_process(arguments) }
+        let is_wanted = has_some && !self.in_memory;
+        let default_data = is_wanted.then(|| DEFAULT_DATA.into());
+        Sources { default_data, ..Sources::of_process(arguments) }
     }
 
-    /// How long sessions last, if there are any.
+    /// The settings of sessions, if the program has sessions.
     fn sessions_wanted(&self) -> Option<Sessions> {
         let rule = self.services_for.unwrap_or(Rule::ANYONE).access();
         let looks = |route: &Route| {
-            let is_service = route.told.kind == Kind::Service;
-            let rule = route.told.rule.unwrap_or(rule);
+            let is_service = route.info.kind == RouteKind::Service;
+            let rule = route.info.rule.unwrap_or(rule);
             route.needs.sessions || is_service && rule.needs_session
         };
         let are_looked_at = || self.routes.iter().any(looks);
@@ -484,12 +497,13 @@ impl App {
         self.sessions.clone().or_else(|| are_wanted().then(Sessions::new))
     }
 
-    /// Whether its pages may have actions, which change tables. Those of a library do not make a program have sessions.
+    /// Whether its pages may have actions, which change tables. Actions of a library alone do not
+    /// give a program sessions.
     fn has_actions(&self) -> bool {
         self.tables.is_some() && !self.routes.is_empty() && action::are_any()
     }
 
-    /// Lets those reach channels too whom the configuration lets.
+    /// Adds the access rules of channels that the configuration sets.
     fn with_channels_of(mut self, configuration: &Configuration) -> Self {
         let choices = &configuration.channels;
         if self.channels.is_some() || choices.are_some() {
@@ -502,10 +516,13 @@ impl App {
         self
     }
 
-    /// Adds what is served without being named: actions, the style sheet, the script. Returns whose sessions it has.
+    /// Adds the routes that no call names: actions, the style sheet, the script. Returns the
+    /// session store.
     fn complete(&mut self) -> Result<Option<Arc<Keeper>>, String> {
         if let Some(kind) = self.repeated_state {
-            return Err(format!("the program has two states of the type {kind}; wrap one of them"));
+            return Err(format!(
+                "the program has two states of type {kind}; wrap one in a type of its own"
+            ));
         }
         for path in std::mem::take(&mut self.open_paths) {
             let mut at_path = self.routes.iter_mut().filter(|route| route.path == path).peekable();
@@ -515,43 +532,45 @@ impl App {
                 ));
             }
             for route in at_path {
-                if route.told.kind != Kind::Page {
+                if route.info.kind != RouteKind::Page {
                     return Err(format!(
-                        "`.posts_from_anywhere({path:?})` names {}, which is no page, and which a page of another site may never call; write a `#[page(POST ..)]` for what others send",
+                        "`.posts_from_anywhere({path:?})` names {}, which is no page and which pages of other sites may never call; write a `#[page(POST ..)]` for their requests",
                         route.name
                     ));
                 }
                 route.from_anywhere = true;
             }
         }
-        let sessions = self.sessions_wanted().map(|wish| Arc::new(Keeper::new(wish)));
+        let sessions = self.sessions_wanted().map(|settings| Arc::new(Keeper::new(settings)));
         if sessions.is_some() && action::are_any() {
             self.routes.extend(action::routes()?);
-            self.look.actions = sessions.clone().map(provider);
+            self.templates.actions = sessions.clone().map(provider);
         }
-        let is_call = |kind| matches!(kind, Kind::Service | Kind::Action);
-        for route in self.routes.iter_mut().filter(|route| is_call(route.told.kind)) {
+        let is_call = |kind| matches!(kind, RouteKind::Service | RouteKind::Action);
+        for route in self.routes.iter_mut().filter(|route| is_call(route.info.kind)) {
             let default = || self.services_for.map(|rule| rule.access());
-            route.told.rule = route.told.rule.or_else(default);
+            route.info.rule = route.info.rule.or_else(default);
         }
-        // Who serves only files has no page that could ask for it.
+        // A program that only serves files has no page that could request these.
         if !self.routes.is_empty() {
-            let mut linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
-            let is_called = self.routes.iter().any(|route| is_call(route.told.kind));
-            let script = Has::script(is_called).then(|| Linked::script(bine_browser::SCRIPT));
-            let door = script.as_ref().map(Linked::door);
-            linked.extend(script);
-            self.look.links = Linked::links(&linked).map(Arc::new);
-            self.routes.extend(linked.into_iter().chain(door).map(Linked::route));
+            let mut bundled: Vec<BundledAsset> =
+                style::of_program(&self.styles).into_iter().collect();
+            let is_called = self.routes.iter().any(|route| is_call(route.info.kind));
+            let script = Has::script(is_called).then(|| BundledAsset::script(bine_browser::SCRIPT));
+            let door = script.as_ref().map(BundledAsset::door);
+            bundled.extend(script);
+            self.templates.links = BundledAsset::links(&bundled).map(Arc::new);
+            self.routes.extend(bundled.into_iter().chain(door).map(BundledAsset::route));
         }
         Ok(sessions)
     }
 
-    /// What it serves whatever its configuration, and what is wanted only once.
-    fn blueprint(mut self) -> Result<(Blueprint, Once), String> {
+    /// Splits the program into the part that every reload uses and the part that only the start
+    /// uses.
+    fn definition(mut self) -> Result<(ProgramDefinition, StartParts), String> {
         let sessions = self.complete()?;
         if self.tables.is_none() && !self.at_open.is_empty() {
-            return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
+            return Err("`.at_open(..)` needs tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
         }
         let channels = Channels::new();
         let has_channels = self.channels.is_some();
@@ -572,9 +591,9 @@ impl App {
         let app = AppState {
             states,
             sessions: sessions.clone().map(provider),
-            look: self.look,
+            templates: self.templates,
             may_ask_later: has_channels,
-            places: Places::default(),
+            redirect_targets: RedirectTargets::default(),
         };
         let subsystems = Subsystems {
             tables,
@@ -585,8 +604,9 @@ impl App {
         };
         let pages = Pages::new(self.routes, self.filters, face, app, subsystems, self.headers)?;
         let pages = Arc::new(pages);
-        let secrets = Secrets::default();
-        let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
+        let tls_state = TlsState::default();
+        let definition =
+            ProgramDefinition { pages, folder: self.files, tls_state, step: self.step };
         let Self { scheduler, at_start, at_events, tables, .. } = self;
         let Self { at_open, wanted_channels, at_channels, .. } = self;
         let tables = if has_channels { Some(tables.unwrap_or_default()) } else { tables };
@@ -596,54 +616,58 @@ impl App {
         };
         let (wanted, are_some) = (wanted_channels, has_channels);
         let kept = Kept { channels, are_some, wanted, at_channels };
-        let once = Once { scheduler, at_start, at_events, tables, kept, sessions, at_open };
-        Ok((blueprint, once))
+        let start_parts =
+            StartParts { scheduler, at_start, at_events, tables, kept, sessions, at_open };
+        Ok((definition, start_parts))
     }
 
     fn serve(self, sources: Sources, configuration: Configuration) -> Result<(), String> {
-        panics::log_them();
-        tell_where_wanted(&configuration.logs)?;
-        configuration.doubts.iter().for_each(|doubt| log::warn(format_args!("{doubt}")));
-        let (blueprint, access, plan, running) = self.open(&configuration)?;
+        panics::install_hook();
+        apply_log_settings(&configuration.logs)?;
+        configuration.warnings.iter().for_each(|warning| log::warn(format_args!("{warning}")));
+        let Opened { definition, access, plan, running } = self.open(&configuration)?;
         let server = &running.server;
         stop_on_signals(server).map_err(|error| format!("cannot watch for signals: {error}"))?;
         let control = configuration.control.clone();
         let data = configuration.data.clone();
-        let acme = Arc::clone(&blueprint.secrets.acme);
-        let reloader = Arc::new(Reloader::new(sources, blueprint, server, configuration, access));
+        let acme = Arc::clone(&definition.tls_state.acme);
+        let reloader = Arc::new(Reloader::new(sources, definition, server, configuration, access));
         let on_hangup = Arc::clone(&reloader);
         bine_server::on_hangup(move || drop(on_hangup.reload()))
             .map_err(|error| format!("cannot watch for signals: {error}"))?;
         let _control = control::serve(&control, data.as_deref(), reloader)?;
         reopen_logs_on_signal().map_err(|error| format!("cannot watch for signals: {error}"))?;
-        // Last: an authority is not asked for a server that does not start.
+        // This step is last: a server that fails to start must not ask an authority for a
+        // certificate.
         acme.pursue(plan)?;
-        announce(server, running.desk.as_ref());
+        announce(server, running.metrics_server.as_ref());
         notify("READY=1");
         running.run()
     }
 
-    /// Opens its addresses, then its tables and channels, and begins whatever it wants to have begun.
+    /// Opens the addresses, then tables and channels, and runs the program's start functions.
     fn open(self, configuration: &Configuration) -> Result<Opened, String> {
-        let (blueprint, once) = self.with_channels_of(configuration).blueprint()?;
-        let Once { scheduler, at_start, at_events, tables, kept, sessions, at_open } = once;
+        let (definition, start_parts) = self.with_channels_of(configuration).definition()?;
+        let StartParts { scheduler, at_start, at_events, tables, kept, sessions, at_open } =
+            start_parts;
         let channels = kept.channels.clone();
-        let parts = Parts::of(configuration, &blueprint, None)?;
+        let parts = ConfiguredParts::of(configuration, &definition, None)?;
         let access = parts.access.clone();
-        let Parts { tls, security, hsts, .. } = parts;
+        let ConfiguredParts { tls, security, hsts, .. } = parts;
         let settings = Settings { tls, security, hsts, ..configuration.settings.clone() };
         let handler = Arc::clone(&parts.handler);
         let server = Server::open(settings, parts.handler, parts.access)
             .map_err(|error| error.to_string())?;
         let server = Arc::new(server);
-        let metrics = Arc::new(Metrics::new(&server, &blueprint.pages));
-        let desk = configuration.metrics.as_ref().map(|listen| Desk::open(listen, metrics));
-        let mut desk = desk.transpose()?;
+        let metrics = Arc::new(Metrics::new(&server, &definition.pages));
+        let metrics_server =
+            configuration.metrics.as_ref().map(|listen| MetricsServer::open(listen, metrics));
+        let mut metrics_server = metrics_server.transpose()?;
         if let Some(user) = &configuration.user {
             user.become_it().map_err(|error| format!("cannot become that user: {error}"))?;
         }
         end_with_parent();
-        let pages = Arc::clone(&blueprint.pages);
+        let pages = Arc::clone(&definition.pages);
         let live = Arc::clone(pages.live());
         if let Some(tables) = tables {
             let tables = tables.sync(configuration.sync).extension(kept.channels.guest());
@@ -673,43 +697,52 @@ impl App {
         live.limit(configuration.live, server.admission());
         live.serve_with(&handler);
         server.set_waiters(waiters(&channels, live.engine()));
-        if let Some(desk) = &mut desk {
-            desk.begin().map_err(|error| format!("no thread for figures: {error}"))?;
+        if let Some(metrics_server) = &mut metrics_server {
+            metrics_server
+                .begin()
+                .map_err(|error| format!("cannot create the thread for metrics: {error}"))?;
         }
         for run in at_events {
-            run(live.events()).map_err(|error| format!("the events are there, but: {error:?}"))?;
+            run(live.events()).map_err(|error| format!("`.at_events(..)` failed: {error:?}"))?;
         }
         for run in at_start {
             run();
         }
-        // Until then it is not ready, and says so.
+        // Until this call the health check reports that the server is not ready.
         pages.health().watch(Arc::downgrade(&server));
-        Ok((blueprint, access, parts.plan, Running { server, scheduler, channels, pages, desk }))
+        let running = Running { server, scheduler, channels, pages, metrics_server };
+        Ok(Opened { definition, access, plan: parts.plan, running })
     }
 
-    /// The same without anything of the process but threads: no signal, no log, no configuration file. For tests.
+    /// Opens the program without signals, logs and configuration files. For tests.
     #[cfg(feature = "test")]
     pub(crate) fn open_by_itself(self, arguments: &[&str]) -> Result<Running, String> {
         let arguments = arguments.iter().map(Into::into).collect();
         let configuration = Sources { arguments, ..Sources::default() }.read()?;
-        self.open(&configuration).map(|(_, _, _, running)| running)
+        self.open(&configuration).map(|opened| opened.running)
     }
 }
 
-/// What a program is when it is open, and what of it a reload will want.
-type Opened = (Blueprint, Option<AccessSettings>, Option<Plan>, Running);
+/// An open program, and its parts that a reload needs.
+struct Opened {
+    definition: ProgramDefinition,
+    access: Option<AccessSettings>,
+    /// Certificates to order from an authority.
+    plan: Option<Plan>,
+    running: Running,
+}
 
-/// A program that is open, and will serve.
+/// A program whose addresses and tables are open.
 pub(crate) struct Running {
     pub(crate) server: Arc<Server>,
     scheduler: Option<Arc<dyn Scheduler>>,
     channels: Channels,
     pages: Arc<Pages>,
-    desk: Option<Desk>,
+    metrics_server: Option<MetricsServer>,
 }
 
 impl Running {
-    /// Serves until the server is stopped, then closes what is kept.
+    /// Serves until the server is stopped, then closes tables and channels.
     pub(crate) fn run(self) -> Result<(), String> {
         let outcome = match self.scheduler {
             Some(scheduler) => self.server.run_with(scheduler),
@@ -718,21 +751,21 @@ impl Running {
         self.pages.live().end();
         self.channels.end();
         self.pages.tables().close();
-        drop(self.desk);
+        drop(self.metrics_server);
         outcome.map_err(|error| error.to_string())
     }
 }
 
-/// The sessions as the web core sees them.
+/// The session store as the request handling sees it.
 fn provider(keeper: Arc<Keeper>) -> Arc<dyn SessionProvider> {
     Arc::new(keeper)
 }
 
-/// What a program does with its events before the first request.
+/// A function that uses the program's events before the first request.
 type AtEvents = Box<dyn FnOnce(&Events) -> Result<(), Error>>;
 
-/// What a program gives to its one start.
-struct Once {
+/// The parts of a program that only its start uses.
+struct StartParts {
     scheduler: Option<Arc<dyn Scheduler>>,
     at_start: Vec<Box<dyn FnOnce()>>,
     at_events: Vec<AtEvents>,
@@ -742,13 +775,13 @@ struct Once {
     at_open: Vec<AtOpen>,
 }
 
-/// The argument that asks for a parent.
+/// The argument that runs the server in a supervised child process.
 const SUPERVISE: &str = "--supervise";
-/// The one that asks what is served, and the one that has programs told.
+/// The argument that prints the routes, and the one that prints them as JSON.
 const ROUTES: &str = "--routes";
 const JSON: &str = "--json";
 
-/// Whether it was among the arguments, where it is not any more.
+/// Removes the flag from the arguments. Returns whether it was there.
 fn take_flag(sources: &mut Sources, flag: &str) -> bool {
     let count = sources.arguments.len();
     sources.arguments.retain(|argument| argument != flag);
@@ -758,38 +791,38 @@ fn take_flag(sources: &mut Sources, flag: &str) -> bool {
 fn read(usage: &str, sources: &Sources) -> Result<Configuration, Exit> {
     match sources.read() {
         Ok(configuration) if configuration.wants_help => {
-            Err(Exit::told(format!("{usage}\n\n{}", Configuration::help())))
+            Err(Exit::output(format!("{usage}\n\n{}", Configuration::help())))
         }
         Ok(configuration) => Ok(configuration),
         Err(message) => Err(Exit::usage(format!("{message}\n{usage}"))),
     }
 }
 
-/// Runs this very program again, without the wish for a parent.
+/// Runs this program again as a child, without the flag that asks for a supervisor.
 fn supervised(configuration: &Configuration) -> Exit {
     let mut arguments = std::env::args_os();
-    // The path itself may be that of a newer program by the time the server is started again.
+    // The file at the original path may be a newer program by the time the server restarts.
     let mut command = Command::new("/proc/self/exe");
     if let Some(name) = arguments.next() {
         command.arg0(name);
     }
     command.args(arguments.filter(|argument| argument != SUPERVISE));
     match supervise(&configuration.settings.listeners, &mut command) {
-        Ok(status) => Exit::like(u8::try_from(status).unwrap_or(1)),
+        Ok(status) => Exit::with_status(u8::try_from(status).unwrap_or(1)),
         Err(error) => Exit::failed(error),
     }
 }
 
-/// One line per address. The kernel queues connections from here on, so whoever waits for the line
-/// may connect.
-fn announce(server: &Server, desk: Option<&Desk>) {
+/// Prints one line per address. The kernel queues connections from here on, so a client may connect
+/// once it has read the line.
+fn announce(server: &Server, metrics_server: Option<&MetricsServer>) {
     let mut out = std::io::stdout().lock();
     for address in server.urls() {
-        // Whoever closed our standard output does not want to know.
+        // The server ignores an error: the reader of standard output has closed it.
         let _ = writeln!(out, "listening on {address}");
     }
-    if let Some(desk) = desk {
-        let _ = writeln!(out, "metrics at {}", desk.url());
+    if let Some(metrics_server) = metrics_server {
+        let _ = writeln!(out, "metrics at {}", metrics_server.url());
     }
     let _ = out.flush();
 }

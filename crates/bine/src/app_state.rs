@@ -1,4 +1,4 @@
-//! The values that all requests of a program share.
+//! The state that all requests of a program share.
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
@@ -6,20 +6,20 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use crate::look::Look;
 use crate::request_session::SessionProvider;
 use crate::router::Router;
+use crate::templates::Templates;
 
-/// The values that all requests of a program share.
+/// The state that all requests of a program share.
 pub(crate) struct AppState {
-    /// Values that a program or a subsystem has registered, each found by its type.
+    /// Values that a program or a subsystem has registered, found by type.
     pub(crate) states: States,
-    /// The sessions, of a program that has some.
+    /// The session store, in a program with sessions.
     pub(crate) sessions: Option<Arc<dyn SessionProvider>>,
-    pub(crate) look: Look,
-    /// A handler that is not ready at once may answer with something that wants to see the request, such as channels.
+    pub(crate) templates: Templates,
+    /// Whether a pending handler's response may need the request, as channels do.
     pub(crate) may_ask_later: bool,
-    pub(crate) places: Places,
+    pub(crate) redirect_targets: RedirectTargets,
 }
 
 /// Shared values, one of each type.
@@ -27,12 +27,12 @@ pub(crate) struct AppState {
 pub(crate) struct States(HashMap<TypeId, Arc<dyn Any + Send + Sync>, BuildHasherDefault<IdHasher>>);
 
 impl States {
-    /// Registers a value. Returns whether there was none of this type before.
+    /// Registers a value. Returns whether it is the first of this type.
     pub(crate) fn add<T: Send + Sync + 'static>(&mut self, state: T) -> bool {
         self.share(Arc::new(state))
     }
 
-    /// Registers a value that others have too. Returns whether there was none of this type before.
+    /// Registers a value that is already shared. Returns whether it is the first of this type.
     pub(crate) fn share<T: Send + Sync + 'static>(&mut self, state: Arc<T>) -> bool {
         self.0.insert(TypeId::of::<T>(), state).is_none()
     }
@@ -46,13 +46,13 @@ impl States {
         self.0.get(&TypeId::of::<T>())?.downcast_ref()
     }
 
-    /// The value of this type, to be kept.
+    /// A shared reference to the value of this type.
     pub(crate) fn find_shared<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         Arc::clone(self.0.get(&TypeId::of::<T>())?).downcast().ok()
     }
 }
 
-/// Takes a [`TypeId`] as its own hash, since it is one.
+/// A hasher that uses a [`TypeId`] as its own hash, since it is one.
 #[derive(Default)]
 struct IdHasher(u64);
 
@@ -72,11 +72,12 @@ impl Hasher for IdHasher {
     }
 }
 
-/// A shared value that a handler cannot do without. A program that lacks it does not start.
+/// A shared value that a handler requires. A program that lacks it does not start.
 #[derive(Debug)]
 pub(crate) struct Requirement {
     pub(crate) kind: TypeId,
-    /// The end of a sentence that begins with the handler's name: what it takes, and how the program gets that.
+    /// The end of a sentence that begins with the handler's name: what it takes, and how to add
+    /// that.
     pub(crate) complaint: Cow<'static, str>,
 }
 
@@ -86,20 +87,21 @@ impl Requirement {
     }
 }
 
-/// Which paths are shown to whoever asks for them.
+/// The paths that a client may be redirected to.
 #[derive(Default)]
-pub(crate) struct Places {
+pub(crate) struct RedirectTargets {
     pub(crate) router: Arc<Router>,
-    /// Whether anything at a place of the router answers GET.
-    pub(crate) are_shown: Box<[bool]>,
+    /// For each route of the router, whether it answers GET.
+    pub(crate) answers_get: Box<[bool]>,
 }
 
-impl Places {
-    /// Whether somebody may be sent to this path and query: not where only other methods are answered.
-    pub(crate) fn may_be_shown(&self, target: &str) -> bool {
+impl RedirectTargets {
+    /// Whether a redirect may lead to this path and query. Routes that only answer other methods
+    /// are excluded.
+    pub(crate) fn may_redirect_to(&self, target: &str) -> bool {
         let path = target.split('?').next().unwrap_or_default();
-        // There may be a file.
-        self.router.find(path).is_none_or(|place| self.are_shown[place])
+        // A path without a route may be a file.
+        self.router.find(path).is_none_or(|place| self.answers_get[place])
     }
 }
 

@@ -1,4 +1,4 @@
-//! Decides how bytes that were compiled into the program are served: as a file would be.
+//! Serves bytes that are compiled into the program, as files are served.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use bine_server::{Answer, Bench, Clock, Incoming, Outgoing};
 
 use crate::app_state::AppState;
 use crate::methods::Methods;
-use crate::respond::{Asked, Response};
-use crate::route::{Caller, Kind, LocalCaller, Place, Route, Told};
+use crate::respond::{RequestSummary, Response};
+use crate::route::{LocalHandler, Route, RouteContext, RouteHandler, RouteInfo, RouteKind};
 
 struct Asset {
     media_type: &'static str,
@@ -21,27 +21,28 @@ struct LocalAsset {
     app: Arc<AppState>,
 }
 
-/// A route that answers with `bytes`.
+/// Creates a route that serves `bytes`.
 pub(crate) fn route(path: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Route {
     let asset = Shared(Arc::new(Asset { media_type, bytes }));
-    Route::new(Methods::GET, path, path, asset).told(Told { kind: Kind::Asset, ..Told::default() })
+    Route::new(Methods::GET, path, path, asset)
+        .info(RouteInfo { kind: RouteKind::Asset, ..RouteInfo::default() })
 }
 
 struct Shared(Arc<Asset>);
 
-impl Caller for Shared {
-    fn local(&self, bench: &Bench, place: &Place) -> Box<dyn LocalCaller> {
+impl RouteHandler for Shared {
+    fn local(&self, bench: &Bench, context: &RouteContext) -> Box<dyn LocalHandler> {
         Box::new(LocalAsset {
             asset: Arc::clone(&self.0),
             clock: Rc::clone(&bench.clock),
-            app: Arc::clone(&place.app),
+            app: Arc::clone(&context.app),
         })
     }
 }
 
-impl LocalCaller for LocalAsset {
+impl LocalHandler for LocalAsset {
     fn call(&mut self, incoming: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         let response = Response::bytes(self.asset.media_type, self.asset.bytes);
-        response.answer(Asked::by(incoming), &self.clock, &self.app.look, out)
+        response.answer(RequestSummary::by(incoming), &self.clock, &self.app.templates, out)
     }
 }

@@ -1,30 +1,31 @@
-//! Decides how base64 is read and written (RFC 4648), in both of its alphabets.
+//! Base64 in both alphabets (RFC 4648).
 
-/// Without padding and with `-` and `_` (section 5), as tokens have it: only what an encoder writes, so that no two texts
-/// are one token.
+/// Decodes the URL-safe alphabet without padding (section 5), as in tokens. Accepts only the
+/// canonical encoding, so that no two texts are the same token.
 pub(crate) fn url(text: &str) -> Option<Vec<u8>> {
     decode(text.as_bytes(), *b"-_")
 }
 
-/// With padding and line ends (section 4), as PEM has it.
+/// Decodes the standard alphabet with padding and line breaks (section 4), as in PEM.
 pub(crate) fn plain(text: &str) -> Option<Vec<u8>> {
     let letters: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let end = letters.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
     decode(letters.get(..end)?, *b"+/")
 }
 
-/// With padding (section 4), as JSON has it: only what an encoder writes.
+/// Decodes the standard alphabet with padding (section 4), as in JSON. Accepts only the canonical
+/// encoding.
 pub(crate) fn padded(text: &str) -> Option<Vec<u8>> {
     let letters = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
     text.len().is_multiple_of(4).then(|| decode(letters.as_bytes(), *b"+/"))?
 }
 
-/// Bytes as a token has them.
+/// Encodes bytes as in tokens.
 pub(crate) fn written(bytes: &[u8]) -> String {
     encode(bytes, *b"-_")
 }
 
-/// Bytes as JSON has them.
+/// Encodes bytes as in JSON.
 pub(crate) fn written_padded(bytes: &[u8]) -> String {
     let mut text = encode(bytes, *b"+/");
     text.push_str(["", "=", "=="][(3 - bytes.len() % 3) % 3]);
@@ -84,7 +85,7 @@ mod tests {
     use super::{padded, plain, url, written, written_padded};
 
     #[test]
-    fn the_vectors_of_rfc_4648_are_read_and_nothing_beside_them() {
+    fn decodes_only_canonical_encodings() {
         for (text, bytes) in
             [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYg==", "foob")]
         {
@@ -97,7 +98,7 @@ mod tests {
                 "{text}"
             );
         }
-        // Letters of the other alphabet, padding, one letter too many, and bits that say nothing.
+        // Letters outside the alphabet, padding, one letter too many, and non-zero trailing bits.
         for wrong in ["Zm+v", "Zg==", "Zm9vY", "Zh", "Zm9", "Zm 9"] {
             assert_eq!(url(wrong), None, "{wrong}");
         }
@@ -108,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_writes_itself_again(bytes: Vec<u8>, text in "[A-Za-z0-9_-]{0,12}") {
+        fn decoding_inverts_encoding(bytes: Vec<u8>, text in "[A-Za-z0-9_-]{0,12}") {
             let text_of_bytes = written(&bytes);
             prop_assert_eq!(padded(&written_padded(&bytes)), Some(bytes.clone()));
             prop_assert_eq!(url(&text_of_bytes), Some(bytes));

@@ -1,17 +1,18 @@
-//! Decides how an async handler waits for a call that blocks, as a part of itself.
+//! Blocking calls from async handlers.
 
 use crate::trace;
 
-/// Runs `call`, which may block, on another thread, and waits for it.
+/// Runs `call`, which may block, on a blocking thread, and awaits its result.
 ///
-/// As many calls run at one time as the server has workers; others wait their turn. Dropping the future, as
-/// [`timeout`](crate::timeout) does when the time is over, ends the wait but cannot end a call that has begun: it counts
-/// as [overdue](crate::overdue_calls), and keeps its place, until it returns. A panic of the call passes through to whoever
-/// awaits it. What the call reads of tables and signals moves the regions of its page as if it were read in the page.
+/// At most one call per worker runs at a time; further calls wait in a queue. Dropping the future,
+/// as [`timeout`](crate::timeout) does when the time is over, ends the wait but cannot stop a call
+/// that has started: until it returns, it counts as [overdue](crate::overdue_calls) and occupies
+/// its place. A panic in the call propagates to the awaiting task. Tables and signals that the call
+/// reads count as read by the page: their changes re-render its regions.
 ///
 /// # Panics
 ///
-/// Outside a handler, where no runtime is.
+/// Panics outside a handler, where no runtime exists.
 pub async fn blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
     let trace = trace::current();
     let call = move || match trace {

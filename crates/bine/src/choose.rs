@@ -1,11 +1,11 @@
-//! Decides how one of several is chosen on a page, and what happens then.
+//! A list of buttons, each with an action.
 
 use bine_html::{Flow, Html, Page, Phrasing, Render, Writer};
 
 use crate::service::Action;
 
-/// A list of buttons, one for each of `items`: `show` says what is on it, `then` makes the [action](crate::action!) that it
-/// is for.
+/// Renders one button for each of `items`: `show` returns its label, `then` the
+/// [action](crate::action!) that it runs.
 ///
 /// ```
 /// use bine::prelude::*;
@@ -18,8 +18,8 @@ use crate::service::Action;
 /// # let _ = forums(vec!["hops".into()]);
 /// ```
 ///
-/// Each is a form of its own, in an item of a `<ul class="choices">`: it works by keyboard and without script, and a reader
-/// of screens says how many there are.
+/// Each button is a form in an item of a `<ul class="choices">`. The list works with the keyboard
+/// and without script, and screen readers announce the number of choices.
 pub fn choose<I, L, K>(
     items: I,
     show: impl Fn(I::Item) -> L,
@@ -38,8 +38,8 @@ where
     }
 }
 
-/// What may stand on a button: text, or markup as `html!(<b>{name}</b>)`. `Kind` keeps the two apart for the compiler, which
-/// finds it by itself.
+/// The label of a button: text, or markup as `html!(<b>{name}</b>)`. `Kind` only separates the two
+/// implementations for the compiler, which infers it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand on a button",
     note = "a button shows text, by itself and not in `html!`, or markup of phrasing content: `html!(<b>{{name}}</b>)`"

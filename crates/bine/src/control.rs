@@ -1,4 +1,5 @@
-//! Decides what a running server can be told by `bine reload` and its kin, and where it listens for that.
+//! The control socket of a running server, and the commands that `bine reload` and its relatives
+//! send to it.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -13,47 +14,51 @@ use crate::configuration::{Configuration, Control, Sources};
 use crate::exit::Exit;
 use crate::reload::Reloader;
 
-/// The words, and what each is for.
-const WORDS: &str = "reload, status, stop";
+/// The commands, for messages.
+const COMMANDS: &str = "reload, status, stop";
 
-/// Listens where `control` says. The socket goes with the value.
+/// Opens the control socket at the path that `control` names. Dropping the returned value removes
+/// it.
 ///
 /// # Errors
 ///
-/// A path that was wished for and cannot be had. The usual one is another server's as often as not,
-/// which is told in the log.
+/// Returns an error if a configured path cannot be used. If only the default path is unavailable,
+/// for instance because a second server uses it, the log has a warning and the server runs without
+/// a socket.
 pub(crate) fn serve(
     control: &Control,
     data: Option<&Path>,
     reloader: Arc<Reloader>,
 ) -> Result<Option<Socket>, String> {
     let cannot = |path: &Path, error: io::Error| {
-        format!("cannot be told to reload at {}: {error}", path.display())
+        format!("cannot open the control socket {}: {error}", path.display())
     };
-    let (path, is_wished) = match control {
+    let (path, is_configured) = match control {
         Control::Off => return Ok(None),
         Control::At(path) => (path.clone(), true),
-        Control::Usual => match usual(data) {
+        Control::Usual => match default_path(data) {
             Some(path) => (path, false),
             None => return Ok(None),
         },
     };
     let mut socket = match Socket::open(&path) {
         Ok(socket) => socket,
-        Err(error) if is_wished => return Err(cannot(&path, error)),
+        Err(error) if is_configured => return Err(cannot(&path, error)),
         Err(error) => {
             let reason = cannot(&path, error);
-            log::warn(format_args!("{reason}; --control PATH names another place"));
+            log::warn(format_args!("{reason}; --control PATH sets a different path"));
             return Ok(None);
         }
     };
-    socket.serve(move |word| answer(word, &reloader)).map_err(|error| cannot(&path, error))?;
+    socket
+        .serve(move |command| answer(command, &reloader))
+        .map_err(|error| cannot(&path, error))?;
     Ok(Some(socket))
 }
 
-fn answer(word: &str, reloader: &Reloader) -> Result<String, String> {
+fn answer(command: &str, reloader: &Reloader) -> Result<String, String> {
     let server = || reloader.server().ok_or_else(|| "the server has ended".to_owned());
-    match word {
+    match command {
         "reload" => reloader.reload(),
         "stop" => {
             server()?.stop();
@@ -67,37 +72,36 @@ fn answer(word: &str, reloader: &Reloader) -> Result<String, String> {
             }
             Ok(text)
         }
-        other => Err(format!("there is no word `{other}`, only {WORDS}")),
+        other => Err(format!("unknown command `{other}`; known are {COMMANDS}")),
     }
 }
 
-/// Tells a running server one of `reload`, `status` and `stop`, and prints its answer. `arguments` are
-/// those that it was started with, as far as they say where it listens for that (`--control`,
+/// Sends `reload`, `status` or `stop` to a running server and prints its answer. `arguments` are
+/// those that the server was started with, as far as they locate its control socket (`--control`,
 /// `--config`, `--data`).
 pub fn tell(
-    word: &str,
+    command: &str,
     usage: &str,
     arguments: impl IntoIterator<Item = impl Into<OsString>>,
 ) -> Exit {
     let sources = Sources::of_process(arguments);
     let path = match sources.control() {
-        Ok(None) => return Exit::told(format!("{usage}\n\n{}", Configuration::help())),
+        Ok(None) => return Exit::output(format!("{usage}\n\n{}", Configuration::help())),
         Ok(Some((Control::At(path), _))) => path,
         Ok(Some((Control::Off, _))) => {
             return Exit::failed("this server has no control socket (`control` is off)");
         }
-        Ok(Some((Control::Usual, data))) => match usual(data.as_deref()) {
+        Ok(Some((Control::Usual, data))) => match default_path(data.as_deref()) {
             Some(path) => path,
             None => {
-                let reason =
-                    "no run folder here, so no usual control socket; --control PATH names it";
+                let reason = "there is no run folder, and so no default control socket; name one with --control PATH";
                 return Exit::failed(reason);
             }
         },
         Err(message) => return Exit::usage(format!("{message}\n{usage}")),
     };
-    match control::ask(&path, word) {
-        Ok(Ok(text)) if word == "status" => Exit::told(text),
+    match control::ask(&path, command) {
+        Ok(Ok(text)) if command == "status" => Exit::output(text),
         Ok(Ok(text)) => {
             text.lines().for_each(|line| eprintln!("bine: {line}"));
             Exit::fine()
@@ -107,19 +111,20 @@ pub fn tell(
     }
 }
 
-/// What a running server answers to a word, `status` for instance: the one that [`tell`] would ask if its command line
-/// said nothing. `None`: there is none, or it refuses.
-pub fn ask_running(word: &str) -> Option<String> {
+/// Returns a running server's answer to a command such as `status`. Asks the server that [`tell`]
+/// would ask without arguments. Returns `None` if no server answers or if it rejects the command.
+pub fn ask_running(command: &str) -> Option<String> {
     let path = match Sources::of_process(None::<OsString>).control().ok()?? {
         (Control::At(path), _) => path,
         (Control::Off, _) => return None,
-        (Control::Usual, data) => usual(data.as_deref())?,
+        (Control::Usual, data) => default_path(data.as_deref())?,
     };
-    control::ask(&path, word).ok()?.ok()
+    control::ask(&path, command).ok()?.ok()
 }
 
-/// `bine.control` in the run folder: the user's, the system's, or else the data folder.
-fn usual(data: Option<&Path>) -> Option<PathBuf> {
+/// The default path: `bine.control` in the user's run folder, the system's, or else the data
+/// folder.
+fn default_path(data: Option<&Path>) -> Option<PathBuf> {
     let user = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let system = PathBuf::from("/run/bine");
     let folders = [user, Some(system), data.map(Path::to_owned)];

@@ -1,4 +1,4 @@
-//! Decides what a failed page tells its user, and what it tells the log.
+//! The error type of handlers: messages for the client and causes for the log.
 
 use std::any::Any;
 use std::error::Error as StandardError;
@@ -8,12 +8,12 @@ use bine_http::Status;
 
 use crate::problem::Wrong;
 
-/// Why a page could not be made. Every error of Rust becomes one by `?`.
+/// The reason why a handler failed. The `?` operator converts every Rust error into one.
 ///
-/// An error of the program is answered 500; its words and its causes go to the log, and to the page only in
-/// development. An error that [`status`](Self::status) makes is for the user: its words are shown. A change of tables
-/// that was not made is told with a status of its own: 422 for a wrong value, 404 for a row that is not there, 409 where
-/// another was first, 507 for a full disk.
+/// The server answers an unexpected error with 500. The log records its message and its causes; the
+/// page displays them only in development. An error that [`status`](Self::status) creates is for
+/// the user: the page displays its message. A failed table transaction has a status of its own: 422
+/// for an invalid value, 404 for a missing row, 409 for a conflict, 507 for a full disk.
 ///
 /// ```
 /// use bine::{Error, Page, Path, html};
@@ -28,67 +28,68 @@ use crate::problem::Wrong;
 /// ```
 pub struct Error {
     status: Status,
-    /// For the user.
+    /// The message for the user.
     message: Option<String>,
     source: Option<Box<dyn StandardError + Send + Sync>>,
-    /// What is wrong with which argument.
+    /// The invalid arguments, each with the reason.
     wrong: Vec<Wrong>,
 }
 
 impl Error {
-    /// An error whose words are for the user.
+    /// Creates an error whose message the user may read.
     pub fn status(status: Status, message: impl Into<String>) -> Self {
         Self { status, message: Some(message.into()), source: None, wrong: Vec::new() }
     }
 
-    /// An argument cannot be taken (422). `reason` is the end of a sentence that begins with its name: `must not be
-    /// empty`. A form shows it at the field of this name.
+    /// Rejects an argument (422). `reason` completes a sentence that begins with the argument's
+    /// name: `must not be empty`. A form displays it next to the field of this name.
     pub fn wrong(argument: impl Into<String>, reason: impl Into<String>) -> Self {
         let wrong = vec![Wrong::new(argument, reason)];
         Self::of_arguments(Status::UNPROCESSABLE_CONTENT, wrong)
     }
 
-    /// Several arguments are wrong.
+    /// Rejects several arguments at once.
     pub(crate) fn of_arguments(status: Status, wrong: Vec<Wrong>) -> Self {
         Self { status, message: Some(Wrong::sentence(&wrong)), source: None, wrong }
     }
 
-    /// An error whose words are for the log.
+    /// Creates an error whose message only the log records.
     pub(crate) fn hidden(status: Status, words: String) -> Self {
         Self { status, message: None, source: Some(words.into()), wrong: Vec::new() }
     }
 
-    /// There is no such thing (404).
+    /// The requested resource does not exist (404).
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::status(Status::NOT_FOUND, message)
     }
 
-    /// The request makes no sense (400).
+    /// The request is malformed (400).
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::status(Status::BAD_REQUEST, message)
     }
 
-    /// Whoever asks may not (403).
+    /// The client has no permission (403).
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::status(Status::FORBIDDEN, message)
     }
 
-    /// The status of the answer.
+    /// The status of the response.
     pub const fn code(&self) -> Status {
         self.status
     }
 
-    /// What is for the user.
+    /// The message for the user, if there is one.
     pub(crate) fn message(&self) -> Option<&str> {
         self.message.as_deref()
     }
 
-    /// What is wrong with which argument.
+    /// The invalid arguments, each with the reason.
     pub(crate) fn arguments(&self) -> &[Wrong] {
         &self.wrong
     }
 
-    /// The error and its causes, the nearest first. Empty if all there is to say is for the user.
+    /// The messages of the error and of its causes, outermost first. Empty if the error has only a
+    /// message for the user.
     pub(crate) fn chain(&self) -> impl Iterator<Item = String> {
         let mut next: Option<&(dyn StandardError + 'static)> =
             self.source.as_deref().map(|source| source as _);
@@ -100,17 +101,17 @@ impl Error {
     }
 }
 
-/// How the errors of a subsystem are answered. Each subsystem submits one by `inventory::submit!`.
+/// Maps a subsystem's errors to responses. Each subsystem submits one by `inventory::submit!`.
 pub(crate) struct ErrorMapping(pub(crate) fn(&(dyn Any + Send + Sync)) -> Option<MappedError>);
 
 inventory::collect!(ErrorMapping);
 
-/// The answer to an error.
+/// The status and messages of a mapped error.
 pub(crate) struct MappedError {
     pub(crate) status: Status,
-    /// For the user.
+    /// The message for the user.
     pub(crate) message: Option<String>,
-    /// What is wrong with which argument.
+    /// The invalid arguments, each with the reason.
     pub(crate) wrong: Vec<Wrong>,
 }
 

@@ -1,47 +1,47 @@
-//! Decides how a program ends: what it prints, and the number it leaves behind.
+//! The exit status of a program, and its last output.
 
 use std::fmt;
 use std::process::{ExitCode, Termination};
 
-/// How a program ended. Return it from `main`.
+/// The result of a program. Return it from `main`.
 #[derive(Debug)]
-#[must_use = "return it from main, so that the shell knows how it went"]
+#[must_use = "return it from main, so that the shell gets the exit status"]
 pub struct Exit(Outcome);
 
 #[derive(Debug)]
 enum Outcome {
-    /// All went well; this is what was asked for on standard output, if anything.
+    /// Success, with the text to print to standard output, if any.
     Fine(String),
-    /// The command line or the configuration is wrong.
+    /// The command line or the configuration is invalid.
     Usage(String),
-    /// Something that was needed could not be had.
+    /// The program could not start or continue.
     Failed(String),
-    /// As another program ended, which has told why.
-    As(u8),
+    /// The exit status of a child process, which has printed its own error.
+    Status(u8),
 }
 
 impl Exit {
-    /// All went well.
+    /// Success.
     pub const fn fine() -> Self {
         Self(Outcome::Fine(String::new()))
     }
 
-    /// As a program that ended with this status and has told why itself.
-    pub(crate) const fn like(status: u8) -> Self {
-        Self(Outcome::As(status))
+    /// Passes on the exit status of a child process, which has printed its own error.
+    pub(crate) const fn with_status(status: u8) -> Self {
+        Self(Outcome::Status(status))
     }
 
-    /// All went well; `text` is what was asked for.
-    pub(crate) const fn told(text: String) -> Self {
+    /// Success; prints `text`.
+    pub(crate) const fn output(text: String) -> Self {
         Self(Outcome::Fine(text))
     }
 
-    /// The command line is wrong; `message` says how to put it right.
+    /// The command line is invalid; `message` names the correction.
     pub fn usage(message: impl fmt::Display) -> Self {
         Self(Outcome::Usage(message.to_string()))
     }
 
-    /// Something that was needed could not be had; `message` says what.
+    /// The program failed; `message` is the reason.
     pub fn failed(message: impl fmt::Display) -> Self {
         Self(Outcome::Failed(message.to_string()))
     }
@@ -57,10 +57,10 @@ impl Termination for Exit {
             }
             Outcome::Usage(message) => {
                 eprintln!("{message}");
-                // The number that shells and getopt programs use for wrong usage.
+                // The exit status that shells and getopt programs use for wrong usage.
                 ExitCode::from(2)
             }
-            Outcome::As(status) => ExitCode::from(status),
+            Outcome::Status(status) => ExitCode::from(status),
             Outcome::Failed(message) => {
                 eprintln!("bine: {message}");
                 ExitCode::FAILURE

@@ -1,4 +1,5 @@
-//! Decides what stands between a request and its route: filters, in the order in which the program names them.
+//! Filters: code that sees each request before the router, in the order in which the program adds
+//! them.
 
 use std::sync::Arc;
 
@@ -9,16 +10,15 @@ use crate::request_session::{SessionProvider, look_at_user};
 use crate::respond::Response;
 use crate::trace::RequestDependency;
 
-/// A look at every request before its route is chosen.
+/// Inspects each request before it is routed.
 ///
-/// It runs on the connection's own loop and must not block. A request with content is seen twice if its handler
-/// takes the content: when its head is there, and when all of it is.
+/// A filter runs on the event loop of the connection and must not block. If a handler takes the
+/// request's body, filters run twice for that request: after the head, and after the complete body.
 ///
 /// ```
 /// use bine::{Filter, Response, Seen, Status, Verdict};
 ///
-/// /// Keeps what is not ready from everybody else.
-/// struct Curtain;
+/// Hides unreleased pages from clients on other machines.
 ///
 /// impl Filter for Curtain {
 ///     fn filter(&self, request: &Seen<'_>) -> Verdict {
@@ -31,19 +31,19 @@ use crate::trace::RequestDependency;
 /// }
 /// ```
 pub trait Filter: Send + Sync + 'static {
-    /// Says how the request goes on.
+    /// Decides how the request continues.
     fn filter(&self, request: &Seen<'_>) -> Verdict;
 }
 
-/// How a request goes on behind a filter.
+/// A filter's decision about a request.
 #[derive(Debug)]
 pub enum Verdict {
-    /// To the next filter, then to its route.
+    /// Continue with the next filter, then with the route.
     Pass,
-    /// The same, under another path and query, such as `/forum/7?page=2`. It stands in an address as it is: what
-    /// must be encoded is encoded.
+    /// Continue with a new path and query, such as `/forum/7?page=2`. The target is used as given:
+    /// encode what must be encoded.
     Rewrite(String),
-    /// It is answered.
+    /// Send this response.
     Answer(Response),
 }
 
@@ -51,12 +51,12 @@ pub enum Verdict {
 pub struct Seen<'a> {
     pub(crate) incoming: &'a Incoming<'a>,
     pub(crate) path: &'a str,
-    /// Of a program that has some.
+    /// The session store, in a program with sessions.
     pub(crate) sessions: Option<&'a Arc<dyn SessionProvider>>,
 }
 
 impl<'a> Seen<'a> {
-    /// The path, decoded.
+    /// The decoded path.
     pub const fn path(&self) -> &'a str {
         self.path
     }
@@ -71,34 +71,34 @@ impl<'a> Seen<'a> {
         self.incoming.head.method()
     }
 
-    /// The host and port that the peer wants.
+    /// The requested host and port.
     pub fn host(&self) -> Option<&'a str> {
         self.incoming.head.authority()
     }
 
-    /// The first field called `name`, if it is UTF-8.
+    /// The first header field called `name`, if it is UTF-8.
     pub fn field(&self, name: &str) -> Option<&'a str> {
         let field = self.incoming.head.field_text(name);
-        // An empty field is not none.
+        // An empty field and a missing field must have different keys.
         let seen = || field.map_or_else(|| name.to_owned(), |value| [name, ":", value].concat());
         RequestDependency::Filtered.note(|| seen().into_bytes());
         field
     }
 
-    /// Where it came from.
+    /// The address of the client.
     pub fn peer(&self) -> Peer {
         RequestDependency::Filtered.note(|| format!("{:?}", self.incoming.peer).into_bytes());
         self.incoming.peer
     }
 
-    /// Who has [logged in](crate::Session::log_in), if the cookie says so. What a page answers behind it to a user is for
-    /// that user alone, as if it took a [`User`](crate::User).
+    /// The [logged-in](crate::Session::log_in) user, if the cookie identifies one. Afterwards the
+    /// page's response belongs to that user alone, as if the page took a [`User`](crate::User).
     pub fn user(&self) -> Option<&'a str> {
         look_at_user(self.sessions, self.incoming)
     }
 }
 
-/// The head of a request under another target.
+/// Replaces the target in the head of a request.
 pub(crate) fn rewritten(head: &Head<'_>, target: &str) -> Option<Vec<u8>> {
     let behind = head.method().as_str().len() + 1;
     let (method, rest) = head.raw().split_at(behind);
@@ -106,7 +106,7 @@ pub(crate) fn rewritten(head: &Head<'_>, target: &str) -> Option<Vec<u8>> {
     Some([method, target.as_bytes(), rest].concat()).filter(|_| target.starts_with('/'))
 }
 
-/// A handler's work under the head that a filter has rewritten.
+/// A handler's work for a request whose target a filter has rewritten.
 pub(crate) struct Rewritten {
     pub(crate) work: Arc<dyn Work>,
     pub(crate) request: Retained,

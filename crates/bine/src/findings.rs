@@ -1,4 +1,4 @@
-//! Decides that what is wrong with a tree is told in the log, once each.
+//! Logs problems of a tree, each once.
 
 use std::collections::HashSet;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -6,17 +6,17 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use bine_html::tree::Finding;
 use bine_log as log;
 
-/// So many are told; a program with more has been told enough.
-const MOST: usize = 1000;
+/// The most findings that are logged in the life of the process.
+const MAX_LOGGED: usize = 1000;
 
-/// Notes a finding, unless it was noted before.
-pub(crate) fn tell_once(finding: &Finding) {
-    static TOLD: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+/// Logs a finding, unless it was logged before.
+pub(crate) fn log_once(finding: &Finding) {
+    static LOGGED: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
     let finding = finding.to_string();
-    // A set of strings is whole whatever happened beside it.
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-    if told.len() < MOST && !told.contains(&finding) {
+    // A poisoned lock is harmless: the set is consistent after any panic.
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    if logged.len() < MAX_LOGGED && !logged.contains(&finding) {
         log::warn(format_args!("{finding}"));
-        told.insert(finding);
+        logged.insert(finding);
     }
 }

@@ -2,21 +2,22 @@
 
 use crate::origin::is_path;
 
-/// In an address.
+/// The name of the query parameter.
 const PARAMETER: &str = "_frame";
 
-/// What an address says of a frame.
+/// The name of the frame in an address.
 pub(crate) fn named(address: &str) -> Option<&str> {
     let (_, query) = apart(address).0.split_once('?')?;
     query.split('&').find_map(|pair| pair.strip_prefix(PARAMETER)?.strip_prefix('='))
 }
 
-/// What a browser asks for, and from the `#` on what it keeps to itself.
+/// Splits an address into the part that a browser requests and the fragment.
 pub(crate) fn apart(address: &str) -> (&str, &str) {
     address.split_at(address.find('#').unwrap_or(address.len()))
 }
 
-/// The address with this frame in the place of any other; the home page's in the place of one that leads elsewhere.
+/// Sets the frame of an address, in place of any other. An address that is not a path is replaced
+/// by the home page's.
 pub(crate) fn with_name(address: &str, name: &str) -> String {
     let (asked, fragment) = if is_path(address) { apart(address) } else { ("/", "") };
     let (path, query) = asked.split_once('?').unwrap_or((asked, ""));
@@ -31,7 +32,7 @@ pub(crate) fn with_name(address: &str, name: &str) -> String {
     address + PARAMETER + "=" + name + fragment
 }
 
-/// The same address with the frame of `page`, if that has one.
+/// Adds the frame of `page`, if that has one, to an address without a frame.
 pub(crate) fn with_frame_of(page: &str, address: &str) -> String {
     match named(page) {
         Some(name) if named(address).is_none() => with_name(address, name),

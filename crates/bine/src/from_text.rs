@@ -1,21 +1,21 @@
-//! Decides which values can be written as text, and what a peer is told about text that is none of them.
+//! Parsing of single values from text, and the error messages for clients.
 
 use crate::text::Text;
 
-/// A value that is written as text: in a query, a path, a field, a form.
+/// A value that a client sends as text: in a query, a path, a header field, or a form.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read from text",
     note = "write `impl FromText for {Self}`, or take `Text` and look at it yourself"
 )]
 pub trait FromText: Sized {
-    /// Understands `text`.
+    /// Parses `text`.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, as the end of a sentence that begins with the argument's name.
+    /// Returns the reason, as the end of a sentence that begins with the argument's name.
     fn from_text(text: &str) -> Result<Self, String>;
 
-    /// What stands for a missing value, if one may be missing.
+    /// The value of a missing argument, if the argument is optional.
     fn missing() -> Option<Self> {
         None
     }

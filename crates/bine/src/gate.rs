@@ -1,8 +1,8 @@
-//! Decides who is let in to what is dynamic when more come than can be served, what a reply says to those who have come
-//! in, and what the others are told.
+//! Admission control for dynamic content: decides which clients are admitted under overload, adds
+//! the ticket to the responses of admitted clients, and rejects the rest.
 //!
-//! It stands before the body, the handler and the tables. Files, assets and channels have no gate: a refused visitor who
-//! reads a file costs next to nothing, and channels have bounds of their own.
+//! The check precedes the body, the handler and the tables. Files, assets and channels are exempt:
+//! serving a file to a rejected client costs almost nothing, and channels have limits of their own.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -11,38 +11,38 @@ use bine_admission::{Admission, Asker, Shown, Verdict};
 use bine_http::{Exchange, Reply, Status};
 use bine_server::{Answer, Body, Clock, Done, Incoming, LaterReply, Outgoing, Retained, Work};
 
+use crate::accept::AcceptPreferences;
 use crate::sessions::ticket::{Holder, Reading, Tickets};
-use crate::taste::Taste;
 
-/// One thread's gate.
+/// One thread's admission check.
 pub(crate) struct Gate {
     admission: Arc<Admission>,
     tickets: Arc<Tickets>,
-    /// What the last who was refused got by chance.
+    /// The state of the generator for random retry delays.
     chance: u64,
-    /// The last request that came here was let in.
+    /// Whether the last checked request was admitted.
     begins: bool,
 }
 
-/// Who asks, and by what they are known.
+/// A client and the evidence that identifies it.
 struct Visitor<'r> {
     holder: Holder<'r>,
     reading: Reading,
-    /// What stands for the account, if they have logged in.
+    /// The number of the account, if the client has logged in.
     account: Option<u64>,
     asker: Asker,
 }
 
-/// What becomes of a request.
-pub(crate) enum Pass {
-    /// It goes on, as all do.
-    Calm,
-    /// It goes on.
-    On,
-    /// It goes on, and the head of its reply is to have this line.
-    With(String),
-    /// It does not.
-    Refused,
+/// The decision about a request.
+pub(crate) enum AdmissionDecision {
+    /// The request continues; there is no overload.
+    NoOverload,
+    /// The request continues.
+    Admit,
+    /// The request continues, and its response gets this header line.
+    AdmitWithTicket(String),
+    /// The request is rejected.
+    Reject,
 }
 
 impl Gate {
@@ -50,53 +50,58 @@ impl Gate {
         Self { admission, tickets, chance: RandomState::new().hash_one(0), begins: false }
     }
 
-    /// A request has come of which it is not known yet whether it is for something dynamic.
+    /// Starts a request, before it is known whether it leads to dynamic content.
     pub(crate) const fn open(&mut self) {
         self.begins = false;
     }
 
-    /// Whether the last request was let in.
+    /// Whether the last request was admitted.
     pub(crate) const fn begins(&self) -> bool {
         self.begins
     }
 
-    /// Whether a request may go on to something dynamic. While all is calm it costs one load.
+    /// Decides whether a request may reach dynamic content. Without overload this costs one atomic
+    /// load.
     #[inline]
-    pub(crate) fn pass(&mut self, request: &Incoming<'_>) -> Pass {
+    pub(crate) fn pass(&mut self, request: &Incoming<'_>) -> AdmissionDecision {
         self.begins = true;
-        // Who was let in without the body is not asked again when that is here.
+        // A request that was admitted without its body is not checked again when the body has
+        // arrived.
         match request.body {
-            _ if !self.admission.is_awake() => Pass::Calm,
+            _ if !self.admission.is_awake() => AdmissionDecision::NoOverload,
             Body::Here(_) | Body::Filed(_) => self.go_on(request),
             Body::None | Body::Coming => self.weigh(request),
         }
     }
 
     #[cold]
-    fn weigh(&mut self, request: &Incoming<'_>) -> Pass {
+    fn weigh(&mut self, request: &Incoming<'_>) -> AdmissionDecision {
         let Visitor { holder, reading, account, asker } = self.visitor(request);
         let (known, session) = match (self.admission.ask(asker), reading.shown) {
             (Verdict::Refused, _) => {
                 self.begins = false;
-                return Pass::Refused;
+                return AdmissionDecision::Reject;
             }
             (Verdict::Known, Shown::Ticket(old)) if reading.is_due => (old, account.unwrap_or(old)),
-            (Verdict::Known, _) => return Pass::On,
+            (Verdict::Known, _) => return AdmissionDecision::Admit,
             (Verdict::Again(known) | Verdict::Admitted(known), _) => {
                 (known, account.unwrap_or(known))
             }
         };
         self.admission.rename(known, session);
-        Pass::With(self.tickets.line(session, holder))
+        AdmissionDecision::AdmitWithTicket(self.tickets.line(session, holder))
     }
 
-    /// Who was let in before the body came has had no reply yet that could carry the ticket.
+    /// A client that was admitted before its body arrived has had no response yet to carry the
+    /// ticket.
     #[cold]
-    fn go_on(&self, request: &Incoming<'_>) -> Pass {
+    fn go_on(&self, request: &Incoming<'_>) -> AdmissionDecision {
         let Visitor { holder, reading, asker, .. } = self.visitor(request);
         match (reading.shown, asker.stand_in) {
-            (Shown::Ticket(_), _) | (_, None) => Pass::On,
-            (_, Some(session)) => Pass::With(self.tickets.line(session, holder)),
+            (Shown::Ticket(_), _) | (_, None) => AdmissionDecision::Admit,
+            (_, Some(session)) => {
+                AdmissionDecision::AdmitWithTicket(self.tickets.line(session, holder))
+            }
         }
     }
 
@@ -104,8 +109,8 @@ impl Gate {
         let Incoming { head, peer, who, arrival, .. } = request;
         let holder = Holder { peer: *peer, user: who.user(), now: *arrival };
         let reading = self.tickets.read(head, holder);
-        // Behind a proxy a connection, and an address with its port, is of many visitors. One through the file system may
-        // always be a proxy's, and has no address to tell it from others.
+        // A connection from a proxy, and an address with its port, belongs to many clients. A
+        // client on a Unix socket may always be a proxy, and has no address to distinguish it.
         let is_forwarded =
             ["x-forwarded-for", "forwarded", "via"].iter().any(|name| head.field(name).is_some());
         let address = if is_forwarded { None } else { peer.socket_address() };
@@ -116,22 +121,22 @@ impl Gate {
         Visitor { holder, reading, account, asker }
     }
 
-    /// Something was answered without a worker.
+    /// Counts a response that needed no worker.
     pub(crate) fn answered(&self) {
         self.admission.answered();
     }
 
-    /// Writes that there is no place left, and when to come again.
+    /// Writes the overload response, with the time after which to retry.
     pub(crate) fn refuse(
         &mut self,
         request: &Incoming<'_>,
         clock: &Clock,
         out: &mut Outgoing<'_>,
     ) -> Answer {
-        // Knuth's generator; nothing depends on whether somebody could foresee it.
+        // Knuth's linear congruential generator: the delay need not be unpredictable.
         self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let again = self.admission.again_after((self.chance >> 32) as u32);
-        let reads_pages = Taste::of(request.head.field_text("accept")).reads_pages;
+        let reads_pages = AcceptPreferences::of(request.head.field_text("accept")).reads_pages;
         write_refusal(request.exchange, reads_pages, again, clock, out.buffer);
         Answer::Written { close: !request.exchange.keep_alive }
     }
@@ -142,9 +147,9 @@ const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
 const NOT_KEPT: &str = "Cache-Control: no-store\r\n";
 const PAGE: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Please come again</title>\
     <meta name=\"viewport\" content=\"width=device-width\"></head><body><h1>Please come again</h1>\
-    <p>So many visitors are here that there is no place left at the moment. \
+    <p>The server is busy: more visitors are here than it can serve at the moment. \
     It will not take long: load this page again in a minute.</p></body></html>\n";
-const LINE: &str = "there are too many visitors at the moment; come again soon\n";
+const LINE: &str = "the server is busy: too many visitors at the moment; try again soon\n";
 
 fn write_refusal(
     exchange: Exchange,
@@ -154,13 +159,13 @@ fn write_refusal(
     out: &mut Vec<u8>,
 ) {
     let mut reply = Reply::begin(out, exchange, Status::SERVICE_UNAVAILABLE, &clock.date());
-    let (kind, told) = if reads_pages { (HTML, PAGE) } else { (TEXT, LINE) };
+    let (kind, text) = if reads_pages { (HTML, PAGE) } else { (TEXT, LINE) };
     reply.static_lines(kind).static_lines(NOT_KEPT);
     reply.field("Retry-After", &again.to_string()).expect("digits");
-    reply.whole(told.as_bytes());
+    reply.whole(text.as_bytes());
 }
 
-/// Has `call` answer, and puts `line` into the head of its reply, wherever and whenever that is written.
+/// Runs `call` and inserts `line` into the head of its response, whichever thread writes it.
 pub(crate) fn with_line(
     line: String,
     out: &mut Outgoing<'_>,
@@ -184,7 +189,7 @@ fn later_with_line(reply: LaterReply, line: String) -> LaterReply {
     })
 }
 
-/// Has `write` write, and puts `line` into what it has written. Returns it if nothing was.
+/// Runs `write` and inserts `line` into its output. Returns the line if there was no output.
 fn writing<A>(
     line: String,
     out: &mut Outgoing<'_>,
@@ -193,7 +198,7 @@ fn writing<A>(
     let begin = out.buffer.len();
     let mut line = Some(line);
     let Outgoing { buffer, drain } = out;
-    // A long page leaves while it is written: its head is in the first piece.
+    // A long page is sent while it is rendered: its head is in the first chunk.
     let mut first = |buffer: &mut Vec<u8>| {
         line = line.take().filter(|line| !insert(buffer, begin, line));
         drain(buffer);
@@ -203,13 +208,15 @@ fn writing<A>(
     (written, line)
 }
 
-/// Puts a line into the head that begins at `begin`, behind its status line. False: there is none.
+/// Inserts a line after the status line of the head that starts at `begin`. Returns false if there
+/// is no head.
 fn insert(bytes: &mut Vec<u8>, begin: usize, line: &str) -> bool {
     let Some(reply) = bytes.get(begin..) else { return false };
     let end = |mark: &[u8]| reply.windows(mark.len()).position(|part| part == mark);
     let (Some(status), Some(head)) = (end(b"\r\n"), end(b"\r\n\r\n")) else { return false };
     let keeping = cache_control(&reply[status..head]);
-    // A cache that others share would give the ticket to all of them: better none than that.
+    // A shared cache would hand the ticket to all its clients: the response is sent without one
+    // instead.
     let is_shared = keeping.as_deref().is_some_and(is_shared);
     if !is_shared {
         let place = begin + status + 2;
@@ -231,7 +238,7 @@ fn is_shared(keeping: &str) -> bool {
     !says("private") && !says("no-store") && (says("public") || says("s-maxage") || says("max-age"))
 }
 
-/// A handler's work whose reply is to have one line more.
+/// A handler's work whose response gets an additional header line.
 struct Ticketed {
     work: Arc<dyn Work>,
     line: String,
@@ -268,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_stands_behind_the_status_line_and_no_shared_cache_keeps_it() {
+    fn inserts_the_ticket_after_the_status_line_unless_shared_caches_store_it() {
         check(
             "HTTP/1.1 200 OK\r\nDate: a\r\n\r\nbody\r\n\r\n",
             "HTTP/1.1 200 OK\r\nSet-Cookie: ticket=a\r\nCache-Control: private\r\nDate: a\r\n\r\nbody\r\n\r\n",
@@ -285,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_leaves_while_it_is_written_has_it_in_its_first_piece() {
+    fn inserts_the_ticket_into_the_first_chunk_of_a_page() {
         let (mut buffer, mut sent) = (Vec::new(), Vec::new());
         let mut drain = |piece: &mut Vec<u8>| sent.append(piece);
         let mut out = Outgoing { buffer: &mut buffer, drain: &mut drain };
@@ -303,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_comes_later_has_it_too() {
+    fn inserts_the_ticket_into_a_later_response() {
         let (mut buffer, mut drain) = (Vec::new(), |_: &mut Vec<u8>| {});
         let mut out = Outgoing { buffer: &mut buffer, drain: &mut drain };
         let answer = with_line(LINE_OF_TICKET.to_owned(), &mut out, |_| {
@@ -319,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_when_to_come_again_and_keeps_the_connection() {
+    fn rejection_has_retry_after_and_keeps_the_connection() {
         let exchange = Exchange {
             method: Method::Get,
             version: Version::Http11,
@@ -330,12 +337,12 @@ mod tests {
         for (reads_pages, kind) in [(false, "text/plain"), (true, "text/html")] {
             let mut out = Vec::new();
             write_refusal(exchange, reads_pages, 7, &clock, &mut out);
-            let told = String::from_utf8(out).unwrap();
-            assert!(told.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{told}");
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{text}");
             for line in ["Retry-After: 7\r\n", "Cache-Control: no-store\r\n", kind] {
-                assert!(told.contains(line), "{told}");
+                assert!(text.contains(line), "{text}");
             }
-            assert!(!told.contains("Connection: close"), "{told}");
+            assert!(!text.contains("Connection: close"), "{text}");
         }
     }
 }

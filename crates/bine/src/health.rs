@@ -1,4 +1,4 @@
-//! Decides whether a program is well, and where that is asked.
+//! Health checks: whether the program is ready, and the paths where a load balancer asks.
 
 use std::sync::{OnceLock, Weak};
 
@@ -8,35 +8,35 @@ use bine_server::{Incoming, Server};
 use crate::respond::Response;
 use crate::tables::Tables;
 
-/// Under what name an answer is logged, if at all; no function of a program can be called so.
+/// The name in the access log. No function of a program can have it.
 pub(crate) const NAME: &str = "health-check";
 
-/// Whether somebody who looks after servers asks there, whoever answers.
+/// Whether the path is one of the health checks.
 pub(crate) fn is_asked_at(path: &str) -> bool {
     matches!(path, "/health" | "/ready")
 }
 
-/// What becomes of those who ask among a program's pages whether it is well.
+/// How the program's own pages treat health checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HealthChoices {
-    /// They are answered where no page has the path.
+    /// Whether health checks are answered at paths without a page.
     pub(crate) is_told: bool,
-    /// They have lines in the access log.
+    /// Whether health checks appear in the access log.
     pub(crate) is_logged: bool,
 }
 
-/// Whether a program is well.
+/// The health of a program.
 #[derive(Default)]
 pub(crate) struct Health(OnceLock<Weak<Server>>);
 
 impl Health {
-    /// From here on it is asked of this server.
+    /// Starts reporting the state of this server.
     pub(crate) fn watch(&self, server: Weak<Server>) {
-        // There is one start.
+        // The program starts only once.
         let _ = self.0.set(server);
     }
 
-    /// Why nobody new should be sent here, if so.
+    /// The reason not to send new clients here, if there is one.
     pub(crate) fn reason(&self, tables: &Tables) -> Option<&'static str> {
         let server = self.0.get().and_then(Weak::upgrade);
         match server {
@@ -49,18 +49,19 @@ impl Health {
         }
     }
 
-    /// Why changes are refused while everything else is served, if so.
+    /// The reason why writes fail while reads work, if there is one.
     fn limit(tables: &Tables) -> Option<&'static str> {
         let is_full = tables.opened().is_some_and(|store| store.stats().is_full);
         is_full.then_some("the disk is full")
     }
 
-    /// Status and words for this path; `None`: it asks for something else.
-    pub(crate) fn told(&self, path: &str, tables: &Tables) -> Option<(Status, String)> {
+    /// The status and text for a health check at this path, or `None` for any other path.
+    pub(crate) fn check(&self, path: &str, tables: &Tables) -> Option<(Status, String)> {
         match path {
             "/health" => Some((Status::OK, "alive\n".to_owned())),
             "/ready" => Some(match self.reason(tables) {
-                // Reads are served, and no other server has these tables: a balancer goes on sending clients here.
+                // Reads work, and no other server has these tables: a load balancer should keep
+                // sending clients here.
                 None => match Self::limit(tables) {
                     None => (Status::OK, "ready\n".to_owned()),
                     Some(limit) => (Status::OK, format!("read-only: {limit}\n")),
@@ -71,7 +72,7 @@ impl Health {
         }
     }
 
-    /// The answer among the program's own pages, where none of them has this path.
+    /// The response among the program's own pages, at a path that has no page.
     pub(crate) fn answer(
         &self,
         path: &str,
@@ -81,8 +82,8 @@ impl Health {
         if !matches!(request.head.method(), bine_http::Method::Get | bine_http::Method::Head) {
             return None;
         }
-        let (status, words) = self.told(path, tables)?;
-        let response = Response::text(words).with_status(status);
+        let (status, text) = self.check(path, tables)?;
+        let response = Response::text(text).with_status(status);
         Some(response.with_field("Cache-Control", "no-store"))
     }
 }

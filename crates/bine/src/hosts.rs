@@ -1,5 +1,6 @@
-//! The hosts that a server answers for, against DNS rebinding: a page of another site whose name suddenly means this
-//! server would otherwise read everything here as its own.
+//! The hosts that a server answers for, as protection against DNS rebinding: otherwise a page of a
+//! foreign site, whose name suddenly resolves to this server, could read all its content as
+//! same-origin.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Once};
@@ -11,10 +12,10 @@ use bine_server::{Address, Listen, Peer};
 use crate::respond::Response;
 use crate::sites::{HostPattern, without_port};
 
-/// What the key `hosts` says.
+/// The value of the key `hosts`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) enum HostChoice {
-    /// Names of the certificates; without any, what the addresses need.
+    /// The names of the certificates; without certificates, the default for the addresses.
     #[default]
     Auto,
     Any,
@@ -27,28 +28,29 @@ pub(crate) enum Hosts {
     Any,
     Some {
         names: Vec<HostPattern>,
-        /// Names without a dot and addresses are answered for too: no site of the internet has control of them.
+        /// Whether names without a dot and IP addresses are accepted too: no site on the internet
+        /// controls them.
         has_local: bool,
     },
 }
 
-/// One thread's view of them.
+/// One thread's view of the hosts.
 pub(crate) struct LocalHosts {
     hosts: Arc<Hosts>,
-    /// The host that was accepted last, as it was sent.
+    /// The last accepted host, as it was sent.
     last: Vec<u8>,
 }
 
-/// A host name is no longer (RFC 1035 section 3.1.1), with its port.
-const LONGEST: usize = 261;
+/// The longest host name (RFC 1035 section 3.1.1), with its port.
+const MAX_HOST: usize = 261;
 
-/// The answer to a request for another host.
+/// The response to a request for an unknown host.
 pub(crate) fn misdirected() -> Response {
-    const TOLD: &str = "This server does not answer for this host. Whoever runs it can name the host by the key `hosts`, like hosts = [\"example.org\"].\n";
+    const TOLD: &str = "This server does not answer for this host. Its operator can add the host to the key `hosts`, like hosts = [\"example.org\"].\n";
     static LOGGED: Once = Once::new();
     LOGGED.call_once(|| {
         log::warn(format_args!(
-            "a request for another host was answered 421; the key `hosts` names hosts to answer for, and `any` accepts all"
+            "a request for an unknown host was answered 421; add the host to the key `hosts`, or set `any` to accept all"
         ));
     });
     Response::text(TOLD).with_status(Status::MISDIRECTED_REQUEST)
@@ -61,7 +63,7 @@ impl HostChoice {
             ("auto", Self::Auto) => {}
             ("any", Self::Auto | Self::Any) => *self = Self::Any,
             ("auto" | "any", _) | (_, Self::Any) => {
-                return Err("names hosts, or is `any` or `auto` alone".to_owned());
+                return Err("must name hosts, or be `any` or `auto` alone".to_owned());
             }
             (name, Self::Only(hosts)) => hosts.push(HostPattern::parse(name)?),
             (name, Self::Auto) => *self = Self::Only(vec![HostPattern::parse(name)?]),
@@ -71,8 +73,8 @@ impl HostChoice {
 }
 
 impl Hosts {
-    /// The hosts of a server with these addresses. `certified` are the names of its certificates, `sites` those of its
-    /// sites.
+    /// The hosts of a server with these addresses. `certified` are the hosts of the certificates,
+    /// `sites` the hosts of the sites.
     pub(crate) fn of(
         choice: &HostChoice,
         certified: Vec<HostPattern>,
@@ -92,15 +94,16 @@ impl Hosts {
         Self::Some { names, has_local }
     }
 
-    /// The calling thread's view of them.
+    /// The calling thread's view of the hosts.
     pub(crate) fn local(self: &Arc<Self>) -> LocalHosts {
-        LocalHosts { hosts: Arc::clone(self), last: Vec::with_capacity(LONGEST) }
+        LocalHosts { hosts: Arc::clone(self), last: Vec::with_capacity(MAX_HOST) }
     }
 }
 
 impl LocalHosts {
-    /// Whether the server answers a request for `authority`, which may have a port. One without a host comes from no
-    /// browser, and one through a Unix socket from no site.
+    /// Whether the server answers a request for `authority`, which may have a port. Requests
+    /// without a host and requests on a Unix socket are accepted: no browser sends them for a page
+    /// of a foreign site.
     #[inline]
     pub(crate) fn accept(&mut self, authority: Option<&str>, peer: Peer) -> bool {
         let Hosts::Some { names, has_local } = &*self.hosts else { return true };
@@ -113,10 +116,10 @@ impl LocalHosts {
         let is_named = || names.iter().any(|name| name.fit(host).is_some());
         let is_answered = *has_local && is_local(host) || is_named();
         if !is_answered {
-            // Whoever is on this machine may ask it by its own address.
+            // A client on this machine may always use a loopback address.
             return ip.to_canonical().is_loopback() && is_loopback(host);
         }
-        if authority.len() <= LONGEST {
+        if authority.len() <= MAX_HOST {
             self.last.clear();
             self.last.extend_from_slice(authority.as_bytes());
         }
@@ -124,8 +127,8 @@ impl LocalHosts {
     }
 }
 
-/// Whether no DNS answer decides what `host` means: an address, `localhost` and what is below it (RFC 6761), or a name
-/// without a dot, which no site of the internet has.
+/// Whether no DNS response decides where `host` leads: an IP address, `localhost` and names below
+/// it (RFC 6761), or a name without a dot, which no site on the internet has.
 fn is_local(host: &str) -> bool {
     address(host).is_some() || !host.contains('.') || is_localhost(host)
 }
@@ -187,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_on_loopback_alone_refuses_names_of_other_sites() {
+    fn loopback_server_rejects_foreign_host_names() {
         for addresses in [&["127.0.0.1:80"][..], &["[::1]:80", "127.3.2.1:1", "/run/a.sock"]] {
             let sites = patterns(&["shop.example", "*.shop.example"]);
             let hosts = Hosts::of(&HostChoice::Auto, Vec::new(), sites, &listen(addresses));
@@ -217,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_with_unknown_names_answers_for_all() {
+    fn server_without_known_names_accepts_all_hosts() {
         for addresses in [&["0.0.0.0:80"][..], &["127.0.0.1:80", "192.0.2.1:80"], &["[::]:80"]] {
             let hosts = Hosts::of(&HostChoice::Auto, Vec::new(), [], &listen(addresses));
             assert_eq!(hosts, Hosts::Any, "{addresses:?}");
@@ -227,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_with_a_certificate_answers_for_its_names_and_for_addresses() {
+    fn server_with_a_certificate_accepts_its_names_and_addresses() {
         let certified = patterns(&["a.example", "*.b.example"]);
         let hosts = Hosts::of(&HostChoice::Auto, certified, [], &listen(&["0.0.0.0:443"]));
         check(
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_names_all_hosts_but_those_of_the_machine_itself() {
+    fn configured_hosts_replace_all_but_loopback() {
         let mut choice = HostChoice::Auto;
         choice.add("a.example").unwrap();
         choice.add("*.b.example").unwrap();
@@ -263,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn remembering_the_last_host_needs_no_memory() {
+    fn remembers_the_last_host_without_allocating() {
         let hosts = Hosts::of(&HostChoice::Auto, Vec::new(), [], &listen(&[LOCAL]));
         let mut local = Arc::new(hosts).local();
         let capacity = local.last.capacity();

@@ -2,13 +2,14 @@
 
 use bine_http::{Head, Reply};
 
-/// For every response whose content clients may have stored. `sandbox` gives a document an opaque origin without
-/// scripts (CSP Level 3 section 6.3.2), `nosniff` keeps a browser from guessing another media type.
+/// Adds the headers for content that clients may have stored. `sandbox` gives a document an opaque
+/// origin without scripts (CSP Level 3 section 6.3.2), `nosniff` keeps a browser from guessing the
+/// media type.
 pub(crate) fn put_fields(reply: &mut Reply<'_>) {
     reply.nosniff().static_lines("Content-Security-Policy: sandbox\r\n");
 }
 
-/// For content that [`is_active`]: a browser saves it instead of opening it (RFC 6266).
+/// The field for content that [`is_active`]: a browser saves it instead of opening it (RFC 6266).
 pub(crate) const ATTACHMENT: &str = "Content-Disposition: attachment\r\n";
 
 /// Media types that no browser runs, besides images, sound and video.
@@ -22,18 +23,19 @@ const PASSIVE: [&str; 7] = [
     "text/plain",
 ];
 
-/// Whether a browser might run content of this media type: everything that is not known to be passive.
+/// Whether a browser might run content of this media type: true unless the type is known to be
+/// passive.
 pub(crate) fn is_active(media_type: &str) -> bool {
     let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    // Of a list, a browser takes the last type (Fetch section 3.6, "extract a MIME type").
+    // From a list, a browser takes the last type (Fetch section 3.6, "extract a MIME type").
     let is_list = media_type.contains(',');
     let is_media = ["image/", "audio/", "video/"].iter().any(|kind| essence.starts_with(kind));
     let is_passive = is_media || essence.ends_with("+json") || PASSIVE.contains(&&*essence);
     is_list || !is_passive || essence.ends_with("xml")
 }
 
-/// Whether a browser asks for content in order to run it as a script or style sheet (Fetch Metadata). A header of the
-/// response cannot prevent that.
+/// Whether a browser requests content in order to run it as a script or style sheet (Fetch
+/// Metadata). A response header cannot prevent that.
 pub(crate) fn is_to_run(head: &Head<'_>) -> bool {
     let destination = head.field_text("Sec-Fetch-Dest").unwrap_or_default();
     matches!(destination, "script" | "style" | "xslt")
@@ -46,7 +48,7 @@ mod tests {
     use super::is_active;
 
     #[test]
-    fn takes_every_type_for_active_that_is_not_known_to_be_passive() {
+    fn treats_unknown_media_types_as_active() {
         for active in [
             "text/html",
             "Text/HTML ; charset=utf-8",

@@ -1,5 +1,6 @@
-//! Bine: one small, very fast server for live web applications. This is the front door: everything
-//! that a program needs to say what it serves.
+//! Bine: one small, very fast server for live web applications. This crate is the API of the
+//! server: a program declares its pages, services, tables and channels on an [`App`], and the
+//! server runs it.
 //!
 //! ```no_run
 //! use bine::prelude::*;
@@ -14,6 +15,7 @@
 //! }
 //! ```
 
+mod accept;
 #[cfg(feature = "acme")]
 mod acme;
 #[cfg(not(feature = "acme"))]
@@ -26,6 +28,7 @@ mod arguments;
 mod asset;
 mod base64;
 mod blocking;
+mod bundled_asset;
 pub mod channels;
 mod choose;
 mod configuration;
@@ -40,11 +43,10 @@ mod gate;
 mod health;
 mod hosts;
 mod inert;
-mod linked;
 mod links;
 mod listing;
 pub mod live;
-mod look;
+mod log_limiter;
 mod methods;
 mod metrics;
 mod nearest;
@@ -58,13 +60,12 @@ mod region_key;
 mod rejection;
 mod reload;
 pub mod remote;
-mod repeated;
+mod render_context;
 mod request;
 mod request_session;
 mod respond;
 mod route;
 mod router;
-mod secrecy;
 mod security;
 mod self_signed;
 mod service;
@@ -77,15 +78,15 @@ pub mod store;
 mod stream;
 mod style;
 mod tables;
-mod taste;
+mod templates;
 #[cfg(feature = "test")]
 pub mod test;
 mod text;
+mod tls_state;
 mod trace;
 mod user_name;
 mod websocket;
 mod wire;
-mod writing;
 
 pub use app::App;
 pub use arguments::{
@@ -106,7 +107,6 @@ pub use error::Error;
 pub use exit::Exit;
 pub use filter::{Filter, Seen, Verdict};
 pub use live::{Events, Here};
-pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use remote::{Remote, remote};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
@@ -118,15 +118,17 @@ pub use service::{
 pub use sessions::{Frame, Keeping, Open, Saving, Session, Sessions, User};
 pub use signal::Signal;
 pub use stream::Sender;
+pub use templates::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use text::Text;
 pub use user_name::{BadUserName, UserName};
 pub use websocket::{CloseCode, Message, Say, Upgrade, WebSocket};
 pub use wire::Bytes;
 
-/// What the server offers to programs that bring their own scheduler or look at a peer.
+/// Re-exports from the server core for programs that bring their own scheduler or inspect the
+/// client's address.
 pub use bine_server::{Peer, scheduler};
 
-/// Makes a page of markup that looks like the HTML it becomes.
+/// Renders a page from markup that looks like the HTML it produces.
 ///
 /// ```
 /// use bine::{Page, html};
@@ -143,23 +145,23 @@ pub use bine_server::{Peer, scheduler};
 /// # assert_eq!(out, br#"<p class="greeting">Hello a&lt;b!</p>"#);
 /// ```
 ///
-/// Elements, attributes and text stand as in HTML; text that Rust cannot read as words, like
-/// `"it's"`, stands in quotes. `{expression}` shows a value, escaped. `{for p in e { .. }}`,
-/// `{if c { .. } else { .. }}` and `{match e { p => { .. } }}` hold markup in their braces. What a
-/// page shows moves into it; what must be awaited is bound to a name before.
+/// Write elements, attributes and text as in HTML. Quote text that Rust cannot tokenize, such as
+/// `"it's"`. `{expression}` displays a value, escaped. `{for p in e { .. }}`, `{if c { .. } else {
+/// .. }}` and `{match e { p => { .. } }}` contain markup in their braces. The values that a page
+/// displays move into it; `await` them before the macro and bind them to variables.
 ///
-/// What it makes is a [`Page`], and unless it is a whole one also [`Html`] of what stands outermost in it, which says
-/// where it may stand.
+/// The macro returns a [`Page`]. Unless the markup is a whole document, the result also implements
+/// [`Html`] for the kind of its outermost elements, which decides where the compiler accepts it.
 ///
-/// In `href`, `src` and their like an address that a browser would run (`javascript:`, `data:`) is replaced by
-/// `about:invalid#refused`. Event handlers, `style`, `srcdoc` and the insides of `<script>` and `<style>` take only
-/// [`raw`] text.
+/// In `href`, `src` and similar attributes, an address that a browser would execute (`javascript:`,
+/// `data:`) becomes `about:invalid#refused`. Event handlers, `style`, `srcdoc` and the content of
+/// `<script>` and `<style>` accept only [`raw`] text.
 #[macro_export]
 macro_rules! html {
     ($($markup:tt)*) => { $crate::__macros::__html!([$crate] $($markup)*) };
 }
 
-/// Adds to the program's style sheet, checked while compiling.
+/// Adds rules to the program's style sheet and checks them at compile time.
 ///
 /// ```
 /// use bine::{Page, css, html};
@@ -177,26 +179,30 @@ macro_rules! html {
 /// }
 /// ```
 ///
-/// With `mod name;` at its head (or `pub mod name;`) the classes are its own: they get names that no other sheet has,
-/// and are constants of the module. Without, all names are global. `:global(.name)` is a class of somebody else's.
+/// With `mod name;` at the start (or `pub mod name;`), class names are local: the macro makes each
+/// class unique in the program and exports it as a constant of the module. `:global(.name)` refers
+/// to a class of a different sheet. Without a module all names are global.
 ///
-/// All sheets of a program are one, which is served under an address of its own and named in the head of each page.
-/// What Rust cannot read as words stands in a string: `css!("a { color: #12e }")`, or any statement of a sheet.
+/// The server joins all sheets of a program into one, serves it at an address of its own and links
+/// it in the head of each page. Put CSS that Rust cannot tokenize into a string: `css!("a { color:
+/// #12e }")`. A single statement may be a string too.
 #[macro_export]
 macro_rules! css {
     ($($sheet:tt)*) => { $crate::__macros::__css! { [$crate] $($sheet)* } };
 }
 
-/// Adds a file to the program's style sheet, checked while compiling: `css_file!("style.css");`.
+/// Adds a file to the program's style sheet and checks it at compile time:
+/// `css_file!("style.css");`.
 ///
-/// Its path is relative to that of the source file, as with `include_str!`. Its names are global, unless a module
-/// stands before it: `css_file!(mod style; "card.css");`. See [`css!`].
+/// The path is relative to the source file, as with `include_str!`. Class names are global, unless
+/// a module precedes the path: `css_file!(mod style; "card.css");`. See [`css!`].
 #[macro_export]
 macro_rules! css_file {
     ($($file:tt)*) => { $crate::__macros::__css_file! { [$crate] $($file)* } };
 }
 
-/// Makes an action of a page: what a form or a button does, written where that stands.
+/// Defines an action of a page: the code that a form or a button runs, written in its place in the
+/// markup.
 ///
 /// ```
 /// use bine::prelude::*;
@@ -223,25 +229,29 @@ macro_rules! css_file {
 /// # let _ = App::new().table::<Message>().page(board);
 /// ```
 ///
-/// It is a [service](macro@crate::service) without a name: a function whose first argument is the [`Call`](crate::Call),
-/// a transaction of the program's tables. What it needs of the page stands in brackets before it, each with its type:
-/// `[id: Id<Message>]` is the variable of that name, `[id: Id<Message> = message.id]` any value. Those are sealed in its
-/// address, up to 4096 bytes of JSON, for the session of whoever gets the page: nobody else can read, change or use
-/// them. What the form sends are its other arguments, each with its type. It sees nothing else of the page.
+/// An action is a [service](macro@crate::service) without a name: a function whose first argument
+/// is the [`Call`](crate::Call), a transaction over the program's tables. The captures in brackets
+/// carry values of the page, each with its type: `[id: Id<Message>]` captures the variable of that
+/// name, `[id: Id<Message> = message.id]` the value of an expression. The server seals captures
+/// into the action's address (at most 4096 bytes of JSON), bound to the session that received the
+/// page: no other client can read, change or use them. The other arguments are the fields that the
+/// form sends, each with its type. The action has no access to other variables of the page.
 ///
-/// It returns what a service does. A form without script comes back to the page that it stands in.
+/// An action returns the same types as a service. A form without script returns to its page
+/// afterwards.
 ///
-/// An action is found again by what it says, in its module: after a restart, and in a program that was changed elsewhere.
-/// `action!(name = "remove", [..] |..| ..)` is found by that name whatever it says. `who = "user"`, `who = "anyone"` or
-/// `who = NAME`, beside the name, says for whom it is of those who have got its page, as it does of a
-/// [`service`](macro@crate::service).
+/// The server identifies an action by its source text and its module, so that pages remain usable
+/// after a restart and after changes elsewhere in the program. `action!(name = "remove", [..] |..|
+/// ..)` identifies it by that name instead, whatever its source text. `who = "user"`, `who =
+/// "anyone"` or `who = NAME`, next to the name, decides which clients that received the page may
+/// run it, as for a [`service`](macro@crate::service).
 #[macro_export]
 macro_rules! action {
     ($($action:tt)*) => { $crate::__macros::__action!([$crate] $($action)*) };
 }
 
-/// Makes a [`Tree`](crate::Tree) of the same markup as [`html!`](crate::html!): a page that can be looked into,
-/// changed, kept and written in several ways.
+/// Builds a [`Tree`](crate::Tree) from the same markup as [`html!`](crate::html!): a page that the
+/// program can search, change, keep and write in several formats.
 ///
 /// ```
 /// use bine::{Tree, tree};
@@ -258,8 +268,9 @@ macro_rules! action {
 /// );
 /// ```
 ///
-/// It is built at once, and what is constant in it only the first time. What stands in a hole is borrowed, but for
-/// pages: a tree takes its place with all its nodes, any other page is written there as markup.
+/// The macro builds the tree at once; it builds the constant parts only the first time. It borrows
+/// the values in holes, except pages: a tree is inserted with all its nodes, any other page is
+/// inserted as markup.
 #[macro_export]
 macro_rules! tree {
     ($($markup:tt)*) => { $crate::__macros::__tree!([$crate] $($markup)*) };
@@ -268,7 +279,7 @@ macro_rules! tree {
 #[doc(hidden)]
 pub use bine_macros as __macros;
 
-/// What macros write; no program names it.
+/// Items that the macros' output uses. Programs do not name them.
 #[doc(hidden)]
 pub mod __private {
     pub use std::sync::LazyLock as Once;
@@ -291,7 +302,7 @@ pub mod __private {
     pub use crate::{Action, Call, Error, Response, Rule};
 }
 
-/// The guide's examples are compiled, and run where they can be, with the documentation tests.
+/// Compiles the guide's examples with the documentation tests, and runs those that can run.
 #[cfg(doctest)]
 mod guide {
     #[doc = include_str!("../../../docs/guide/start.md")]

@@ -1,15 +1,15 @@
 //! The links to the style sheet and the script of a program, in the head of each page.
 
-/// What belongs into the head of each page.
+/// The markup for the head of each page.
 #[derive(Debug)]
 pub(crate) struct Links {
     markup: String,
-    /// Of all that is named.
+    /// The hash of all linked assets.
     hash: String,
 }
 
 impl Links {
-    /// `hash` is of all that the markup names.
+    /// `hash` covers all assets that the markup links to.
     pub(crate) const fn new(markup: String, hash: String) -> Self {
         Self { markup, hash }
     }
@@ -18,7 +18,8 @@ impl Links {
         &self.markup
     }
 
-    /// The tag of a page that has these links and would have this one without them; `place` has room for it.
+    /// Combines the entity tag of a page without links with the hash of the links; `place` is the
+    /// buffer.
     pub(crate) fn tag_of<'p>(&self, page: &str, place: &'p mut [u8; 64]) -> &'p str {
         let mut length = 0;
         for part in [page.trim_end_matches('"'), "-", &self.hash, "\""] {

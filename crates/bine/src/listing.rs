@@ -1,4 +1,4 @@
-//! Decides how it is told what a program serves: each path, what answers there, what it takes, and who may reach it.
+//! The list of a program's routes: each path with its handler, arguments and access rule.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::channels::Access;
 use crate::live;
 use crate::methods::Methods;
-use crate::route::{Kind, Route};
+use crate::route::{Route, RouteKind};
 use crate::service::Rule;
 
 /// One line of the list.
@@ -19,53 +19,54 @@ pub(crate) struct Listed {
     kind: &'static str,
     name: String,
     arguments: Vec<(&'static str, &'static str)>,
-    /// Who may reach it.
+    /// The access rule.
     rule: String,
-    /// What else is to be known of it.
+    /// Further properties, such as `safe`.
     marks: Vec<&'static str>,
 }
 
 impl Listed {
     pub(crate) fn route(route: &Route) -> Self {
-        let told = route.told;
-        let kind = match told.kind {
-            Kind::Page => "page",
-            Kind::Service => "service",
-            Kind::Action => "action",
-            Kind::Asset => "asset",
+        let info = route.info;
+        let kind = match info.kind {
+            RouteKind::Page => "page",
+            RouteKind::Service => "service",
+            RouteKind::Action => "action",
+            RouteKind::Asset => "asset",
         };
-        // What may be called sees to that itself.
-        let is_open = told.kind == Kind::Page && route.from_anywhere;
+        // Services and actions check the origin themselves.
+        let is_open = info.kind == RouteKind::Page && route.from_anywhere;
         let usual = if route.needs.user { Rule::USERS } else { Rule::ANYONE }.access();
-        let rule = told.rule.unwrap_or(usual);
-        let marks = [(told.is_safe, "safe"), (told.is_once, "once"), (is_open, "from anywhere")];
+        let rule = info.rule.unwrap_or(usual);
+        let marks = [(info.is_safe, "safe"), (info.is_once, "once"), (is_open, "from anywhere")];
         Self {
-            arguments: told.arguments.to_vec(),
+            arguments: info.arguments.to_vec(),
             rule: rule.name.to_owned(),
             marks: marks.iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| *mark).collect(),
             ..Self::new(route.methods, route.path, kind, route.name)
         }
     }
 
-    /// Files below a folder, of a site whose hosts these are; of any without.
+    /// The files below a folder, of the site with these hosts; an empty string stands for all
+    /// hosts.
     pub(crate) fn files(hosts: &str, folder: &Path) -> Self {
         let name = folder.display().to_string();
         Self::new(Methods::GET, &format!("{hosts}/"), "files", &name)
     }
 
-    /// Where pages are followed.
+    /// The endpoint of live pages.
     pub(crate) fn live() -> Self {
         Self::new(Methods::GET, live::PATH, "live", "")
     }
 
-    /// All channels, by their rules.
+    /// All channels, with their rules.
     pub(crate) fn channels(access: &Access) -> Self {
         let methods = Methods::GET.or(Methods::POST).or(Methods::QUERY);
         let rule = access.told();
         Self { rule, ..Self::new(methods, "/channels", "channels", "") }
     }
 
-    /// A channel that is there from the first start on.
+    /// A channel that the program creates at its first start.
     pub(crate) fn channel(name: &str, access: &Access) -> Self {
         let methods = Methods::GET.or(Methods::POST).or(Methods::PUT).or(Methods::DELETE);
         let rule = access.told_of(name);
@@ -102,7 +103,7 @@ impl Listed {
     }
 }
 
-/// The list for people: in columns, by path.
+/// Formats the list as a table, sorted by path.
 pub(crate) fn table(mut listed: Vec<Listed>) -> String {
     listed.sort_by(|one, other| one.path.cmp(&other.path));
     let head = ["METHOD", "PATH", "KIND", "NAME", "TAKES", "FOR", "MARKS"].map(str::to_owned);
@@ -119,7 +120,7 @@ pub(crate) fn table(mut listed: Vec<Listed>) -> String {
     text
 }
 
-/// The list for programs.
+/// Formats the list as JSON.
 pub(crate) fn json(mut listed: Vec<Listed>) -> String {
     listed.sort_by(|one, other| one.path.cmp(&other.path));
     let each = listed.iter().map(Listed::json).collect();

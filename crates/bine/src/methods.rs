@@ -1,17 +1,17 @@
-//! Decides which methods a page answers.
+//! Sets of HTTP methods.
 
 use std::fmt;
 
 use bine_http::Method;
 
-/// A set of methods. GET brings HEAD with it.
+/// A set of methods. GET includes HEAD.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Methods(u16);
 
 impl Methods {
-    /// GET, and so HEAD: what a page is when it says nothing.
+    /// GET and HEAD: the default of a page.
     pub const GET: Self = Self(bit(Method::Get) | bit(Method::Head));
-    /// HEAD alone.
+    /// HEAD only.
     pub const HEAD: Self = Self(bit(Method::Head));
     /// POST.
     pub const POST: Self = Self(bit(Method::Post));
@@ -21,14 +21,14 @@ impl Methods {
     pub const DELETE: Self = Self(bit(Method::Delete));
     /// PATCH (RFC 5789).
     pub const PATCH: Self = Self(bit(Method::Patch));
-    /// QUERY: safe, with content.
+    /// QUERY: a safe method with content.
     pub const QUERY: Self = Self(bit(Method::Query));
     /// OPTIONS.
     pub const OPTIONS: Self = Self(bit(Method::Options));
     /// Every method.
     pub const ALL: Self = Self(u16::MAX);
 
-    /// What either has.
+    /// The union of two sets.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -38,7 +38,7 @@ impl Methods {
         self.0 & bit(method) != 0
     }
 
-    /// Their names, as few as say it.
+    /// The shortest list of names that describes the set.
     pub(crate) fn names(self) -> Vec<&'static str> {
         if self == Self::ALL {
             return vec!["*"];
@@ -68,7 +68,7 @@ const ORDER: [Method; 7] = [
     Method::Query,
 ];
 
-/// As an Allow field lists them (RFC 9110 section 10.2.1). OPTIONS is always answered.
+/// Formats the set as an Allow field does (RFC 9110 section 10.2.1). OPTIONS is always answered.
 impl fmt::Display for Methods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for method in ORDER {
@@ -85,14 +85,14 @@ mod tests {
     use super::Methods;
 
     #[test]
-    fn a_list_of_methods_says_no_more_than_it_must() {
+    fn lists_methods_without_redundant_names() {
         assert_eq!(Methods::GET.or(Methods::POST).names(), ["GET", "POST"]);
         assert_eq!(Methods::HEAD.or(Methods::OPTIONS).names(), ["HEAD", "OPTIONS"]);
         assert_eq!(Methods::ALL.names(), ["*"]);
     }
 
     #[test]
-    fn an_allow_field_lists_what_is_answered() {
+    fn formats_methods_as_an_allow_field() {
         assert_eq!(Methods::GET.to_string(), "GET, HEAD, OPTIONS");
         assert_eq!(Methods::POST.or(Methods::GET).to_string(), "GET, HEAD, POST, OPTIONS");
         let all = "GET, HEAD, POST, PUT, DELETE, PATCH, QUERY, OPTIONS";

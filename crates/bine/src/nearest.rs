@@ -1,8 +1,8 @@
-//! Decides which name was perhaps meant by one that is not known.
+//! Suggestions for misspelled names.
 
-/// The one of `known` that is most like `name`, if one is.
+/// The name in `known` that is closest to `name`, if one is close enough.
 pub(crate) fn nearest<'k>(known: impl Iterator<Item = &'k str>, name: &str) -> Option<&'k str> {
-    // The distance takes time with the product of the lengths, and no name of ours is long.
+    // The time is proportional to the product of the lengths, and no known name is long.
     if name.len() > 64 {
         return None;
     }
@@ -10,7 +10,7 @@ pub(crate) fn nearest<'k>(known: impl Iterator<Item = &'k str>, name: &str) -> O
     near.filter(|(far, _)| *far <= 3).map(|(_, known)| known)
 }
 
-/// How many letters must be put in, taken out or changed to make one of the other.
+/// The Levenshtein distance: the number of letters to insert, remove or change.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

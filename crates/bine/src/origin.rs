@@ -1,18 +1,20 @@
-//! Decides whether a request that may change something comes from a page of this very site.
+//! Protection against cross-site requests: whether a request comes from a page of this site.
 //!
-//! A browser sends the visitor's cookies wherever a page comes from, and a form of another site can post here without
-//! asking. So what changes something, or speaks for a visitor, asks this first.
+//! A browser sends the user's cookies with requests from any page, and a form of a foreign site can
+//! post here without permission. Code that changes something or acts for a user checks this first.
 
 use bine_http::Head;
 
-/// Whether a page of another site may ask: a browser says so, or there are cookies and nothing is said. That would be an
-/// old browser: a program that is none says nothing, and brings no cookies.
+/// Whether the request may come from a page of a foreign site: the browser states it, or the
+/// request has cookies and no statement. The latter is an old browser: programs state no origin and
+/// send no cookies.
 pub(crate) fn may_be_foreign(head: &Head<'_>) -> bool {
     let is_said = head.field("sec-fetch-site").or_else(|| head.field("origin")).is_some();
     is_foreign(head) || !is_said && head.field("cookie").is_some()
 }
 
-/// Whether a browser says that a page of another site asks (Fetch Metadata section 2.1), or names it (RFC 6454).
+/// Whether the browser marks the request as cross-site (Fetch Metadata section 2.1), or names a
+/// foreign origin (RFC 6454).
 pub(crate) fn is_foreign(head: &Head<'_>) -> bool {
     if let Some(site) = head.field("sec-fetch-site") {
         return !matches!(site, b"same-origin" | b"none");
@@ -21,26 +23,27 @@ pub(crate) fn is_foreign(head: &Head<'_>) -> bool {
     origin.is_some_and(|origin| !str::from_utf8(origin).is_ok_and(|origin| is_own(head, origin)))
 }
 
-/// Whether an origin, or an address with one, is that of the request's host. `null` is nobody's own.
+/// Whether an origin, or an address with one, belongs to the request's host. `null` never does.
 fn is_own(head: &Head<'_>, address: &str) -> bool {
     let Some((scheme, rest)) = address.split_once("://") else { return false };
     let host = rest.split('/').next().unwrap_or_default();
     matches!(scheme, "http" | "https") && Some(host) == head.authority()
 }
 
-/// The page of this site that a request comes from, as its `Referer` names it (RFC 9110 section 10.1.3).
+/// The page of this site that sent the request, according to its `Referer` (RFC 9110 section
+/// 10.1.3).
 pub(crate) fn page_before<'h>(head: &Head<'h>) -> Option<&'h str> {
     head.field_text("referer").filter(|address| is_own(head, address))
 }
 
-/// Path and query of an address with an origin, without what stands behind a `#`.
+/// The path and query of an absolute address, without the fragment.
 pub(crate) fn target_of(address: &str) -> Option<&str> {
     let (_, rest) = address.split_once("://")?;
     rest.get(rest.find('/')?..)?.split('#').next()
 }
 
-/// Whether an address is a path of this site, perhaps with more behind it, for any browser: those take `\\` for `/`, so that
-/// a host may stand behind two of them, and do not see tabs and ends of lines.
+/// Whether every browser resolves this address as a path of this site, with or without a query.
+/// Browsers treat `\\` as `/`, so that a host may follow a pair, and ignore tabs and line breaks.
 pub(crate) fn is_path(address: &str) -> bool {
     let mut letters = address.bytes();
     letters.next() == Some(b'/')
@@ -67,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_says_of_the_page_comes_first() {
+    fn fetch_metadata_takes_precedence_over_origin() {
         check("Sec-Fetch-Site: same-origin\r\nOrigin: http://b\r\n", (false, false), None);
         check("Sec-Fetch-Site: none\r\nCookie: a=b\r\n", (false, false), None);
         for site in ["same-site", "cross-site", "Same-Origin", ""] {
@@ -77,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_is_own_if_it_is_the_host_to_the_letter() {
+    fn accepts_only_origins_equal_to_the_host() {
         for own in ["http://a.example:81", "https://a.example:81"] {
             check(&format!("Origin: {own}\r\nCookie: a=b\r\n"), (false, false), None);
         }
@@ -94,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_says_nothing_and_has_no_cookies_is_no_browser() {
+    fn requests_without_origin_and_cookies_are_not_browsers() {
         check("", (false, false), None);
         check("Cookie: a=b\r\n", (false, true), None);
     }
 
     #[test]
-    fn a_path_leads_to_no_other_site() {
+    fn rejects_paths_that_lead_to_another_site() {
         for own in ["/", "/a", "/a//b", "/?a=//b", "/#//b", "/%5Cb", "/./\\b"] {
             assert!(is_path(own), "{own:?}");
         }
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_before_is_one_of_this_site() {
+    fn accepts_only_referers_of_this_site() {
         let own = "http://a.example:81//b/c?d";
         check(&format!("Referer: {own}\r\n"), (false, false), Some(own));
         for other in

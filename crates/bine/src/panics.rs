@@ -1,5 +1,5 @@
-//! Decides how a handler's panic is written down: where, what it said as quoted text, and, unless
-//! panics come in a flood, by which way it came there.
+//! The log entry for a handler's panic: the location, the message as quoted text, and a backtrace
+//! unless panics are frequent.
 
 use std::backtrace::Backtrace;
 use std::cell::Cell;
@@ -9,45 +9,48 @@ use std::time::{Duration, Instant};
 
 use bine_log as log;
 
-/// Backtraces in a second. The thread that panics, which may be a loop, looks up the names in them:
-/// 180 ms for the first of a process, 1 to 6 ms for the next, 19 kB each (debug build).
+/// The most backtraces per second. The panicking thread, possibly an event loop, resolves their
+/// symbols: 180 ms for the first one in a process, 1 to 6 ms for each later one, 19 kB each (debug
+/// build).
 const BACKTRACES: u32 = 4;
 
-/// From here on a panic is told in the log. It is caught where the handler was called.
-pub(crate) fn log_them() {
-    std::panic::set_hook(Box::new(tell));
+/// Installs the panic hook that logs panics. The caller of the handler catches them.
+pub(crate) fn install_hook() {
+    std::panic::set_hook(Box::new(log_panic));
 }
 
-fn tell(panic: &PanicHookInfo<'_>) {
-    static RATION: Mutex<Ration> = Mutex::new(Ration::new());
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    static LIMITER: Mutex<BacktraceLimiter> = Mutex::new(BacktraceLimiter::new());
     let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
-    let words = panic.payload_as_str().unwrap_or("(a value that is no text)");
-    let said = quoted(words);
-    LAST.set(Some(format!("a panic{place}: {words}")));
-    let taken = RATION.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
-    match taken {
+    let message = panic.payload_as_str().unwrap_or("(a value other than text)");
+    let quoted_message = quoted(message);
+    LAST.set(Some(format!("a panic{place}: {message}")));
+    let permit = LIMITER.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
+    match permit {
         Ok(()) => {
             let backtrace = Backtrace::force_capture();
-            log::error(format_args!("a panic{place}{said}\n{backtrace}"));
+            log::error(format_args!("a panic{place}{quoted_message}\n{backtrace}"));
         }
-        Err(left_out) => {
-            log::error(format_args!("a panic{place}{said}\n  backtraces left out: {left_out}"));
+        Err(omitted) => {
+            log::error(format_args!(
+                "a panic{place}{quoted_message}\n  backtraces left out: {omitted}"
+            ));
         }
     }
 }
 
 thread_local! {
-    /// What the thread's last panic said.
+    /// The message of the thread's last panic.
     static LAST: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// What the panic that this thread has just caught said, for a page in development.
-pub(crate) fn last_words() -> Option<String> {
+/// Takes the message of the panic that this thread has just caught, for a page in development.
+pub(crate) fn take_last_message() -> Option<String> {
     LAST.take()
 }
 
-/// What a panic says may be a peer's words. Each line of it stands behind a mark, without control
-/// characters, so that none can look like a line of ours or speak to a terminal.
+/// Quotes a panic's message, which may contain text from a client. Each line starts with a mark and
+/// has no control characters, so that no line resembles a log entry or controls a terminal.
 fn quoted(text: &str) -> String {
     let mut quoted = String::new();
     for line in text.split('\n') {
@@ -63,30 +66,30 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// What is left of this second's backtraces.
-struct Ration {
+/// The remaining backtraces of the current second.
+struct BacktraceLimiter {
     since: Option<Instant>,
-    taken: u32,
-    left_out: u64,
+    permit: u32,
+    omitted: u64,
 }
 
-impl Ration {
+impl BacktraceLimiter {
     const fn new() -> Self {
-        Self { since: None, taken: 0, left_out: 0 }
+        Self { since: None, permit: 0, omitted: 0 }
     }
 
-    /// Takes one; the error is how many this second has had to do without.
+    /// Takes one. The error is the number of backtraces omitted in this second.
     fn take(&mut self, now: Instant) -> Result<(), u64> {
         let is_over = |since| now.saturating_duration_since(since) >= Duration::from_secs(1);
         if self.since.is_none_or(is_over) {
             *self = Self { since: Some(now), ..Self::new() };
         }
-        if self.taken < BACKTRACES {
-            self.taken += 1;
+        if self.permit < BACKTRACES {
+            self.permit += 1;
             return Ok(());
         }
-        self.left_out += 1;
-        Err(self.left_out)
+        self.omitted += 1;
+        Err(self.omitted)
     }
 }
 
@@ -95,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_line_of_a_message_stands_behind_a_mark_and_says_no_control_character() {
+    fn quotes_each_line_and_escapes_control_characters() {
         assert_eq!(quoted("plain \u{e4}"), "\n  | plain \u{e4}");
         assert_eq!(quoted("a\nbine: error: b"), "\n  | a\n  | bine: error: b");
         assert_eq!(quoted("\r\u{1b}[2J\u{9b}"), "\n  | \\r\\u{1b}[2J\\u{9b}");
@@ -103,16 +106,16 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_panics_has_a_few_backtraces_a_second_and_counts_the_rest() {
-        let mut ration = Ration::new();
+    fn limits_backtraces_per_second_and_counts_the_rest() {
+        let mut limiter = BacktraceLimiter::new();
         let start = Instant::now();
         for second in 0..3 {
             let now = start + Duration::from_secs(second);
             for _ in 0..BACKTRACES {
-                assert_eq!(ration.take(now), Ok(()));
+                assert_eq!(limiter.take(now), Ok(()));
             }
-            for left_out in 1..=10 {
-                assert_eq!(ration.take(now + Duration::from_millis(999)), Err(left_out));
+            for omitted in 1..=10 {
+                assert_eq!(limiter.take(now + Duration::from_millis(999)), Err(omitted));
             }
         }
     }

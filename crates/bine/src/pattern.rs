@@ -1,8 +1,8 @@
-//! Decides which paths a pattern such as `/forum/{id}` matches, and what its parameters are.
+//! Path patterns such as `/forum/{id}`, and the values of their parameters.
 
 use std::fmt;
 
-/// A path with parameters: `{name}` stands for one segment, `{name..}` at the end for all that is left.
+/// A path with parameters: `{name}` matches one segment, `{name..}` at the end matches the rest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Pattern {
     source: &'static str,
@@ -17,11 +17,11 @@ pub(crate) enum Segment {
 }
 
 impl Pattern {
-    /// Understands a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// Returns the reason why the pattern is invalid.
     pub(crate) fn new(source: &'static str) -> Result<Self, String> {
         let Some(path) = source.strip_prefix('/') else {
             return Err(format!("the path {source:?} does not begin with `/`"));
@@ -32,16 +32,14 @@ impl Pattern {
             let is_last = place + 1 == segments.len();
             match segment {
                 Segment::Literal(text) if text.contains(['{', '}']) => {
-                    return wrong(
-                        "has a brace that is no parameter: `/{name}` takes a whole segment",
-                    );
+                    return wrong("has a brace outside a parameter: `/{name}` is a whole segment");
                 }
-                Segment::Rest(_) if !is_last => return wrong("goes on behind `{..}`"),
+                Segment::Rest(_) if !is_last => return wrong("continues after `{..}`"),
                 Segment::Parameter(name) | Segment::Rest(name) => {
                     let repeated =
                         segments[..place].iter().any(|other| other.name() == Some(*name));
                     if repeated || name.is_empty() {
-                        return wrong("has a parameter without a name of its own");
+                        return wrong("has a parameter without a unique name");
                     }
                 }
                 Segment::Literal(_) => {}
@@ -59,7 +57,7 @@ impl Pattern {
         self.segments.iter().all(|segment| segment.name().is_none()).then_some(self.source)
     }
 
-    /// The part of a matching path that the parameter stands for.
+    /// The value of a parameter in a matching path.
     pub(crate) fn find<'p>(&self, path: &'p str, name: &str) -> Option<&'p str> {
         let place = self.segments.iter().position(|segment| segment.name() == Some(name))?;
         let mut rest = path.strip_prefix('/')?;
@@ -110,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_is_one_segment_and_a_rest_is_all_that_is_left() {
+    fn parameters_match_one_segment_and_rests_match_several() {
         assert_eq!(find("/forum/{id}", "/forum/7", "id"), "7");
         assert_eq!(find("/{a}/x/{b}", "/1/x/2", "a"), "1");
         assert_eq!(find("/{a}/x/{b}", "/1/x/2", "b"), "2");
@@ -119,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_pattern_says_what_is_wrong() {
+    fn names_the_fault_of_an_invalid_pattern() {
         for (source, expected) in [
             ("forum", "does not begin with `/`"),
-            ("/a{b}", "a brace that is no parameter"),
-            ("/{a..}/b", "goes on behind"),
-            ("/{a}/{a}", "a name of its own"),
-            ("/{}", "a name of its own"),
+            ("/a{b}", "a brace outside a parameter"),
+            ("/{a..}/b", "continues after"),
+            ("/{a}/{a}", "a unique name"),
+            ("/{}", "a unique name"),
         ] {
             let error = Pattern::new(source).unwrap_err();
             assert!(error.contains(expected), "{source}: {error}");

@@ -1,4 +1,4 @@
-//! Decides which names nearly every program needs: `use bine::prelude::*;`.
+//! The names that nearly every program needs: `use bine::prelude::*;`.
 
 pub use crate::channels::Channels;
 pub use crate::store::{Id, Store, Table, Time};

@@ -1,9 +1,9 @@
-//! Decides how a program is told what went wrong: as RFC 9457 has it.
+//! Error responses for programs, as problem documents (RFC 9457).
 
 use bine_http::Status;
 use serde_json::{Value, json};
 
-/// What is wrong with one argument of a call.
+/// An invalid argument of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wrong {
     /// The argument.
@@ -17,14 +17,14 @@ impl Wrong {
         Self { name: name.into(), detail: detail.into() }
     }
 
-    /// All of them in one sentence.
+    /// Joins all errors in one sentence.
     pub(crate) fn sentence(all: &[Self]) -> String {
         let each = all.iter().map(|Self { name, detail }| format!("`{name}` {detail}"));
         each.collect::<Vec<_>>().join("; ")
     }
 }
 
-/// A failure as JSON. `causes` are for developers.
+/// Formats a failure as JSON. `causes` are for developers.
 pub(crate) fn problem(
     status: Status,
     detail: Option<&str>,

@@ -1,4 +1,5 @@
-//! Decides which handler a request belongs to.
+//! Request routing: hosts, redirects, filters, channels, pages, files and health checks, in this
+//! order.
 
 use std::sync::Arc;
 
@@ -9,63 +10,64 @@ use bine_server::{
 };
 
 use crate::acme::Acme;
-use crate::app_state::{AppState, Places};
+use crate::app_state::{AppState, RedirectTargets};
 use crate::arguments::Needs;
 use crate::channels::{self, Channels, Face};
 use crate::filter::{Filter, Rewritten, Seen, Verdict, rewritten};
-use crate::gate::{Gate, Pass, with_line};
+use crate::gate::{AdmissionDecision, Gate, with_line};
 use crate::health::{Health, HealthChoices, NAME as HEALTH, is_asked_at};
 use crate::hosts::{self, Hosts, LocalHosts};
 use crate::live::{Live, is_stream};
-use crate::look::Look;
 use crate::methods::Methods;
 use crate::origin::is_foreign;
 use crate::pattern::Pattern;
-use crate::respond::{Asked, Response, apologize};
-use crate::route::{Kind, LocalCaller, Place, Route};
+use crate::respond::{RequestSummary, Response, write_panic_response};
+use crate::route::{LocalHandler, Route, RouteContext, RouteKind};
 use crate::router::Router;
 use crate::security::{self, HeaderChoices};
 use crate::sessions::Keeper;
 use crate::sessions::ticket::Tickets;
 use crate::sites::{LocalSites, Sites, without_port};
 use crate::tables::Tables;
+use crate::templates::Templates;
 
-/// Everything a program serves under one configuration, as the server sees it.
+/// All content that a program serves under one configuration: the handler that the server core
+/// calls.
 pub(crate) struct Program {
     pages: Arc<Pages>,
     sites: Sites,
-    /// Who comes without TLS is sent there.
+    /// The redirect for clients without TLS, if any.
     https: Option<Redirect>,
-    /// Answered for.
+    /// The hosts that the server answers for.
     hosts: Arc<Hosts>,
-    /// Proves to an authority whose hosts these are; `None`: none is asked.
+    /// Answers the authority's challenges; `None` if no authority is in use.
     proofs: Option<Arc<Acme>>,
-    /// What is asked of its health.
+    /// How health checks are answered.
     health: HealthChoices,
 }
 
-/// What a program serves whatever its configuration.
+/// The part of a program that does not depend on the configuration.
 pub(crate) struct Pages {
     resources: Box<[Resource]>,
-    /// Over the resources' patterns.
+    /// Routes over the resources' patterns.
     router: Arc<Router>,
     filters: Arc<[Box<dyn Filter>]>,
     face: Face,
     app: Arc<AppState>,
     tickets: Arc<Tickets>,
     subsystems: Subsystems,
-    /// Security headers, where the configuration says nothing.
+    /// The default security headers, which the configuration may override.
     headers: security::SecurityHeaders,
 }
 
-/// The subsystems of a program, whatever its configuration.
+/// The subsystems of a program. They do not depend on the configuration.
 pub(crate) struct Subsystems {
     pub(crate) tables: Arc<Tables>,
-    /// Of a program that has some.
+    /// Present in a program with channels.
     pub(crate) channels: Option<Channels>,
-    /// Of a program whose pages look at them.
+    /// Present in a program whose pages use sessions.
     pub(crate) sessions: Option<Arc<Keeper>>,
-    /// The pages that somebody looks at.
+    /// The open live pages.
     pub(crate) live: Arc<Live>,
     pub(crate) health: Health,
 }
@@ -90,11 +92,11 @@ impl Program {
 }
 
 impl Pages {
-    /// Joins what a program serves.
+    /// Combines the parts of a program.
     ///
     /// # Errors
     ///
-    /// What does not fit together, and how to mend it.
+    /// Returns a message that names conflicting parts and the correction.
     pub(crate) fn new(
         routes: Vec<Route>,
         filters: Vec<Box<dyn Filter>>,
@@ -104,7 +106,7 @@ impl Pages {
         headers: security::SecurityHeaders,
     ) -> Result<Self, String> {
         let mut resources: Vec<Resource> = Vec::new();
-        check_needs("what is asked for access to channels", &face.gate.needs(), &app)?;
+        check_needs("the access function of channels", &face.gate.needs(), &app)?;
         for route in routes {
             check_needs(route.name, &route.needs, &app)?;
             match resources.iter_mut().find(|resource| resource.routes[0].path == route.path) {
@@ -128,8 +130,8 @@ impl Pages {
         let is_shown = |resource: &Resource| {
             resource.routes.iter().any(|route| route.methods.has(Method::Get))
         };
-        let are_shown = resources.iter().map(is_shown).collect();
-        app.places = Places { router: Arc::clone(&router), are_shown };
+        let answers_get = resources.iter().map(is_shown).collect();
+        app.redirect_targets = RedirectTargets { router: Arc::clone(&router), answers_get };
         Ok(Self {
             resources: resources.into(),
             router,
@@ -147,45 +149,46 @@ impl Pages {
         &self.subsystems.tables
     }
 
-    /// Its pages that somebody looks at.
+    /// The open live pages.
     pub(crate) fn live(&self) -> &Arc<Live> {
         &self.subsystems.live
     }
 
-    /// Whether it is well.
+    /// The program's health.
     pub(crate) fn health(&self) -> &Health {
         &self.subsystems.health
     }
 
-    /// Of how many sessions something is kept, if there are any.
+    /// The number of stored sessions, in a program with sessions.
     pub(crate) fn sessions(&self) -> Option<usize> {
         self.subsystems.sessions.as_ref()?.count()
     }
 
-    /// What its channels tell of themselves, if it has some.
+    /// The metrics of the channels, in a program with channels.
     pub(crate) fn channels(&self) -> Option<channels::Figures> {
         self.subsystems.channels.as_ref().map(channels::Channels::figures)
     }
 
-    /// Gives pages their security headers, and says which every response has. The policy stays as it was said first.
+    /// Sets the security headers of pages, and returns those of every response. The first call
+    /// determines the content security policy.
     pub(crate) fn secure(&self, choices: &HeaderChoices) -> SecurityHeaders {
         let headers = self.headers.chosen(choices);
-        self.app.look.policy.get_or_init(|| headers.of_pages());
+        self.app.templates.policy.get_or_init(|| headers.of_pages());
         headers.of_responses()
     }
 
-    /// Shows errors with their causes, or does not, as the configuration says.
+    /// Sets whether errors display their causes.
     pub(crate) fn develop(&self, word: Option<bool>) {
-        self.app.look.develop(word);
+        self.app.templates.develop(word);
     }
 
-    /// Whether there is nothing at all: no page, and no channel.
+    /// Whether the program has neither pages nor channels.
     pub(crate) fn are_none(&self) -> bool {
         self.resources.is_empty() && self.subsystems.channels.is_none()
     }
 }
 
-/// Whether the program has what the function called `name` takes.
+/// Checks that the program has the shared values that the function called `name` takes.
 fn check_needs(name: &str, needs: &Needs, app: &AppState) -> Result<(), String> {
     match needs.requirements.iter().find(|need| !app.states.has(need.kind)) {
         None => Ok(()),
@@ -216,13 +219,13 @@ impl Handler for Program {
             let routes = resource.routes.iter().map(|route| {
                 let (app, pattern) = (Arc::clone(app), Arc::clone(&resource.pattern));
                 let Needs { body, on_disk, .. } = route.needs;
-                let place = Place { app, pattern, body, on_disk };
-                let caller = route.caller.local(&bench, &place);
+                let context = RouteContext { app, pattern, body, on_disk };
+                let handler = route.handler.local(&bench, &context);
                 let from_anywhere = route.from_anywhere || is_without_sessions;
-                // Whoever looks after the server must see it above all when it is full.
-                let is_gated = route.told.kind != Kind::Asset && !is_asked_at(route.path);
+                // Health checks must work under overload above all.
+                let is_gated = route.info.kind != RouteKind::Asset && !is_asked_at(route.path);
                 let (methods, name) = (route.methods, route.name);
-                LocalRoute { methods, name, from_anywhere, is_gated, caller }
+                LocalRoute { methods, name, from_anywhere, is_gated, handler }
             });
             routes.collect()
         });
@@ -265,11 +268,11 @@ struct LocalProgram {
 struct LocalRoute {
     methods: Methods,
     name: &'static str,
-    /// Pages of other sites may send something here.
+    /// Whether the route accepts submissions from other sites.
     from_anywhere: bool,
-    /// It is dynamic, so that those who come must be let in.
+    /// Whether the route is dynamic and therefore subject to admission control.
     is_gated: bool,
-    caller: Box<dyn LocalCaller>,
+    handler: Box<dyn LocalHandler>,
 }
 
 impl Responder for LocalProgram {
@@ -289,7 +292,7 @@ impl Responder for LocalProgram {
             self.last = "hosts";
             self.answer(request, hosts::misdirected(), out)
         } else if let Some(redirect) = self.https
-            && let Some(location) = in_secret(request, redirect)
+            && let Some(location) = https_location(request, redirect)
         {
             self.last = "https-redirect";
             self.answer(request, Response::moved(location), out)
@@ -301,7 +304,12 @@ impl Responder for LocalProgram {
     }
 
     fn failed(&mut self, request: &Incoming<'_>, out: &mut Vec<u8>) {
-        apologize(Asked::by(request), &self.bench.clock, &self.app.look, out);
+        write_panic_response(
+            RequestSummary::by(request),
+            &self.bench.clock,
+            &self.app.templates,
+            out,
+        );
     }
 
     fn begins(&self) -> bool {
@@ -317,17 +325,17 @@ impl Responder for LocalProgram {
     }
 }
 
-/// Where clients that come without TLS are sent.
+/// The redirect for clients without TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Redirect {
     pub(crate) port: u16,
-    /// Clients on this machine are not: checks of its health, or a proxy in front of it.
+    /// Whether clients on this machine are exempt: health checks, or a reverse proxy.
     pub(crate) spares_local: bool,
 }
 
-/// Where a request that came without TLS should go. Who comes through the file system, or says no host, is answered
-/// here, and so is a proof that this host is ours (RFC 8555 section 8.3).
-fn in_secret(request: &Incoming<'_>, redirect: Redirect) -> Option<String> {
+/// The HTTPS address for a request without TLS. Requests on a Unix socket, requests without a host,
+/// and ACME challenges (RFC 8555 section 8.3) get no redirect.
+fn https_location(request: &Incoming<'_>, redirect: Redirect) -> Option<String> {
     let (head, peer) = (&request.head, request.peer);
     let Redirect { port, spares_local } = redirect;
     if peer.is_secure() || peer.ip().is_none() || spares_local && peer.is_local() {
@@ -346,8 +354,8 @@ fn in_secret(request: &Incoming<'_>, redirect: Redirect) -> Option<String> {
     })
 }
 
-/// The path and query of a request target as they were sent. In absolute form they follow a scheme and an authority
-/// (RFC 9112 section 3.2.2), and the path may be missing; `*` has neither.
+/// The path and query of a request target as they were sent. In absolute form they follow a scheme
+/// and an authority (RFC 9112 section 3.2.2), and the path may be missing; `*` has neither.
 fn path_and_query(target: &str) -> &str {
     if target.starts_with('/') {
         return target;
@@ -357,13 +365,13 @@ fn path_and_query(target: &str) -> &str {
 }
 
 impl LocalProgram {
-    /// Asks the filters from `first` on, then the route.
+    /// Runs the filters from `first` on, then the route.
     fn filter(&mut self, request: &Incoming<'_>, first: usize, out: &mut Outgoing<'_>) -> Answer {
         self.last = "a filter";
         let (filters, app) = (Arc::clone(&self.filters), Arc::clone(&self.app));
         let sessions = app.sessions.as_ref();
         for (place, filter) in filters.iter().enumerate().skip(first) {
-            // Decoded and freed of dot segments; a plain path costs nothing here.
+            // The path is decoded and has no dot segments. A plain path needs no allocation.
             let path = request.head.path();
             match filter.filter(&Seen { incoming: request, path: &path, sessions }) {
                 Verdict::Pass => {}
@@ -382,10 +390,13 @@ impl LocalProgram {
         out: &mut Outgoing<'_>,
     ) -> Answer {
         let bytes = rewritten(&request.head, target).unwrap_or_default();
-        // The old head has passed the program's own limits; a filter may be trusted with the new one.
+        // The original head has passed the configured limits; the program's filter is trusted with
+        // the new one.
         let limits = Limits { head: u32::MAX, target: u32::MAX, ..Limits::default() };
         let Event::Head(head) = RequestParser::new().receive(&bytes, &limits).event else {
-            log::error(format_args!("a filter rewrote a request to {target:?}, which is no path"));
+            log::error(format_args!(
+                "a filter rewrote a request to {target:?}, which is not a path"
+            ));
             return self.answer(request, Response::status(Status::INTERNAL_SERVER_ERROR), out);
         };
         let request = Incoming { head, ..*request };
@@ -409,7 +420,7 @@ impl LocalProgram {
         }
         if site.pages && is_stream(&path) {
             self.last = "live";
-            return self.let_in(request, out, |own, out| {
+            return self.call_if_admitted(request, out, |own, out| {
                 own.pages.subsystems.live.respond(request, &own.app, &own.bench.clock, out)
             });
         }
@@ -423,21 +434,21 @@ impl LocalProgram {
                 self.last = route.name;
                 if route.from_anywhere || method.is_safe() || !is_foreign(&request.head) {
                     if !route.is_gated {
-                        return route.caller.call(request, out);
+                        return route.handler.call(request, out);
                     }
-                    return self.let_in(request, out, |own, out| {
-                        own.resources[place][index].caller.call(request, out)
+                    return self.call_if_admitted(request, out, |own, out| {
+                        own.resources[place][index].handler.call(request, out)
                     });
                 }
                 log::debug(format_args!(
-                    "{} was not run: what a page of another site sends is refused, unless `.posts_from_anywhere(..)` names its path",
+                    "{} was not run: requests from pages of other sites are rejected, unless `.posts_from_anywhere(..)` names the path",
                     route.name
                 ));
-                let told = "A page of another site may not send this here.";
-                return self.answer(request, Response::refusal(Status::FORBIDDEN, told), out);
+                let message = "A page of another site may not send this here.";
+                return self.answer(request, Response::refusal(Status::FORBIDDEN, message), out);
             }
         }
-        // A page for some methods may stand in front of a file for the others.
+        // A path may have a page for POST and a file for GET.
         self.last = "files";
         if (found.is_none() || method.is_safe())
             && let Some(answer) = site.respond(&path, request, &self.bench.clock, out)
@@ -454,41 +465,43 @@ impl LocalProgram {
                 Response::status(Status::NO_CONTENT).with_field("Allow", "GET, HEAD, OPTIONS")
             }
             None => match self.health_of(&path, request) {
-                Some(told) => {
+                Some(response) => {
                     self.last = HEALTH;
-                    told
+                    response
                 }
-                None => Response::refusal(Status::NOT_FOUND, Look::NOWHERE),
+                None => Response::refusal(Status::NOT_FOUND, Templates::NOT_FOUND_MESSAGE),
             },
         };
         self.answer(request, response, out)
     }
 
-    /// Has something dynamic answer to those who are let in.
+    /// Runs a dynamic handler for admitted clients.
     #[inline]
-    fn let_in(
+    fn call_if_admitted(
         &mut self,
         request: &Incoming<'_>,
         out: &mut Outgoing<'_>,
         call: impl FnOnce(&mut Self, &mut Outgoing<'_>) -> Answer,
     ) -> Answer {
         let answer = match self.gate.pass(request) {
-            Pass::Calm => return call(self, out),
-            Pass::On => call(self, out),
-            Pass::With(line) => with_line(line, out, |out| call(self, out)),
-            Pass::Refused => {
+            AdmissionDecision::NoOverload => return call(self, out),
+            AdmissionDecision::Admit => call(self, out),
+            AdmissionDecision::AdmitWithTicket(line) => with_line(line, out, |out| call(self, out)),
+            AdmissionDecision::Reject => {
                 self.last = "admission";
                 return self.gate.refuse(request, &self.bench.clock, out);
             }
         };
-        // Workers report themselves what they have done, and so do the threads that render what a live page waits for.
+        // Worker threads report completed requests themselves, as do the threads that render live
+        // updates.
         if !matches!(answer, Answer::Work(_) | Answer::Collect { .. } | Answer::WhileOpen(_)) {
             self.gate.answered();
         }
         answer
     }
 
-    /// Asked last, so that it costs no other request anything, and a page or a file of this path goes before.
+    /// Health checks are the last step: ordinary requests never reach it, and a page or file at the
+    /// path takes precedence.
     fn health_of(&self, path: &str, request: &Incoming<'_>) -> Option<Response> {
         let health = self.health.is_told.then_some(&self.pages.subsystems.health)?;
         health.answer(path, request, &self.pages.subsystems.tables)
@@ -496,6 +509,6 @@ impl LocalProgram {
 
     fn answer(&self, request: &Incoming<'_>, response: Response, out: &mut Outgoing<'_>) -> Answer {
         let clock: &Clock = &self.bench.clock;
-        response.answer(Asked::by(request), clock, &self.app.look, out)
+        response.answer(RequestSummary::by(request), clock, &self.app.templates, out)
     }
 }

@@ -1,4 +1,4 @@
-//! The key by which a program hashes the regions of its pages.
+//! The key that the server uses to hash the regions of its pages.
 
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,7 +10,7 @@ use bine_html::RegionKey;
 use bine_log as log;
 use bine_server::write_private;
 
-/// The file in the data folder that has the key: its 16 bytes.
+/// The file in the data folder that stores the 16 bytes of the key.
 const FILE: &str = "region-key";
 const LENGTH: usize = 16;
 
@@ -18,14 +18,15 @@ static KEY: OnceLock<RegionKey> = OnceLock::new();
 
 /// The key of this process.
 ///
-/// A browser whose page was made under another key shows hashes that this process does not know. It is sent each region
-/// once, as after any change.
+/// A browser whose page was rendered under an older key shows hashes that this process does not
+/// know. It receives each region once, as after any change.
 pub(crate) fn region_key() -> &'static RegionKey {
     KEY.get_or_init(|| RegionKey::new(random()))
 }
 
-/// Uses the key in this data folder, or leaves one there, so that pages that are open during a restart need nothing that
-/// has not changed. To be called before the first page is made; a later call has no effect.
+/// Uses the key in this data folder, or stores a new one there, so that pages that are open during
+/// a restart only receive regions that changed. Call it before the first page is rendered; a later
+/// call has no effect.
 pub(crate) fn keep_region_key(data: &Path) {
     let path = data.join(FILE);
     let bytes = match read(&path) {
@@ -35,25 +36,25 @@ pub(crate) fn keep_region_key(data: &Path) {
             let written = found.and_then(|_| write_private(&path, &bytes));
             if let Err(error) = written {
                 log::warn(format_args!(
-                    "open pages will be sent their regions after a restart: cannot keep {}: {error}",
+                    "open pages will receive all their regions after a restart: cannot store {}: {error}",
                     path.display()
                 ));
             }
             bytes
         }
     };
-    // Pages that are made already have another.
+    // An error means that pages already use a random key.
     let _ = KEY.set(RegionKey::new(bytes));
 }
 
-/// The key in a file; `None`: there is none, or one that others may know.
+/// The key in a file, or `None` if there is no key or other users may know it.
 fn read(path: &Path) -> io::Result<Option<[u8; LENGTH]>> {
     let mut file = match fs::File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
     let mut bytes = Vec::new();
-    // One more, by which a file that is too long is noticed.
+    // One byte more detects a file that is too long.
     file.by_ref().take(LENGTH as u64 + 1).read_to_end(&mut bytes)?;
     let is_private = matches!(file.metadata()?.mode() & 0o777, 0o400 | 0o600);
     Ok(bytes.try_into().ok().filter(|_| is_private))
@@ -72,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    /// A file in an empty folder for this test alone.
+    /// A file in an empty folder of this test.
     fn file_of(test: &str) -> PathBuf {
         let name = format!("bine-region-key-{test}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_read_as_it_was_written() {
+    fn reads_back_a_written_key() {
         let path = file_of("read");
         assert_eq!(read(&path).unwrap(), None);
         write_private(&path, &[7; LENGTH]).unwrap();
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_others_may_read_or_of_another_length_is_none() {
+    fn rejects_keys_of_other_lengths_or_with_public_permissions() {
         let path = file_of("refused");
         for bytes in [&[][..], &[7; LENGTH - 1], &[7; LENGTH + 1]] {
             write_private(&path, bytes).unwrap();

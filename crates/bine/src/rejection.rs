@@ -1,31 +1,31 @@
-//! The reasons for which a request does not fit its handler.
+//! The reasons why a request cannot reach its handler.
 
-/// Why a request does not fit its handler.
+/// The reason why a request cannot reach its handler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rejection {
-    /// An argument is missing or wrong: the peer is told which and why.
+    /// An argument is missing or invalid. The response names it and the reason.
     Bad {
         /// The argument.
         name: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The body is not here yet. Ask again with up to `limit` bytes of it.
+    /// The body has not been received yet. Repeat the call with up to `limit` bytes.
     NeedsBody {
-        /// The most bytes this handler takes.
+        /// The longest body that this handler accepts, in bytes.
         limit: u64,
     },
-    /// It is at another address of this program for whoever asks: they are sent there.
+    /// The client is redirected to a different address of this program.
     Elsewhere {
-        /// Path and query.
+        /// The path and query.
         location: String,
     },
-    /// It is for users, and nobody has logged in: the peer is told so by a 401.
+    /// The handler requires a user, and no user has logged in (401).
     NeedsUser,
 }
 
 impl Rejection {
-    /// Argument `name` is wrong for `reason`.
+    /// Rejects the argument `name` for `reason`.
     pub fn bad(name: &'static str, reason: impl Into<String>) -> Self {
         Self::Bad { name, reason: reason.into() }
     }

@@ -1,11 +1,11 @@
-//! Decides how a server that runs is given another configuration: wholly, or not at all (document 002
-//! section 6).
+//! Configuration reload of a running server, which applies completely or not at all.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bine_http::SecurityHeaders;
-use bine_log::{self as log, Format, LogSettings, WhenFull, Writer};
+use bine_log as log;
+use bine_log::{Format, LogSettings, WhenFull, Writer};
 use bine_server::tls::Tls;
 use bine_server::{
     AccessSettings, Address, Handler, Server, is_supervised, notify, notify_reloading,
@@ -15,64 +15,64 @@ use crate::acme::Plan;
 use crate::configuration::{Configuration, Logs, Sources};
 use crate::hosts::Hosts;
 use crate::program::{Pages, Program, Redirect};
-use crate::secrecy::{Secrets, Shown};
 use crate::security::HSTS;
 use crate::sites::Sites;
+use crate::tls_state::{TlsSetup, TlsState};
 
-/// What a program is, whatever its configuration.
-pub(crate) struct Blueprint {
+/// The part of a program that does not depend on the configuration.
+pub(crate) struct ProgramDefinition {
     pub(crate) pages: Arc<Pages>,
-    /// The files of a site that has no folder of its own.
+    /// The folder of a site without a folder of its own.
     pub(crate) folder: Option<PathBuf>,
-    /// What it needs to speak TLS.
-    pub(crate) secrets: Secrets,
-    /// What the program has put in place of its step from request to response.
+    /// Certificates and keys for TLS.
+    pub(crate) tls_state: TlsState,
+    /// The program's replacement for the step from request to response.
     pub(crate) step: Option<Step>,
 }
 
-/// Makes another handler of the program's own.
+/// Wraps the program's own handler.
 pub(crate) type Step = Box<dyn Fn(Arc<dyn Handler>) -> Arc<dyn Handler> + Send + Sync>;
 
-/// What is made of a configuration before a server has it.
-pub(crate) struct Parts {
+/// The server's parts, created from a configuration before the server uses them.
+pub(crate) struct ConfiguredParts {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) access: Option<AccessSettings>,
     pub(crate) tls: Option<Arc<Tls>>,
-    /// Certificates to be had from an authority once the server has all this.
+    /// Certificates to order from an authority once the server runs with these parts.
     pub(crate) plan: Option<Plan>,
-    /// Security headers of each response.
+    /// The security headers of each response.
     pub(crate) security: SecurityHeaders,
-    /// Seconds of Strict-Transport-Security.
+    /// The max-age of Strict-Transport-Security, in seconds.
     pub(crate) hsts: u32,
 }
 
-impl Parts {
-    /// Opens the folders and logs. A log that `older` has open already is the same.
+impl ConfiguredParts {
+    /// Opens the folders and logs. A log that `older` has open is reused.
     ///
     /// # Errors
     ///
-    /// What cannot be opened, by name.
+    /// Returns the name of a folder or file that cannot be opened, and the reason.
     pub(crate) fn of(
         configuration: &Configuration,
-        blueprint: &Blueprint,
+        definition: &ProgramDefinition,
         older: Option<&Current>,
     ) -> Result<Self, String> {
         let sites =
-            Sites::open(&configuration.site, &configuration.sites, blueprint.folder.as_deref())?;
-        if blueprint.pages.are_none() && !sites.have_files() {
+            Sites::open(&configuration.site, &configuration.sites, definition.folder.as_deref())?;
+        if definition.pages.are_none() && !sites.have_files() {
             return Err("nothing to serve: name a folder, or set `root`".to_owned());
         }
         let access = access(&configuration.logs, older)?;
-        let Shown { tls, plan, facts } = blueprint.secrets.of(configuration)?;
+        let TlsSetup { tls, plan, facts } = definition.tls_state.of(configuration)?;
         let https = https(configuration, facts.is_public);
         let hsts = configuration.hsts.unwrap_or(if facts.is_public { HSTS } else { 0 });
         let own_hosts = configuration.sites.iter().flat_map(|(hosts, _)| hosts).cloned();
         let listeners = &configuration.settings.listeners;
         let hosts = Hosts::of(&configuration.hosts, facts.names, own_hosts, listeners);
-        let security = blueprint.pages.secure(&configuration.headers);
-        blueprint.pages.develop(configuration.development);
-        let proofs = plan.is_some().then(|| Arc::clone(&blueprint.secrets.acme));
-        let pages = Arc::clone(&blueprint.pages);
+        let security = definition.pages.secure(&configuration.headers);
+        definition.pages.develop(configuration.development);
+        let proofs = plan.is_some().then(|| Arc::clone(&definition.tls_state.acme));
+        let pages = Arc::clone(&definition.pages);
         let own = Arc::new(Program::new(
             pages,
             sites,
@@ -81,7 +81,7 @@ impl Parts {
             proofs,
             configuration.health,
         ));
-        let handler = match &blueprint.step {
+        let handler = match &definition.step {
             Some(step) => step(own),
             None => own,
         };
@@ -89,7 +89,7 @@ impl Parts {
     }
 }
 
-/// The port where who comes without TLS is sent, if that is wished.
+/// The HTTPS redirect for clients without TLS, if it is enabled.
 fn https(configuration: &Configuration, is_public: bool) -> Option<Redirect> {
     let spares_local = configuration.redirects_to_https.is_none();
     if !configuration.redirects_to_https.unwrap_or(is_public) {
@@ -100,11 +100,11 @@ fn https(configuration: &Configuration, is_public: bool) -> Option<Redirect> {
         Address::Tcp(address) => Some(address.port()),
         Address::Unix(_) | Address::Inherited(_) => None,
     });
-    // One that was passed to us is behind somebody who knows the usual port.
+    // An inherited socket belongs to a service manager or proxy, which uses the default port.
     Some(Redirect { port: ports.next().unwrap_or(443), spares_local })
 }
 
-/// The access log. One that `older` has open already, with the same rule, is the same.
+/// Opens the access log. If `older` has it open with the same rule, reuses it.
 fn access(logs: &Logs, older: Option<&Current>) -> Result<Option<AccessSettings>, String> {
     let Some(path) = &logs.access else { return Ok(None) };
     let format = Arc::new(Format::parse(&logs.format)?);
@@ -123,12 +123,12 @@ fn access(logs: &Logs, older: Option<&Current>) -> Result<Option<AccessSettings>
     Ok(Some(AccessSettings { writer, format }))
 }
 
-/// Lets the server tell of itself where, and as much as, is wanted.
+/// Sets the destination and the level of the server's own log.
 ///
 /// # Errors
 ///
-/// The log's place, if it cannot be opened; nothing has changed then.
-pub(crate) fn tell_where_wanted(logs: &Logs) -> Result<(), String> {
+/// Returns an error if the log cannot be opened; the previous settings remain.
+pub(crate) fn apply_log_settings(logs: &Logs) -> Result<(), String> {
     match &logs.error {
         Some(path) => log::to_file(path).map_err(|error| error.to_string())?,
         None => log::to_standard_error(),
@@ -137,48 +137,49 @@ pub(crate) fn tell_where_wanted(logs: &Logs) -> Result<(), String> {
     Ok(())
 }
 
-/// The logs of a server, of which a reload keeps what is the same.
+/// The current logs of a server. A reload reuses those that do not change.
 pub(crate) struct Current {
     logs: Logs,
     access: Option<AccessSettings>,
 }
 
-/// Reads the configuration of one server again.
+/// Reloads the configuration of one server.
 pub(crate) struct Reloader {
     sources: Sources,
-    blueprint: Blueprint,
-    /// Weakly, or the threads that reload, which never end, would keep the server for ever.
+    definition: ProgramDefinition,
+    /// A weak reference: the threads that reload never end and would keep the server alive forever.
     server: Weak<Server>,
-    /// As it was at the start: what needs a restart is so still.
+    /// The configuration at the start: settings that need a restart keep these values.
     started: Configuration,
     current: Mutex<Current>,
 }
 
 impl Reloader {
-    /// For `server`, which runs under `started` with `access`.
+    /// Creates a reloader for `server`, which runs under `started` with `access`.
     pub(crate) fn new(
         sources: Sources,
-        blueprint: Blueprint,
+        definition: ProgramDefinition,
         server: &Arc<Server>,
         started: Configuration,
         access: Option<AccessSettings>,
     ) -> Self {
         let server = Arc::downgrade(server);
         let current = Mutex::new(Current { logs: started.logs.clone(), access });
-        Self { sources, blueprint, server, started, current }
+        Self { sources, definition, server, started, current }
     }
 
-    /// The server, while there is one.
+    /// The server, while it runs.
     pub(crate) fn server(&self) -> Option<Arc<Server>> {
         self.server.upgrade()
     }
 
-    /// Reads the same file, environment and arguments as at the start. What cannot change is told; the
-    /// rest is in force for newcomers when this returns. Both outcomes go to the log as well.
+    /// Reads the same file, environment and arguments as at the start. When this returns, the
+    /// settings apply to new connections; the returned text lists settings that need a restart.
+    /// Both outcomes are logged.
     ///
     /// # Errors
     ///
-    /// What is wrong, and where; nothing has changed then.
+    /// Returns the fault and its place; the previous settings remain.
     pub(crate) fn reload(&self) -> Result<String, String> {
         notify_reloading();
         let outcome = self.replace();
@@ -195,31 +196,31 @@ impl Reloader {
 
     fn replace(&self) -> Result<String, String> {
         let Some(server) = self.server() else { return Err("the server has ended".to_owned()) };
-        // Two at one time would each take the other's for the old one.
+        // Two concurrent reloads would both compare with the same old settings.
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let next = self.sources.read()?;
-        let parts = Parts::of(&next, &self.blueprint, Some(&current))?;
+        let parts = ConfiguredParts::of(&next, &self.definition, Some(&current))?;
         let mut fixed = self.started.needs_restart(&next);
         let mut settings = next.settings;
         settings.tls = parts.tls;
         (settings.security, settings.hsts) = (parts.security, parts.hsts);
         if is_supervised() && settings.listeners != self.started.settings.listeners {
-            // The parent has the sockets.
+            // The supervisor owns the sockets.
             settings.listeners.clone_from(&self.started.settings.listeners);
             fixed.insert(0, "listen");
         }
         if next.logs.error != current.logs.error || next.logs.level != current.logs.level {
-            tell_where_wanted(&next.logs)?;
+            apply_log_settings(&next.logs)?;
         }
         let handler = Arc::clone(&parts.handler);
         server
             .replace(settings, parts.handler, parts.access.clone())
             .map_err(|error| error.to_string())?;
-        self.blueprint.pages.live().serve_with(&handler);
-        self.blueprint.secrets.acme.pursue(parts.plan)?;
+        self.definition.pages.live().serve_with(&handler);
+        self.definition.tls_state.acme.pursue(parts.plan)?;
         *current = Current { logs: next.logs, access: parts.access };
         let fixed = fixed.into_iter().map(|name| format!("{name} needs a restart\n"));
-        let doubts = next.doubts.into_iter().map(|doubt| doubt + "\n");
-        Ok(fixed.chain(doubts).collect())
+        let warnings = next.warnings.into_iter().map(|warning| warning + "\n");
+        Ok(fixed.chain(warnings).collect())
     }
 }

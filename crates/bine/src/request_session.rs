@@ -1,4 +1,5 @@
-//! What the web core needs of the sessions of visitors: two traits, which the module `sessions` implements.
+//! The interface between request handling and sessions: two traits that the module `sessions`
+//! implements.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -9,36 +10,39 @@ use bine_server::Incoming;
 use crate::text::Text;
 use crate::trace::RequestDependency;
 
-/// The session of one request that a handler, a filter or the page itself has looked at.
+/// The session of one request, once a handler, a filter or the page has used it.
 pub(crate) trait RequestSession: Any + Send + Sync {
-    /// Header fields that the response must have: no shared cache may keep it, and the browser may get a cookie.
+    /// Header fields for the response: it must not enter a shared cache, and the browser may get a
+    /// cookie.
     fn response_fields(&self) -> Vec<(&'static str, Cow<'static, str>)>;
 
-    /// The user who has logged in. Records the dependency.
+    /// The logged-in user. Records the dependency.
     fn look_at_user(&self) -> Option<Text>;
 
-    /// A number for the login of the session, if it has one. Regions of a live page are marked with it.
+    /// A number for the login of the session, if it has one. Regions of a live page are marked with
+    /// it.
     fn login_number(&self) -> Option<u64>;
 
     /// Encrypts `content` for this session and this purpose.
     fn seal(&self, purpose: &str, content: &[u8]) -> String;
 
-    /// Decrypts what [`seal`](Self::seal) made for this session and this purpose.
+    /// Decrypts the result of [`seal`](Self::seal) for this session and this purpose.
     fn open_seal(&self, purpose: &str, sealed: &str) -> Option<Vec<u8>>;
 
-    /// Begins a session, if there is none. Nothing of it is recorded as a dependency.
+    /// Starts a session, unless there is one. Records no dependency.
     fn begin(&self);
 }
 
 /// Finds the sessions of requests.
 pub(crate) trait SessionProvider: Send + Sync {
-    /// The session of a request, for a function that runs for it. `None`: sessions are not open yet.
+    /// The session of a request, for a function that runs for it. `None` if the session store is
+    /// not open yet.
     fn session_of(&self, request: &Incoming<'_>) -> Option<Arc<dyn RequestSession>>;
 
-    /// The same of a request whose user was looked at already, without its session.
+    /// The session of a request whose user was already read, without its session.
     fn seen_session_of(&self, request: &Incoming<'_>) -> Option<Arc<dyn RequestSession>>;
 
-    /// The user who has logged in. Records the dependency.
+    /// The logged-in user. Records the dependency.
     fn look_at_user<'r>(&self, request: &Incoming<'r>) -> Option<&'r str>;
 }
 
@@ -53,7 +57,7 @@ pub(crate) fn look_at_user<'r>(
     }
 }
 
-/// The user whom the program's own step knows, or nobody. Records the dependency.
+/// The user that the program's own step identified, if any. Records the dependency.
 pub(crate) fn note_user<'r>(request: &Incoming<'r>) -> Option<&'r str> {
     let user = request.who.user();
     RequestDependency::User.note(|| user.unwrap_or_default().as_bytes().to_vec());

@@ -1,4 +1,4 @@
-//! Decides how what a handler returns becomes a response.
+//! Converts the value that a handler returns into an HTTP response.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,46 +23,48 @@ mod page;
 
 pub use dress::{Dress, Dressed};
 pub use manner::Manner;
-use page::{Above, write_page};
+use page::{PageSettings, write_page};
 
+use crate::accept::AcceptPreferences;
 use crate::error::Error;
 use crate::inert;
-use crate::look::{Failure, Look};
+use crate::log_limiter::LogLimiter;
 use crate::methods::Methods;
 use crate::panics;
 use crate::problem::{Wrong, problem};
 use crate::rejection::Rejection;
-use crate::repeated::Repeated;
+use crate::render_context::RenderContext;
 use crate::request_session::RequestSession;
 use crate::security;
-use crate::taste::Taste;
-use crate::writing::Writing;
+use crate::templates::{Failure, Templates};
 
-/// What a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result` with one of these.
+/// A type that a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result`
+/// with one of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no answer to a request",
     note = "a page returns `impl Page`, a `Response`, `Json<T>`, or `Result<.., bine::Error>` with one of these"
 )]
 pub trait Respond {
-    /// Writes the whole reply.
+    /// Writes the whole response.
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished;
 }
 
-/// Whatever a handler returns. `Kind` keeps the ways apart for the compiler, which finds it by itself.
+/// Every type that a handler may return. `Kind` only separates the two implementations for the
+/// compiler, which infers it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no answer to a request",
     note = "a page returns `impl Page`, a `Response`, `Json<T>`, or `Result<.., bine::Error>` with one of these"
 )]
 pub trait Outcome<Kind> {
-    /// Writes the whole reply.
+    /// Writes the whole response.
     fn reply(self, to: &mut Replying<'_, '_>) -> Finished;
 }
 
-/// The kind of an [`Outcome`] that is an answer by itself.
+/// The kind of an [`Outcome`] that cannot fail.
 #[derive(Debug)]
 pub enum Sure {}
 
-/// The kind of an [`Outcome`] that may have failed.
+/// The kind of an [`Outcome`] that is a `Result`.
 #[derive(Debug)]
 pub enum Fallible {}
 
@@ -85,84 +87,95 @@ impl<R: Respond, E: Into<Error>> Outcome<Fallible> for Result<R, E> {
     }
 }
 
-/// Writes what a peer is told of a handler that panicked; its words are for the log, and for the page in development.
-pub(crate) fn apologize(asked: Asked<'_>, clock: &Clock, look: &Look, out: &mut Vec<u8>) {
+/// Writes the response for a handler that panicked. The log records the panic message; the page
+/// displays it in development.
+pub(crate) fn write_panic_response(
+    asked: RequestSummary<'_>,
+    clock: &Clock,
+    templates: &Templates,
+    out: &mut Vec<u8>,
+) {
     let mut keep = |_: &mut Vec<u8>| {};
     let mut out = Outgoing { buffer: out, drain: &mut keep };
-    let said = panics::last_words();
-    let causes = if look.shows_causes() { said.as_slice() } else { &[] };
-    let top = Top::of(Status::INTERNAL_SERVER_ERROR);
-    let telling = Telling { causes, ..Telling::of(Look::APOLOGY) };
-    Replying::new(&mut out, asked, clock, usize::MAX, look).tell(&top, &telling);
+    let panic_message = panics::take_last_message();
+    let causes = if templates.shows_causes() { panic_message.as_slice() } else { &[] };
+    let top = ResponseHead::of(Status::INTERNAL_SERVER_ERROR);
+    let content = ErrorContent { causes, ..ErrorContent::of(Templates::GENERIC_MESSAGE) };
+    Replying::new(&mut out, asked, clock, usize::MAX, templates).write_failure(&top, &content);
 }
 
-/// A reply to be written.
+/// Writes the response to one request.
 pub struct Replying<'r, 'o> {
     out: &'r mut Outgoing<'o>,
-    asked: Asked<'r>,
+    asked: RequestSummary<'r>,
     date: Date,
-    /// The same in seconds since 1970.
+    /// The same time in seconds since 1970.
     second: u64,
-    /// A page longer than this leaves in chunks.
+    /// The server sends a page longer than this in chunks.
     chunk_at: usize,
-    look: &'r Look,
-    /// The session that the handler has looked at, until the head says so.
+    templates: &'r Templates,
+    /// The session that the handler has used, until the head is written.
     pub(crate) visit: Option<Arc<dyn RequestSession>>,
-    /// What follows the head, if it is not all.
+    /// The part of the response that follows the written bytes, if any.
     pub(crate) follow: Option<Follow>,
 }
 
-/// What a reply must know of its request.
+/// The properties of a request that its response depends on.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'r> {
+pub(crate) struct RequestSummary<'r> {
     pub(crate) exchange: Exchange,
-    reader: Reader<'r>,
+    reader: PreferenceSource<'r>,
 }
 
-/// How it is found out what the peer makes of pages: only failures and whole documents want to know.
+/// The source of the client's preferences among formats. Only failures and whole documents need
+/// them, so they are parsed on demand.
 #[derive(Clone, Copy)]
-enum Reader<'r> {
-    Unread(&'r Incoming<'r>),
-    Known(Taste),
+enum PreferenceSource<'r> {
+    Request(&'r Incoming<'r>),
+    Known(AcceptPreferences),
 }
 
-/// Fields by which a peer says that it has a file already, or wants a part of it (RFC 9110 sections 13 and 14).
+/// Header fields of conditional and range requests (RFC 9110 sections 13 and 14).
 const CONDITIONS: [&str; 6] =
     ["range", "if-none-match", "if-modified-since", "if-range", "if-match", "if-unmodified-since"];
 
-impl<'r> Asked<'r> {
+impl<'r> RequestSummary<'r> {
     pub(crate) const fn by(incoming: &'r Incoming<'r>) -> Self {
-        Self { exchange: incoming.exchange, reader: Reader::Unread(incoming) }
+        Self { exchange: incoming.exchange, reader: PreferenceSource::Request(incoming) }
     }
 
-    /// The same without the request, for an answer that comes later. `None`: an answer may want to see it, as one that
-    /// is held does, and a page with actions.
-    pub(crate) fn kept(self, may_ask: bool) -> Option<Asked<'static>> {
-        if let Reader::Unread(request) = self.reader
+    /// Detaches the summary from the request, for a response that is written later. Returns `None`
+    /// if the response may need the request itself, as suspended responses and pages with actions
+    /// do.
+    pub(crate) fn kept(self, may_ask: bool) -> Option<RequestSummary<'static>> {
+        if let PreferenceSource::Request(request) = self.reader
             && (may_ask
                 || inert::is_to_run(&request.head)
                 || CONDITIONS.iter().any(|name| request.head.field(name).is_some()))
         {
             return None;
         }
-        Some(Asked { exchange: self.exchange, reader: Reader::Known(self.taste()) })
+        Some(RequestSummary {
+            exchange: self.exchange,
+            reader: PreferenceSource::Known(self.accept_preferences()),
+        })
     }
 
-    /// The same for the last reply of its connection.
+    /// Closes the connection after this response.
     pub(crate) const fn closing(mut self) -> Self {
         self.exchange.keep_alive = false;
         self
     }
 
-    /// The request's head, unless nothing in it would change how a file is sent.
+    /// The request's head, if its conditions may affect the response.
     fn conditions(self) -> Option<Head<'r>> {
         self.request().map(|request| request.head)
     }
 
     const fn request(self) -> Option<&'r Incoming<'r>> {
         match self.reader {
-            Reader::Unread(request) => Some(request),
-            Reader::Known(_) => None,
+            PreferenceSource::Request(request) => Some(request),
+            PreferenceSource::Known(_) => None,
         }
     }
 
@@ -171,10 +184,12 @@ impl<'r> Asked<'r> {
         self.request().is_some_and(|request| inert::is_to_run(&request.head))
     }
 
-    fn taste(self) -> Taste {
+    fn accept_preferences(self) -> AcceptPreferences {
         match self.reader {
-            Reader::Known(taste) => taste,
-            Reader::Unread(request) => Taste::of(request.head.field_text("accept")),
+            PreferenceSource::Known(accept_preferences) => accept_preferences,
+            PreferenceSource::Request(request) => {
+                AcceptPreferences::of(request.head.field_text("accept"))
+            }
         }
     }
 }
@@ -182,98 +197,104 @@ impl<'r> Asked<'r> {
 impl<'r, 'o> Replying<'r, 'o> {
     pub(crate) fn new(
         out: &'r mut Outgoing<'o>,
-        asked: Asked<'r>,
+        asked: RequestSummary<'r>,
         clock: &Clock,
         chunk_at: usize,
-        look: &'r Look,
+        templates: &'r Templates,
     ) -> Self {
         let (date, second) = (clock.date(), clock.unix());
-        Self { out, asked, date, second, chunk_at, look, visit: None, follow: None }
+        Self { out, asked, date, second, chunk_at, templates, visit: None, follow: None }
     }
 
-    /// The same for a handler that may have looked at a session.
+    /// Sets the session of a handler that may have used one.
     pub(crate) fn for_visit(mut self, visit: Option<Arc<dyn RequestSession>>) -> Self {
         self.visit = visit;
         self
     }
 
-    /// The same for what may have looked at a session by itself.
+    /// Sets the session of content that may have used one by itself.
     pub(crate) fn visit(&mut self, visit: Option<Arc<dyn RequestSession>>) {
         self.visit = visit.or_else(|| self.visit.take());
     }
 
-    /// With what a session adds to the head.
-    pub(crate) fn complete<'t>(&mut self, top: &'t Top) -> Cow<'t, Top> {
-        static TOLD: Once = Once::new();
+    /// Adds the header fields of the session.
+    pub(crate) fn complete<'t>(&mut self, top: &'t ResponseHead) -> Cow<'t, ResponseHead> {
+        static WARNED: Once = Once::new();
         let Some(visit) = self.visit.take() else { return Cow::Borrowed(top) };
         let (mut top, fields) = (top.clone(), visit.response_fields());
-        // Whoever were given a cookie that others get too would have their session.
+        // A shared cache would hand a stored cookie, and with it the session, to other clients.
         let sets_cookie = fields.iter().any(|(name, _)| *name == "Set-Cookie");
         if sets_cookie && top.is_shared() {
             top.fields.retain(|(name, _)| !name.eq_ignore_ascii_case("cache-control"));
-            TOLD.call_once(|| {
+            WARNED.call_once(|| {
                 log::warn(format_args!(
-                    "a page that takes a session lets shared caches keep its reply by `Cache-Control`: while it sets the cookie, it is sent as `private`"
+                    "a page with a session allows shared caches by `Cache-Control`: responses that set the cookie are sent as `private` instead"
                 ));
             });
         }
-        let says_how_long = top.has("cache-control");
+        let has_cache_control = top.has("cache-control");
         for (name, value) in fields {
-            if name != "Cache-Control" || !says_how_long {
+            if name != "Cache-Control" || !has_cache_control {
                 top.fields.push((name.into(), value));
             }
         }
         Cow::Owned(top)
     }
 
-    /// Writes that it cannot be done: a page for whoever reads pages, else a line of text.
+    /// Writes an error response: a page for clients that accept pages, otherwise a line of text.
     pub(crate) fn refuse(&mut self, status: Status, error: &Error) -> Finished {
         note(status, error);
-        let (message, causes) = (Look::message(error), self.look.causes(error));
-        let telling = Telling { wrong: error.arguments(), causes: &causes, ..Telling::of(message) };
-        self.tell(&Top::of(status), &telling)
+        let (message, causes) = (Templates::message(error), self.templates.causes(error));
+        let content =
+            ErrorContent { wrong: error.arguments(), causes: &causes, ..ErrorContent::of(message) };
+        self.write_failure(&ResponseHead::of(status), &content)
     }
 
-    /// Writes that a call cannot be done: as [`refuse`](Self::refuse) does for whoever reads pages, with a way back to
-    /// the one that called, else as a problem.
+    /// Writes the error response of a call: for clients that accept pages a page with a link back
+    /// to the calling page, otherwise a problem document.
     pub(crate) fn fail(&mut self, error: &Error, manner: &Manner) -> Finished {
         note(error.code(), error);
-        let (message, causes) = (Look::message(error), self.look.causes(error));
-        let telling =
-            Telling { wrong: error.arguments(), causes: &causes, ..Telling::to(manner, message) };
-        self.tell(&Top::of(error.code()), &telling)
+        let (message, causes) = (Templates::message(error), self.templates.causes(error));
+        let content = ErrorContent {
+            wrong: error.arguments(),
+            causes: &causes,
+            ..ErrorContent::to(manner, message)
+        };
+        self.write_failure(&ResponseHead::of(error.code()), &content)
     }
 
-    /// The same of a call that panicked, which the log has been told.
+    /// Writes the response for a call that panicked, which the log already has.
     pub(crate) fn break_down(&mut self, words: &[String], manner: &Manner) -> Finished {
-        let causes = if self.look.shows_causes() { words } else { &[] };
-        let telling = Telling { causes, ..Telling::to(manner, Look::APOLOGY) };
-        self.tell(&Top::of(Status::INTERNAL_SERVER_ERROR), &telling)
+        let causes = if self.templates.shows_causes() { words } else { &[] };
+        let content =
+            ErrorContent { causes, ..ErrorContent::to(manner, Templates::GENERIC_MESSAGE) };
+        self.write_failure(&ResponseHead::of(Status::INTERNAL_SERVER_ERROR), &content)
     }
 
-    /// Writes of a failure: a page for whoever reads pages, a problem (RFC 9457) for whoever would rather have JSON, else
-    /// a line of text.
-    fn tell(&mut self, top: &Top, telling: &Telling<'_>) -> Finished {
-        let Telling { message, wrong, causes, back, is_for_program } = *telling;
+    /// Writes a failure: a page for clients that accept pages, a problem document (RFC 9457) for
+    /// clients that prefer JSON, otherwise a line of text.
+    fn write_failure(&mut self, top: &ResponseHead, content: &ErrorContent<'_>) -> Finished {
+        let ErrorContent { message, wrong, causes, back, is_for_program } = *content;
         let mut bytes = Vec::new();
-        let Taste { reads_pages, prefers_xhtml, prefers_json } = self.asked.taste();
+        let AcceptPreferences { reads_pages, prefers_xhtml, prefers_json } =
+            self.asked.accept_preferences();
         let kind = if is_for_program || prefers_json {
-            // A server that has called what is not here tells its visitors nothing of that.
-            let detail = Some(message).filter(|message| *message != Look::NOWHERE);
+            // A service that called a missing address must not reveal that to its own clients.
+            let detail = Some(message).filter(|message| *message != Templates::NOT_FOUND_MESSAGE);
             bytes = problem(top.status, detail, wrong, causes);
             PROBLEM
         } else if reads_pages {
             let failure = Failure { status: top.status, message, causes, back };
-            let is_xml = prefers_xhtml && self.look.failure_is_document();
-            let writer = Writer::new(&mut bytes).with_head(self.look.head());
+            let is_xml = prefers_xhtml && self.templates.failure_is_document();
+            let writer = Writer::new(&mut bytes).with_head(self.templates.head());
             let mut writer = writer_for(is_xml, writer);
-            match self.writing() {
-                // There may be some in the layout.
-                Some(writing) => {
-                    writing.during(|| self.look.write_failure(&failure, &mut writer));
-                    self.visit = self.visit.take().or_else(|| writing.visitor());
+            match self.context() {
+                // The layout may contain actions.
+                Some(context) => {
+                    context.during(|| self.templates.write_failure(&failure, &mut writer));
+                    self.visit = self.visit.take().or_else(|| context.visitor());
                 }
-                None => self.look.write_failure(&failure, &mut writer),
+                None => self.templates.write_failure(&failure, &mut writer),
             }
             if is_xml { XHTML } else { HTML }
         } else {
@@ -286,21 +307,21 @@ impl<'r, 'o> Replying<'r, 'o> {
             TEXT
         };
         let top = &*self.complete(top);
-        let look = self.look;
+        let templates = self.templates;
         let mut reply = self.begin(top);
         reply.static_lines(kind);
         if kind == HTML || kind == XHTML {
-            top.write_policy(look, &mut reply);
+            top.write_policy(templates, &mut reply);
         }
-        // The same address may answer in several ways.
+        // The response depends on the `Accept` field.
         reply.static_lines(VARY);
         reply.whole(&bytes);
         Finished { close: !self.asked.exchange.keep_alive }
     }
 
-    /// Sends a file as the request's conditions want it.
-    fn send_file(&mut self, mut file: NamedFile, top: &Top) -> Finished {
-        // The first is its own type.
+    /// Sends a file, subject to the request's conditions and ranges.
+    fn send_file(&mut self, mut file: NamedFile, top: &ResponseHead) -> Finished {
+        // The first field is the media type, which the file sets itself.
         for (name, value) in &top.fields[1..] {
             if value.is_empty() && security::is_default(name) {
                 continue;
@@ -319,16 +340,16 @@ impl<'r, 'o> Replying<'r, 'o> {
         Finished { close: !self.asked.exchange.keep_alive }
     }
 
-    /// Sends a page that was written before, unless the peer has it. Where its `<head>` ends stands what it could not
-    /// know of when it was written.
-    fn send_frozen(&mut self, frozen: &Frozen, top: &Top) -> Finished {
+    /// Sends a page that was rendered before, unless the client has it. Inserts the links that were
+    /// unknown at that time at the end of the `<head>`.
+    fn send_frozen(&mut self, frozen: &Frozen, top: &ResponseHead) -> Finished {
         let Exchange { method, keep_alive, .. } = self.asked.exchange;
         let (before, behind) = frozen.split_at_head_end().unwrap_or((frozen.bytes(), &[]));
-        let links = self.look.links.as_ref().filter(|_| !behind.is_empty());
+        let links = self.templates.links.as_ref().filter(|_| !behind.is_empty());
         let parts = [before, links.map_or("", |links| links.markup()).as_bytes(), behind];
         let mut place = [0; 64];
         let tag = links.map_or(frozen.tag(), |links| links.tag_of(frozen.tag(), &mut place));
-        let judged = match self.asked.conditions() {
+        let outcome = match self.asked.conditions() {
             Some(head)
                 if top.status == Status::OK && matches!(method, Method::Get | Method::Head) =>
             {
@@ -336,19 +357,19 @@ impl<'r, 'o> Replying<'r, 'o> {
             }
             _ => None,
         };
-        let status = judged.unwrap_or(top.status);
+        let status = outcome.unwrap_or(top.status);
         let exchange = top.exchange(self.asked.exchange);
         let mut reply = Reply::begin(self.out.buffer, exchange, status, &self.date);
         top.write_fields(&mut reply);
         if status != Status::PRECONDITION_FAILED {
             reply.field("ETag", tag).expect("quotes, digits and a dash");
         }
-        if judged.is_some() {
+        if outcome.is_some() {
             reply.empty();
             return Finished { close: !keep_alive };
         }
         reply.static_lines(HTML);
-        top.write_policy(self.look, &mut reply);
+        top.write_policy(self.templates, &mut reply);
         if status != Status::OK {
             reply.whole(&parts.concat());
             return Finished { close: !keep_alive };
@@ -356,7 +377,8 @@ impl<'r, 'o> Replying<'r, 'o> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         reply.content_length(length as u64);
         if method != Method::Head {
-            // So that no more of it lies in the buffer than the peer has still to take.
+            // Draining piece by piece keeps the buffer as short as the part that the client has not
+            // yet received.
             for piece in parts.iter().flat_map(|part| part.chunks(self.chunk_at.max(1))) {
                 self.out.buffer.extend_from_slice(piece);
                 if length > self.chunk_at {
@@ -367,33 +389,33 @@ impl<'r, 'o> Replying<'r, 'o> {
         Finished { close: !keep_alive }
     }
 
-    /// How the request was made, and what the response must have because of it.
+    /// The properties of the request that the response's framing depends on.
     pub(crate) const fn exchange(&self) -> Exchange {
         self.asked.exchange
     }
 
-    /// The request, unless only its exchange was kept.
+    /// The request, unless only its summary was kept.
     pub(crate) const fn request(&self) -> Option<&Incoming<'_>> {
         self.asked.request()
     }
 
-    /// The buffer that the response is written to, and its date.
+    /// The buffer of the response, and its date.
     pub(crate) const fn output(&mut self) -> (&mut Vec<u8>, &Date) {
         (self.out.buffer, &self.date)
     }
 
     /// Writes an error response with this message for the client.
     pub(crate) fn write_error(&mut self, status: Status, message: &str) -> Finished {
-        self.tell(&Top::of(status), &Telling::of(message))
+        self.write_failure(&ResponseHead::of(status), &ErrorContent::of(message))
     }
 
-    /// The page that this is going to be, in a program with actions.
-    fn writing(&self) -> Option<Rc<Writing>> {
-        let (keeper, request) = (self.look.actions.as_ref()?, self.asked.request()?);
-        Writing::of(request, self.visit.as_ref(), keeper)
+    /// The recorder of this page's actions, in a program with actions.
+    fn context(&self) -> Option<Rc<RenderContext>> {
+        let (keeper, request) = (self.templates.actions.as_ref()?, self.asked.request()?);
+        RenderContext::of(request, self.visit.as_ref(), keeper)
     }
 
-    fn begin(&mut self, top: &Top) -> Reply<'_> {
+    fn begin(&mut self, top: &ResponseHead) -> Reply<'_> {
         let exchange = top.exchange(self.asked.exchange);
         let mut reply = Reply::begin(self.out.buffer, exchange, top.status, &self.date);
         top.write_fields(&mut reply);
@@ -401,20 +423,20 @@ impl<'r, 'o> Replying<'r, 'o> {
     }
 }
 
-/// What is told of a failure.
-struct Telling<'t> {
+/// The content of an error response.
+struct ErrorContent<'t> {
     message: &'t str,
-    /// Arguments, by their names.
+    /// Invalid arguments, by name.
     wrong: &'t [Wrong],
-    /// For developers.
+    /// The causes, for developers.
     causes: &'t [String],
-    /// The page to go back to.
+    /// The page to link back to.
     back: Option<&'t str>,
-    /// A program has called that did not say what it would rather have.
+    /// The client is a program that stated no preference.
     is_for_program: bool,
 }
 
-impl<'t> Telling<'t> {
+impl<'t> ErrorContent<'t> {
     const fn of(message: &'t str) -> Self {
         Self { message, wrong: &[], causes: &[], back: None, is_for_program: false }
     }
@@ -425,30 +447,30 @@ impl<'t> Telling<'t> {
     }
 }
 
-/// Logs an error that is not the client's. One by which the server, and not its program, cannot do anything at the moment,
-/// such as a full disk, is logged once a second.
+/// Logs an error of the server. A lasting condition such as a full disk is logged at most once a
+/// second.
 fn note(status: Status, error: &Error) {
-    static REPEATED: LazyLock<Repeated> = LazyLock::new(Repeated::new);
+    static LIMITER: LazyLock<LogLimiter> = LazyLock::new(LogLimiter::new);
     if status.code() < 500 {
         return;
     }
-    let told = log_line(error);
+    let text = log_line(error);
     if status == Status::INTERNAL_SERVER_ERROR {
-        return log::error(format_args!("answered {}: {told}", status.code()));
+        return log::error(format_args!("answered {}: {text}", status.code()));
     }
-    match REPEATED.pass(&told, Instant::now()) {
+    match LIMITER.pass(&text, Instant::now()) {
         None => {}
-        Some(0) => log::error(format_args!("answered {}: {told}", status.code())),
+        Some(0) => log::error(format_args!("answered {}: {text}", status.code())),
         Some(more) => {
             log::error(format_args!(
-                "answered {}: {told} (and {more} times before)",
+                "answered {}: {text} (and {more} times before)",
                 status.code()
             ));
         }
     }
 }
 
-/// What the log is told of an error: its message and its causes, each once.
+/// The log's text for an error: its message and its causes, without adjacent repeats.
 fn log_line(error: &Error) -> String {
     let mut parts: Vec<String> = error.message().map(str::to_owned).into_iter().collect();
     parts.extend(error.chain());
@@ -469,18 +491,18 @@ fn writer_for(is_xml: bool, writer: Writer<'_>) -> Writer<'_> {
 impl<P: Page> Respond for P {
     #[inline]
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        write_page(self, &Top::of(Status::OK), &Above::default(), to)
+        write_page(self, &ResponseHead::of(Status::OK), &PageSettings::default(), to)
     }
 }
 
-/// What stands above the content: a status, and the fields that a program adds.
+/// The head of a response: a status, and the fields that a program adds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Top {
+pub(crate) struct ResponseHead {
     status: Status,
     pub(crate) fields: Vec<(Cow<'static, str>, Cow<'static, str>)>,
 }
 
-impl Top {
+impl ResponseHead {
     pub(crate) const fn of(status: Status) -> Self {
         Self { status, fields: Vec::new() }
     }
@@ -498,8 +520,7 @@ impl Top {
         self.fields.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
     }
 
-    /// Whether it says how long it may be kept, and not that caches which several share may not (RFC 9111 section
-    /// 5.2.2).
+    /// Whether its `Cache-Control` field lets shared caches store it (RFC 9111 section 5.2.2).
     fn is_shared(&self) -> bool {
         let own = self.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("cache-control"));
         let mut words = own.flat_map(|(_, value)| value.split(',')).map(str::trim).peekable();
@@ -508,14 +529,15 @@ impl Top {
         words.peek().is_some() && !words.any(keeps_out)
     }
 
-    /// Whether it says nothing that only the whole file may say.
+    /// Whether the head allows a conditional or partial response: status 200 and no second media
+    /// type.
     fn is_of_a_file(&self) -> bool {
         let types =
             self.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
         self.status == Status::OK && types.count() == 1
     }
 
-    /// The exchange without the security headers that are among the fields.
+    /// The exchange without the security headers that the fields replace.
     #[inline]
     fn exchange(&self, exchange: Exchange) -> Exchange {
         let own = self.fields.iter().map(|(name, _)| SecurityHeaders::named(name));
@@ -523,10 +545,10 @@ impl Top {
         Exchange { security, ..exchange }
     }
 
-    /// Writes the content security policy of a page, unless it is among the fields.
+    /// Writes the content security policy of a page, unless the fields contain one.
     #[inline]
-    fn write_policy(&self, look: &Look, reply: &mut Reply<'_>) {
-        if let Some(policy) = look.policy.get()
+    fn write_policy(&self, templates: &Templates, reply: &mut Reply<'_>) {
+        if let Some(policy) = templates.policy.get()
             && !self.fields.iter().any(|(name, _)| security::is_policy(name))
         {
             reply.field_lines(policy);
@@ -539,35 +561,37 @@ impl Top {
                 continue;
             }
             if let Err(misuse) = reply.field(name, value) {
-                // Nothing unsafe is ever sent; the rest is, and the log says what it lacks.
+                // An invalid field is never sent. The rest of the response is, and the log names
+                // the omitted field.
                 log::error(format_args!("the field `{name}` was left out: {misuse}"));
             }
         }
     }
 }
 
-/// Content of a response that another module writes: one that is suspended, or that ends the use of HTTP on its connection.
+/// Content of a response that a different module writes: one that is suspended, or that ends HTTP
+/// on its connection.
 pub(crate) trait CustomContent: fmt::Debug + Send + 'static {
-    /// Writes the whole response, with what `top` adds to its head.
-    fn respond(self: Box<Self>, top: Top, to: &mut Replying<'_, '_>) -> Finished;
+    /// Writes the whole response, with the fields of `top` in its head.
+    fn respond(self: Box<Self>, top: ResponseHead, to: &mut Replying<'_, '_>) -> Finished;
 }
 
-/// A response that is no page: text, bytes, a file, a stream, a redirect, a status.
+/// A response other than a page: text, bytes, a file, a stream, a redirect, a status.
 #[derive(Debug)]
 pub struct Response {
-    top: Top,
+    top: ResponseHead,
     content: Content,
 }
 
 enum Content {
     Bytes(Cow<'static, [u8]>),
     File(Box<NamedFile>),
-    /// A file that a client may have stored.
+    /// A file that a user may have uploaded.
     Stored(Box<NamedFile>),
     Stream(Box<dyn FnOnce(BodyFraming) -> Stream + Send>),
-    /// Content of another module, which writes the response.
+    /// Content of a different module, which writes the response.
     Custom(Box<dyn CustomContent>),
-    /// Words for whoever is refused, on a page if that is what they read.
+    /// An error message, rendered as a page for clients that accept pages.
     Refusal(Cow<'static, str>),
 }
 
@@ -584,12 +608,12 @@ impl fmt::Debug for Content {
 }
 
 impl Response {
-    /// An empty response.
+    /// Creates an empty response.
     pub const fn status(status: Status) -> Self {
-        Self { top: Top::of(status), content: Content::Bytes(Cow::Borrowed(b"")) }
+        Self { top: ResponseHead::of(status), content: Content::Bytes(Cow::Borrowed(b"")) }
     }
 
-    /// Plain text.
+    /// Creates a response of plain text.
     pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
         let bytes = match text.into() {
             Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
@@ -598,27 +622,29 @@ impl Response {
         Self::bytes("text/plain; charset=utf-8", bytes)
     }
 
-    /// Bytes of a media type.
+    /// Creates a response of bytes with a media type.
     pub fn bytes(
         media_type: impl Into<Cow<'static, str>>,
         bytes: impl Into<Cow<'static, [u8]>>,
     ) -> Self {
-        let top = Top::of(Status::OK).with_field("Content-Type", media_type);
+        let top = ResponseHead::of(Status::OK).with_field("Content-Type", media_type);
         Self { top, content: Content::Bytes(bytes.into()) }
     }
 
-    /// A file from anywhere on the disk; its name tells its media type. A peer that has it already is told so, and
-    /// one that wants a part of it gets that, as with the files of a folder. Opening blocks: a page that sends a file
-    /// is a plain `fn`, or calls this in [`blocking`](crate::blocking).
+    /// Sends a file from anywhere on the disk; its name determines the media type. Conditional and
+    /// range requests work as for the files of a folder. Opening a file blocks: a page that sends
+    /// one is a plain `fn`, or calls this in [`blocking`](crate::blocking).
     ///
-    /// A visitor may have uploaded it, so it never runs as part of the application: browsers open it without scripts in
-    /// an origin of its own (`Content-Security-Policy: sandbox`), and save what they might run, such as HTML and SVG
-    /// (`Content-Disposition: attachment`). A browser that wants it as a script or style sheet is refused (403).
-    /// [`trusted_file`](Self::trusted_file) is for files of the program's own.
+    /// Because a user may have uploaded the file, it never runs as part of the application:
+    /// browsers open it without scripts in an origin of its own (`Content-Security-Policy:
+    /// sandbox`), and download types that they might run, such as HTML and SVG
+    /// (`Content-Disposition: attachment`). The server rejects (403) a browser that requests it as
+    /// a script or style sheet. For files of the program itself use
+    /// [`trusted_file`](Self::trusted_file).
     ///
     /// # Errors
     ///
-    /// There is no such file (404 by `?`), it is none, or it cannot be read.
+    /// The file does not exist (404 by `?`), is not a regular file, or cannot be read.
     pub fn file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let media_type = bine_files::media_type(&path.to_string_lossy());
@@ -629,64 +655,66 @@ impl Response {
         if !inert::is_active(&media_type) {
             return Ok(file);
         }
-        // A browser that has saved it once must not take it from its cache to run it.
+        // A browser that has downloaded it once must not run the cached copy.
         Ok(file
             .with_field("Content-Disposition", "attachment")
             .with_field("Vary", "Sec-Fetch-Dest"))
     }
 
-    /// The same for a file that no visitor can have written: a browser opens it as a part of the application.
+    /// Sends a file that no user can have written: a browser opens it as a part of the application.
     ///
     /// # Errors
     ///
-    /// As [`file`](Self::file).
+    /// The same as for [`file`](Self::file).
     pub fn trusted_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let (top, file) = open(path.as_ref())?;
         Ok(Self { top, content: Content::File(file) })
     }
 
-    /// Content of a media type that is made while it is sent, as [`Response::stream`] tells.
+    /// Creates a response whose content is produced while it is sent, as [`Response::stream`] does.
     pub(crate) fn streaming(
         media_type: impl Into<Cow<'static, str>>,
         stream: impl FnOnce(BodyFraming) -> Stream + Send + 'static,
     ) -> Self {
-        let top = Top::of(Status::OK).with_field("Content-Type", media_type);
+        let top = ResponseHead::of(Status::OK).with_field("Content-Type", media_type);
         Self { top, content: Content::Stream(Box::new(stream)) }
     }
 
-    /// A response that `content` writes.
+    /// Creates a response that `content` writes.
     pub(crate) fn custom(status: Status, content: impl CustomContent) -> Self {
-        Self { top: Top::of(status), content: Content::Custom(Box::new(content)) }
+        Self { top: ResponseHead::of(status), content: Content::Custom(Box::new(content)) }
     }
 
-    /// A failure in words for the user: the program's page of errors for whoever reads pages, else text.
+    /// Creates an error response with a message for the user: the program's error page for clients
+    /// that accept pages, otherwise text.
     pub fn refusal(status: Status, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { top: Top::of(status), content: Content::Refusal(message.into()) }
+        Self { top: ResponseHead::of(status), content: Content::Refusal(message.into()) }
     }
 
-    /// Sends the peer to `location`, to be fetched by GET (303).
+    /// Redirects the client to `location`, to be requested by GET (303).
     pub fn see_other(location: impl Into<Cow<'static, str>>) -> Self {
         Self::status(Status::SEE_OTHER).with_field("Location", location)
     }
 
-    /// Says that the address is another one for good (308): the peer asks there, by the same method.
+    /// Redirects the client permanently (308): it repeats the request at `location` by the same
+    /// method.
     pub fn moved(location: impl Into<Cow<'static, str>>) -> Self {
         Self::status(Status::PERMANENT_REDIRECT).with_field("Location", location)
     }
 
-    /// Sends the peer to `location` for this time (307), by the same method.
+    /// Redirects the client to `location` for this request only (307), by the same method.
     pub fn elsewhere(location: impl Into<Cow<'static, str>>) -> Self {
         Self::status(Status::TEMPORARY_REDIRECT).with_field("Location", location)
     }
 
-    /// The same with another status.
+    /// Replaces the status.
     #[must_use]
     pub const fn with_status(mut self, status: Status) -> Self {
         self.top.status = status;
         self
     }
 
-    /// The same with one more field.
+    /// Adds a header field.
     #[must_use]
     pub fn with_field(
         self,
@@ -696,7 +724,7 @@ impl Response {
         Self { top: self.top.with_field(name, value), ..self }
     }
 
-    /// What an address says to a method that none of its pages answers, and to OPTIONS.
+    /// The response to a method that no page of this path handles, and to OPTIONS.
     pub(crate) fn allowing(method: Method, allowed: Methods) -> Self {
         let response = match method {
             Method::Options => Self::status(Status::NO_CONTENT),
@@ -714,9 +742,10 @@ impl Response {
                 Self::refusal(Status::BAD_REQUEST, format!("`{name}` {reason}"))
             }
             Rejection::Elsewhere { location } => Self::see_other(location.clone()),
-            // A body that was collected and is still asked for is a handler's mistake.
+            // A handler that still requests the body after it was collected has a bug.
             Rejection::NeedsBody { .. } => Self::status(Status::INTERNAL_SERVER_ERROR),
-            // A challenge belongs to it (RFC 9110 section 15.5.2), and browsers show the page of one that they do not know.
+            // RFC 9110 section 15.5.2 requires a challenge. Browsers show the page of a challenge
+            // that they do not know.
             Rejection::NeedsUser => {
                 Self::refusal(Status::UNAUTHORIZED, "This is for users. Log in first.")
                     .with_field("WWW-Authenticate", "Cookie realm=\"session\"")
@@ -724,30 +753,31 @@ impl Response {
         }
     }
 
-    /// Writes it as the whole answer.
+    /// Writes the response and returns it as the handler's answer.
     pub(crate) fn answer(
         self,
-        asked: Asked<'_>,
+        asked: RequestSummary<'_>,
         clock: &Clock,
-        look: &Look,
+        templates: &Templates,
         out: &mut Outgoing<'_>,
     ) -> Answer {
-        Replying::new(out, asked, clock, usize::MAX, look).answer(self)
+        Replying::new(out, asked, clock, usize::MAX, templates).answer(self)
     }
 }
 
 impl Replying<'_, '_> {
-    /// Writes what a handler returned; says what follows and whether the connection closes.
+    /// Writes the value that a handler returned. Returns the part that follows and whether the
+    /// connection closes.
     pub(crate) fn finish<K>(mut self, outcome: impl Outcome<K>) -> Done {
         let close = outcome.reply(&mut self).close;
         Done { follow: self.follow, close }
     }
 
-    /// Writes what a handler returned; says it as the server wants to hear it.
+    /// Writes the value that a handler returned, and converts the result to an [`Answer`].
     pub(crate) fn answer<K>(mut self, outcome: impl Outcome<K>) -> Answer {
         let Finished { close } = outcome.reply(&mut self);
         match self.follow {
-            // Behind a file the connection closes only if its peer wants it.
+            // After a file the connection closes only if the client asked for that.
             Some(Follow::File(part)) => Answer::File(part),
             Some(Follow::Stream(stream)) => Answer::Stream(stream),
             Some(Follow::Upgrade(upgrade)) => Answer::Upgrade(upgrade),
@@ -757,17 +787,18 @@ impl Replying<'_, '_> {
     }
 }
 
-/// Opens a file to be sent, with what is said of it in any case.
-fn open(path: &Path) -> Result<(Top, Box<NamedFile>), Error> {
+/// Opens a file to be sent, with its media type.
+fn open(path: &Path) -> Result<(ResponseHead, Box<NamedFile>), Error> {
     let name = path.to_string_lossy();
     match File::open(path).and_then(|file| NamedFile::new(file, &name)) {
         Ok(file) => {
-            let top = Top::of(Status::OK).with_field("Content-Type", bine_files::media_type(&name));
+            let top = ResponseHead::of(Status::OK)
+                .with_field("Content-Type", bine_files::media_type(&name));
             Ok((top, Box::new(file)))
         }
         Err(error) => Err(match error.kind() {
             io::ErrorKind::NotFound => Error::not_found("there is no such file"),
-            io::ErrorKind::InvalidInput => Error::not_found("this is no file"),
+            io::ErrorKind::InvalidInput => Error::not_found("this is not a file"),
             _ => error.into(),
         }),
     }
@@ -776,9 +807,9 @@ fn open(path: &Path) -> Result<(Top, Box<NamedFile>), Error> {
 impl Respond for Response {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
         if matches!(self.content, Content::Stored(_)) && to.asked.is_to_run() {
-            const TOLD: &str =
+            const WARNED: &str =
                 "a file that a visitor may have uploaded is not served as a script or style sheet";
-            return Self::refusal(Status::FORBIDDEN, TOLD).respond(to);
+            return Self::refusal(Status::FORBIDDEN, WARNED).respond(to);
         }
         let exchange = to.asked.exchange;
         let content = match self.content {
@@ -804,8 +835,8 @@ impl Respond for Response {
                 let pieces = to.begin(top).stream();
                 to.follow = Some(Follow::Stream(stream(pieces)));
             }
-            Content::Custom(_) => unreachable!("it has written the response"),
-            Content::Refusal(message) => return to.tell(top, &Telling::of(&message)),
+            Content::Custom(_) => unreachable!("returned above"),
+            Content::Refusal(message) => return to.write_failure(top, &ErrorContent::of(&message)),
         }
         Finished { close: !exchange.keep_alive }
     }

@@ -1,4 +1,5 @@
-//! Decides how a handler is called: async ones in place on their loop, plain ones on a worker.
+//! Runs handlers: async handlers on the event loop of their connection, plain functions on a worker
+//! thread.
 
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bine_log as log;
+
 use bine_server::{
     self as server, Answer, Bench, Clock, Done, Incoming, LaterReply, Outgoing, Retained, Work,
 };
@@ -17,15 +19,15 @@ use crate::arguments::{Arguments, Needs, Rejection};
 use crate::methods::Methods;
 use crate::pattern::Pattern;
 use crate::request_session::RequestSession;
-use crate::respond::{Asked, Outcome, Replying, Response, apologize};
+use crate::respond::{Outcome, Replying, RequestSummary, Response, write_panic_response};
 
-/// What `#[page]` makes of a function: one that makes its route.
+/// A function with `#[page]`, which creates its route.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a page of a program",
     note = "a page is the name of a function with `#[page(\"/path\")]` above it"
 )]
 pub trait Endpoint {
-    /// Its route.
+    /// Creates the route.
     fn route(self) -> Route;
 }
 
@@ -35,43 +37,43 @@ impl<F: FnOnce() -> Route> Endpoint for F {
     }
 }
 
-/// A path, methods, and what answers there.
+/// A path, its methods, and its handler.
 pub struct Route {
     pub(crate) methods: Methods,
     pub(crate) path: &'static str,
     pub(crate) name: &'static str,
     pub(crate) needs: Needs,
-    pub(crate) told: Told,
-    /// Pages of other sites may send something here, or it sees to that itself.
+    pub(crate) info: RouteInfo,
+    /// Whether the route accepts submissions from other sites, or checks their origin itself.
     pub(crate) from_anywhere: bool,
-    pub(crate) caller: Arc<dyn Caller>,
+    pub(crate) handler: Arc<dyn RouteHandler>,
 }
 
-/// What is said of a route to whoever wants to know what a program serves.
+/// The description of a route for the list of routes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told {
-    pub(crate) kind: Kind,
-    /// Names and types.
+pub(crate) struct RouteInfo {
+    pub(crate) kind: RouteKind,
+    /// The name and type of each argument.
     pub(crate) arguments: &'static [(&'static str, &'static str)],
-    /// It changes nothing.
+    /// Whether the handler has no side effects.
     pub(crate) is_safe: bool,
-    /// It is not run again after a conflict.
+    /// Whether the handler runs only once, without retries after a conflict.
     pub(crate) is_once: bool,
-    /// Who may call it, of a service or an action that says it.
+    /// The access rule, if the service or action has one of its own.
     pub(crate) rule: Option<AccessRule>,
 }
 
-/// Who may call a service or an action, as the list of routes shows it.
+/// The access rule of a service or an action, as the list of routes shows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AccessRule {
     pub(crate) name: &'static str,
-    /// It looks at the session of the client.
+    /// Whether the rule reads the session of the client.
     pub(crate) needs_session: bool,
 }
 
-/// What answers at a route.
+/// The kind of handler at a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Kind {
+pub(crate) enum RouteKind {
     #[default]
     Page,
     Service,
@@ -79,30 +81,30 @@ pub(crate) enum Kind {
     Asset,
 }
 
-/// Where a route is in its program.
+/// The context of a route within its program.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct RouteContext {
     pub(crate) app: Arc<AppState>,
     pub(crate) pattern: Arc<Pattern>,
-    /// The most bytes of a body that the handler takes.
+    /// The longest body that the handler accepts, in bytes.
     pub(crate) body: u64,
-    /// It takes a longer one from disk, if it may wait for that.
+    /// Whether longer bodies are stored on disk, for a handler that may block.
     pub(crate) on_disk: bool,
 }
 
-/// What all threads share of a route.
-pub(crate) trait Caller: Send + Sync {
-    /// What one thread keeps of it.
-    fn local(&self, bench: &Bench, place: &Place) -> Box<dyn LocalCaller>;
+/// The part of a route's handler that all threads share.
+pub(crate) trait RouteHandler: Send + Sync {
+    /// Creates the part that belongs to one thread.
+    fn local(&self, bench: &Bench, context: &RouteContext) -> Box<dyn LocalHandler>;
 }
 
-/// One thread's part of a route, which needs no lock.
-pub(crate) trait LocalCaller {
+/// The part of a route's handler that belongs to one thread and needs no lock.
+pub(crate) trait LocalHandler {
     fn call(&mut self, incoming: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer;
 }
 
 impl Route {
-    /// A route whose handler is async.
+    /// Creates a route with an async handler.
     pub fn future<C, F, K>(
         methods: Methods,
         path: &'static str,
@@ -117,7 +119,7 @@ impl Route {
         Self::new(methods, path, name, Async { name, call: Arc::new(call), kind: PhantomData })
     }
 
-    /// A route whose handler may block.
+    /// Creates a route with a handler that may block.
     pub fn blocking<C, R, K>(
         methods: Methods,
         path: &'static str,
@@ -136,26 +138,26 @@ impl Route {
         methods: Methods,
         path: &'static str,
         name: &'static str,
-        caller: impl Caller + 'static,
+        handler: impl RouteHandler + 'static,
     ) -> Self {
-        let (needs, told) = (Needs::default(), Told::default());
-        let caller = Arc::new(caller);
-        Self { methods, path, name, needs, told, from_anywhere: false, caller }
+        let (needs, info) = (Needs::default(), RouteInfo::default());
+        let handler = Arc::new(handler);
+        Self { methods, path, name, needs, info, from_anywhere: false, handler }
     }
 
-    /// The same route, of which this is told.
-    pub(crate) fn told(self, told: Told) -> Self {
-        Self { told, ..self }
+    /// Replaces the description.
+    pub(crate) fn info(self, info: RouteInfo) -> Self {
+        Self { info, ..self }
     }
 
-    /// The same route with the names and types of its arguments.
+    /// Sets the names and types of the arguments.
     #[must_use]
     pub fn taking(mut self, arguments: &'static [(&'static str, &'static str)]) -> Self {
-        self.told.arguments = arguments;
+        self.info.arguments = arguments;
         self
     }
 
-    /// The same route with what its arguments need.
+    /// Adds the requirements of the arguments.
     #[must_use]
     pub fn needing(mut self, tell: &[fn(&mut Needs)]) -> Self {
         for tell in tell {
@@ -174,68 +176,68 @@ struct Async<C, K> {
 struct LocalAsync<C, F, K> {
     name: &'static str,
     call: Arc<C>,
-    /// Where a future lives while it is polled: a future must not move once it has been, and this
-    /// box is used again by the next.
+    /// The allocation that holds a future while it is polled. A future must not move once it has
+    /// been polled; the next request reuses the box.
     place_of_future: Option<Pin<Box<Option<F>>>>,
     bench: Bench,
-    place: Place,
+    context: RouteContext,
     kind: PhantomData<fn() -> K>,
 }
 
-impl<C, F, K> Caller for Async<C, K>
+impl<C, F, K> RouteHandler for Async<C, K>
 where
     C: Fn(&mut Arguments<'_>) -> Result<F, Rejection> + Send + Sync + 'static,
     F: Future<Output: Outcome<K>> + 'static,
     K: 'static,
 {
-    fn local(&self, bench: &Bench, place: &Place) -> Box<dyn LocalCaller> {
+    fn local(&self, bench: &Bench, context: &RouteContext) -> Box<dyn LocalHandler> {
         Box::new(LocalAsync {
             name: self.name,
             call: Arc::clone(&self.call),
             place_of_future: None,
             bench: bench.clone(),
-            place: place.clone(),
+            context: context.clone(),
             kind: self.kind,
         })
     }
 }
 
-impl<C, F, K> LocalCaller for LocalAsync<C, F, K>
+impl<C, F, K> LocalHandler for LocalAsync<C, F, K>
 where
     C: Fn(&mut Arguments<'_>) -> Result<F, Rejection>,
     F: Future<Output: Outcome<K>> + 'static,
     K: 'static,
 {
     fn call(&mut self, incoming: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
-        let (clock, look) = (&*self.bench.clock, &self.place.app.look);
-        let asked = Asked::by(incoming);
-        let mut arguments = self.place.arguments(incoming);
+        let (clock, templates) = (&*self.bench.clock, &self.context.app.templates);
+        let asked = RequestSummary::by(incoming);
+        let mut arguments = self.context.arguments(incoming);
         let future = match (self.call)(&mut arguments) {
             Ok(future) => future,
             Err(Rejection::NeedsBody { limit }) => {
-                let limit = limit.max(self.place.body);
+                let limit = limit.max(self.context.body);
                 return Answer::Collect { limit, on_disk: false };
             }
             Err(rejection) => {
-                let to = Replying::new(out, asked, clock, usize::MAX, look);
+                let to = Replying::new(out, asked, clock, usize::MAX, templates);
                 return to.for_visit(arguments.visit).answer(Response::of_rejection(&rejection));
             }
         };
         let visit = arguments.visit;
         let mut place = self.place_of_future.take().unwrap_or_else(|| Box::pin(None));
         place.set(Some(future));
-        // Polled once in place, with nobody to wake: most handlers are ready at once. One that is
-        // not becomes a task, which polls it again with a waker of its own.
+        // The first poll has no waker, because most handlers finish at once. Otherwise the handler
+        // becomes a task with its own waker.
         match poll_in(&mut place, &mut Context::from_waker(Waker::noop())) {
             Poll::Ready(value) => {
                 place.set(None);
                 self.place_of_future = Some(place);
-                let to = Replying::new(out, asked, clock, self.bench.chunk_at, look);
+                let to = Replying::new(out, asked, clock, self.bench.chunk_at, templates);
                 to.for_visit(visit).answer(value)
             }
             Poll::Pending => {
-                let app = Arc::clone(&self.place.app);
-                let may_ask = app.may_ask_later || app.look.actions.is_some();
+                let app = Arc::clone(&self.context.app);
+                let may_ask = app.may_ask_later || app.templates.actions.is_some();
                 let asked = asked.kept(may_ask).ok_or_else(|| Retained::of(incoming));
                 let later = Later { asked, visit, bench: self.bench.clone(), app, name: self.name };
                 Answer::Later(finish_later(place, later))
@@ -244,9 +246,9 @@ where
     }
 }
 
-/// What the reply of a handler that was not ready at once must know.
+/// The state for the response of a handler that did not finish at the first poll.
 struct Later {
-    asked: Result<Asked<'static>, Retained>,
+    asked: Result<RequestSummary<'static>, Retained>,
     visit: Option<Arc<dyn RequestSession>>,
     bench: Bench,
     app: Arc<AppState>,
@@ -270,24 +272,24 @@ fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
             Ok(asked) => *asked,
             Err(request) => {
                 incoming = request.incoming();
-                Asked::by(&incoming)
+                RequestSummary::by(&incoming)
             }
         };
         let Some(value) = value else {
             log::error(format_args!("{name} panicked; its peer got a 500"));
-            apologize(asked.closing(), &bench.clock, &app.look, &mut bytes);
+            write_panic_response(asked.closing(), &bench.clock, &app.templates, &mut bytes);
             return server::Finished { bytes, follow: None, close: true };
         };
-        // It is one task among many of its loop, which nobody could drain.
+        // The task shares its loop with many others, which cannot drain the buffer while it runs.
         let mut keep = |_: &mut Vec<u8>| {};
         let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
-        let to = Replying::new(&mut out, asked, &bench.clock, usize::MAX, &app.look);
+        let to = Replying::new(&mut out, asked, &bench.clock, usize::MAX, &app.templates);
         let Done { follow, close } = to.for_visit(visit).finish(value);
         server::Finished { bytes, follow, close }
     })
 }
 
-/// Polls the future in `place`, where its caller has just put one or left it pending.
+/// Polls the future in `place`. The caller has just stored it, or an earlier poll returned pending.
 fn poll_in<F: Future>(place: &mut Pin<Box<Option<F>>>, task: &mut Context<'_>) -> Poll<F::Output> {
     match place.as_mut().as_pin_mut() {
         Some(future) => future.poll(task),
@@ -304,8 +306,8 @@ struct Blocking<C, K> {
 struct Plain<C, K> {
     name: &'static str,
     call: Arc<C>,
-    place: Place,
-    /// A page longer than this leaves while it is written.
+    context: RouteContext,
+    /// The server sends a page longer than this in chunks.
     chunk_at: usize,
     kind: PhantomData<fn() -> K>,
 }
@@ -316,24 +318,25 @@ struct LocalBlocking {
     on_disk: bool,
 }
 
-impl<C, R, K> Caller for Blocking<C, K>
+impl<C, R, K> RouteHandler for Blocking<C, K>
 where
     C: Fn(&mut Arguments<'_>) -> Result<R, Rejection> + Send + Sync + 'static,
     R: Outcome<K> + 'static,
     K: 'static,
 {
-    fn local(&self, bench: &Bench, place: &Place) -> Box<dyn LocalCaller> {
+    fn local(&self, bench: &Bench, context: &RouteContext) -> Box<dyn LocalHandler> {
         let (name, call, kind) = (self.name, Arc::clone(&self.call), self.kind);
         let chunk_at = bench.chunk_at;
-        let work = Arc::new(Plain { name, call, place: place.clone(), chunk_at, kind });
-        Box::new(LocalBlocking { work, body: place.body, on_disk: place.on_disk })
+        let work = Arc::new(Plain { name, call, context: context.clone(), chunk_at, kind });
+        Box::new(LocalBlocking { work, body: context.body, on_disk: context.on_disk })
     }
 }
 
-impl LocalCaller for LocalBlocking {
+impl LocalHandler for LocalBlocking {
     fn call(&mut self, incoming: &Incoming<'_>, _out: &mut Outgoing<'_>) -> Answer {
         match incoming.body {
-            // It cannot be asked for once the worker runs, and a handler that takes none is not kept waiting.
+            // The body must be collected before the worker runs. A handler without a body does not
+            // wait.
             server::Body::Coming if self.body > 0 => {
                 Answer::Collect { limit: self.body, on_disk: self.on_disk }
             }
@@ -349,9 +352,9 @@ where
 {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let incoming = request.incoming();
-        let (asked, look) = (Asked::by(&incoming), &self.place.app.look);
-        let to = Replying::new(out, asked, clock, self.chunk_at, look);
-        let mut arguments = self.place.arguments(&incoming);
+        let (asked, templates) = (RequestSummary::by(&incoming), &self.context.app.templates);
+        let to = Replying::new(out, asked, clock, self.chunk_at, templates);
+        let mut arguments = self.context.arguments(&incoming);
         match (self.call)(&mut arguments) {
             Ok(value) => to.for_visit(arguments.visit).finish(value),
             Err(rejection) => {
@@ -361,7 +364,7 @@ where
     }
 
     fn failed(&self, request: &Incoming<'_>, clock: &Clock, out: &mut Vec<u8>) {
-        apologize(Asked::by(request), clock, &self.place.app.look, out);
+        write_panic_response(RequestSummary::by(request), clock, &self.context.app.templates, out);
     }
 
     fn name(&self) -> &'static str {
@@ -369,9 +372,9 @@ where
     }
 }
 
-impl Place {
+impl RouteContext {
     fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
-        // A filter may have seen the user.
+        // A filter may have identified the user.
         let visit = self.app.sessions.as_ref().and_then(|own| own.seen_session_of(incoming));
         Arguments { pattern: &self.pattern, visit, ..Arguments::of(&self.app, incoming) }
     }

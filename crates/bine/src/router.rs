@@ -1,16 +1,17 @@
-//! Decides which of a program's places a path means. Patterns are compiled once; a look-up allocates nothing.
+//! The router: finds the pattern that a path matches. Patterns are compiled once; a lookup does not
+//! allocate.
 
 use crate::pattern::{Pattern, Segment};
 
 /// All patterns of a program, each with a number.
 ///
-/// A path without parameters is found by one search. Otherwise segments are followed from left to right, and at
-/// each a literal goes before a parameter, a parameter before a rest.
+/// One binary search finds a path without parameters. Further paths are matched segment by segment
+/// from the start, where a literal takes precedence over a parameter, and a parameter over a rest.
 #[derive(Debug, Default)]
 pub(crate) struct Router {
     /// Sorted by path.
     literals: Box<[(&'static str, usize)]>,
-    /// `nodes[0]` is where every path with parameters begins.
+    /// The root of all patterns with parameters is `nodes[0]`.
     nodes: Vec<Node>,
 }
 
@@ -19,18 +20,18 @@ struct Node {
     /// Sorted by text.
     literals: Vec<(&'static str, usize)>,
     parameter: Option<usize>,
-    /// The pattern whose rest begins here.
+    /// The pattern whose rest starts here.
     rest: Option<usize>,
     /// The pattern that ends here.
     end: Option<usize>,
 }
 
 impl Router {
-    /// A router over patterns, each of which answers with its place among them.
+    /// Builds a router over patterns; a lookup returns the index of the pattern.
     ///
     /// # Errors
     ///
-    /// The places of two patterns that match the same paths.
+    /// Returns the indexes of two patterns that match the same paths.
     pub(crate) fn new<'p>(
         patterns: impl IntoIterator<Item = &'p Pattern>,
     ) -> Result<Self, [usize; 2]> {
@@ -85,7 +86,7 @@ impl Router {
         }
     }
 
-    /// The number of the pattern that `path` means.
+    /// The number of the pattern that `path` matches.
     #[inline]
     pub(crate) fn find(&self, path: &str) -> Option<usize> {
         if let Ok(place) = self.literals.binary_search_by(|literal| literal.0.cmp(path)) {
@@ -96,7 +97,8 @@ impl Router {
 }
 
 impl Node {
-    /// Follows what is left of a path; `None` is behind its end. Goes no deeper than the longest pattern.
+    /// Matches the rest of a path; `None` is past its end. The recursion is no deeper than the
+    /// longest pattern.
     fn find(&self, nodes: &[Self], left: Option<&str>) -> Option<usize> {
         let Some(left) = left else { return self.end };
         let (segment, behind) = match left.split_once('/') {
@@ -106,7 +108,7 @@ impl Node {
         let literal = self.literals.binary_search_by(|literal| literal.0.cmp(segment));
         let by_literal =
             || literal.ok().and_then(|place| nodes[self.literals[place].1].find(nodes, behind));
-        // A parameter is never empty: `/forum/` is no forum without a name.
+        // A parameter is never empty: `/forum/` does not match `/forum/{name}`.
         let by_parameter = || {
             let node = self.parameter.filter(|_| !segment.is_empty())?;
             nodes[node].find(nodes, behind)
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_literal_goes_before_a_parameter_and_that_before_a_rest() {
+    fn prefers_literals_to_parameters_to_rests() {
         let sources = ["/a/b", "/a/{x}", "/{x}/b", "/{x..}", "/a/{x}/c", "/"];
         let router = router(&sources);
         for (path, expected) in [
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_where_nothing_is() {
+    fn finds_no_pattern_for_other_paths() {
         let router = router(&["/a/{x}", "/b/{x..}"]);
         for path in ["/", "/a", "/a/", "/a/b/c", "/b", "/b/", "*", ""] {
             assert_eq!(router.find(path), None, "{path:?}");
@@ -152,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn two_patterns_for_the_same_paths_are_told() {
+    fn rejects_two_patterns_for_the_same_paths() {
         for (one, other) in [("/a", "/a"), ("/{a}", "/{b}"), ("/{a..}", "/{b..}")] {
             let patterns = [one, "/x", other].map(|source| Pattern::new(source).unwrap());
             assert_eq!(Router::new(&patterns).unwrap_err(), [0, 2]);
         }
     }
 
-    /// What a router must find: the first of all matching patterns, in the order of its rule.
+    /// The reference implementation: the first matching pattern in the order of precedence.
     fn plainly(patterns: &[Pattern], path: &str) -> Option<usize> {
         let path = path.strip_prefix('/')?;
         let matching = |pattern: &Pattern| {
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_router_finds_what_a_plain_search_finds() {
+    fn agrees_with_a_linear_search() {
         const SOURCES: [&str; 12] = [
             "/",
             "/a",
@@ -205,7 +207,7 @@ mod tests {
             "/{x}/{y}/c",
             "/b/",
         ];
-        // Each subset of the patterns, over each path of up to four short segments.
+        // Tests subsets of the patterns over each path of up to four short segments.
         let mut paths = vec![String::new()];
         for length in 0..4 {
             let longer: Vec<_> = paths

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use bine_http::Date;
 
-/// A certificate that nobody vouches for, good from the beginning of this year to the end of the next, and its key.
-pub(crate) fn made_up(names: &[String]) -> Result<String, String> {
+/// Creates a self-signed certificate and its key, valid from the beginning of this year to the end
+/// of the next.
+pub(crate) fn create_self_signed(names: &[String]) -> Result<String, String> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let date = Date::at(now.map_or(0, |since| since.as_secs()));
     let year: i32 = date.as_str().get(12..16).and_then(|year| year.parse().ok()).unwrap_or(1970);
@@ -19,11 +20,11 @@ pub(crate) fn made_up(names: &[String]) -> Result<String, String> {
         let key = rcgen::KeyPair::generate()?;
         Ok(parameters.self_signed(&key)?.pem() + &key.serialize_pem())
     };
-    made().map_err(|error: rcgen::Error| format!("cannot make a certificate: {error}"))
+    made().map_err(|error: rcgen::Error| format!("cannot create a certificate: {error}"))
 }
 
-/// A folder for what nobody else may read.
-pub(crate) fn make_folder(folder: &Path) -> Result<(), String> {
+/// Creates a folder that other users cannot read.
+pub(crate) fn create_private_folder(folder: &Path) -> Result<(), String> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))
+    made.map_err(|error| format!("cannot create the folder {}: {error}", folder.display()))
 }

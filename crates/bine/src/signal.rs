@@ -1,4 +1,4 @@
-//! Decides how a value that is in no table moves the pages that show it.
+//! Signals: values in memory whose changes re-render the pages that display them.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -6,9 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::signal_core::SignalCore;
 use crate::trace;
 
-/// A value in memory that regions of pages may show: when it is [set](Self::set), they follow, as they follow a commit.
+/// A value in memory that pages may display: when it is [set](Self::set), the regions that display
+/// it re-render, as after a commit.
 ///
-/// It is shared by all its clones, so it stands in the program's state or in a `static`.
+/// All clones share the value. Keep a signal in the program's state or in a `static`.
 ///
 /// ```
 /// use std::sync::LazyLock;
@@ -22,9 +23,7 @@ use crate::trace;
 ///     html!(<h1>Living room</h1> <Live><p>{DEGREES.get()} degrees</p></Live>)
 /// }
 ///
-/// // Whoever reads the sensor:
-/// DEGREES.set(22.0);
-/// # let _ = App::new().page(thermostat);
+/// The thread that reads the sensor:
 /// ```
 pub struct Signal<T>(Arc<Own<T>>);
 
@@ -34,13 +33,13 @@ struct Own<T> {
 }
 
 impl<T> Signal<T> {
-    /// With a first value.
+    /// Creates a signal with a first value.
     pub fn new(value: T) -> Self {
         let core = Arc::new(SignalCore::new());
         Self(Arc::new(Own { value: RwLock::new(value), core }))
     }
 
-    /// The value as it is now.
+    /// The current value.
     pub fn get(&self) -> T
     where
         T: Clone,
@@ -48,28 +47,30 @@ impl<T> Signal<T> {
         self.with(T::clone)
     }
 
-    /// Looks at the value. `look` must not change this signal.
+    /// Borrows the value. `look` must not change this signal.
     pub fn with<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         let Own { value, core } = &*self.0;
         if let Some(trace) = trace::current() {
-            // Before the value is read.
+            // The version must be recorded before the value is read.
             trace.record_signal(core);
         }
         look(&value.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes another value. Regions that show the signal follow, also if it is the same.
+    /// Replaces the value. Regions that display the signal re-render, even if the new value is
+    /// equal.
     pub fn set(&self, value: T) {
         self.update(|own| *own = value);
     }
 
-    /// Changes the value in place. If `change` panics, nobody follows what it may have done.
+    /// Changes the value in place. If `change` panics, regions are not notified of a partial
+    /// change.
     pub fn update(&self, change: impl FnOnce(&mut T)) {
         change(&mut self.0.value.write().unwrap_or_else(PoisonError::into_inner));
         self.notify();
     }
 
-    /// Has regions that show the signal follow, where what it holds has changed by itself.
+    /// Re-renders the regions that display the signal, for a value with interior changes.
     pub fn notify(&self) {
         if let Some(trace) = trace::current() {
             trace.record_write();

@@ -1,4 +1,5 @@
-//! The part of a signal that does not depend on the type of its value: its version, and who is told of a change.
+//! The part of a signal that does not depend on the type of its value: its version and its
+//! listeners.
 
 use std::ptr::addr_eq;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +13,7 @@ pub(crate) struct SignalCore {
     listeners: Mutex<Vec<Weak<dyn SignalListener>>>,
 }
 
-/// Keeps pages up to date that have read signals.
+/// A subscriber that keeps pages up to date when signals change.
 pub(crate) trait SignalListener: Send + Sync {
     /// The signal with this number has changed.
     fn signal_changed(&self, number: u64);
@@ -31,8 +32,9 @@ impl SignalCore {
         Self { number, version: AtomicU64::new(0), listeners: Mutex::default() }
     }
 
-    /// Notes a read, which comes after this call, and has `listener` told of changes from now on. A change between this
-    /// call and the read causes one more read, and no change is missed.
+    /// Records a read that follows this call, and subscribes `listener` to changes from now on. A
+    /// change between this call and the read causes one unnecessary render, but no change is
+    /// missed.
     pub(crate) fn read(self: &Arc<Self>, listener: &Arc<dyn SignalListener>) -> SignalRead {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         if !listeners.iter().any(|known| addr_eq(known.as_ptr(), Arc::as_ptr(listener))) {
@@ -42,7 +44,7 @@ impl SignalCore {
         SignalRead { core: Arc::clone(self), version: self.version.load(Ordering::Acquire) }
     }
 
-    /// Tells all listeners that the signal has changed.
+    /// Notifies all listeners that the signal has changed.
     pub(crate) fn notify(&self) {
         self.version.fetch_add(1, Ordering::Release);
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);

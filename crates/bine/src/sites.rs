@@ -1,4 +1,4 @@
-//! Decides which site a request is for, and which files that site has.
+//! Virtual hosts: which site a request is for, and the files of that site.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bine_files::{FieldRule, Files, Root, Rules};
 use bine_server::{Answer, Clock, Incoming, Outgoing};
 
-/// What was chosen for a site.
+/// The settings of a site.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SiteChoices {
     pub(crate) root: Option<PathBuf>,
@@ -19,7 +19,7 @@ pub(crate) struct SiteChoices {
     pub(crate) precompressed: bool,
     pub(crate) hidden: bool,
     pub(crate) fields: Vec<FieldRule>,
-    /// The program's pages are here too.
+    /// Whether the site also has the program's pages.
     pub(crate) pages: bool,
 }
 
@@ -39,7 +39,8 @@ impl Default for SiteChoices {
     }
 }
 
-/// Reads a pattern of paths and the field behind it: `*.css Cache-Control: max-age=3600`.
+/// Parses a rule for header fields: a pattern of paths and a field, as in `*.css Cache-Control:
+/// max-age=3600`.
 pub(crate) fn field_rule(text: &str) -> Result<FieldRule, String> {
     let wrong = || "must be a pattern and a field: *.css Cache-Control: max-age=3600".to_owned();
     let (pattern, field) = text.trim().split_once(char::is_whitespace).ok_or_else(wrong)?;
@@ -47,7 +48,7 @@ pub(crate) fn field_rule(text: &str) -> Result<FieldRule, String> {
     FieldRule::new(pattern, name.trim(), value.trim())
 }
 
-/// Reads a name that one host has.
+/// Parses the name of a single host.
 pub(crate) fn exact_host(text: &str) -> Result<HostPattern, String> {
     let host = HostPattern::parse(text)?;
     match host.exact() {
@@ -56,17 +57,17 @@ pub(crate) fn exact_host(text: &str) -> Result<HostPattern, String> {
     }
 }
 
-/// Hosts that a site is for: one by name, or all below a domain.
+/// The hosts of a site: one by name, or all below a domain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum HostPattern {
-    /// In small letters.
+    /// A host name in lower case.
     Exact(Box<str>),
-    /// `*.example.org` without the star.
+    /// A domain: `*.example.org` without the star.
     Below(Box<str>),
 }
 
 impl HostPattern {
-    /// Reads `example.org` or `*.example.org`.
+    /// Parses `example.org` or `*.example.org`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let small = text.to_ascii_lowercase();
         let name = small.strip_prefix("*.").unwrap_or(&small);
@@ -75,7 +76,7 @@ impl HostPattern {
         let is_label = |label: &str| !label.is_empty() && label.bytes().all(is_plain);
         if !is_address && !name.split('.').all(is_label) {
             return Err(format!(
-                "`{text}` is no host: write example.org or *.example.org, no port"
+                "`{text}` is not a host: write example.org or *.example.org, without a port"
             ));
         }
         Ok(match small.strip_prefix('*') {
@@ -84,7 +85,7 @@ impl HostPattern {
         })
     }
 
-    /// The name, if it is for one host that has a name.
+    /// The name, if the pattern is one host that has a name.
     pub(crate) fn exact(&self) -> Option<String> {
         match self {
             Self::Exact(name) if name.parse::<Ipv4Addr>().is_err() && !name.starts_with('[') => {
@@ -94,14 +95,15 @@ impl HostPattern {
         }
     }
 
-    /// How well it fits `host`, which has no port: the longer the better, and a name better than a
-    /// domain. `None`: it does not.
+    /// How well the pattern matches `host`, which has no port: a longer domain is better, and an
+    /// exact name is best. `None` if it does not match.
     pub(crate) fn fit(&self, host: &str) -> Option<usize> {
         match self {
             Self::Exact(name) => name.eq_ignore_ascii_case(host).then_some(usize::MAX),
             Self::Below(domain) => {
                 let start = host.len().checked_sub(domain.len())?;
-                // Of the bytes, since a peer's host may have a letter across that place.
+                // The comparison is over bytes, since a client's host may have a multi-byte letter
+                // across this position.
                 let end = &host.as_bytes()[start..];
                 (start > 0 && end.eq_ignore_ascii_case(domain.as_bytes())).then_some(domain.len())
             }
@@ -121,7 +123,7 @@ impl fmt::Display for HostPattern {
 /// All sites of a server. All threads share them.
 #[derive(Debug, Default)]
 pub(crate) struct Sites {
-    /// The first is for every host that no other is for.
+    /// The first site serves every host that no other site has.
     sites: Vec<Site>,
     hosts: Vec<(HostPattern, usize)>,
 }
@@ -134,11 +136,11 @@ struct Site {
 }
 
 impl Sites {
-    /// Opens the folders of the sites. A site without one of its own has that of the program.
+    /// Opens the folders of the sites. A site without a folder has that of the program.
     ///
     /// # Errors
     ///
-    /// A folder that cannot be opened, by name.
+    /// Returns the name of a folder that cannot be opened, and the reason.
     pub(crate) fn open(
         default: &SiteChoices,
         others: &[(Vec<HostPattern>, SiteChoices)],
@@ -165,12 +167,12 @@ impl Sites {
         Ok(own)
     }
 
-    /// Whether there is a file to serve anywhere.
+    /// Whether any site has files.
     pub(crate) fn have_files(&self) -> bool {
         self.sites.iter().any(|site| site.root.is_some())
     }
 
-    /// The calling thread's view of them.
+    /// The calling thread's view of the sites.
     pub(crate) fn local(&self) -> LocalSites {
         let local = |site: &Site| {
             let files = |root| Files::new(root, Arc::clone(&site.rules));
@@ -189,12 +191,12 @@ pub(crate) struct LocalSites {
 /// One thread's view of one site.
 pub(crate) struct LocalSite {
     files: Option<Files>,
-    /// The program's pages are here too.
+    /// Whether the site also has the program's pages.
     pub(crate) pages: bool,
 }
 
 impl LocalSites {
-    /// The site that `authority` names, be it with a port.
+    /// The site of `authority`, which may have a port.
     pub(crate) fn find(&mut self, authority: Option<&str>) -> &mut LocalSite {
         let place = if self.hosts.is_empty() { 0 } else { place(&self.hosts, authority) };
         &mut self.sites[place]
@@ -202,7 +204,7 @@ impl LocalSites {
 }
 
 impl LocalSite {
-    /// Answers with a file, if there is one at `path`.
+    /// Sends a file, if there is one at `path`.
     pub(crate) fn respond(
         &mut self,
         path: &str,
@@ -220,7 +222,8 @@ pub(crate) fn place(hosts: &[(HostPattern, usize)], authority: Option<&str>) -> 
     fits.max_by_key(|(fit, _)| *fit).map_or(0, |(_, site)| site)
 }
 
-/// `[::1]:80` is `[::1]`, and `example.org.` is `example.org`.
+/// Removes the port and a final dot: `[::1]:80` becomes `[::1]`, and `example.org.` becomes
+/// `example.org`.
 pub(crate) fn without_port(authority: &str) -> &str {
     let end = match authority.rfind(':') {
         Some(colon) if !authority[colon..].contains(']') => colon,
@@ -245,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_finds_the_longest_that_fits_whatever_its_case_and_port() {
+    fn finds_the_longest_match_ignoring_case_and_port() {
         for (authority, site) in [
             ("example.org", 1),
             ("EXAMPLE.org:8080", 1),
@@ -266,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn rejects_invalid_hosts() {
         for wrong in ["", "*", "*.", "a b", "example.org:80", "a..b", "http://a", "*.*.a"] {
             assert!(HostPattern::parse(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn a_rule_of_fields_is_a_pattern_and_a_field() {
+    fn parses_field_rules() {
         let rule = FieldRule::new("*.css", "Cache-Control", "max-age=3600, immutable");
         assert_eq!(field_rule("*.css Cache-Control:max-age=3600, immutable"), rule);
         for wrong in

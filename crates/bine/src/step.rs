@@ -1,8 +1,9 @@
-//! Decides what a program needs to replace the step from request to response (document 000 section 2.2): for a
-//! filter that sees bytes, a proxy, a balancer.
+//! The types for programs that replace the step from request to response: for a filter that sees
+//! bytes, a proxy, a load balancer.
 //!
-//! [`App::step`](crate::App::step) hands over the program's own [`Handler`] and takes another. Each thread asks the
-//! handler once for a [`Responder`], which answers the requests of that thread's connections.
+//! [`App::step`](crate::App::step) passes the program's own [`Handler`] and takes its replacement.
+//! Each thread asks the handler once for a [`Responder`], which answers the requests of that
+//! thread's connections.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -10,7 +11,7 @@
 //! use bine::App;
 //! use bine::step::{Answer, Bench, Handler, Head, Incoming, Outgoing, Peer, Responder, Who};
 //!
-//! /// Counts what each thread answers, and leaves the answers to the program.
+//! /// Counts the requests of each thread, and delegates them to the program.
 //! struct Counting(Arc<dyn Handler>);
 //!
 //! struct Counter {

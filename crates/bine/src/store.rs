@@ -1,4 +1,4 @@
-//! Decides how a program names its tables: all of the store, and texts of the front door as its columns.
+//! The API of tables: all of the store crate, with [`Text`] as a type of columns.
 
 pub use bine_macros::{Table, Word};
 pub use bine_store::*;

@@ -1,5 +1,5 @@
-//! Decides how a handler sends content that it makes while it is sent: rows as they come, what another program says,
-//! a page too long to wait for.
+//! Streamed responses: content that is produced while it is sent, such as rows of a query, the
+//! output of a child process, or a long page.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -11,15 +11,17 @@ use bine_server::{self as server, Gone, Stream, blocking};
 use crate::error::Error;
 use crate::respond::Response;
 
-/// What a reader is asked for at once.
+/// The bytes of one read.
 const READ: usize = 64 * 1024;
 
 impl Response {
-    /// Content of a media type that `write` makes while it is sent. Its length need not be known.
+    /// Streams content of a media type that `write` produces while it is sent. Its length need not
+    /// be known.
     ///
-    /// `write` gets a [`Sender`], runs beside its connection and must not block. It waits whenever its peer is 64 KiB
-    /// behind, is dropped when the peer goes, and has the handler's time (`handler-timeout`) from one piece to the
-    /// next. If it fails or panics the connection is cut, so that the peer sees that something is missing.
+    /// `write` gets a [`Sender`], runs concurrently with its connection and must not block. It
+    /// waits whenever 64 KiB are unsent, is dropped when the client disconnects, and has the
+    /// handler's time limit (`handler-timeout`) from one chunk to the next. If it fails or panics,
+    /// the server aborts the connection, so that the client detects that the content is incomplete.
     ///
     /// ```
     /// use bine::{Respond, Response, html, page};
@@ -52,8 +54,9 @@ impl Response {
         })
     }
 
-    /// Content of a media type that comes from `reader`, which may block: the output of a program, a file that is
-    /// unpacked. It is read away from the loops, a piece at a time, as fast as its peer takes it.
+    /// Streams content of a media type from `reader`, which may block: the output of a program, a
+    /// file that is decompressed. Worker threads read it chunk by chunk, as fast as the client
+    /// receives it.
     ///
     /// ```
     /// use std::process::{Command, Stdio};
@@ -95,29 +98,29 @@ impl Response {
     }
 }
 
-/// Where a [stream](Response::stream) puts its content.
+/// The output of a [stream](Response::stream).
 #[derive(Debug)]
 pub struct Sender {
     own: server::Sender,
-    /// Where pages are written, used again by the next.
+    /// The buffer for pages, reused.
     page: Vec<u8>,
 }
 
 impl Sender {
-    /// Sends `content` behind what was sent before; waits while 64 KiB are unsent.
+    /// Appends `content`; waits while 64 KiB are unsent.
     ///
     /// # Errors
     ///
-    /// Nobody reads any more; there is no point in going on.
+    /// The client has disconnected; the stream should end.
     pub async fn send(&mut self, content: impl AsRef<[u8]>) -> Result<(), Gone> {
         self.own.send(content).await
     }
 
-    /// Sends a piece of a page, without the layout.
+    /// Appends a piece of a page, without the layout.
     ///
     /// # Errors
     ///
-    /// Nobody reads any more; there is no point in going on.
+    /// The client has disconnected; the stream should end.
     pub async fn page(&mut self, page: impl Page) -> Result<(), Gone> {
         self.page.clear();
         page.write(&mut Writer::new(&mut self.page));

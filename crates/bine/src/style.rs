@@ -1,37 +1,38 @@
-//! Decides what a program's one style sheet holds, and under which address it is served.
+//! The program's style sheet.
 //!
-//! Each `css!` and `css_file!` leaves its part for the linker, wherever in the program and its libraries it stands;
-//! here they are joined, once, when the program starts.
+//! Each `css!` and `css_file!` registers its part with the linker, from any module of the program
+//! and its libraries. They are joined once, when the program starts.
 
 use std::borrow::Cow;
 
-use crate::linked::Linked;
+use crate::bundled_asset::BundledAsset;
 
-/// A part of the program's style sheet, as the macros leave it.
+/// A part of the program's style sheet, as the macros register it.
 #[derive(Debug)]
 pub struct Sheet {
-    /// CSS without needless blanks.
+    /// CSS without unnecessary white space.
     pub text: &'static str,
-    /// The module and the line in which it stands.
+    /// The module that contains the macro call.
     pub module: &'static str,
-    /// See `module`.
+    /// The line of the macro call.
     pub line: u32,
-    /// It stands in a file of its own, and is meant for all pages.
+    /// Whether the part is a file, meant for all pages.
     pub is_file: bool,
 }
 
 inventory::collect!(Sheet);
 
-/// All parts that are linked, and those that the program adds. `None`: there are none.
-pub(crate) fn of_program(added: &[Cow<'static, str>]) -> Option<Linked> {
-    join(inventory::iter::<Sheet>.into_iter().collect(), added).map(Linked::style)
+/// Joins all registered parts and those that the program adds. `None` if there is no CSS.
+pub(crate) fn of_program(added: &[Cow<'static, str>]) -> Option<BundledAsset> {
+    join(inventory::iter::<Sheet>.into_iter().collect(), added).map(BundledAsset::style)
 }
 
-/// What is for all pages comes first, so that what is for one part of one may differ; within each, by module and line,
-/// since the linker promises no order. What the program adds comes last: nobody has checked that it ends.
+/// Files precede components, so that the rules of a component may override them; within each group
+/// the order is by module and line, since the linker guarantees no order. Sheets that the program
+/// adds are last, because they are unchecked and may be incomplete.
 fn join(mut sheets: Vec<&Sheet>, added: &[Cow<'static, str>]) -> Option<String> {
     sheets.sort_unstable_by_key(|sheet| (!sheet.is_file, sheet.module, sheet.line, sheet.text));
-    // A macro of the program's own may say the same more than once.
+    // A macro of the program may repeat the same part.
     sheets.dedup_by_key(|sheet| (sheet.module, sheet.line, sheet.text));
     let text = sheets.iter().map(|sheet| sheet.text).chain(added.iter().map(|text| &**text));
     let text: String = text.collect();
@@ -47,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_joined_in_an_order_that_the_linker_cannot_change() {
+    fn joins_parts_in_an_order_independent_of_the_linker() {
         let sheets = [
             sheet("d{}", "b", 10, false),
             sheet("c{}", "b", 9, false),
@@ -62,10 +63,10 @@ mod tests {
     }
 
     #[test]
-    fn other_content_has_another_address_and_none_has_none() {
+    fn address_depends_on_content() {
         let path = |text| {
             let joined = join(vec![&sheet(text, "a", 1, false)], &[]);
-            joined.map(|text| Linked::style(text).route().path)
+            joined.map(|text| BundledAsset::style(text).route().path)
         };
         assert_ne!(path("a{}"), path("b{}"));
         assert_eq!(path(""), None);

@@ -1,4 +1,5 @@
-//! Decides where a program's tables are kept, and when they are opened: once, before the first request.
+//! The program's tables: where they are stored, and how they are opened once before the first
+//! request.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -18,30 +19,31 @@ pub(crate) struct Tables {
     opened: OnceLock<Store>,
 }
 
-/// Shared by a program that has tables of its own, beside those that sessions and channels are kept in.
+/// Registered in a program with tables of its own, as opposed to tables of sessions and channels
+/// only.
 pub(crate) struct HasTables;
 
-/// What a program does with its tables when they are open.
+/// A function that runs when the tables are open.
 pub(crate) type AtOpen = Box<dyn FnOnce(&Store) -> Result<(), Error>>;
 
-/// In the data folder.
+/// The folder of the tables, in the data folder.
 const FOLDER: &str = "journal";
-/// Where tables are kept if nothing is said.
-pub(crate) const USUAL_DATA: &str = "data";
-/// Whoever waits longer than this wants to know for what.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The default data folder.
+pub(crate) const DEFAULT_DATA: &str = "data";
+/// The interval of progress messages while the tables are read.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Tables {
     pub(crate) fn opened(&self) -> Option<&Store> {
         self.opened.get()
     }
 
-    /// Opens them in the data folder, or in memory. `begin` runs before the program sees them: subsystems that keep
-    /// something beside the tables begin there.
+    /// Opens the tables in the data folder, or in memory. `begin` runs before the program sees
+    /// them: subsystems that share the store start there.
     ///
     /// # Errors
     ///
-    /// They cannot be opened, or what the program does then has failed.
+    /// Returns an error if the tables cannot be opened, or if one of the functions fails.
     pub(crate) fn open(
         &self,
         options: Options,
@@ -59,20 +61,20 @@ impl Tables {
         for warning in store.warnings() {
             log::warn(format_args!("{warning}"));
         }
-        store.observe_disk_space(tell_of_room);
+        store.observe_disk_space(log_disk_space);
         if store.stats().is_full {
-            tell_of_room(true);
+            log_disk_space(true);
         }
         begin(&store)?;
         for run in at_open {
-            go_on("the tables are open", run(&store))?;
+            skip_if_disk_full("the tables are open", run(&store))?;
         }
-        // There is one start.
+        // The program starts only once.
         let _ = self.opened.set(store);
         Ok(())
     }
 
-    /// Writes what is under way, and takes nothing more.
+    /// Completes pending writes, and rejects new ones.
     pub(crate) fn close(&self) {
         if let Some(store) = self.opened() {
             store.close();
@@ -80,12 +82,12 @@ impl Tables {
     }
 }
 
-/// Passes over a step of the program's start that finds no room on the disk: what is there can be read without it.
-pub(crate) fn go_on(what: &str, done: Result<(), Error>) -> Result<(), String> {
+/// Skips a step of the program's start that finds the disk full: reads work without it.
+pub(crate) fn skip_if_disk_full(what: &str, done: Result<(), Error>) -> Result<(), String> {
     match done {
         Err(error) if error.code() == Status::INSUFFICIENT_STORAGE => {
             log::error(format_args!(
-                "{what}, but the disk is full, and what the program does then was not done ({error:?}): restart it when there is room"
+                "{what}, but the disk is full, and a start function of the program failed ({error:?}): restart it when there is room"
             ));
             Ok(())
         }
@@ -93,21 +95,21 @@ pub(crate) fn go_on(what: &str, done: Result<(), Error>) -> Result<(), String> {
     }
 }
 
-fn tell_of_room(is_full: bool) {
+fn log_disk_space(is_full: bool) {
     if is_full {
         log::error(format_args!(
             "the disk of the data folder is full: reads are served, changes are refused with 507 until there is room"
         ));
     } else {
-        log::notice(format_args!("the disk of the data folder has room again: changes are taken"));
+        log::notice(format_args!("the disk of the data folder has room again: writes work"));
     }
 }
 
 fn in_folder(folder: &Path, options: Options) -> Result<Store, String> {
-    let mut told = Instant::now();
+    let mut last_report = Instant::now();
     let mut progress = |read: u64, all: u64| {
-        if told.elapsed() >= PATIENCE {
-            told = Instant::now();
+        if last_report.elapsed() >= PROGRESS_INTERVAL {
+            last_report = Instant::now();
             let (percent, megabytes) = (read * 100 / all.max(1), all >> 20);
             log::notice(format_args!("reading tables: {percent} % of {megabytes} MiB"));
         }
@@ -116,7 +118,7 @@ fn in_folder(folder: &Path, options: Options) -> Result<Store, String> {
         .map_err(|error| format!("{}: {error}", folder.display()))
 }
 
-/// The tables that were given to [`App::table`](crate::App::table).
+/// The tables that were added by [`App::table`](crate::App::table).
 impl Argument for Store {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
         let store = request.app.states.find::<Tables>().and_then(Tables::opened);
@@ -126,7 +128,7 @@ impl Argument for Store {
             None => store.clone(),
         };
         let store = store.map(recorded);
-        store.ok_or_else(|| Rejection::bad(name, "are the tables of a program that has none"))
+        store.ok_or_else(|| Rejection::bad(name, "needs tables, and this program has none"))
     }
 
     fn needs(needs: &mut Needs) {
@@ -140,7 +142,7 @@ inventory::submit! {
     ErrorMapping(|error| Some(map_store_error(error.downcast_ref()?)))
 }
 
-/// The answer to a change of tables that was not made.
+/// The response to a failed table transaction.
 pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
     let message = match unchanged {
         store::Error::Duplicate { columns, .. } => {
@@ -148,7 +150,7 @@ pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
         }
         store::Error::NoSuchRow { .. } => "what this is about is not there any more".to_owned(),
         store::Error::Broken(_) | store::Error::Closed => {
-            "nothing can be saved at the moment".to_owned()
+            "changes cannot be saved at the moment".to_owned()
         }
         other => other.to_string(),
     };

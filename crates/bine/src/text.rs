@@ -1,5 +1,4 @@
-//! Decides how short texts travel: up to 24 bytes in place, so that a name in a query costs no
-//! allocation.
+//! Text values that store up to 24 bytes inline, so that a name in a query costs no allocation.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
@@ -10,7 +9,7 @@ use compact_str::CompactString;
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// Text that a handler receives. Up to 24 bytes are kept in place; it reads like a `&str`.
+/// Text that a handler receives. Up to 24 bytes are stored inline; it dereferences to `&str`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Text(CompactString);
 
@@ -21,7 +20,7 @@ impl Text {
     }
 }
 
-/// A name of somebody else's, said back to them: its first 40 bytes.
+/// Shortens a name from a client for an error message: its first 40 bytes.
 pub(crate) fn shortened(name: &str) -> Cow<'_, str> {
     const MOST: usize = 40;
     match name.len() {
@@ -117,7 +116,7 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// Takes text from wherever it lies, without a copy between.
+/// Deserializes text from a slice without an intermediate copy.
 struct Reader;
 
 impl Visitor<'_> for Reader {

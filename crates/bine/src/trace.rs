@@ -1,8 +1,8 @@
 //! Records the parts of a request that a live page depends on.
 //!
-//! A page that a client subscribes to is rendered with a [`RenderTrace`]. Extractors, filters and sessions record each look
-//! at the request there, so that two clients share a render only if everything that it depended on is equal. Any other
-//! request pays for one look at a thread-local variable.
+//! A page that a client subscribes to is rendered with a [`RenderTrace`]. Extractors, filters and
+//! sessions record each access to the request there, so that two clients share a render only if all
+//! its dependencies are equal. Any other request costs one access to a thread-local variable.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ use crate::signal_core::SignalCore;
 /// A part of a request. A response may differ between clients that differ in it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum RequestDependency {
-    /// The user who has logged in, and nothing else of the session.
+    /// The logged-in user, but no further part of the session.
     User,
     /// The session. One user may have several.
     Session,
@@ -29,33 +29,34 @@ pub(crate) enum RequestDependency {
 
 /// The record of one render.
 pub(crate) trait RenderTrace: Any + Send + Sync {
-    /// Records that the render depends on this part of its request, which has this value.
+    /// Records that the render depends on this part of its request, with this value.
     fn record(&self, dependency: RequestDependency, value: Box<[u8]>);
 
-    /// Records that something the render depends on expires at `second`, in seconds since 1970.
+    /// Records that a dependency of the render expires at `second`, in seconds since 1970.
     fn record_expiry(&self, second: u64);
 
-    /// Records a read of a signal, which comes after this call.
+    /// Records a read of a signal that follows this call.
     fn record_signal(&self, signal: &Arc<SignalCore>);
 
-    /// Records that the render has changed something that pages may show, perhaps the page itself.
+    /// Records that the render has changed something that pages may display, perhaps the page
+    /// itself.
     fn record_write(&self);
 
-    /// Calls `part` with whatever else the trace observes, such as reads of tables.
+    /// Calls `part` and observes further dependencies, such as reads of tables.
     fn observe(&self, part: &mut dyn FnMut());
 }
 
 thread_local! {
-    /// The trace of the render that this thread is in.
+    /// The trace of the current render on this thread.
     static CURRENT: RefCell<Option<Arc<dyn RenderTrace>>> = const { RefCell::new(None) };
 }
 
-/// The trace of the render that this thread is in, if it is in one.
+/// The trace of the current render on this thread, if there is one.
 pub(crate) fn current() -> Option<Arc<dyn RenderTrace>> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// The same if the trace is a `T`.
+/// The trace of the current render, if it is a `T`.
 pub(crate) fn current_as<T: RenderTrace>() -> Option<Arc<T>> {
     let trace: Arc<dyn Any + Send + Sync> = current()?;
     trace.downcast().ok()
@@ -70,12 +71,12 @@ pub(crate) fn within<T>(trace: &Arc<dyn RenderTrace>, part: impl FnOnce() -> T) 
 }
 
 impl RequestDependency {
-    /// Records this dependency with the render that this thread is in, if it is in one.
+    /// Records this dependency with the current render on this thread, if there is one.
     pub(crate) fn note(self, value: impl FnOnce() -> Vec<u8>) {
         self.note_for(current().as_deref(), value);
     }
 
-    /// The same for a render that may go on in any thread.
+    /// Records this dependency with a render that may continue on any thread.
     pub(crate) fn note_for(self, trace: Option<&dyn RenderTrace>, value: impl FnOnce() -> Vec<u8>) {
         if let Some(trace) = trace {
             trace.record(self, value().into());
@@ -85,7 +86,7 @@ impl RequestDependency {
     }
 }
 
-/// Restores the trace that the thread had before, also after a panic.
+/// Restores the thread's previous trace, also after a panic.
 struct Outer(Option<Arc<dyn RenderTrace>>);
 
 impl Drop for Outer {

@@ -1,15 +1,16 @@
-//! User names: what a session, a token and a grant may call a user.
+//! User names, as sessions, tokens and grants use them.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The name of a user, checked by the one rule for [`Session::log_in`](crate::Session::log_in), the `sub` of a
-/// [token](crate::channels::Tokens) and [`Grant::to`](crate::channels::Grant::to).
+/// The name of a user. [`Session::log_in`](crate::Session::log_in), the `sub` of a
+/// [token](crate::channels::Tokens) and [`Grant::to`](crate::channels::Grant::to) all check names
+/// by the same rule.
 ///
-/// A name has 1 to 200 letters. It has no control character, since it is written into logs and header fields, no
-/// white space at its ends, which nobody sees, and none of `/ * { }`: a name that stands in the name of a channel is one
-/// segment of it, and never a part of a pattern.
+/// A name has 1 to 200 letters. It must not contain control characters, because names occur in logs
+/// and header fields; white space at its ends, which readers cannot see; or any of `/ * { }`, so
+/// that a name within the name of a channel is exactly one segment and never a pattern.
 ///
 /// ```
 /// use bine::UserName;
@@ -20,11 +21,11 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct UserName(Arc<str>);
 
-/// Why a text is no [`UserName`].
+/// The error for a text that is not a [`UserName`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadUserName(String);
 
-/// Letters of a name.
+/// The most letters of a name.
 const MOST: usize = 200;
 
 impl UserName {
@@ -32,10 +33,11 @@ impl UserName {
     ///
     /// # Errors
     ///
-    /// It is no name of a user; the text of the error names the rule.
+    /// The text is not a valid name; the error's message names the rule.
     pub fn parse(text: &str) -> Result<Self, BadUserName> {
         let is_wrong = |letter: char| {
-            // Letters that change the direction of a text, and the two separators of lines, hide what a name is.
+            // Letters that change the direction of text, and the two line separators, disguise a
+            // name.
             letter.is_control()
                 || matches!(letter, '/' | '*' | '{' | '}')
                 || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -92,7 +94,7 @@ mod tests {
     use super::UserName;
 
     #[test]
-    fn refuses_names_that_could_mean_something_else_where_they_are_written() {
+    fn rejects_names_that_are_ambiguous_in_other_contexts() {
         for right in
             ["a", "17", "Ann Smith", "ann@example.org", "auth0|17", "\u{e9}va", &"n".repeat(200)]
         {
@@ -113,8 +115,8 @@ mod tests {
             "\u{202e}a",
             &"n".repeat(201),
         ] {
-            let told = UserName::parse(wrong).unwrap_err().to_string();
-            assert!(told.contains("is no name of a user: use 1 to 200 letters"), "{told}");
+            let message = UserName::parse(wrong).unwrap_err().to_string();
+            assert!(message.contains("is no name of a user: use 1 to 200 letters"), "{message}");
         }
     }
 }

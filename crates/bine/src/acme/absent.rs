@@ -1,4 +1,4 @@
-//! Decides what a program built without the feature `acme` says of certificates from an authority.
+//! The stand-in for the module `acme` in programs built without that feature.
 #![allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "the same calls as with it")]
 
 use std::path::Path;
@@ -8,14 +8,14 @@ use bine_server::tls::Certificate;
 
 use crate::acme_choices::AcmeChoices;
 
-/// Gets no certificates.
+/// The stand-in for the client of an authority.
 #[derive(Default)]
 pub(crate) struct Acme;
 
-/// There is none.
+/// A type without values.
 pub(crate) enum Slot {}
 
-/// There is none.
+/// A type without values.
 pub(crate) enum Plan {}
 
 impl Acme {
@@ -25,7 +25,7 @@ impl Acme {
         _data: &Path,
         _hosts: Vec<Vec<String>>,
     ) -> Result<(Plan, Vec<Arc<Slot>>), String> {
-        Err("tls = \"acme\": this program was built without it; build it with the feature `acme` of the crate `bine`".to_owned())
+        Err("tls = \"acme\": this program was built without ACME; enable the feature `acme` of the crate `bine`".to_owned())
     }
 
     pub(crate) fn pursue(&self, plan: Option<Plan>) -> Result<(), String> {

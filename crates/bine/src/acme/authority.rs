@@ -1,5 +1,5 @@
-//! Decides how a certificate is had from an authority (RFC 8555 section 7): an account, an order, a proof by HTTP for
-//! each host, and the certificate.
+//! The ACME protocol (RFC 8555 section 7): an account, an order, an HTTP challenge for each host,
+//! and the certificate.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,98 +12,99 @@ use instant_acme::{
 };
 use rustls::ClientConfig;
 
-use super::call::Caller;
+use super::call::AuthorityClient;
 use super::challenges::Challenges;
-use super::shelf::{self, Shelf};
+use super::store::{self, CertificateStore};
 use crate::remote::trust;
 
-/// An authority, and what we are to it.
+/// A certificate authority, and the account there.
 #[derive(Clone, Debug)]
 pub(super) struct Authority {
-    /// Its address.
+    /// The address of its directory.
     pub(super) directory: String,
-    /// Whom it may write to.
+    /// The contact address.
     pub(super) email: Option<String>,
-    /// Who vouches for the authority itself, PEM.
+    /// The root certificates to trust for the authority itself, PEM.
     pub(super) roots: PathBuf,
-    pub(super) shelf: Shelf,
+    pub(super) store: CertificateStore,
 }
 
-/// An authority that looks at proofs, or makes a certificate, is asked again after a quarter of a second, then twice
-/// as long each time.
+/// The polling of challenges and certificates: after a quarter of a second, then after twice as
+/// long each time.
 const PATIENCE: RetryPolicy = RetryPolicy::new().timeout(Duration::from_mins(2));
 
-/// Where the system keeps the certificates that all its programs trust.
+/// The system's file of trusted root certificates.
 ///
 /// # Errors
 ///
-/// Nowhere.
-pub(super) fn usual_roots() -> Result<PathBuf, String> {
+/// Returns an error if the system has no such file.
+pub(super) fn default_roots() -> Result<PathBuf, String> {
     trust::usual_roots().ok_or_else(|| {
-        "this system has no roots to trust an authority by: install its package `ca-certificates`, or set `acme-roots`".to_owned()
+        "this system has no root certificates: install the package `ca-certificates`, or set `acme-roots`".to_owned()
     })
 }
 
 impl Authority {
-    /// A certificate with those behind it and its new key, as PEM. Proofs are given at `challenges` meanwhile.
+    /// Gets a certificate with its chain and its new key, as PEM. Answers challenges at
+    /// `challenges` meanwhile.
     ///
     /// # Errors
     ///
-    /// Why there is none, in words for the one who runs the server.
+    /// Returns the reason, in words for the operator of the server.
     pub(super) async fn certify(
         &self,
         hosts: &[String],
         challenges: &Challenges,
     ) -> Result<String, String> {
         let account = self.account().await?;
-        let said = |error: Error| self.reason(&error);
+        let reason = |error: Error| self.reason(&error);
         let identifiers: Vec<_> = hosts.iter().cloned().map(Identifier::Dns).collect();
-        let mut order = account.new_order(&NewOrder::new(&identifiers)).await.map_err(said)?;
-        prove(&mut order, challenges).await.map_err(said)?;
+        let mut order = account.new_order(&NewOrder::new(&identifiers)).await.map_err(reason)?;
+        prove(&mut order, challenges).await.map_err(reason)?;
         let key = rcgen::KeyPair::generate().map_err(|error| error.to_string())?;
-        let wish = wish(hosts, &key).map_err(|error| error.to_string())?;
-        order.finalize_csr(&wish).await.map_err(said)?;
-        let chain = order.poll_certificate(&PATIENCE).await.map_err(said)?;
+        let request = signing_request(hosts, &key).map_err(|error| error.to_string())?;
+        order.finalize_csr(&request).await.map_err(reason)?;
+        let chain = order.poll_certificate(&PATIENCE).await.map_err(reason)?;
         Ok(chain + &key.serialize_pem())
     }
 
-    /// Ours, made with the first certificate.
+    /// The account. The first certificate creates it.
     async fn account(&self) -> Result<Account, String> {
-        let said = |error: Error| self.reason(&error);
+        let reason = |error: Error| self.reason(&error);
         let config = self.trust()?;
-        let builder = Account::builder_with_http(Box::new(Caller { config }));
+        let builder = Account::builder_with_http(Box::new(AuthorityClient { config }));
         let address = self.email.as_ref().map(|email| format!("mailto:{email}"));
         let contact: Vec<&str> = address.as_deref().into_iter().collect();
-        if let Some(known) = self.shelf.account(&self.directory) {
+        if let Some(known) = self.store.account(&self.directory) {
             let is_same = known.email == self.email;
-            let account = builder.from_credentials(known.credentials).await.map_err(said)?;
+            let account = builder.from_credentials(known.credentials).await.map_err(reason)?;
             if !is_same {
-                account.update_contacts(&contact).await.map_err(said)?;
-                // Read again, since an account is no value that can be copied.
-                if let Some(known) = self.shelf.account(&self.directory) {
+                account.update_contacts(&contact).await.map_err(reason)?;
+                // The credentials are loaded again because they cannot be cloned.
+                if let Some(known) = self.store.account(&self.directory) {
                     self.keep(known.credentials)?;
                 }
             }
             return Ok(account);
         }
-        let wish = NewAccount {
+        let request = NewAccount {
             contact: &contact,
-            // Who writes `tls = "acme"` has been told so.
+            // The documentation of `tls = "acme"` states this.
             terms_of_service_agreed: true,
             only_return_existing: false,
         };
         let (account, credentials) =
-            builder.create(&wish, self.directory.clone(), None).await.map_err(said)?;
+            builder.create(&request, self.directory.clone(), None).await.map_err(reason)?;
         self.keep(credentials)?;
         Ok(account)
     }
 
     fn keep(&self, credentials: instant_acme::AccountCredentials) -> Result<(), String> {
-        let account = shelf::Account { credentials, email: self.email.clone() };
-        self.shelf.keep_account(&self.directory, &account)
+        let account = store::Account { credentials, email: self.email.clone() };
+        self.store.keep_account(&self.directory, &account)
     }
 
-    /// Whom to trust when speaking to it.
+    /// The TLS configuration for connections to the authority.
     fn trust(&self) -> Result<Arc<ClientConfig>, String> {
         let path = self.roots.display();
         let pem = fs::read(&self.roots).map_err(|error| format!("cannot read {path}: {error}"))?;
@@ -114,26 +115,26 @@ impl Authority {
         if let Error::Api(problem) = error {
             let kind = problem.r#type.as_deref().unwrap_or_default();
             if kind == "urn:ietf:params:acme:error:accountDoesNotExist" {
-                self.shelf.forget_account(&self.directory);
+                self.store.forget_account(&self.directory);
             }
         }
         error.to_string()
     }
 }
 
-/// Proves each host, and waits for the authority to have looked.
+/// Answers the challenge of each host, and waits until the authority has checked all.
 async fn prove(order: &mut Order, challenges: &Challenges) -> Result<(), Error> {
     let mut posted = Vec::new();
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let mut authorization = authorization?;
         if authorization.status == AuthorizationStatus::Valid {
-            // Proved not long ago.
+            // The host was verified recently.
             continue;
         }
         let mut challenge = authorization
             .challenge(ChallengeType::Http01)
-            .ok_or("a proof by HTTP; the authority offers none")?;
+            .ok_or("an HTTP challenge; the authority offers none")?;
         posted.push(challenges.post(&challenge.token, challenge.key_authorization().as_str()));
         challenge.set_ready().await?;
     }
@@ -143,7 +144,7 @@ async fn prove(order: &mut Order, challenges: &Challenges) -> Result<(), Error> 
     }
 }
 
-/// Why the authority does not believe a proof.
+/// The authority's reason to reject a challenge.
 async fn refusal(order: &mut Order) -> Error {
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut authorization)) = authorizations.next().await {
@@ -152,11 +153,11 @@ async fn refusal(order: &mut Order) -> Error {
             return problem.into();
         }
     }
-    Error::Str("the reason for which the authority refuses")
+    Error::Str("the authority's reason for its rejection")
 }
 
-/// What is to be certified (RFC 2986), as DER.
-fn wish(hosts: &[String], key: &rcgen::KeyPair) -> Result<Vec<u8>, rcgen::Error> {
+/// Creates a certificate signing request (RFC 2986), as DER.
+fn signing_request(hosts: &[String], key: &rcgen::KeyPair) -> Result<Vec<u8>, rcgen::Error> {
     let mut parameters = rcgen::CertificateParams::new(hosts)?;
     parameters.distinguished_name = rcgen::DistinguishedName::new();
     Ok(parameters.serialize_request(key)?.der().to_vec())

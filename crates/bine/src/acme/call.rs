@@ -1,7 +1,8 @@
-//! Decides how an authority is spoken to: one request on one connection, over TLS alone, with an end to every wait
-//! and to every answer.
+//! The HTTP client for an authority: one request per connection, TLS only, with a limit on every
+//! wait and every response.
 //!
-//! The thread waits where it stands: nothing else runs on it, and an authority is asked a dozen questions in two months.
+//! The client blocks its thread: the thread has no further work, and an authority gets a dozen
+//! requests in two months.
 
 use std::io::{self, Read as _, Write as _};
 use std::mem;
@@ -18,19 +19,19 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::remote::answer::{Answer, Head};
 
-/// Speaks to an authority as `config` says whom to trust.
-pub(super) struct Caller {
+/// A client that trusts the roots in `config`.
+pub(super) struct AuthorityClient {
     pub(super) config: Arc<ClientConfig>,
 }
 
-/// For a connection to be made, and for each pause on it.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// From the first byte of an answer to its last.
-const WHOLE: Duration = Duration::from_secs(30);
-/// No answer of an authority is longer; a chain of certificates has some kilobytes.
-const LONGEST: usize = 1 << 20;
+/// The time limit for connecting, and for each read and write.
+const IO_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time limit for a whole response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest response, in bytes; a certificate chain has a few kilobytes.
+const MAX_RESPONSE: usize = 1 << 20;
 
-impl HttpClient for Caller {
+impl HttpClient for AuthorityClient {
     fn request(
         &self,
         request: Request<BodyWrapper<Bytes>>,
@@ -38,7 +39,7 @@ impl HttpClient for Caller {
         let config = Arc::clone(&self.config);
         Box::pin(async move {
             let (head, body) = request.into_parts();
-            // What a request's body lacks to be read, a response's has.
+            // A request's body cannot be read directly, a response's can.
             let mut body = BytesResponse::from(Response::new(body)).body;
             let body = body.into_bytes().await.map_err(Error::Other)?;
             let answer = ask(config, &Request::from_parts(head, body));
@@ -53,28 +54,30 @@ impl HttpClient for Caller {
     }
 }
 
-/// What an authority says to a request.
+/// Sends a request and returns the response.
 fn ask(config: Arc<ClientConfig>, request: &Request<Bytes>) -> io::Result<(Head, Vec<u8>)> {
     let uri = request.uri();
     let (Some("https"), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-        return Err(io::Error::other(format!("{uri} is no address that begins with https://")));
+        return Err(io::Error::other(format!("{uri} does not begin with https://")));
     };
-    let said = |error: io::Error| io::Error::new(error.kind(), format!("{authority}: {error}"));
+    let with_authority =
+        |error: io::Error| io::Error::new(error.kind(), format!("{authority}: {error}"));
     let host = authority.host().trim_matches(['[', ']']).to_owned();
-    let socket = connect(&host, authority.port_u16().unwrap_or(443)).map_err(said)?;
-    let name = ServerName::try_from(host).map_err(|error| said(io::Error::other(error)))?;
+    let socket = connect(&host, authority.port_u16().unwrap_or(443)).map_err(with_authority)?;
+    let name =
+        ServerName::try_from(host).map_err(|error| with_authority(io::Error::other(error)))?;
     let session = ClientConnection::new(config, name).map_err(io::Error::other)?;
-    exchange(StreamOwned::new(session, socket), &written(request)).map_err(said)
+    exchange(StreamOwned::new(session, socket), &formatted(request)).map_err(with_authority)
 }
 
-/// To the first of the host's addresses that takes a connection.
+/// Connects to the first of the host's addresses that accepts.
 fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut last = io::Error::other("the name has no address");
     for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
+        match TcpStream::connect_timeout(&address, IO_TIMEOUT) {
             Ok(socket) => {
-                socket.set_read_timeout(Some(PATIENCE))?;
-                socket.set_write_timeout(Some(PATIENCE))?;
+                socket.set_read_timeout(Some(IO_TIMEOUT))?;
+                socket.set_write_timeout(Some(IO_TIMEOUT))?;
                 return Ok(socket);
             }
             Err(error) => last = error,
@@ -83,8 +86,8 @@ fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// The request as it goes over the wire.
-fn written(request: &Request<Bytes>) -> Vec<u8> {
+/// Formats a request for the wire.
+fn formatted(request: &Request<Bytes>) -> Vec<u8> {
     let uri = request.uri();
     let target = uri.path_and_query().map_or("/", |target| target.as_str());
     let host = uri.authority().map_or("", |authority| authority.as_str());
@@ -107,15 +110,16 @@ fn exchange(
     request: &[u8],
 ) -> io::Result<(Head, Vec<u8>)> {
     stream.write_all(request)?;
-    // Its answer has no body, whatever it says of one.
+    // A response to HEAD has no body, whatever its header fields state.
     let to_head = request.starts_with(Method::HEAD.as_str().as_bytes());
-    let end = Instant::now() + WHOLE;
+    let end = Instant::now() + RESPONSE_TIMEOUT;
     let (mut answer, mut head, mut body) = (Answer::default(), None::<Head>, Vec::new());
     let mut piece = [0; 4096];
     loop {
         let (count, has_ended) = match stream.read(&mut piece) {
             Ok(count) => (count, count == 0),
-            // Not every server says that it ends; whether all was said is seen by the framing.
+            // Some servers omit the TLS close alert; the framing shows whether the response is
+            // complete.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => (0, true),
             Err(error) => return Err(error),
         };
@@ -131,8 +135,10 @@ fn exchange(
         if has_ended {
             return Err(io::Error::other("the answer broke off"));
         }
-        if body.len() > LONGEST {
-            return Err(io::Error::other(format!("an answer of more than {LONGEST} bytes")));
+        if body.len() > MAX_RESPONSE {
+            return Err(io::Error::other(format!(
+                "the response is longer than {MAX_RESPONSE} bytes"
+            )));
         }
         if Instant::now() > end {
             return Err(io::ErrorKind::TimedOut.into());
@@ -145,11 +151,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_says_its_host_its_length_and_that_it_is_the_last() {
+    fn requests_have_host_length_and_connection_close() {
         let uri = "https://ca.example:14000/dir?a";
         let request = Request::post(uri).header("Content-Type", "x").body(Bytes::from("ab"));
         assert_eq!(
-            String::from_utf8(written(&request.unwrap())).unwrap(),
+            String::from_utf8(formatted(&request.unwrap())).unwrap(),
             "POST /dir?a HTTP/1.1\r\nHost: ca.example:14000\r\nConnection: close\r\n\
              Content-Length: 2\r\ncontent-type: x\r\n\r\nab"
         );

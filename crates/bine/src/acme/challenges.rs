@@ -1,37 +1,37 @@
-//! Decides what is answered to an authority that asks whether a host is ours (RFC 8555 section 8.3).
+//! Responses to the HTTP challenges of an authority (RFC 8555 section 8.3).
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The proofs that are asked for just now, by token. Few: one for each host of the certificate under way.
+/// The open challenges, by token. There are few: one for each host of the current order.
 #[derive(Clone, Default)]
 pub(super) struct Challenges(Arc<RwLock<Vec<(String, String)>>>);
 
-/// A proof that can be asked for until this goes.
-pub(super) struct Posted {
+/// An open challenge. Dropping it withdraws the response.
+pub(super) struct OpenChallenge {
     challenges: Challenges,
     token: String,
 }
 
-/// Where an authority asks.
-const FOLDER: &str = "/.well-known/acme-challenge/";
+/// The path at which an authority sends its requests.
+const PATH: &str = "/.well-known/acme-challenge/";
 
 impl Challenges {
-    /// Answers to `token` with `proof`.
-    pub(super) fn post(&self, token: &str, proof: &str) -> Posted {
+    /// Answers requests for `token` with `proof`.
+    pub(super) fn post(&self, token: &str, proof: &str) -> OpenChallenge {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         known.push((token.to_owned(), proof.to_owned()));
-        Posted { challenges: self.clone(), token: token.to_owned() }
+        OpenChallenge { challenges: self.clone(), token: token.to_owned() }
     }
 
-    /// The proof that a request for `target` asks for, if it is one of ours.
+    /// The response to a request for `target`, if it is one of the open challenges.
     pub(super) fn proof(&self, target: &str) -> Option<String> {
-        let token = target.strip_prefix(FOLDER)?;
+        let token = target.strip_prefix(PATH)?;
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         known.iter().find(|(known, _)| known == token).map(|(_, proof)| proof.clone())
     }
 }
 
-impl Drop for Posted {
+impl Drop for OpenChallenge {
     fn drop(&mut self) {
         let mut known = self.challenges.0.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = known.iter().position(|(token, _)| *token == self.token) {
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proof_is_given_while_it_is_posted_and_to_its_token_alone() {
+    fn answers_only_open_challenges() {
         let challenges = Challenges::default();
         let posted = challenges.post("one", "one.key");
         let _other = challenges.post("two", "two.key");

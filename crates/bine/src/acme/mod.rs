@@ -1,13 +1,14 @@
-//! Decides which certificates come from an authority by themselves (ACME, RFC 8555): which are asked for, what is shown
-//! until they are there, and that they never run out.
+//! Automatic certificates (ACME, RFC 8555): which certificates to order, the certificate to present
+//! meanwhile, and renewal in time.
 //!
-//! One thread does it, which a server has only if it is wanted. Handshakes read what it has brought.
+//! One thread does this work; a server has it only if `tls = "acme"`. TLS handshakes read its
+//! results.
 
 mod authority;
 mod call;
 mod challenges;
 mod schedule;
-mod shelf;
+mod store;
 mod validity;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -23,50 +24,50 @@ use bine_server::tls::Certificate;
 use tokio::runtime::{self, Runtime};
 
 use crate::acme_choices::AcmeChoices;
-use crate::self_signed::made_up;
+use crate::self_signed::create_self_signed;
 use authority::Authority;
 use challenges::Challenges;
-use shelf::Shelf;
+use store::CertificateStore;
 use validity::Validity;
 
-/// Gets certificates, and has them anew in time.
+/// Orders and renews certificates.
 #[derive(Default)]
 pub(crate) struct Acme {
     challenges: Challenges,
-    work: Arc<Work>,
+    work: Arc<Renewals>,
 }
 
-/// What is to be done under one configuration.
+/// The certificates to keep valid under one configuration.
 pub(crate) struct Plan {
     authority: Authority,
     slots: Vec<Arc<Slot>>,
 }
 
-/// The certificate for some hosts, whichever it is just now.
+/// The current certificate for a set of hosts.
 pub(crate) struct Slot {
     directory: String,
     hosts: Vec<String>,
-    shown: RwLock<Shown>,
+    shown: RwLock<Current>,
     attempts: Mutex<Attempts>,
 }
 
-struct Shown {
+struct Current {
     certificate: Certificate,
-    /// `None`: it is not the wanted one.
+    /// `None` if the certificate is only a substitute.
     validity: Option<Validity>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Attempts {
-    /// In a row.
+    /// Failures in a row.
     failures: u32,
-    /// None before this time, in seconds since 1970.
+    /// The earliest time of the next attempt, in seconds since 1970.
     not_before: u64,
 }
 
-/// What the thread is given to do.
+/// The assignment of the thread.
 #[derive(Default)]
-struct Work {
+struct Renewals {
     order: Mutex<Order>,
     changed: Condvar,
 }
@@ -77,16 +78,16 @@ struct Order {
     has_thread: bool,
 }
 
-/// However soon a new certificate is due, its authority is not asked again before that.
-const REST: u64 = 60 * 60;
+/// The shortest time between two successful orders for the same hosts, in seconds.
+const ORDER_INTERVAL: u64 = 60 * 60;
 
 impl Acme {
-    /// What must be done to have a certificate for each of `hosts`, and where each is found. What there is already is
-    /// taken from the data folder; where there is nothing, a certificate is made that nobody vouches for.
+    /// Plans a certificate for each of `hosts`, and returns the slots that hold them. A slot starts
+    /// with the certificate in the data folder, or else with a self-signed one.
     ///
     /// # Errors
     ///
-    /// What is missing, and how to mend it.
+    /// Returns the missing setting and how to add it.
     pub(crate) fn plan(
         &self,
         choices: &AcmeChoices,
@@ -95,9 +96,9 @@ impl Acme {
     ) -> Result<(Plan, Vec<Arc<Slot>>), String> {
         let roots = match &choices.roots {
             Some(path) => path.clone(),
-            None => authority::usual_roots()?,
+            None => authority::default_roots()?,
         };
-        let shelf = Shelf::in_data(data);
+        let store = CertificateStore::in_data(data);
         let directory = &choices.directory;
         let before = self.work.order().plan.clone();
         let known = before.as_ref().map_or(&[][..], |plan| &plan.slots);
@@ -105,28 +106,30 @@ impl Acme {
             let is_same = |slot: &&Arc<Slot>| slot.hosts == hosts && slot.directory == *directory;
             match known.iter().find(is_same) {
                 Some(slot) => Ok(Arc::clone(slot)),
-                None => Slot::find(&shelf, directory, hosts).map(Arc::new),
+                None => Slot::find(&store, directory, hosts).map(Arc::new),
             }
         };
         let slots: Vec<_> = hosts.into_iter().map(slot).collect::<Result<_, String>>()?;
         let email = choices.email.clone();
-        let authority = Authority { directory: directory.clone(), email, roots, shelf };
+        let authority = Authority { directory: directory.clone(), email, roots, store };
         Ok((Plan { authority, slots: slots.clone() }, slots))
     }
 
-    /// Does this from now on in place of what was to be done before, and begins at once. Call it when this process is
-    /// the user that it stays.
+    /// Replaces the previous plan and starts work on this one at once. Call it after the process
+    /// has changed to its final user.
     ///
     /// # Errors
     ///
-    /// There can be no thread.
+    /// The thread cannot be created.
     pub(crate) fn pursue(&self, plan: Option<Plan>) -> Result<(), String> {
         let mut order = self.work.order();
         if let Some(plan) = &plan {
-            // Who has mended something need not wait.
+            // After a reload the operator may have removed the cause of a failure.
             plan.slots.iter().for_each(|slot| *slot.attempts() = Attempts::default());
             if !order.has_thread {
-                self.begin().map_err(|error| format!("no thread for certificates: {error}"))?;
+                self.begin().map_err(|error| {
+                    format!("cannot create the thread for certificates: {error}")
+                })?;
                 order.has_thread = true;
             }
         }
@@ -135,13 +138,13 @@ impl Acme {
         Ok(())
     }
 
-    /// The proof that a request for `target` asks for, if it comes from our authority.
+    /// The response to a request for `target`, if it is an open challenge.
     pub(crate) fn proof(&self, target: &str) -> Option<String> {
         self.challenges.proof(target)
     }
 
     fn begin(&self) -> std::io::Result<()> {
-        // It has nothing but its timers: what it says to an authority it waits for where it stands.
+        // The runtime only has timers: calls to the authority block the thread.
         let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
         let (work, challenges) = (Arc::clone(&self.work), self.challenges.clone());
         let random = || RandomState::new().build_hasher().finish();
@@ -152,8 +155,8 @@ impl Acme {
     }
 }
 
-impl Work {
-    /// Sees to the certificates for ever. `now` tells the seconds since 1970.
+impl Renewals {
+    /// Keeps the certificates valid; never returns. `now` returns the seconds since 1970.
     fn pursue(
         &self,
         runtime: &Runtime,
@@ -172,7 +175,7 @@ impl Work {
                         ));
                         runtime.block_on(plan.authority.certify(&slot.hosts, challenges))
                     };
-                    // A defect in reading what comes from outside must not end all renewals.
+                    // A panic while reading data from outside must not end all renewals.
                     let outcome = catch_unwind(AssertUnwindSafe(certify));
                     let outcome = outcome.unwrap_or_else(|_| Err("a panic".to_owned()));
                     let taken = outcome.and_then(|pem| slot.take(&plan.authority, &pem, now()));
@@ -182,11 +185,11 @@ impl Work {
                 }
             }
             let wait = plan.slots.iter().map(|slot| slot.wait(now())).min();
-            self.await_change(&plan, wait.unwrap_or(schedule::LOOK));
+            self.await_change(&plan, wait.unwrap_or(schedule::CHECK_INTERVAL));
         }
     }
 
-    /// What is to be done, once there is something.
+    /// The current plan; waits until there is one.
     fn plan(&self) -> Arc<Plan> {
         let mut order = self.order();
         loop {
@@ -197,7 +200,7 @@ impl Work {
         }
     }
 
-    /// Until something else is to be done, or `wait` is over.
+    /// Waits until the plan changes, or `wait` is over.
     fn await_change(&self, plan: &Arc<Plan>, wait: Duration) {
         let is_same =
             |order: &mut Order| order.plan.as_ref().is_some_and(|own| Arc::ptr_eq(own, plan));
@@ -210,40 +213,43 @@ impl Work {
 }
 
 impl Slot {
-    /// What the shelf has for these hosts, at least one; else something of our own.
-    fn find(shelf: &Shelf, directory: &str, hosts: Vec<String>) -> Result<Self, String> {
-        let shown = match shelf.certificate(directory, &hosts) {
-            Some(found) => Shown { certificate: found.certificate, validity: found.validity },
+    /// Creates the slot from the stored certificate for these hosts (at least one), or a
+    /// self-signed one.
+    fn find(store: &CertificateStore, directory: &str, hosts: Vec<String>) -> Result<Self, String> {
+        let shown = match store.certificate(directory, &hosts) {
+            Some(found) => Current { certificate: found.certificate, validity: found.validity },
             None => {
-                let pem = made_up(&hosts)?;
+                let pem = create_self_signed(&hosts)?;
                 let certificate = Certificate::from_pem(pem.as_bytes(), pem.as_bytes());
                 let certificate = certificate.map_err(|error| error.to_string())?;
-                Shown { certificate, validity: None }
+                Current { certificate, validity: None }
             }
         };
         let (shown, attempts) = (RwLock::new(shown), Mutex::default());
         Ok(Self { directory: directory.to_owned(), hosts, shown, attempts })
     }
 
-    /// The certificate to show just now.
+    /// The certificate to present now.
     pub(crate) fn certificate(&self) -> Certificate {
         self.shown.read().unwrap_or_else(PoisonError::into_inner).certificate.clone()
     }
 
-    /// Shows what an authority gave, from now on and behind a restart.
+    /// Presents a certificate from the authority from now on, and stores it for restarts.
     fn take(&self, authority: &Authority, pem: &str, now: u64) -> Result<(), String> {
         let certificate = Certificate::from_pem(pem.as_bytes(), pem.as_bytes())
-            .map_err(|error| format!("what came is no certificate: {error}"))?;
+            .map_err(|error| format!("the authority sent an invalid certificate: {error}"))?;
         let validity = Validity::of_pem(pem.as_bytes())
-            .ok_or("it cannot be seen until when the new certificate is good")?;
+            .ok_or("the new certificate has no readable validity")?;
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) =
-            Shown { certificate, validity: Some(validity) };
-        *self.attempts() = Attempts { failures: 0, not_before: now + REST };
+            Current { certificate, validity: Some(validity) };
+        *self.attempts() = Attempts { failures: 0, not_before: now + ORDER_INTERVAL };
         let until = Date::at(validity.until);
-        log::notice(format_args!("{self}: a new certificate, good until {}", until.as_str()));
-        if let Err(reason) = authority.shelf.keep_certificate(&self.directory, &self.hosts, pem) {
-            // It is good all the same, and asking for another one would not help.
-            log::error(format_args!("{self}: the new certificate ends with this server: {reason}"));
+        log::notice(format_args!("{self}: new certificate, valid until {}", until.as_str()));
+        if let Err(reason) = authority.store.keep_certificate(&self.directory, &self.hosts, pem) {
+            // The certificate works all the same, and a second order would not help.
+            log::error(format_args!(
+                "{self}: cannot store the new certificate, so it will be lost at a restart: {reason}"
+            ));
         }
         Ok(())
     }
@@ -255,7 +261,7 @@ impl Slot {
         attempts.not_before = now + pause.as_secs();
         let minutes = pause.as_secs() / 60;
         log::error(format_args!(
-            "{self}: no new certificate: {reason}; tried again in {minutes} minutes, or at a reload"
+            "{self}: no new certificate: {reason}; next attempt in {minutes} minutes, or at a reload"
         ));
     }
 
@@ -263,7 +269,7 @@ impl Slot {
         self.good(now).is_none() && self.attempts().not_before <= now
     }
 
-    /// How long nothing need be done about it.
+    /// The time until this slot needs attention.
     fn wait(&self, now: u64) -> Duration {
         match self.good(now) {
             Some(validity) => schedule::look(validity, now),
@@ -271,7 +277,7 @@ impl Slot {
         }
     }
 
-    /// Unless another certificate is wanted.
+    /// The validity of the certificate, unless a new one is due.
     fn good(&self, now: u64) -> Option<Validity> {
         let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
         shown.validity.filter(|validity| !schedule::is_due(*validity, now))
@@ -282,7 +288,7 @@ impl Slot {
     }
 }
 
-/// Its hosts, for the log.
+/// Formats the hosts, for the log.
 impl std::fmt::Display for Slot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.hosts.join(" "))

@@ -1,13 +1,14 @@
-//! What is shown, and when another certificate is wanted. The conversation itself is tested with a whole program.
+//! Tests of which certificate is presented and when a new one is due. An integration test covers
+//! the protocol.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::self_signed::made_up;
+use crate::self_signed::create_self_signed;
 
-/// A folder of one test's own, which goes with it.
+/// A folder of one test, removed afterwards.
 pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
@@ -23,14 +24,14 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is the temporary folder's own business.
+        // A folder that cannot be removed remains in the temporary folder.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// A certificate and its key, good from the beginning of this year to the end of the next.
+/// A certificate and its key, valid from the beginning of this year to the end of the next.
 pub(super) fn pem(hosts: &[String]) -> String {
-    made_up(hosts).unwrap()
+    create_self_signed(hosts).unwrap()
 }
 
 fn choices(directory: &str) -> AcmeChoices {
@@ -45,17 +46,17 @@ fn hosts(names: &[&str]) -> Vec<String> {
 const DAY: u64 = 86400;
 const HERE: &str = "https://ca.example/directory";
 
-/// The only slot for these hosts, under the plan that is pursued from now on.
+/// The only slot for these hosts, under a plan that is now current.
 fn planned(acme: &Acme, folder: &Folder, directory: &str, names: &[&str]) -> Arc<Slot> {
     let plan = acme.plan(&choices(directory), &folder.0, vec![hosts(names)]);
     let (plan, mut slots) = plan.unwrap();
-    // Without the thread.
+    // The plan is set without starting the thread.
     acme.work.order().plan = Some(Arc::new(plan));
     slots.remove(0)
 }
 
 #[test]
-fn a_certificate_of_our_own_is_shown_until_there_is_another_which_outlasts_a_restart() {
+fn self_signed_certificate_serves_until_the_issued_one_which_survives_a_restart() {
     let folder = Folder::new();
     let acme = Acme::default();
     let slot = planned(&acme, &folder, HERE, &["a.example"]);
@@ -68,13 +69,14 @@ fn a_certificate_of_our_own_is_shown_until_there_is_another_which_outlasts_a_res
     assert_ne!(own, given);
     let later = planned(&Acme::default(), &folder, HERE, &["a.example"]);
     assert_eq!(later.certificate().fingerprint(), given);
-    // It was made on the first of January for two years, of which a third is left in May of the second.
+    // The certificate is valid for two years from the first of January; a third remains in May of
+    // the second.
     assert!(!later.is_due(Validity::of_pem(pem.as_bytes()).unwrap().from + 400 * DAY));
     assert!(later.is_due(Validity::of_pem(pem.as_bytes()).unwrap().from + 500 * DAY));
 }
 
 #[test]
-fn a_reload_goes_on_with_the_certificate_of_the_same_hosts_and_authority() {
+fn reload_keeps_certificates_of_the_same_hosts_and_authority() {
     let folder = Folder::new();
     let acme = Acme::default();
     let slot = planned(&acme, &folder, HERE, &["a.example"]);
@@ -86,7 +88,7 @@ fn a_reload_goes_on_with_the_certificate_of_the_same_hosts_and_authority() {
 }
 
 #[test]
-fn a_failure_puts_the_next_attempt_off_and_a_wish_from_outside_does_not_wait() {
+fn failures_delay_the_next_attempt_and_reloads_do_not_wait() {
     let folder = Folder::new();
     let acme = Acme::default();
     let slot = planned(&acme, &folder, HERE, &["a.example"]);
@@ -103,7 +105,7 @@ fn a_failure_puts_the_next_attempt_off_and_a_wish_from_outside_does_not_wait() {
 }
 
 #[test]
-fn what_comes_and_is_no_certificate_changes_nothing() {
+fn invalid_certificate_changes_nothing() {
     let folder = Folder::new();
     let acme = Acme::default();
     let slot = planned(&acme, &folder, HERE, &["a.example"]);
@@ -115,13 +117,13 @@ fn what_comes_and_is_no_certificate_changes_nothing() {
 }
 
 #[test]
-fn an_authority_that_gives_what_has_run_out_is_not_asked_all_the_time() {
+fn expired_new_certificate_does_not_cause_repeated_orders() {
     let folder = Folder::new();
     let acme = Acme::default();
     let slot = planned(&acme, &folder, HERE, &["a.example"]);
     let long_after = now() + 1000 * DAY;
     slot.take(&acme.work.plan().authority, &pem(&hosts(&["a.example"])), long_after).unwrap();
-    assert!(!slot.is_due(long_after + REST - 1));
-    assert_eq!(slot.wait(long_after), Duration::from_secs(REST));
-    assert!(slot.is_due(long_after + REST));
+    assert!(!slot.is_due(long_after + ORDER_INTERVAL - 1));
+    assert_eq!(slot.wait(long_after), Duration::from_secs(ORDER_INTERVAL));
+    assert!(slot.is_due(long_after + ORDER_INTERVAL));
 }

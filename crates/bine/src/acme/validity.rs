@@ -1,11 +1,11 @@
-//! Decides from when until when a certificate is good (RFC 5280 section 4.1.2.5).
+//! The validity period of a certificate (RFC 5280 section 4.1.2.5).
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use crate::security::der::Elements;
 
-/// Seconds since 1970.
+/// A validity period, in seconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Validity {
     pub(super) from: u64,
@@ -13,18 +13,18 @@ pub(super) struct Validity {
 }
 
 const SEQUENCE: u8 = 0x30;
-/// The version of a certificate, whose tag is its place.
+/// The tag of the version, which is optional.
 const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
 impl Validity {
-    /// Of the first certificate in `pem`. `None`: there is none, or it is none.
+    /// The validity of the first certificate in `pem`, or `None` if it is missing or invalid.
     pub(super) fn of_pem(pem: &[u8]) -> Option<Self> {
         Self::of_der(&CertificateDer::from_pem_slice(pem).ok()?)
     }
 
-    /// Only as far into a certificate as its validity stands; what is wrong behind it is for others to find.
+    /// Parses only as far as the validity; faults after that are not detected here.
     fn of_der(der: &[u8]) -> Option<Self> {
         let mut certificate = Elements(Elements(der).content(SEQUENCE)?);
         let mut signed = Elements(certificate.content(SEQUENCE)?);
@@ -41,7 +41,7 @@ fn time(elements: &mut Elements<'_>) -> Option<u64> {
     let (kind, content) = elements.next()?;
     let text = std::str::from_utf8(content).ok()?;
     match kind {
-        // Two digits of a year are one between 1950 and 2049.
+        // A year of two digits is between 1950 and 2049.
         UTC_TIME if text.get(..2)? < "50" => seconds(&format!("20{text}")),
         UTC_TIME => seconds(&format!("19{text}")),
         GENERALIZED_TIME => seconds(text),
@@ -49,7 +49,7 @@ fn time(elements: &mut Elements<'_>) -> Option<u64> {
     }
 }
 
-/// Of `YYYYMMDDHHMMSSZ`. A time before 1970 is 1970.
+/// Parses `YYYYMMDDHHMMSSZ` into seconds since 1970. An earlier time becomes 0.
 fn seconds(text: &str) -> Option<u64> {
     let digits = text.strip_suffix('Z').filter(|digits| digits.len() == 14)?;
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -61,7 +61,7 @@ fn seconds(text: &str) -> Option<u64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    // A year that begins in March has its leap day at the end.
+    // In a year that starts in March the leap day is the last day.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let days = year * 365 + leaps + (month * 153 + 2) / 5 + day - 1 - 719_468;
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_read_in_both_its_forms() {
+    fn parses_both_forms_of_time() {
         for (text, expected) in [
             ("19700101000000Z", Some("Thu, 01 Jan 1970 00:00:00 GMT")),
             ("19941106084937Z", Some("Sun, 06 Nov 1994 08:49:37 GMT")),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_says_from_when_until_when_it_is_good() {
+    fn reads_the_validity_of_a_certificate() {
         let found = Validity::of_pem(certificate(2026, 2060).as_bytes()).unwrap();
         assert_eq!(Some(found.from), seconds("20260203000000Z"));
         assert_eq!(Some(found.until), seconds("20600405000000Z"));
@@ -117,19 +117,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_no_certificate_is_read_without_a_panic(der: Vec<u8>) {
+        fn reads_any_bytes_without_a_panic(der: Vec<u8>) {
             let _ = Validity::of_der(&der);
         }
 
         #[test]
-        fn a_certificate_that_breaks_off_early_has_no_validity(length in 0usize..60) {
+        fn truncated_certificate_has_no_validity(length in 0usize..60) {
             let pem = certificate(2026, 2027);
             let whole = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
             prop_assert_eq!(Validity::of_der(&whole[..length]), None);
         }
 
         #[test]
-        fn a_changed_certificate_is_read_without_a_panic(place: usize, byte: u8) {
+        fn reads_a_changed_certificate_without_a_panic(place: usize, byte: u8) {
             let pem = certificate(2026, 2027);
             let mut der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap().to_vec();
             let place = place % der.len();

@@ -1,4 +1,4 @@
-//! Decides how the fields of a form reach a handler.
+//! Reads form fields as arguments.
 
 use std::fmt;
 use std::ops::Deref;
@@ -6,15 +6,16 @@ use std::ops::Deref;
 use bine_html::{Attribute, AttributeValue, Render, Writer};
 use bine_server as server;
 
-use super::multipart::{self, Filed, Source};
+use super::multipart::{self, Source, SpooledBody};
 use super::wrapped::{one_of_pairs, reads_like_its_value, texts, value};
 use super::{Argument, Arguments, FromText, MOST_BODY, Needs, Rejection};
 
-/// An argument from a form's field of its name: `body: Form<Text>` takes what stands in
-/// `<textarea name="body">`.
+/// An argument from the form field of its name: `body: Form<Text>` is the text of `<textarea
+/// name="body">`.
 ///
-/// Forms come url-encoded or in parts (`enctype="multipart/form-data"`). `Form<Option<T>>` may be missing; any
-/// other must be there, and the first one counts.
+/// Both encodings of forms work: url-encoded and `enctype="multipart/form-data"`. `Form<Option<T>>`
+/// may be missing; any other type is required. If the field occurs more than once, the first one
+/// counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Form<T>(pub T);
 
@@ -25,9 +26,9 @@ impl<T: FromText> Argument for Form<T> {
         let kind = request.incoming.head.field_text("content-type").unwrap_or_default();
         let boundary = multipart::boundary(kind);
         let body = match (request.incoming.body, &boundary) {
-            // A form with files may be long; its fields are not.
+            // A form with files may be long; its text fields are not.
             (server::Body::Filed(spool), Some(boundary)) => {
-                return from_part(boundary, Filed::new(spool), name).map(Self);
+                return from_part(boundary, SpooledBody::new(spool), name).map(Self);
             }
             _ => request.body(name)?,
         };
@@ -37,7 +38,8 @@ impl<T: FromText> Argument for Form<T> {
         if !body.is_empty() && !is_urlencoded(kind) {
             return Err(Rejection::bad(name, "is missing: the body is not a form"));
         }
-        let text = str::from_utf8(&body).map_err(|_| Rejection::bad(name, "is in no text"))?;
+        let text =
+            str::from_utf8(&body).map_err(|_| Rejection::bad(name, "is not in UTF-8 text"))?;
         one_of_pairs(text, name, "form").map(Self)
     }
 
@@ -46,14 +48,14 @@ impl<T: FromText> Argument for Form<T> {
     }
 }
 
-/// All fields of a form that is in memory, names and texts in the order sent.
+/// All fields of a form that is in memory, as names and texts in the order sent.
 ///
 /// # Errors
 ///
-/// What is wrong with it, as a sentence.
+/// Returns the reason, as a sentence.
 pub(crate) fn fields(kind: &str, body: &[u8]) -> Result<Vec<(String, String)>, String> {
     let Some(boundary) = multipart::boundary(kind) else {
-        let text = str::from_utf8(body).map_err(|_| "the form is no text")?;
+        let text = str::from_utf8(body).map_err(|_| "the form is not UTF-8 text")?;
         return texts(text, "form");
     };
     let mut parts =
@@ -65,7 +67,8 @@ pub(crate) fn fields(kind: &str, body: &[u8]) -> Result<Vec<(String, String)>, S
             return Err(format!("`{}` is a file: a page takes it, as `Upload`", part.name));
         }
         let content = parts.content(&part).expect("it is in memory");
-        let text = str::from_utf8(content).map_err(|_| format!("`{}` is no text", part.name))?;
+        let text =
+            str::from_utf8(content).map_err(|_| format!("`{}` is not UTF-8 text", part.name))?;
         fields.push((part.name, text.to_owned()));
     }
     Ok(fields)
@@ -84,9 +87,9 @@ fn from_part<T: FromText>(
     if part.content.end - part.content.start > MOST_BODY {
         return Err(Rejection::bad(name, "is longer than a megabyte"));
     }
-    let content = parts
-        .content(&part)
-        .map_err(|error| Rejection::bad(name, format!("could not be read again: {error}")))?;
+    let content = parts.content(&part).map_err(|error| {
+        Rejection::bad(name, format!("could not be read back from disk: {error}"))
+    })?;
     let text = str::from_utf8(content).map_err(|_| Rejection::bad(name, "is not UTF-8 text"))?;
     value(name, Some(text), "form")
 }

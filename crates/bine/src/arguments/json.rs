@@ -1,4 +1,4 @@
-//! Decides how JSON comes in and goes out.
+//! JSON in request and response bodies.
 
 use std::ops::Deref;
 
@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 use super::{Argument, Arguments, MOST_BODY, Needs, Rejection};
 use crate::respond::{Replying, Respond, Response};
 
-/// JSON: as an argument the request's body, as an answer the response's.
+/// JSON: the request body as an argument, the response body as a return value.
 ///
-/// A body has at most a megabyte and 128 levels; one that does not fit the type is answered 400 with the line and
-/// column where it goes wrong.
+/// A body has at most 1 MiB and 128 levels of nesting. If it does not match the type, the server
+/// answers 400 with the line and column of the error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Json<T>(pub T);
 
@@ -33,7 +33,7 @@ impl<T: DeserializeOwned> Argument for Json<T> {
         let bytes = request.body(name)?;
         let kind = request.incoming.head.field_text("content-type").unwrap_or_default();
         if !is_json(kind) {
-            // A form of another site can send text without asking, but not this type.
+            // A foreign site's form can send text without a CORS preflight, but not this type.
             return Err(Rejection::bad(name, "must be sent as `Content-Type: application/json`"));
         }
         serde_json::from_slice(&bytes)
@@ -46,7 +46,7 @@ impl<T: DeserializeOwned> Argument for Json<T> {
     }
 }
 
-/// `application/json`, or a type with the suffix of RFC 6839.
+/// Accepts `application/json` and types with the suffix of RFC 6839.
 pub(crate) fn is_json(kind: &str) -> bool {
     let kind = kind.split(';').next().unwrap_or_default().trim();
     let Some((family, name)) = kind.split_once('/') else { return false };
@@ -71,7 +71,7 @@ mod tests {
     use super::is_json;
 
     #[test]
-    fn json_is_told_by_its_type() {
+    fn recognizes_json_media_types() {
         for kind in ["application/json", "Application/JSON; charset=utf-8", "application/ld+json"] {
             assert!(is_json(kind), "{kind}");
         }

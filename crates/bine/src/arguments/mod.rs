@@ -1,4 +1,4 @@
-//! Decides what a handler's arguments are made of, and what a peer is told when one is wrong.
+//! Extraction of a handler's arguments from a request.
 
 mod form;
 mod json;
@@ -29,7 +29,8 @@ pub use upload::Upload;
 pub(crate) use wrapped::texts;
 pub use wrapped::{Cookie, Header, Path, Query};
 
-/// The longest body that a handler takes into memory, in bytes, if it does not take it from disk.
+/// The longest body that a handler takes in memory, in bytes. Handlers that read from disk accept
+/// more.
 pub(crate) const MOST_BODY: u64 = 1 << 20;
 
 /// A type that a handler may take as an argument.
@@ -39,51 +40,51 @@ pub(crate) const MOST_BODY: u64 = 1 << 20;
             `Session`, `Frame`, `User`, `Store`, `Channels`, `Events`, `Here`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl Argument`"
 )]
 pub trait Argument: Sized {
-    /// Takes the argument called `name` out of a request.
+    /// Extracts the argument called `name` from a request.
     ///
     /// # Errors
     ///
-    /// Why the request does not have it.
+    /// Returns the reason why the request does not have it.
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection>;
 
-    /// Says what it must have whatever the request is; most need nothing.
+    /// Declares the requirements that do not depend on the request. Most types need not.
     fn needs(_needs: &mut Needs) {}
 }
 
-/// A request while its handler's arguments are taken out of it.
+/// A request whose arguments are being extracted.
 pub struct Arguments<'a> {
     pub(crate) incoming: &'a Incoming<'a>,
     pub(crate) pattern: &'a Pattern,
     pub(crate) app: &'a Arc<AppState>,
-    /// Its look at its session, once an argument has wanted one, or somebody has seen the user.
+    /// The session of the request, once an argument or a filter has read it.
     pub(crate) visit: Option<Arc<dyn RequestSession>>,
 }
 
-/// What the arguments of a handler need before there is any request.
+/// The requirements of a handler's arguments, known before any request.
 #[derive(Debug, Default)]
 pub struct Needs {
-    /// The most bytes of a body that they take.
+    /// The longest body that they accept, in bytes.
     pub(crate) body: u64,
-    /// They take a longer one from disk, where the handler may wait for that.
+    /// Whether longer bodies are stored on disk, for a handler that may block.
     pub(crate) on_disk: bool,
-    /// The shared values that the program must have.
+    /// Shared values that the program must have.
     pub(crate) requirements: Vec<Requirement>,
-    /// They look at the visitor's session.
+    /// Whether they read the client's session.
     pub(crate) sessions: bool,
-    /// They are for who has logged in alone.
+    /// Whether they require a logged-in user.
     pub(crate) user: bool,
 }
 
-/// The pattern of a function that is at no path of its own.
+/// The pattern of a function that has no path of its own.
 static NO_PATH: LazyLock<Pattern> = LazyLock::new(|| Pattern::new("/").expect("it is a path"));
 
 impl<'a> Arguments<'a> {
-    /// The arguments of a function that is at no path of its own.
+    /// The arguments of a function that has no path of its own.
     pub(crate) fn of(app: &'a Arc<AppState>, incoming: &'a Incoming<'a>) -> Self {
         Self { incoming, pattern: &NO_PATH, app, visit: None }
     }
 
-    /// The user who has logged in, for an argument that has the whole request and takes no session.
+    /// The logged-in user, for an argument that has the whole request but no session.
     pub(crate) fn look_at_user(&mut self) -> Option<Text> {
         let user = look_at_user(self.app.sessions.as_ref(), self.incoming).map(Text::from);
         if self.visit.is_none() {
@@ -97,10 +98,10 @@ impl<'a> Arguments<'a> {
     pub(crate) fn body(&self, name: &'static str) -> Result<Cow<'a, [u8]>, Rejection> {
         match self.incoming.body {
             server::Body::None => Ok(Cow::Borrowed(b"")),
-            // The route knows how much all its arguments take.
+            // The route adds up the limits of all arguments.
             server::Body::Coming => Err(Rejection::NeedsBody { limit: MOST_BODY }),
             server::Body::Here(bytes) => Ok(Cow::Borrowed(bytes)),
-            // Another argument takes it from disk.
+            // A different argument reads this body from disk.
             server::Body::Filed(spool) if spool.length() > MOST_BODY => {
                 Err(Rejection::bad(name, "is in a body of more than a megabyte"))
             }
@@ -108,7 +109,7 @@ impl<'a> Arguments<'a> {
                 let mut bytes = vec![0; spool.length() as usize];
                 let read = multipart::read_exactly(spool, &mut bytes, 0);
                 read.map_err(|error| {
-                    Rejection::bad(name, format!("could not be read again: {error}"))
+                    Rejection::bad(name, format!("could not be read back from disk: {error}"))
                 })?;
                 Ok(Cow::Owned(bytes))
             }
@@ -117,12 +118,13 @@ impl<'a> Arguments<'a> {
 }
 
 impl Needs {
-    /// A body of up to `limit` bytes, collected before the handler runs.
+    /// Requests a body of at most `limit` bytes, collected before the handler runs.
     pub fn body(&mut self, limit: u64) {
         self.body = self.body.max(limit);
     }
 
-    /// A shared value of this type. `complaint` is the end of a sentence that begins with the handler's name.
+    /// Requires a shared value of this type. `complaint` completes a sentence that begins with the
+    /// handler's name.
     pub(crate) fn require<T: 'static>(&mut self, complaint: impl Into<Cow<'static, str>>) {
         self.requirements.push(Requirement::of::<T>(complaint));
     }

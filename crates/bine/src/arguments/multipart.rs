@@ -1,4 +1,4 @@
-//! Decides where the parts of a `multipart/form-data` body begin and end, and what each is called (RFC 7578).
+//! A parser for `multipart/form-data` bodies (RFC 7578).
 
 use std::borrow::Cow;
 use std::io;
@@ -8,30 +8,30 @@ use bine_server::Spool;
 
 use super::Rejection;
 
-/// Parts that a body may have.
-const MOST_PARTS: usize = 100;
-/// Bytes of the fields above a part.
-const MOST_HEAD: usize = 4096;
-/// Characters of a boundary (RFC 2046 section 5.1.1).
-const MOST_BOUNDARY: usize = 70;
+/// The most parts of a body.
+const MAX_PARTS: usize = 100;
+/// The most bytes of a part's header fields.
+const MAX_HEAD: usize = 4096;
+/// The most characters of a boundary (RFC 2046 section 5.1.1).
+const MAX_BOUNDARY: usize = 70;
 
-/// Bytes of a body on disk that are looked at together.
+/// Bytes of a body on disk that are read at a time.
 const WINDOW: usize = 64 * 1024;
 
 /// One part: a field of the form, or a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Part {
     pub(super) name: String,
-    /// Files alone have one; browsers send an empty one for no file.
+    /// Only files have one. Browsers send an empty name if no file was chosen.
     pub(super) file_name: Option<String>,
     pub(super) media_type: Option<String>,
-    /// Where its content is in the body.
+    /// The position of its content in the body.
     pub(super) content: Range<u64>,
 }
 
-/// A body to look for parts in.
+/// A body that the parser reads.
 pub(super) trait Source {
-    /// Bytes from `from` on: at least `wanted` of them, or all that are left.
+    /// Returns bytes from offset `from`: at least `wanted`, or all that remain.
     fn look(&mut self, from: u64, wanted: usize) -> io::Result<&[u8]>;
 }
 
@@ -41,34 +41,34 @@ impl Source for &[u8] {
     }
 }
 
-/// A body on disk, a window of it at a time.
-pub(super) struct Filed<'s> {
+/// A body on disk, read one window at a time.
+pub(super) struct SpooledBody<'s> {
     spool: &'s Spool,
     window: Vec<u8>,
-    begins: u64,
+    window_start: u64,
 }
 
-impl<'s> Filed<'s> {
+impl<'s> SpooledBody<'s> {
     pub(super) const fn new(spool: &'s Spool) -> Self {
-        Self { spool, window: Vec::new(), begins: 0 }
+        Self { spool, window: Vec::new(), window_start: 0 }
     }
 }
 
-impl Source for Filed<'_> {
+impl Source for SpooledBody<'_> {
     fn look(&mut self, from: u64, wanted: usize) -> io::Result<&[u8]> {
-        let has =
-            from >= self.begins && from - self.begins + wanted as u64 <= self.window.len() as u64;
+        let has = from >= self.window_start
+            && from - self.window_start + wanted as u64 <= self.window.len() as u64;
         if !has {
             let left = self.spool.length().saturating_sub(from);
             self.window.resize(left.min(WINDOW.max(wanted) as u64) as usize, 0);
-            self.begins = from;
+            self.window_start = from;
             read_exactly(self.spool, &mut self.window, from)?;
         }
-        Ok(&self.window[(from - self.begins) as usize..])
+        Ok(&self.window[(from - self.window_start) as usize..])
     }
 }
 
-/// Fills `buffer` from `offset` on.
+/// Fills `buffer` from `offset`.
 pub(super) fn read_exactly(
     spool: &Spool,
     mut buffer: &mut [u8],
@@ -85,75 +85,76 @@ pub(super) fn read_exactly(
     Ok(())
 }
 
-/// The parts of a body, up to the first that is wrong.
+/// The parts of a body, up to the first invalid one.
 pub(super) struct Parts<S> {
     source: S,
-    /// Two dashes and the boundary, behind a line's end.
-    mark: Vec<u8>,
-    /// Behind the last mark seen.
+    /// A line break, two dashes and the boundary.
+    delimiter: Vec<u8>,
+    /// The offset after the last delimiter found.
     at: u64,
     count: usize,
-    is_over: bool,
+    is_finished: bool,
 }
 
-/// The boundary of a body of this type; `None`: it is no form of parts.
+/// The boundary of a body with this media type, or `None` if it is not a multipart form.
 pub(super) fn boundary(content_type: &str) -> Option<Cow<'_, str>> {
     let (kind, parameters) = content_type.split_once(';')?;
     if !kind.trim().eq_ignore_ascii_case("multipart/form-data") {
         return None;
     }
     let boundary = parameter(parameters, "boundary")?;
-    (1..=MOST_BOUNDARY).contains(&boundary.len()).then_some(boundary)
+    (1..=MAX_BOUNDARY).contains(&boundary.len()).then_some(boundary)
 }
 
 impl<S: Source> Parts<S> {
-    /// The parts of `source`.
+    /// Creates a parser for `source`.
     pub(super) fn new(boundary: &str, mut source: S) -> Result<Self, String> {
-        let mark = [b"\r\n--", boundary.as_bytes()].concat();
-        // The first mark has no line in front of it, unless something stands above it.
-        let first = source.look(0, mark.len() - 2).map_err(|_| UNREADABLE)?;
-        let at = if first.starts_with(&mark[2..]) {
-            mark.len() as u64 - 2
+        let delimiter = [b"\r\n--", boundary.as_bytes()].concat();
+        // No line break precedes the first delimiter, unless there is a preamble.
+        let first = source.look(0, delimiter.len() - 2).map_err(|_| UNREADABLE)?;
+        let at = if first.starts_with(&delimiter[2..]) {
+            delimiter.len() as u64 - 2
         } else {
-            let place = find_in(&mut source, 0, &mark).map_err(|_| UNREADABLE)?;
-            place.ok_or("has no boundary in its body")? + mark.len() as u64
+            let place = find_in(&mut source, 0, &delimiter).map_err(|_| UNREADABLE)?;
+            place.ok_or("has no boundary in its body")? + delimiter.len() as u64
         };
-        Ok(Self { source, mark, at, count: 0, is_over: false })
+        Ok(Self { source, delimiter, at, count: 0, is_finished: false })
     }
 
     fn part(&mut self) -> Result<Option<Part>, &'static str> {
-        let rest = self.source.look(self.at, MOST_HEAD).map_err(|_| UNREADABLE)?;
+        let rest = self.source.look(self.at, MAX_HEAD).map_err(|_| UNREADABLE)?;
         if rest.starts_with(b"--") {
             return Ok(None);
         }
-        if self.count == MOST_PARTS {
+        if self.count == MAX_PARTS {
             return Err("has more than a hundred parts");
         }
         self.count += 1;
-        // White space may stand behind a boundary (RFC 2046 section 5.1.1).
+        // White space may follow a boundary (RFC 2046 section 5.1.1).
         let padding = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let after = &rest[padding..];
         if !after.starts_with(b"\r\n") {
             return Err("has a broken boundary");
         }
-        // The line's end in front of the fields makes the search the same for a part without any.
-        let head_end = find(&after[..after.len().min(MOST_HEAD)], b"\r\n\r\n");
+        // Searching from the line break before the fields also finds the end of a part without
+        // fields.
+        let head_end = find(&after[..after.len().min(MAX_HEAD)], b"\r\n\r\n");
         let head_end = head_end.ok_or("has a part whose fields do not end")?;
         let head = str::from_utf8(&after[..head_end])
-            .map_err(|_| "has a part whose fields are no text")?;
+            .map_err(|_| "has a part whose fields are not UTF-8 text")?;
         let (name, file_name) = disposition(head).ok_or("has a part without a name")?;
         let (name, file_name) = (name.into_owned(), file_name.map(Cow::into_owned));
         let media_type = field(head, "content-type").map(str::to_owned);
-        // A part without content ends where its fields do: the line's end is the same.
+        // A part without content shares its line break with the end of its fields.
         let line = self.at + (padding + head_end) as u64 + 2;
-        let end = find_in(&mut self.source, line, &self.mark).map_err(|_| UNREADABLE)?;
+        let end = find_in(&mut self.source, line, &self.delimiter).map_err(|_| UNREADABLE)?;
         let end = end.ok_or("has a part that does not end")?;
-        self.at = end + self.mark.len() as u64;
+        self.at = end + self.delimiter.len() as u64;
         let begin = line + 2;
         Ok(Some(Part { name, file_name, media_type, content: begin.min(end)..end }))
     }
 
-    /// The content of a part, which must be one of these.
+    /// The content of a part, which must be from this body.
     pub(super) fn content(&mut self, part: &Part) -> io::Result<&[u8]> {
         let length = (part.content.end - part.content.start) as usize;
         Ok(&self.source.look(part.content.start, length)?[..length])
@@ -164,27 +165,27 @@ impl<S: Source> Iterator for Parts<S> {
     type Item = Result<Part, &'static str>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_over {
+        if self.is_finished {
             return None;
         }
         let part = self.part().transpose();
-        self.is_over = !matches!(part, Some(Ok(_)));
+        self.is_finished = !matches!(part, Some(Ok(_)));
         part
     }
 }
 
-/// What must hold of any body under any boundary, for whoever searches for one of which it does not: however little of
-/// it is seen at a time the same parts are found, in their order, one behind the other.
+/// Checks properties that hold for any body and boundary, for fuzzing: the parser finds the same
+/// parts however few bytes it sees at a time, and the parts are in order and do not overlap.
 #[doc(hidden)]
 pub fn check_form(boundary: &str, body: &[u8]) {
-    let read = |source: Narrow<'_>| -> Vec<Result<Part, String>> {
+    let read = |source: WindowedBody<'_>| -> Vec<Result<Part, String>> {
         match Parts::new(boundary, source) {
             Ok(parts) => parts.map(|part| part.map_err(str::to_owned)).collect(),
             Err(reason) => vec![Err(reason)],
         }
     };
-    let whole = read(Narrow { bytes: body, more: usize::MAX });
-    assert_eq!(read(Narrow { bytes: body, more: 0 }), whole);
+    let whole = read(WindowedBody { bytes: body, more: usize::MAX });
+    assert_eq!(read(WindowedBody { bytes: body, more: 0 }), whole);
     let mut end = 0;
     for part in whole.iter().flatten() {
         assert!(end <= part.content.start && part.content.start <= part.content.end);
@@ -193,20 +194,20 @@ pub fn check_form(boundary: &str, body: &[u8]) {
     assert!(end <= body.len() as u64);
 }
 
-/// A body of which what was asked for is shown, and so many bytes more.
-struct Narrow<'b> {
+/// A body that shows the requested bytes plus at most `more`.
+struct WindowedBody<'b> {
     bytes: &'b [u8],
     more: usize,
 }
 
-impl Source for Narrow<'_> {
+impl Source for WindowedBody<'_> {
     fn look(&mut self, from: u64, wanted: usize) -> io::Result<&[u8]> {
         let rest = self.bytes.get(from as usize..).unwrap_or_default();
         Ok(&rest[..rest.len().min(wanted.saturating_add(self.more))])
     }
 }
 
-/// The parts of `body`, in which the argument called `name` will be looked for.
+/// The parts of `body`, for the argument called `name`.
 pub(super) fn parts<S: Source>(
     boundary: &str,
     body: S,
@@ -233,10 +234,10 @@ fn broken(name: &'static str, reason: &str) -> Rejection {
     Rejection::bad(name, format!("is not to be found: the form {reason}"))
 }
 
-/// What is wrong with a body that the disk does not give back.
-const UNREADABLE: &str = "could not be read again";
+/// The error for a body that cannot be read back from disk.
+const UNREADABLE: &str = "could not be read back from disk";
 
-/// Where `needle`, which begins with a carriage return, is in `source` from `from` on.
+/// The offset of `needle`, which begins with a carriage return, in `source` at or after `from`.
 fn find_in(source: &mut impl Source, mut from: u64, needle: &[u8]) -> io::Result<Option<u64>> {
     loop {
         let window = source.look(from, needle.len())?;
@@ -251,7 +252,7 @@ fn find_in(source: &mut impl Source, mut from: u64, needle: &[u8]) -> io::Result
     }
 }
 
-/// What Content-Disposition says: the part's name, and the file's.
+/// The parameters of Content-Disposition: the part's name, and the file's name.
 fn disposition(head: &str) -> Option<(Cow<'_, str>, Option<Cow<'_, str>>)> {
     let value = field(head, "content-disposition")?;
     let (kind, parameters) = value.split_once(';')?;
@@ -304,12 +305,12 @@ fn unquoted(text: &str) -> Cow<'_, str> {
     if !text.contains("\\\"") && !text.contains('%') {
         return Cow::Borrowed(text);
     }
-    // A backslash stays where it escapes no quote: names of files may hold one.
+    // A backslash is an escape only before a quote: file names may contain one.
     let text = text.replace("\\\"", "\"").replace("%22", "\"");
     Cow::Owned(text.replace("%0D", "\r").replace("%0A", "\n"))
 }
 
-/// Where `needle`, which begins with a carriage return, is in `bytes`.
+/// The offset of `needle`, which begins with a carriage return, in `bytes`.
 fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -328,9 +329,9 @@ mod tests {
     /// The parts as text, one in a line.
     fn read(body: &str) -> String {
         let whole = read_from(body, body.as_bytes());
-        // However little of it is seen at a time, it is the same.
+        // The result does not depend on the size of the reads.
         for more in [0, 1, 7] {
-            assert_eq!(read_from(body, Narrow { bytes: body.as_bytes(), more }), whole);
+            assert_eq!(read_from(body, WindowedBody { bytes: body.as_bytes(), more }), whole);
         }
         whole
     }
@@ -340,7 +341,7 @@ mod tests {
             Ok(parts) => parts,
             Err(reason) => return reason,
         };
-        let told = parts.map(|part| match part {
+        let lines = parts.map(|part| match part {
             Ok(Part { name, file_name, media_type, content }) => {
                 let content = &body[content.start as usize..content.end as usize];
                 let none = || "-".to_owned();
@@ -352,13 +353,13 @@ mod tests {
             }
             Err(reason) => reason.to_owned(),
         });
-        told.collect::<Vec<_>>().join("\n")
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     const FIELD: &str = "Content-Disposition: form-data; name=\"a\"\r\n\r\n";
 
     #[test]
-    fn fields_and_files_are_told_apart() {
+    fn distinguishes_fields_from_files() {
         let body = format!(
             "--x-y\r\n{FIELD}one\r\n--x-y\r\ncontent-disposition: form-data; name=b; filename=\"c d.txt\"\r\n\
              Content-Type: text/plain\r\n\r\ntwo\r\nlines\r\n--x-y--\r\n"
@@ -367,13 +368,13 @@ mod tests {
     }
 
     #[test]
-    fn contents_may_look_nearly_like_a_boundary() {
+    fn accepts_content_that_resembles_a_boundary() {
         let body = format!("--x-y\r\n{FIELD}\r\n--x\r\r\n-x-y --x-y\r\n--x-y--");
         assert_eq!(read(&body), "a|-|-|\r\n--x\r\r\n-x-y --x-y");
     }
 
     #[test]
-    fn a_part_may_be_empty_and_what_stands_around_the_parts_is_passed_over() {
+    fn accepts_empty_parts_and_skips_preamble_and_epilogue() {
         let body = format!("preamble\r\n--x-y \t\r\n{FIELD}\r\n--x-y--epilogue");
         assert_eq!(read(&body), "a|-|-|");
         assert_eq!(read("--x-y--"), "");
@@ -386,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_body_says_what_is_broken() {
+    fn names_the_fault_of_a_broken_body() {
         for (body, expected) in [
             ("", "has no boundary in its body"),
             ("--x-yz\r\n", "has a broken boundary"),
@@ -408,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boundary_is_found_whichever_way_it_is_written() {
+    fn finds_boundaries_quoted_or_not() {
         for (kind, expected) in [
             ("multipart/form-data; boundary=abc", Some("abc")),
             ("Multipart/Form-Data;charset=utf-8; BOUNDARY=\"a b\"", Some("a b")),
@@ -422,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_hold_what_would_end_it() {
+    fn accepts_escaped_quotes_and_semicolons_in_names() {
         assert_eq!(
             parameter(" name=\"a\\\"b%22;c\"; filename=d", "name").as_deref(),
             Some("a\"b\";c")
@@ -434,9 +435,9 @@ mod tests {
         assert_eq!(parameter("name=\"a", "name"), None);
     }
 
-    /// Whatever parts there are, they are found again as they were, and nothing that is cut off panics.
+    /// Any generated parts are parsed back unchanged, and a truncated body does not panic.
     #[test]
-    fn what_was_written_is_read() {
+    fn parses_generated_parts_unchanged() {
         let mut state = 7_u32;
         let mut draw = |bound: u32| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,4 +1,4 @@
-//! Decides how a program's own values reach its handlers: by type.
+//! A value that a program shares with its handlers, found by its type.
 
 use std::any::type_name;
 use std::ops::Deref;
@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::{Argument, Arguments, Needs, Rejection};
 
-/// A value that the whole program shares, given to [`App::state`](crate::App::state) and found by its type.
+/// A value that the whole program shares, registered by [`App::state`](crate::App::state) and found
+/// by its type.
 ///
-/// A page that takes a state which the program does not have keeps the program from starting.
+/// If a page takes a state that the program lacks, the program does not start.
 #[derive(Debug)]
 pub struct State<T>(pub(crate) Arc<T>);
 
@@ -29,7 +30,7 @@ impl<T> Clone for State<T> {
 impl<T: Send + Sync + 'static> Argument for State<T> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
         let found = request.app.states.find_shared().map(Self);
-        found.ok_or_else(|| Rejection::bad(name, "is no state of this program"))
+        found.ok_or_else(|| Rejection::bad(name, "is not a state of this program"))
     }
 
     fn needs(needs: &mut Needs) {

@@ -1,15 +1,15 @@
-//! Checks which parts of a request are recorded when arguments are taken out of it.
+//! Tests which request dependencies the extraction of arguments records.
 
 use std::sync::Arc;
 
 use bine_http::{Event, Limits, RequestParser};
 use bine_server::{Body, Incoming, Peer, Who};
 
-use crate::app_state::{AppState, Places, States};
+use crate::app_state::{AppState, RedirectTargets, States};
 use crate::arguments::{Argument, Arguments, Cookie, Header, Query};
 use crate::channels::Asked;
-use crate::look::Look;
 use crate::request::Request;
+use crate::templates::Templates;
 use crate::text::Text;
 use crate::trace::RequestDependency;
 use crate::trace::testing::dependencies_of;
@@ -25,18 +25,18 @@ fn dependencies_of_argument<A: Argument>(name: &'static str) -> Vec<RequestDepen
     let app = Arc::new(AppState {
         states: States::default(),
         sessions: None,
-        look: Look::default(),
+        templates: Templates::default(),
         may_ask_later: false,
-        places: Places::default(),
+        redirect_targets: RedirectTargets::default(),
     });
     let mut arguments = Arguments::of(&app, &incoming);
     dependencies_of(|| assert!(A::take(&mut arguments, name).is_ok()))
 }
 
 #[test]
-fn records_the_parts_of_a_request_that_differ_between_clients() {
+fn records_request_parts_that_differ_between_clients() {
     assert_eq!(dependencies_of_argument::<Cookie<Text>>("a"), [RequestDependency::Cookie("a")]);
-    // That there is none tells something too.
+    // A missing cookie is information too.
     assert_eq!(
         dependencies_of_argument::<Cookie<Option<Text>>>("b"),
         [RequestDependency::Cookie("b")]
@@ -53,6 +53,6 @@ fn records_the_parts_of_a_request_that_differ_between_clients() {
         dependencies_of_argument::<Asked>("asked"),
         [RequestDependency::Whole, RequestDependency::User]
     );
-    // Whoever asks for the same address asks the same.
+    // The address is the same for all clients that request it.
     assert_eq!(dependencies_of_argument::<Query<Text>>("a"), []);
 }

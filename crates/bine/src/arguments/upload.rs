@@ -1,4 +1,4 @@
-//! Decides how a file from a form reaches a handler: from memory while it is short, from disk when it is not.
+//! Uploaded files as arguments: short files in memory, long ones on disk.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -9,20 +9,20 @@ use std::sync::Arc;
 
 use bine_server::{self as server, Spool};
 
-use super::multipart::{self, Filed, Part, Parts, Source};
+use super::multipart::{self, Part, Parts, Source, SpooledBody};
 use super::{Argument, Arguments, Needs, Rejection};
 
-/// The most bytes of a form with files in memory.
-const MOST_UPLOAD: u64 = 16 << 20;
+/// The longest form with files that is kept in memory, in bytes.
+const MAX_UPLOAD: u64 = 16 << 20;
 
-/// A file from a form's field of its name: `picture: Upload` takes what was chosen in
-/// `<input type="file" name="picture">`, in a form with `enctype="multipart/form-data"`.
+/// A file from the form field of its name: `picture: Upload` is the file chosen in `<input
+/// type="file" name="picture">`, in a form with `enctype="multipart/form-data"`.
 ///
 /// `Option<Upload>` may be missing, as it is when no file was chosen.
 ///
-/// A page that is a plain `fn` takes forms of up to 100 MB (`most-upload`): what is longer than 256 KiB comes by way of
-/// a file without a name in the folder for temporary files (`spool`). An `async fn` must not wait for a disk, and takes
-/// forms of up to 16 MiB, in memory.
+/// A page that is a plain `fn` accepts forms of up to 100 MB (`most-upload`). The server stores
+/// forms longer than 256 KiB in an unnamed file in the folder for temporary files (`spool`). An
+/// `async fn` must not block on a disk; it accepts forms of up to 16 MiB, in memory.
 #[derive(Clone, Debug)]
 pub struct Upload {
     file_name: String,
@@ -37,18 +37,18 @@ enum Content {
 }
 
 impl Upload {
-    /// The last part of the name that the file has where it comes from, or nothing. It is the peer's word: use
-    /// it to show, not as the name of a file of yours.
+    /// The last component of the file's name on the client, or an empty string. The client may send
+    /// any name: display it, but do not use it as the name of a file on the server.
     pub fn file_name(&self) -> &str {
         &self.file_name
     }
 
-    /// What the peer says it is, or `application/octet-stream`.
+    /// The media type that the client sent, or `application/octet-stream`.
     pub fn media_type(&self) -> &str {
         &self.media_type
     }
 
-    /// Its length in bytes.
+    /// The length in bytes.
     pub const fn length(&self) -> u64 {
         match &self.content {
             Content::Here(bytes) => bytes.len() as u64,
@@ -56,11 +56,11 @@ impl Upload {
         }
     }
 
-    /// All of it, in memory.
+    /// The whole content, in memory.
     ///
     /// # Errors
     ///
-    /// The disk does not give it back.
+    /// The file cannot be read back from disk.
     pub fn content(&self) -> io::Result<Cow<'_, [u8]>> {
         match &self.content {
             Content::Here(bytes) => Ok(Cow::Borrowed(bytes)),
@@ -72,23 +72,24 @@ impl Upload {
         }
     }
 
-    /// It, from its beginning, a piece at a time. Reading may wait for the disk.
+    /// A reader from the start of the content. Reading may block on the disk.
     pub fn reader(&self) -> impl Read + '_ {
         Reader { upload: self, at: 0 }
     }
 
-    /// Writes it to a new file. It blocks: a page that saves is a plain `fn`, or calls this in
-    /// [`blocking`](crate::blocking).
+    /// Writes the content to a new file. This blocks: a page that saves is a plain `fn`, or calls
+    /// this in [`blocking`](crate::blocking).
     ///
     /// # Errors
     ///
-    /// There is such a file already, or it cannot be written; then nothing is left of it.
+    /// The file exists already, or it cannot be written. After a failed write the partial file is
+    /// removed.
     pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         let mut file = File::create_new(path)?;
         let copied = io::copy(&mut self.reader(), &mut file);
         if copied.is_err() {
-            // The reason why it could not be written is worth more than why it could not be removed.
+            // The error of the write is more useful than that of the removal.
             let _ = fs::remove_file(path);
         }
         copied.map(drop)
@@ -122,22 +123,24 @@ impl Argument for Option<Upload> {
             Rejection::bad(name, "is missing: send the form as `multipart/form-data`")
         });
         match request.incoming.body {
-            // The route knows how much all its arguments take.
-            server::Body::Coming => Err(Rejection::NeedsBody { limit: MOST_UPLOAD }),
+            // The route adds up the limits of all arguments.
+            server::Body::Coming => Err(Rejection::NeedsBody { limit: MAX_UPLOAD }),
             server::Body::None => {
                 find(&boundary?, &b""[..], name, |_, _| Ok(Content::Here(vec![])))
             }
             server::Body::Here(bytes) => find(&boundary?, bytes, name, |parts, part| {
                 Ok(Content::Here(parts.content(part)?.to_vec()))
             }),
-            server::Body::Filed(spool) => find(&boundary?, Filed::new(spool), name, |_, part| {
-                Ok(Content::Filed(Arc::clone(spool), part.content.clone()))
-            }),
+            server::Body::Filed(spool) => {
+                find(&boundary?, SpooledBody::new(spool), name, |_, part| {
+                    Ok(Content::Filed(Arc::clone(spool), part.content.clone()))
+                })
+            }
         }
     }
 
     fn needs(needs: &mut Needs) {
-        needs.body(MOST_UPLOAD);
+        needs.body(MAX_UPLOAD);
         needs.on_disk = true;
     }
 }
@@ -153,7 +156,7 @@ impl Argument for Upload {
     }
 }
 
-/// The file in the part called `name`, whose content `content` makes.
+/// The file in the part called `name`; `content` reads it.
 fn find<S: Source>(
     boundary: &str,
     body: S,
@@ -162,12 +165,13 @@ fn find<S: Source>(
 ) -> Result<Option<Upload>, Rejection> {
     let mut parts = multipart::parts(boundary, body, name)?;
     let Some(part) = multipart::find_part(&mut parts, name)? else { return Ok(None) };
-    // Without a choice browsers send a part without a name and without content.
+    // If no file was chosen, browsers send a part with an empty file name and no content.
     if part.file_name.as_deref() == Some("") && part.content.is_empty() {
         return Ok(None);
     }
-    let content = content(&mut parts, &part)
-        .map_err(|error| Rejection::bad(name, format!("could not be read again: {error}")))?;
+    let content = content(&mut parts, &part).map_err(|error| {
+        Rejection::bad(name, format!("could not be read back from disk: {error}"))
+    })?;
     Ok(Some(Upload {
         file_name: base_name(part.file_name.as_deref().unwrap_or_default()),
         media_type: part.media_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
@@ -175,7 +179,8 @@ fn find<S: Source>(
     }))
 }
 
-/// Some programs send a whole path, with the separators of their own system.
+/// Removes the directories: some programs send a whole path, with the separators of their own
+/// system.
 fn base_name(name: &str) -> String {
     let base = name.rsplit(['/', '\\']).next().unwrap_or_default();
     base.chars().filter(|letter| !letter.is_control()).collect()
@@ -186,7 +191,7 @@ mod tests {
     use super::base_name;
 
     #[test]
-    fn of_a_path_the_last_part_is_kept() {
+    fn keeps_the_last_component_of_a_path() {
         assert_eq!(base_name("/etc/passwd"), "passwd");
         assert_eq!(base_name("C:\\fakepath\\a b.txt"), "a b.txt");
         assert_eq!(base_name("../.."), "..");

@@ -1,4 +1,4 @@
-//! Decides where the arguments that are one text each come from: query, path, field, cookie.
+//! Arguments that are a single text: from the query, the path, a header field or a cookie.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,28 +9,28 @@ use bine_http::query::{self, MAX_PAIRS};
 use super::{Argument, Arguments, FromText, Rejection};
 use crate::trace::RequestDependency;
 
-/// An argument from the query: `name: Query<Text>` takes `TLUG` from `/hello?name=TLUG`.
+/// An argument from the query: for `/hello?name=TLUG`, `name: Query<Text>` is `TLUG`.
 ///
-/// The argument's own name is the query's. `Query<Option<T>>` may be missing; any other must be
-/// there once at least, and the first one counts.
+/// The argument's name is the parameter's name. `Query<Option<T>>` may be missing; any other type
+/// is required. If the parameter occurs more than once, the first one counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Query<T>(pub T);
 
-/// An argument from the path: in a page at `/forum/{id}`, `id: Path<u32>` takes the segment.
+/// An argument from the path: in a page at `/forum/{id}`, `id: Path<u32>` is that segment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Path<T>(pub T);
 
-/// An argument from a field of the request: `user_agent: Header<Text>` takes `User-Agent`.
+/// An argument from a header field of the request: `user_agent: Header<Text>` is `User-Agent`.
 ///
-/// `Header<Option<T>>` may be missing; of several fields of the name the first one counts.
+/// `Header<Option<T>>` may be missing. If the field occurs more than once, the first one counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Header<T>(pub T);
 
-/// An argument from a cookie of its name (RFC 6265). `Cookie<Option<T>>` may be missing.
+/// An argument from the cookie of its name (RFC 6265). `Cookie<Option<T>>` may be missing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Cookie<T>(pub T);
 
-/// The argument's value from its text, or from there being none.
+/// Converts the argument's text, or its absence, to its value.
 pub(super) fn value<T: FromText>(
     name: &'static str,
     text: Option<&str>,
@@ -44,7 +44,7 @@ pub(super) fn value<T: FromText>(
     }
 }
 
-/// The value of the first pair of this name in a form or a query, whichever `place` says.
+/// The value of the first pair with this name in a form or a query; `place` names which.
 pub(super) fn one_of_pairs<T: FromText>(
     text: &str,
     name: &'static str,
@@ -52,7 +52,7 @@ pub(super) fn one_of_pairs<T: FromText>(
 ) -> Result<T, Rejection> {
     let mut pairs = query::pairs(text);
     let found = pairs.find(|(key, _)| key.is(name)).map(|(_, value)| value);
-    // It may stand behind the last that was looked at.
+    // It may follow the last pair that was parsed.
     if found.is_none() && pairs.is_truncated() {
         let reason =
             format!("is not among the first {MAX_PAIRS} fields of the {place}: send fewer");
@@ -67,7 +67,7 @@ pub(super) fn one_of_pairs<T: FromText>(
 ///
 /// # Errors
 ///
-/// What is wrong with it, as a sentence.
+/// Returns the reason, as a sentence.
 pub(crate) fn texts(text: &str, place: &str) -> Result<Vec<(String, String)>, String> {
     let mut pairs = query::pairs(text);
     let texts = pairs.by_ref().map(|(name, value)| {
@@ -121,12 +121,12 @@ impl<T: FromText> Argument for Cookie<T> {
     }
 }
 
-/// What was found, told from nothing.
+/// An encoding of the value that distinguishes an empty value from a missing one.
 fn seen(found: Option<&[u8]>) -> Vec<u8> {
     found.map(|value| [b"=", value].concat()).unwrap_or_default()
 }
 
-/// A wrapper reads like what it wraps.
+/// Makes a wrapper dereference, format and render as its value.
 macro_rules! reads_like_its_value {
     ($($wrapper:ident),+) => {$(
         impl<T> Deref for $wrapper<T> {

@@ -16,7 +16,7 @@ use super::presence_guard::PresenceGuard;
 use super::subscription::{SubscriptionSpec, refuse};
 use super::websocket::Permission;
 use super::{suspended, websocket};
-use crate::respond::{CustomContent, Replying, Respond, Response, Top};
+use crate::respond::{CustomContent, Replying, Respond, Response, ResponseHead};
 use crate::sessions::{Login, Visit};
 use crate::store::Time;
 use crate::websocket::Opening;
@@ -192,7 +192,7 @@ pub(super) fn milliseconds(time: Time) -> u64 {
 impl CustomContent for Held {
     /// Suspends the response until there are messages, or until the session ends that the page has
     /// read. It sends no session fields: no cache stores it, and it sets no cookie.
-    fn respond(self: Box<Self>, top: Top, to: &mut Replying<'_, '_>) -> Finished {
+    fn respond(self: Box<Self>, top: ResponseHead, to: &mut Replying<'_, '_>) -> Finished {
         let login = to.visit.take().and_then(Visit::of_session).and_then(|visit| visit.login());
         let exchange = to.exchange();
         match self.answer(to.request(), login, exchange) {
@@ -220,7 +220,7 @@ impl CustomContent for Held {
 
 impl Respond for Held {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        CustomContent::respond(Box::new(self), Top::of(Status::OK), to)
+        CustomContent::respond(Box::new(self), ResponseHead::of(Status::OK), to)
     }
 }
 

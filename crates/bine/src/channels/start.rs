@@ -5,7 +5,7 @@ use bine_log as log;
 use super::{Channels, Error as ChannelError, Refused, Settings, status_of};
 use crate::error::{Error, ErrorMapping, MappedError};
 use crate::store::{self, Store};
-use crate::tables::{go_on, map_store_error};
+use crate::tables::{map_store_error, skip_if_disk_full};
 
 /// The channels of a program with the steps of its start.
 pub(crate) struct ConfiguredChannels {
@@ -41,7 +41,7 @@ impl ConfiguredChannels {
             }
         }
         for run in self.at_channels {
-            go_on("the channels are there", run(&self.channels))?;
+            skip_if_disk_full("the channels are there", run(&self.channels))?;
         }
         Ok(())
     }

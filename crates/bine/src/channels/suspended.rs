@@ -639,5 +639,5 @@ impl ResponseTable {
     }
 }
 
-// The size bounds the memory of a suspended poll (docs/measurements.md).
+// The size bounds the memory of a suspended poll (docs/measurements/channels.md).
 const _: () = assert!(size_of::<Option<SuspendedResponse>>() <= 64);

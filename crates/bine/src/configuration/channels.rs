@@ -1,21 +1,21 @@
-//! Decides what whoever runs a program may say of its channels.
+//! The configuration's settings for channels.
 
 use std::path::PathBuf;
 
 use crate::channels::{Access, Caps, Pattern, Tokens};
 
-/// Who may reach channels, beside those whom the program lets.
+/// The settings for channels, in addition to those of the program.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ChannelChoices {
-    /// Rules for everybody.
+    /// The channels that all clients may follow.
     pub(super) follow: Vec<Pattern>,
     pub(super) publish: Vec<Pattern>,
     pub(super) manage: Vec<Pattern>,
-    /// The file with what signs tokens.
+    /// The file with the key that signs tokens.
     pub(super) key: Option<PathBuf>,
     pub(super) issuer: Option<String>,
     pub(super) audience: Option<String>,
-    /// Of other sites whose pages may.
+    /// Other sites whose pages may connect.
     pub(super) origins: Vec<String>,
     pub(super) holds: Option<u32>,
     pub(super) holds_per_address: Option<u32>,
@@ -27,23 +27,23 @@ pub(crate) struct ChannelChoices {
     pub(super) bytes_per_subject: Option<u64>,
 }
 
-/// What is wrong with a configuration that is strict with tokens that nobody takes.
+/// The error for rules about tokens without a key.
 const KEYLESS: &str = "channels-issuer and channels-audience say which tokens are taken, and none are: \
     say by channels-key with what they are signed";
 
 impl ChannelChoices {
-    /// Whether anything is said of who may reach any.
+    /// Whether any setting gives access to channels.
     pub(crate) fn are_some(&self) -> bool {
         let rules = [&self.follow, &self.publish, &self.manage];
         self.key.is_some() || self.are_for_tokens() || rules.iter().any(|rules| !rules.is_empty())
     }
 
-    /// Whether something is said of which tokens are taken.
+    /// Whether any setting restricts tokens.
     const fn are_for_tokens(&self) -> bool {
         self.issuer.is_some() || self.audience.is_some()
     }
 
-    /// What the program gives, and this, where the server may use so many bytes of `memory`.
+    /// Combines the program's rules with these. `memory` is the server's memory limit in bytes.
     pub(crate) fn added_to(&self, mut access: Access, memory: Option<u64>) -> Access {
         access = self.follow.iter().cloned().fold(access, Access::follow);
         access = self.publish.iter().cloned().fold(access, Access::publish);

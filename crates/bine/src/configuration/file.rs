@@ -1,4 +1,4 @@
-//! Decides what a configuration file may say, and on which line it is wrong.
+//! Parsing of configuration files, with the line of each fault.
 
 use std::path::Path;
 
@@ -6,12 +6,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{self, Key, Set};
-use super::{Given, LONGEST, Origin, Value};
+use super::{LONGEST, Origin, Setting, Value};
 
-/// What a file says.
+/// The content of a configuration file.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    pub(super) values: Vec<Given>,
+    pub(super) values: Vec<Setting>,
     pub(super) sites: Vec<SiteTable>,
 }
 
@@ -19,12 +19,12 @@ pub(super) struct Contents {
 #[derive(Clone, Debug)]
 pub(super) struct SiteTable {
     pub(super) line: usize,
-    /// Each with its line.
+    /// Each host with its line.
     pub(super) hosts: Vec<(String, usize)>,
-    pub(super) values: Vec<Given>,
+    pub(super) values: Vec<Setting>,
 }
 
-/// What is wrong, and on which line, from 1.
+/// The reason why a file is invalid, and the line, counted from 1.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) line: usize,
@@ -32,14 +32,17 @@ pub(super) struct Fault {
 }
 
 impl Contents {
-    /// Reads a file whose relative paths begin at `folder`.
+    /// Parses a file. Relative paths are relative to `folder`.
     pub(super) fn parse(bytes: &[u8], folder: &Path) -> Result<Self, Fault> {
         let fault = |valid: &[u8], reason: &str| Fault {
             line: valid.split(|byte| *byte == b'\n').count(),
             reason: reason.to_owned(),
         };
         if bytes.len() as u64 > LONGEST {
-            return Err(fault(&bytes[..LONGEST as usize], "too long for a configuration"));
+            return Err(fault(
+                &bytes[..LONGEST as usize],
+                "longer than a configuration file may be",
+            ));
         }
         let text = std::str::from_utf8(bytes)
             .map_err(|error| fault(&bytes[..error.valid_up_to()], "not UTF-8 text"))?;
@@ -51,8 +54,8 @@ impl Contents {
     }
 }
 
-/// What of a few keys can be made out in a file that may be wrong elsewhere.
-pub(super) fn made_out(bytes: &[u8], folder: &Path, names: &[&str]) -> Vec<Given> {
+/// Extracts a few keys from a file that may be invalid elsewhere.
+pub(super) fn extract_keys(bytes: &[u8], folder: &Path, names: &[&str]) -> Vec<Setting> {
     let text = String::from_utf8_lossy(bytes);
     let (table, _errors) = DeTable::parse_recoverable(&text);
     let reader = Reader { text: &text, folder };
@@ -85,7 +88,7 @@ impl Reader<'_> {
     }
 
     fn sites(&self, value: &Spanned<DeValue<'_>>) -> Result<Vec<SiteTable>, Fault> {
-        let wrong = |at| self.fault(at, "a site begins with a line [[site]]".to_owned());
+        let wrong = |at| self.fault(at, "a site needs the line [[site]]".to_owned());
         let DeValue::Array(tables) = value.get_ref() else {
             return Err(wrong(value.span().start));
         };
@@ -113,8 +116,9 @@ impl Reader<'_> {
             let known =
                 keys::find(name).ok_or_else(|| self.fault(at, keys::unknown_to_site(name)))?;
             if matches!(known.set, Set::Server(_)) {
-                let reason =
-                    format!("`{name}` is the server's, not a site's: write it above [[site]]");
+                let reason = format!(
+                    "`{name}` is a key of the server, not of a site: write it above [[site]]"
+                );
                 return Err(self.fault(at, reason));
             }
             site.values.push(self.given(known, value)?);
@@ -122,7 +126,7 @@ impl Reader<'_> {
         Ok(site)
     }
 
-    fn given(&self, key: &'static Key, value: &Spanned<DeValue<'_>>) -> Result<Given, Fault> {
+    fn given(&self, key: &'static Key, value: &Spanned<DeValue<'_>>) -> Result<Setting, Fault> {
         if !key.is_list() && matches!(value.get_ref(), DeValue::Array(_)) {
             let reason = format!("{}: write one {}, not a list", key.name, key.value);
             return Err(self.fault(value.span().start, reason));
@@ -134,7 +138,7 @@ impl Reader<'_> {
             Ok(Value { text: key.beneath(self.folder, text), line: self.line(at) })
         };
         let values = list(value).iter().map(|value| one(value)).collect::<Result<_, _>>()?;
-        Ok(Given { key, origin: Origin::File, values })
+        Ok(Setting { key, origin: Origin::File, values })
     }
 
     fn fault(&self, at: usize, reason: String) -> Fault {
@@ -147,7 +151,7 @@ impl Reader<'_> {
     }
 }
 
-/// The members of a list, or the one value that stands for a list of one.
+/// The members of a list. A single value counts as a list of one.
 fn list<'v, 't>(value: &'v Spanned<DeValue<'t>>) -> Vec<&'v Spanned<DeValue<'t>>> {
     match value.get_ref() {
         DeValue::Array(values) => values.iter().collect(),
@@ -155,7 +159,7 @@ fn list<'v, 't>(value: &'v Spanned<DeValue<'t>>) -> Vec<&'v Spanned<DeValue<'t>>
     }
 }
 
-/// A TOML value as it would stand on a command line.
+/// Formats a TOML value as it would appear on a command line.
 fn plain(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),

@@ -1,9 +1,10 @@
-//! Decides what can be chosen: one table, read by the command line, by the environment, by the
-//! configuration file and by `--help`.
+//! The table of configuration keys, which the command line, the environment, the configuration file
+//! and `--help` share.
 
 use std::path::Path;
 
 use bine_admission as admission;
+
 use bine_server::{Settings, User, scheduler};
 
 use super::values::{
@@ -17,44 +18,44 @@ use crate::nearest::nearest;
 use crate::security::{Frames, Policy};
 use crate::sites::{SiteChoices, exact_host, field_rule};
 
-/// One thing that can be chosen.
+/// A configuration key.
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) name: &'static str,
-    /// What its value looks like.
+    /// The form of its value.
     pub(super) value: &'static str,
-    /// None: not chosen unless somebody does.
+    /// Empty: there is no default.
     pub(super) default: &'static [&'static str],
     pub(super) help: &'static str,
     pub(super) kind: Kind,
-    /// It cannot change while a server runs.
+    /// Whether a change requires a restart.
     pub(super) is_fixed: bool,
     pub(super) set: Set,
 }
 
-/// How a value stands in a file, and how the environment separates several.
+/// The form of a value in a file, and the separator of several values in an environment variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A text, or a number that may have a unit.
     Word,
-    /// A path, which in a file begins at the file's folder.
+    /// A path. In a file, a relative path is relative to the file's folder.
     Path,
     /// On or off.
     Switch,
-    /// Several words, in the environment with spaces between.
+    /// Several words; an environment variable separates them with spaces.
     Words,
-    /// Several texts, in the environment one on a line.
+    /// Several texts; an environment variable has one on each line.
     Lines,
 }
 
-/// Whose key it is.
+/// The part of the configuration that a key sets.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Set {
     Server(fn(&mut Configuration, &str) -> Result<(), String>),
     Site(fn(&mut SiteChoices, &str) -> Result<(), String>),
 }
 
-/// Words that stand where a path would.
+/// Values of path keys that are not paths.
 const NO_PATHS: [&str; 5] = ["off", "auto", "stderr", "stdout", "memory"];
 
 impl Key {
@@ -92,7 +93,7 @@ impl Key {
         matches!(self.kind, Kind::Words | Kind::Lines)
     }
 
-    /// The values in a variable of the environment.
+    /// Splits the value of an environment variable.
     pub(super) fn split<'t>(&self, text: &'t str) -> Box<dyn Iterator<Item = &'t str> + 't> {
         match self.kind {
             Kind::Words => Box::new(text.split_whitespace()),
@@ -101,7 +102,7 @@ impl Key {
         }
     }
 
-    /// A path of a file in `folder`, as seen from where the program runs.
+    /// Resolves a path in a file that is in `folder`, relative to the working directory.
     pub(super) fn beneath(&self, folder: &Path, text: String) -> String {
         if self.kind != Kind::Path || text.is_empty() || NO_PATHS.contains(&&*text) {
             return text;
@@ -110,28 +111,28 @@ impl Key {
     }
 }
 
-/// Everything, in the order of `--help`.
+/// All keys, in the order of `--help`.
 pub(super) static KEYS: &[Key] = &[
     Key::server(
         "listen",
         "ADDRESS",
         &["127.0.0.1:8080"],
-        "HOST:PORT or unix:PATH to listen on, repeatable; options follow it after commas: tls=on, backlog=4096, nodelay=on, send-buffer=BYTES",
+        "HOST:PORT or unix:PATH to listen on, repeatable; options follow after commas: tls=on, backlog=4096, nodelay=on, send-buffer=BYTES",
         |c, v| {
-            let (listen, says_tls) = listen(v)?;
+            let (listen, has_tls_option) = listen(v)?;
             c.settings.listeners.push(listen);
-            c.says_tls.push(says_tls);
+            c.has_tls_option.push(has_tls_option);
             Ok(())
         },
     )
     .kind(Kind::Words),
-    Key::server("scheduler", "NAME", &["hybrid"], "who runs what; `help` lists them", |c, v| {
+    Key::server("scheduler", "NAME", &["hybrid"], "the scheduler of connections and handlers; `help` lists them", |c, v| {
         scheduler::check(v).map_err(|error| error.to_string())?;
         v.clone_into(&mut c.settings.scheduler);
         Ok(())
     })
     .fixed(),
-    Key::server("loops", "N|auto", &["auto"], "event loops, a thread each; auto: one per core", |c, v| {
+    Key::server("loops", "N|auto", &["auto"], "event loops, each on its own thread; auto: one per core", |c, v| {
         c.settings.loops = if v == "auto" { Settings::default().loops } else { number(v, 1)? };
         Ok(())
     })
@@ -140,9 +141,9 @@ pub(super) static KEYS: &[Key] = &[
         "workers",
         "N|auto",
         &["auto"],
-        "threads that may block; auto: eight per core, at least 8, at most 64, and up to 256 while requests wait and the cores do not; 256 where each has a connection (pool, accept-many, queue)",
+        "threads for blocking handlers; auto: eight per core (8 to 64), up to 256 while requests wait and cores are idle; 256 with a scheduler that gives each connection a thread (pool, accept-many, queue)",
         |c, v| {
-            // The scheduler stands above, so it is known.
+            // The key `scheduler` precedes this one, so its value is known.
             let usual = || Settings::usual_workers(&c.settings.scheduler);
             (c.settings.workers, c.settings.most_workers) = match v {
                 "auto" => (usual(), Settings::default().most_workers),
@@ -152,81 +153,81 @@ pub(super) static KEYS: &[Key] = &[
         },
     )
     .fixed(),
-    Key::server("tls", "on|off|acme|self-signed", &["off"], "speak TLS at each address that says nothing of it; acme: with certificates from an authority, whose terms you agree to; self-signed: with one made here, for development", |c, v| {
+    Key::server("tls", "on|off|acme|self-signed", &["off"], "enable TLS at each address without an option tls=..; acme: certificates from an authority, whose terms you agree to; self-signed: a certificate for development", |c, v| {
         c.tls = word(v, &["on", "off", "acme", "self-signed"])?;
         Ok(())
     }),
-    Key::site("certificate", "FILE", &[], "a site's certificate and those behind it, PEM", |s, v| {
+    Key::site("certificate", "FILE", &[], "the certificate chain of a site, PEM", |s, v| {
         s.certificate = Some(v.into());
         Ok(())
     })
     .kind(Kind::Path),
-    Key::site("certificate-key", "FILE", &[], "its private key, PEM", |s, v| {
+    Key::site("certificate-key", "FILE", &[], "the private key of the certificate, PEM", |s, v| {
         s.certificate_key = Some(v.into());
         Ok(())
     })
     .kind(Kind::Path),
-    Key::server("acme-host", "HOST", &[], "with tls=acme, a name of this server that no site is for, repeatable; sites have theirs in `hosts`", |c, v| {
+    Key::server("acme-host", "HOST", &[], "with tls=acme, a host name of the server itself, repeatable; sites use their `hosts`", |c, v| {
         c.acme.hosts.push(exact_host(v)?);
         Ok(())
     })
     .kind(Kind::Words),
-    Key::server("acme-email", "ADDRESS", &[], "whom the authority may write to", |c, v| {
+    Key::server("acme-email", "ADDRESS", &[], "contact address for the certificate authority", |c, v| {
         if !v.contains('@') || v.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
             return Err("must be an address like me@example.org".to_owned());
         }
         c.acme.email = Some(v.to_owned());
         Ok(())
     }),
-    Key::server("acme-directory", "URL", &["https://acme-v02.api.letsencrypt.org/directory"], "the authority that gives certificates (RFC 8555)", |c, v| {
+    Key::server("acme-directory", "URL", &["https://acme-v02.api.letsencrypt.org/directory"], "directory of the certificate authority (ACME, RFC 8555)", |c, v| {
         if !v.starts_with("https://") {
             return Err("must begin with https://".to_owned());
         }
         v.clone_into(&mut c.acme.directory);
         Ok(())
     }),
-    Key::server("acme-roots", "FILE|auto", &["auto"], "certificates by which to trust the authority itself, PEM; auto: those of the system", |c, v| {
+    Key::server("acme-roots", "FILE|auto", &["auto"], "root certificates to trust for the connection to the authority, PEM; auto: those of the system", |c, v| {
         c.acme.roots = (v != "auto").then(|| v.into());
         Ok(())
     })
     .kind(Kind::Path),
-    Key::server("https-redirect", "on|off|auto", &["auto"], "send who comes without TLS to the first address with it; auto: with a public certificate, except clients on this machine", |c, v| {
+    Key::server("https-redirect", "on|off|auto", &["auto"], "redirect clients without TLS to the first TLS address; auto: on with a public certificate, except for clients on this machine", |c, v| {
         c.redirects_to_https = if v == "auto" { None } else { Some(switch(v)?) };
         Ok(())
     }),
-    Key::server("hsts", "TIME|off|auto", &["auto"], "for how long a browser shall come by TLS alone, like 365d; auto: 180d with a public certificate", |c, v| {
+    Key::server("hsts", "TIME|off|auto", &["auto"], "max-age of Strict-Transport-Security, like 365d; auto: 180d with a public certificate", |c, v| {
         c.hsts = if v == "auto" { None } else { Some(seconds(v)?) };
         Ok(())
     }),
-    Key::server("hosts", "HOST|any|auto", &["auto"], "hosts to answer for, repeatable: example.org, *.example.org; auto: those of the certificates, on loopback alone only names of this machine, else any", |c, v| c.hosts.add(v))
+    Key::server("hosts", "HOST|any|auto", &["auto"], "hosts to answer for, repeatable: example.org, *.example.org; auto: those of the certificates; without certificates, names of this machine if all addresses are loopback, else any", |c, v| c.hosts.add(v))
     .kind(Kind::Words),
-    Key::server("nosniff", "on|off|auto", &["auto"], "X-Content-Type-Options: nosniff with each response; auto: as the program says, which is on unless it says otherwise", |c, v| {
+    Key::server("nosniff", "on|off|auto", &["auto"], "send X-Content-Type-Options: nosniff with each response; auto: the program decides (default on)", |c, v| {
         c.headers.nosniff = if v == "auto" { None } else { Some(switch(v)?) };
         Ok(())
     }),
-    Key::server("frames", "same-origin|deny|any|auto", &["auto"], "which pages may embed responses in frames (X-Frame-Options); auto: as the program says, same-origin unless it says otherwise", |c, v| {
+    Key::server("frames", "same-origin|deny|any|auto", &["auto"], "which pages may embed responses in frames (X-Frame-Options); auto: the program decides (default same-origin)", |c, v| {
         c.headers.frames = Frames::read(v)?;
         Ok(())
     }),
-    Key::server("content-security-policy", "strict|off|POLICY|auto", &["auto"], "of pages made by html!; auto: as the program says, strict unless it says otherwise", |c, v| {
+    Key::server("content-security-policy", "strict|off|POLICY|auto", &["auto"], "Content-Security-Policy of pages made by html!; auto: the program decides (default strict)", |c, v| {
         c.headers.policy = Policy::read(v)?;
         Ok(())
     })
     .fixed(),
-    Key::server("handshakes", "N", &["512"], "of TLS that are under way at one time, for each loop; one IPv4 address or IPv6 /64 has an eighth of all", |c, v| {
+    Key::server("handshakes", "N", &["512"], "concurrent TLS handshakes per loop; one IPv4 address or IPv6 /64 may have an eighth of all", |c, v| {
         c.settings.handshakes = number(v, 1)?;
         Ok(())
     }),
-    Key::server("handshake-rate", "N|off", &["50"], "of TLS that one IPv4 address or IPv6 /64 begins in a second, after five seconds' worth at once; four times that an IPv6 /48", |c, v| {
+    Key::server("handshake-rate", "N|off", &["50"], "new TLS handshakes per second from one IPv4 address or IPv6 /64, with a burst of five seconds' worth; four times that from an IPv6 /48", |c, v| {
         c.settings.handshake_rate = if v == "off" { 0 } else { number(v, 1)? };
         Ok(())
     }),
-    Key::site("root", "DIR", &[], "serve the files below this folder", |s, v| {
+    Key::site("root", "DIR", &[], "serve the files in this folder", |s, v| {
         s.root = Some(v.into());
         Ok(())
     })
     .kind(Kind::Path),
-    Key::site("index", "NAME", &["index.html"], "the file that stands for its folder, repeatable", |s, v| {
+    Key::site("index", "NAME", &["index.html"], "the file to serve for its folder, repeatable", |s, v| {
         if v.is_empty() || v.contains('/') {
             return Err("must be the name of a file, without a folder".to_owned());
         }
@@ -234,11 +235,11 @@ pub(super) static KEYS: &[Key] = &[
         Ok(())
     })
     .kind(Kind::Words),
-    Key::site("listing", "on|off", &["off"], "a folder without an index shows what is in it", |s, v| {
+    Key::site("listing", "on|off", &["off"], "list the files of a folder without an index", |s, v| {
         s.listing = switch(v)?;
         Ok(())
     }),
-    Key::site("precompressed", "on|off", &["on"], "send FILE.br, FILE.zst or FILE.gz in place of FILE to peers that take it", |s, v| {
+    Key::site("precompressed", "on|off", &["on"], "send FILE.br, FILE.zst or FILE.gz in place of FILE to clients that accept it", |s, v| {
         s.precompressed = switch(v)?;
         Ok(())
     }),
@@ -250,22 +251,22 @@ pub(super) static KEYS: &[Key] = &[
         "field",
         "RULE",
         &[],
-        "a field of replies with a file, repeatable: '*.css Cache-Control: max-age=3600'",
+        "a header field for responses with a file, repeatable: '*.css Cache-Control: max-age=3600'",
         |s, v| {
             s.fields.push(field_rule(v)?);
             Ok(())
         },
     )
     .kind(Kind::Lines),
-    Key::site("pages", "on|off", &["on"], "the program's pages besides the files", |s, v| {
+    Key::site("pages", "on|off", &["on"], "serve the program's pages in addition to the files", |s, v| {
         s.pages = switch(v)?;
         Ok(())
     }),
-    Key::server("development", "on|off|auto", &["auto"], "show users the causes of errors; auto: as the program says, which in a debug build is on", |c, v| {
+    Key::server("development", "on|off|auto", &["auto"], "show users the causes of errors; auto: the program decides (default: on in debug builds)", |c, v| {
         c.development = if v == "auto" { None } else { Some(switch(v)?) };
         Ok(())
     }),
-    Key::server("access-log", "FILE|off", &["off"], "log each request", |c, v| {
+    Key::server("access-log", "FILE|off", &["off"], "log each request to this file", |c, v| {
         c.logs.access = (v != "off").then(|| v.into());
         Ok(())
     })
@@ -274,7 +275,7 @@ pub(super) static KEYS: &[Key] = &[
         "access-log-format",
         "FORMAT",
         &["combined"],
-        "common, combined, json, or a line with %h %l %u %t %r %s %b and others",
+        "common, combined, json, or a line with %h %l %u %t %r %s %b and other fields",
         |c, v| {
             bine_log::Format::parse(v)?;
             v.clone_into(&mut c.logs.format);
@@ -285,22 +286,22 @@ pub(super) static KEYS: &[Key] = &[
         "access-log-when-full",
         "drop|wait",
         &["drop"],
-        "what happens to lines that come faster than they can be written",
+        "when the log is too slow: drop lines, or let requests wait",
         |c, v| {
             c.logs.when_full = word(v, &["drop", "wait"])?;
             Ok(())
         },
     ),
-    Key::server("error-log", "FILE|stderr", &["stderr"], "where the server tells of itself", |c, v| {
+    Key::server("error-log", "FILE|stderr", &["stderr"], "destination of the server's own log", |c, v| {
         c.logs.error = (v != "stderr").then(|| v.into());
         Ok(())
     })
     .kind(Kind::Path),
-    Key::server("error-log-level", "LEVEL", &["notice"], "the least it tells: error, warning, notice, debug", |c, v| {
+    Key::server("error-log-level", "LEVEL", &["notice"], "lowest level that is logged: error, warning, notice, debug", |c, v| {
         c.logs.level = word(v, &["error", "warning", "notice", "debug"])?;
         Ok(())
     }),
-    Key::server("metrics", "ADDRESS|off", &["off"], "tell figures at /metrics of an address of their own, like 127.0.0.1:9100 or unix:PATH: whoever reaches it may read them", |c, v| {
+    Key::server("metrics", "ADDRESS|off", &["off"], "serve metrics at /metrics of a separate address, like 127.0.0.1:9100 or unix:PATH; every client that reaches it may read them", |c, v| {
         c.metrics = if v == "off" { None } else { Some(plain_listen(v)?) };
         Ok(())
     })
@@ -309,7 +310,7 @@ pub(super) static KEYS: &[Key] = &[
         c.health.is_told = switch(v)?;
         Ok(())
     }),
-    Key::server("health-log", "on|off", &["off"], "such requests have lines in the access log", |c, v| {
+    Key::server("health-log", "on|off", &["off"], "log health checks in the access log", |c, v| {
         c.health.is_logged = switch(v)?;
         Ok(())
     }),
@@ -317,7 +318,7 @@ pub(super) static KEYS: &[Key] = &[
         "control",
         "PATH|auto|off",
         &["auto"],
-        "the socket of `bine reload`; auto: bine.control in the run folder, if there is one",
+        "socket for `bine reload`; auto: bine.control in the run folder, if that exists",
         |c, v| {
             c.control = match v {
                 "auto" => Control::Usual,
@@ -329,9 +330,9 @@ pub(super) static KEYS: &[Key] = &[
     )
     .kind(Kind::Path)
     .fixed(),
-    Key::server("data", "DIR|memory", &[], "the folder for what is kept: tables, keys of TLS tickets, certificates; memory: nothing is", |c, v| {
-        c.forgets = v == "memory";
-        c.data = (!c.forgets).then(|| v.into());
+    Key::server("data", "DIR|memory", &[], "folder for tables, sessions, TLS keys and certificates; memory: keep nothing on disk", |c, v| {
+        c.in_memory = v == "memory";
+        c.data = (!c.in_memory).then(|| v.into());
         Ok(())
     })
     .kind(Kind::Path)
@@ -340,7 +341,7 @@ pub(super) static KEYS: &[Key] = &[
         "sync",
         "commit|interval|TIME|none",
         &["commit"],
-        "when a change of tables is acknowledged: commit: once it outlives the machine; none: once it is written; TIME: the same, and within TIME it outlives the machine; interval: 100ms",
+        "when a write to tables is acknowledged: commit: after it is on the disk; none: after it is written to the file; TIME: like none, and it is on the disk within TIME; interval: 100ms",
         |c, v| {
             c.sync = sync(v)?;
             Ok(())
@@ -351,7 +352,7 @@ pub(super) static KEYS: &[Key] = &[
         "live-threads",
         "N|auto",
         &["auto"],
-        "threads that render live pages; auto: one per core, at least 2; the first renders changes only, not pages for those who come",
+        "threads that render live pages; auto: one per core, at least 2; the first renders only changes, not pages of new clients",
         |c, v| {
             c.live.threads = match v {
                 "auto" => RenderLimits::default().threads,
@@ -365,117 +366,117 @@ pub(super) static KEYS: &[Key] = &[
         "live-joins",
         "N",
         &["4096"],
-        "browsers for which a live page waits to be rendered; one address (IPv6: /64) may have a quarter of them, the server's own machine three quarters; more are told to come again (503)",
+        "browsers that may wait for the render of a live page; one address (IPv6: /64) may have a quarter, this machine three quarters; the server rejects more with 503",
         |c, v| {
             c.live.joins = number(v, 4)?;
             Ok(())
         },
     )
     .fixed(),
-    Key::server("session-idle", "TIME", &[], "a visitor's session ends when it was not used for so long, like 14d (which is usual)", |c, v| {
+    Key::server("session-idle", "TIME", &[], "end a session after this time without use, like 14d (the default)", |c, v| {
         c.session_idle = Some(session_time(v)?);
         Ok(())
     })
     .fixed(),
-    Key::server("session-absolute", "TIME", &[], "a visitor's session ends so long after its beginning or login, like 90d (which is usual)", |c, v| {
+    Key::server("session-absolute", "TIME", &[], "end a session this long after its start or login, like 90d (the default)", |c, v| {
         c.session_absolute = Some(session_time(v)?);
         Ok(())
     })
     .fixed(),
-    Key::server("channels-follow", "RULE", &[], "everybody may follow these channels, repeatable: a name, `news/*`, `chat/{room}`", |c, v| {
+    Key::server("channels-follow", "RULE", &[], "all clients may follow these channels, repeatable: a name, `news/*`, `chat/{room}`", |c, v| {
         c.channels.follow.push(rule(v)?);
         Ok(())
     })
     .kind(Kind::Words)
     .fixed(),
-    Key::server("channels-publish", "RULE", &[], "everybody may publish in these", |c, v| {
+    Key::server("channels-publish", "RULE", &[], "all clients may publish in these channels, repeatable", |c, v| {
         c.channels.publish.push(rule(v)?);
         Ok(())
     })
     .kind(Kind::Words)
     .fixed(),
-    Key::server("channels-manage", "RULE", &[], "everybody may make, renew, close and remove these", |c, v| {
+    Key::server("channels-manage", "RULE", &[], "all clients may create, renew, close and remove these channels, repeatable", |c, v| {
         c.channels.manage.push(rule(v)?);
         Ok(())
     })
     .kind(Kind::Words)
     .fixed(),
-    Key::server("channels-key", "FILE", &[], "who shows a token that was signed with this may do what it says: a secret of at least 32 bytes, a public key (PEM) or a set of keys (JWKS)", |c, v| {
+    Key::server("channels-key", "FILE", &[], "key that verifies access tokens: a secret of at least 32 bytes, a public key (PEM) or a set of keys (JWKS)", |c, v| {
         c.channels.key = Some(v.into());
         Ok(())
     })
     .kind(Kind::Path)
     .fixed(),
-    Key::server("channels-issuer", "NAME", &[], "only tokens whose `iss` says this", |c, v| {
+    Key::server("channels-issuer", "NAME", &[], "accept only tokens with this `iss`", |c, v| {
         c.channels.issuer = Some(v.to_owned());
         Ok(())
     })
     .fixed(),
-    Key::server("channels-audience", "NAME", &[], "only tokens whose `aud` says this", |c, v| {
+    Key::server("channels-audience", "NAME", &[], "accept only tokens with this `aud`", |c, v| {
         c.channels.audience = Some(v.to_owned());
         Ok(())
     })
     .fixed(),
-    Key::server("channels-origin", "ORIGIN", &[], "pages of this other site may reach channels too, repeatable: https://example.org", |c, v| {
+    Key::server("channels-origin", "ORIGIN", &[], "pages of this other site may use channels too, repeatable: https://example.org", |c, v| {
         c.channels.origins.push(origin(v)?.to_string());
         Ok(())
     })
     .kind(Kind::Words)
     .fixed(),
-    Key::server("channels-holds", "N", &[], "polls, streams and WebSockets that may wait at one time; a million unless said", |c, v| {
+    Key::server("channels-holds", "N", &[], "waiting polls, streams and WebSockets at a time; default: a million", |c, v| {
         c.channels.holds = Some(number(v, 1)?);
         Ok(())
     })
     .fixed(),
-    Key::server("channels-holds-per-address", "N", &[], "from one peer that is not this machine; 256 unless said", |c, v| {
+    Key::server("channels-holds-per-address", "N", &[], "waiting polls, streams and WebSockets from one remote address; default: 256", |c, v| {
         c.channels.holds_per_address = Some(number(v, 1)?);
         Ok(())
     })
     .fixed(),
-    Key::server("channels-holds-per-subject", "N", &[], "of one name, which a token or the program says; 256 unless said", |c, v| {
+    Key::server("channels-holds-per-subject", "N", &[], "waiting polls, streams and WebSockets of one subject, named by a token or the program; default: 256", |c, v| {
         c.channels.holds_per_subject = Some(number(v, 1)?);
         Ok(())
     })
     .fixed(),
-    Key::server("channels-messages-per-address", "N", &[], "published in a second from one peer that is not this machine; 100 unless said", |c, v| {
+    Key::server("channels-messages-per-address", "N", &[], "messages per second from one remote address; default: 100", |c, v| {
         c.channels.messages_per_address = Some(number(v, 1)?);
         Ok(())
     })
     .fixed(),
-    Key::server("channels-bytes", "BYTES", &[], "memory that all channels take; a quarter of the machine's, the control group's or most-memory unless said", |c, v| {
+    Key::server("channels-bytes", "BYTES", &[], "memory for all channels; default: a quarter of the limit of the machine, the control group or most-memory", |c, v| {
         c.channels.bytes = Some(bytes(v)?);
         Ok(())
     })
     .fixed(),
-    Key::server("channels-bytes-per-channel", "BYTES", &[], "of the messages of one channel; a quarter of channels-bytes unless said", |c, v| {
+    Key::server("channels-bytes-per-channel", "BYTES", &[], "memory for the messages of one channel; default: a quarter of channels-bytes", |c, v| {
         c.channels.bytes_per_channel = Some(bytes(v)?);
         Ok(())
     })
     .fixed(),
-    Key::server("channels-bytes-per-subject", "BYTES", &[], "that one name, or one address without a name, has published; a quarter of channels-bytes unless said", |c, v| {
+    Key::server("channels-bytes-per-subject", "BYTES", &[], "memory for the messages of one subject, or of one address without a subject; default: a quarter of channels-bytes", |c, v| {
         c.channels.bytes_per_subject = Some(bytes(v)?);
         Ok(())
     })
     .fixed(),
-    Key::server("channels-messages-per-subject", "N", &[], "published in a second by one name; 1000 unless said", |c, v| {
+    Key::server("channels-messages-per-subject", "N", &[], "messages per second of one subject; default: 1000", |c, v| {
         c.channels.messages_per_subject = Some(number(v, 1)?);
         Ok(())
     })
     .fixed(),
-    Key::server("user", "NAME|UID:GID", &[], "become this user once the addresses are open", |c, v| {
+    Key::server("user", "NAME|UID:GID", &[], "change to this user after the addresses are open", |c, v| {
         c.user = Some(User::find(v).map_err(|error| error.to_string())?);
         Ok(())
     })
     .fixed(),
-    Key::server("connections", "N|auto", &["auto"], "at one time; auto: as many as descriptors allow", |c, v| {
+    Key::server("connections", "N|auto", &["auto"], "concurrent connections; auto: as many as file descriptors allow", |c, v| {
         c.settings.connections = if v == "auto" { None } else { Some(number(v, 1)?) };
         Ok(())
     }),
-    Key::server("connections-per-address", "N", &["256"], "from one IPv4 address or IPv6 /64; four times that from an IPv6 /48", |c, v| {
+    Key::server("connections-per-address", "N", &["256"], "concurrent connections from one IPv4 address or IPv6 /64; four times that from an IPv6 /48", |c, v| {
         c.settings.connections_per_address = number(v, 1)?;
         Ok(())
     }),
-    Key::server("connections-local", "N|auto", &["auto"], "from this machine; auto: all but a tenth, of which no more than 1024 are kept for others", |c, v| {
+    Key::server("connections-local", "N|auto", &["auto"], "concurrent connections from this machine; auto: all but a reserve of a tenth, at most 1024, for other clients", |c, v| {
         c.settings.connections_local = if v == "auto" { None } else { Some(number(v, 1)?) };
         Ok(())
     }),
@@ -483,77 +484,77 @@ pub(super) static KEYS: &[Key] = &[
         c.settings.queue = number(v, 0)?;
         Ok(())
     }).fixed(),
-    Key::server("admission", "on|off", &["on"], "when more come than can be served, sessions that have begun come first; off: no new connection is accepted meanwhile", |c, v| {
+    Key::server("admission", "on|off", &["on"], "under overload, admit sessions that have begun before new ones; off: accept no new connections under overload", |c, v| {
         c.settings.admission.is_on = switch(v)?;
         Ok(())
     }),
-    Key::server("admission-least", "N", &["8"], "sessions that are let in however slow everything is", |c, v| {
+    Key::server("admission-least", "N", &["8"], "sessions that are always admitted, whatever the load", |c, v| {
         c.settings.admission.least = sessions(v)?;
         Ok(())
     }),
-    Key::server("admission-most", "N|auto", &["auto"], "sessions at one time; auto: as many as can be served", |c, v| {
+    Key::server("admission-most", "N|auto", &["auto"], "concurrent sessions; auto: as many as the server can serve", |c, v| {
         c.settings.admission.most = if v == "auto" { admission::MOST } else { sessions(v)? };
         Ok(())
     }),
-    Key::server("admission-wait", "TIME", &["10ms"], "for a worker or a loop that nobody is spared is a queue", |c, v| {
+    Key::server("admission-wait", "TIME", &["10ms"], "wait for a worker or a loop that counts as overload", |c, v| {
         set_time(&mut c.settings.admission.wait, v)
     }),
-    Key::server("admission-idle", "TIME", &["5m"], "after which who was let in is a newcomer again", |c, v| {
+    Key::server("admission-idle", "TIME", &["5m"], "idle time after which an admitted client counts as new", |c, v| {
         set_time(&mut c.settings.admission.idle, v)
     }),
-    Key::server("admission-retry", "SECONDS-SECONDS", &["5-20"], "after which who was not let in is told to come again, each after another number of them", |c, v| {
+    Key::server("admission-retry", "SECONDS-SECONDS", &["5-20"], "range of Retry-After for rejected clients; each gets a random value", |c, v| {
         c.settings.admission.retry = span(v)?;
         Ok(())
     }),
-    Key::server("back-pressure", "on|off", &["on"], "with admission=off: no connection is accepted while requests wait too long for a worker", |c, v| {
+    Key::server("back-pressure", "on|off", &["on"], "with admission=off: accept no connections while requests wait too long for a worker", |c, v| {
         c.settings.guards.back_pressure = switch(v)?;
         Ok(())
     }),
-    Key::server("guard-descriptors", "PERCENT|off", &["90"], "of them in use: idle connections of strangers close; half-way from there to all every idle one, and none is accepted", |c, v| {
+    Key::server("guard-descriptors", "PERCENT|off", &["90"], "file descriptors in use at which idle connections of unknown clients close; halfway from there to 100 %, all idle connections close and the server accepts no more", |c, v| {
         c.settings.guards.descriptors = percent(v)?;
         Ok(())
     }),
-    Key::server("guard-memory", "PERCENT|off", &["85"], "of it in use: newcomers and strangers are refused", |c, v| {
+    Key::server("guard-memory", "PERCENT|off", &["85"], "memory in use at which new and unknown clients are rejected", |c, v| {
         c.settings.guards.memory_refuses = percent(v)?;
         Ok(())
     }),
-    Key::server("guard-memory-accept", "PERCENT|off", &["95"], "of it in use: no connection is accepted", |c, v| {
+    Key::server("guard-memory-accept", "PERCENT|off", &["95"], "memory in use at which the server accepts no connections", |c, v| {
         c.settings.guards.memory_pauses = percent(v)?;
         Ok(())
     }),
-    Key::server("most-memory", "BYTES|auto", &["auto"], "by which that is measured; auto: what the control group or the system has left for this server", |c, v| {
+    Key::server("most-memory", "BYTES|auto", &["auto"], "memory limit for these percentages; auto: the memory that the control group or the system has for this server", |c, v| {
         c.settings.guards.memory = if v == "auto" { None } else { Some(bytes(v)?) };
         Ok(())
     }),
-    Key::server("budget-bodies", "BYTES|auto", &["auto"], "of request bodies in memory, of all connections together; auto: an eighth of memory", |c, v| {
+    Key::server("budget-bodies", "BYTES|auto", &["auto"], "request bodies in memory, over all connections; auto: an eighth of memory", |c, v| {
         c.settings.budgets.bodies = if v == "auto" { None } else { Some(bytes(v)?) };
         Ok(())
     }),
-    Key::server("budget-uploads", "BYTES|auto", &["auto"], "of request bodies on disk, of all connections together; auto: a quarter of what is free there", |c, v| {
+    Key::server("budget-uploads", "BYTES|auto", &["auto"], "request bodies on disk, over all connections; auto: a quarter of the free space", |c, v| {
         c.settings.budgets.uploads = if v == "auto" { None } else { Some(bytes(v)?) };
         Ok(())
     }),
-    Key::server("budget-unsent", "BYTES|auto", &["auto"], "of replies in memory that their clients have not read, of all connections together; auto: an eighth of memory", |c, v| {
+    Key::server("budget-unsent", "BYTES|auto", &["auto"], "unsent responses in memory, over all connections; auto: an eighth of memory", |c, v| {
         c.settings.budgets.unsent = if v == "auto" { None } else { Some(bytes(v)?) };
         Ok(())
     }),
-    Key::server("budget-share", "PERCENT|auto", &["auto"], "of each budget that one IPv4 address or IPv6 /64 may hold; auto: 25", |c, v| {
+    Key::server("budget-share", "PERCENT|auto", &["auto"], "share of each budget for one IPv4 address or IPv6 /64; auto: 25", |c, v| {
         c.settings.budgets.share = if v == "auto" { None } else { percent(v)? };
         Ok(())
     }),
-    Key::server("most-head", "BYTES", &["16k"], "of request line and fields", |c, v| {
+    Key::server("most-head", "BYTES", &["16k"], "longest request line and header fields together", |c, v| {
         c.settings.limits.head = bytes(v)?;
         Ok(())
     }),
-    Key::server("most-fields", "N", &["100"], "fields of a request", |c, v| {
+    Key::server("most-fields", "N", &["100"], "most header fields of a request", |c, v| {
         c.settings.limits.fields = number(v, 1)?;
         Ok(())
     }),
-    Key::server("most-target", "BYTES", &["8k"], "of an address", |c, v| {
+    Key::server("most-target", "BYTES", &["8k"], "longest request target", |c, v| {
         c.settings.limits.target = bytes(v)?;
         Ok(())
     }),
-    Key::server("most-body", "BYTES", &["1g"], "of any body, whatever its handler takes", |c, v| {
+    Key::server("most-body", "BYTES", &["1g"], "longest request body, whatever the handler accepts", |c, v| {
         c.settings.limits.body = bytes(v)?;
         Ok(())
     }),
@@ -563,53 +564,53 @@ pub(super) static KEYS: &[Key] = &[
     Key::server("handshake-timeout", "TIME", &["5s"], "from connection to the end of a TLS handshake", |c, v| {
         set_time(&mut c.settings.timeouts.handshake, v)
     }),
-    Key::server("head-timeout", "TIME", &["10s"], "from a head's first byte to its last", |c, v| {
+    Key::server("head-timeout", "TIME", &["10s"], "from the first to the last byte of a request head", |c, v| {
         set_time(&mut c.settings.timeouts.head, v)
     }),
-    Key::server("body-timeout", "TIME", &["10s"], "for a pause in a body", |c, v| {
+    Key::server("body-timeout", "TIME", &["10s"], "longest pause within a request body", |c, v| {
         set_time(&mut c.settings.timeouts.body, v)
     }),
-    Key::server("handler-timeout", "TIME", &["30s"], "for the answer of a handler", |c, v| {
+    Key::server("handler-timeout", "TIME", &["30s"], "for the response of a handler", |c, v| {
         set_time(&mut c.settings.timeouts.handler, v)
     }),
-    Key::server("write-timeout", "TIME", &["30s"], "for a pause of a peer that reads", |c, v| {
+    Key::server("write-timeout", "TIME", &["30s"], "longest pause of a client that reads a response", |c, v| {
         set_time(&mut c.settings.timeouts.write, v)
     }),
-    Key::server("least-rate", "BYTES", &["1k"], "a second, of slow bodies and slow readers", |c, v| {
+    Key::server("least-rate", "BYTES", &["1k"], "slowest transfer of bodies and responses, per second", |c, v| {
         c.settings.timeouts.rate = bytes(v)?;
         Ok(())
     }),
-    Key::server("idle-timeout", "TIME", &["75s"], "between two requests of a connection", |c, v| {
+    Key::server("idle-timeout", "TIME", &["75s"], "between two requests on a connection", |c, v| {
         set_time(&mut c.settings.timeouts.idle, v)
     }),
     Key::server("queue-timeout", "TIME", &["1s"], "for a request's wait for a worker", |c, v| {
         set_time(&mut c.settings.timeouts.queue, v)
     }),
-    Key::server("linger-timeout", "TIME", &["2s"], "for a refused peer to read why", |c, v| {
+    Key::server("linger-timeout", "TIME", &["2s"], "for a rejected client to read the response", |c, v| {
         set_time(&mut c.settings.timeouts.linger, v)
     }),
-    Key::server("drain-timeout", "TIME", &["30s"], "for what runs when the server stops", |c, v| {
+    Key::server("drain-timeout", "TIME", &["30s"], "for running requests when the server stops", |c, v| {
         set_time(&mut c.settings.timeouts.drain, v)
     }),
-    Key::server("watchdog-report", "TIME|off", &["10s"], "log an event loop that has not turned for so long, with the stack of its thread", |c, v| {
+    Key::server("watchdog-report", "TIME|off", &["10s"], "log an event loop that has not turned for this time, with the stack of its thread", |c, v| {
         set_time_or_off(&mut c.settings.watchdog.report, v)
     }),
-    Key::server("watchdog-replace", "TIME|off", &["30s"], "with --supervise, replace a process with a loop that has not turned for so long", |c, v| {
+    Key::server("watchdog-replace", "TIME|off", &["30s"], "with --supervise, replace a process with a loop that has not turned for this time", |c, v| {
         set_time_or_off(&mut c.settings.watchdog.replace, v)
     }),
-    Key::server("unsent", "BYTES", &["64m"], "of replies that a connection may have unsent", |c, v| {
+    Key::server("unsent", "BYTES", &["64m"], "unsent response bytes of one connection", |c, v| {
         c.settings.unsent = bytes(v)?;
         Ok(())
     }),
-    Key::server("unread-body", "BYTES", &["64k"], "of a body nobody wants, read to stay connected", |c, v| {
+    Key::server("unread-body", "BYTES", &["64k"], "bytes of an unwanted body to read so that the connection can stay open", |c, v| {
         c.settings.unread_body = bytes(v)?;
         Ok(())
     }),
-    Key::server("most-upload", "BYTES", &["100m"], "of a form with files for a page that may block", |c, v| {
+    Key::server("most-upload", "BYTES", &["100m"], "longest form with files, for a handler that may block", |c, v| {
         c.settings.upload = bytes(v)?;
         Ok(())
     }),
-    Key::server("spool", "DIR|auto", &["auto"], "keeps such forms while they are used; auto: the system's folder for that", |c, v| {
+    Key::server("spool", "DIR|auto", &["auto"], "folder for such forms during their requests; auto: the system's folder for temporary files", |c, v| {
         if v != "auto" {
             c.settings.spool = v.into();
             if !c.settings.spool.is_dir() {
@@ -619,7 +620,7 @@ pub(super) static KEYS: &[Key] = &[
         Ok(())
     })
     .kind(Kind::Path),
-    Key::server("chunk-at", "BYTES", &["64k"], "of a page; a longer one leaves while it is written", |c, v| {
+    Key::server("chunk-at", "BYTES", &["64k"], "length from which a page is sent in chunks while it is rendered", |c, v| {
         c.settings.chunk_at = bytes(v)?;
         Ok(())
     }),
@@ -635,7 +636,7 @@ pub(super) fn unknown(what: &str, name: &str) -> String {
     format!("unknown {what}{name}`{hint} (--help lists all)")
 }
 
-/// The same where only the keys of a site may stand.
+/// The error for an unknown key of a site; suggests only keys that a site may have.
 pub(super) fn unknown_to_site(name: &str) -> String {
     let own = KEYS.iter().filter(|key| matches!(key.set, Set::Site(_))).map(|key| key.name);
     let near = nearest(own.chain(["hosts"]), name);
@@ -643,7 +644,7 @@ pub(super) fn unknown_to_site(name: &str) -> String {
     format!("unknown setting of a site `{name}`{hint} (--help lists all)")
 }
 
-/// The key that was perhaps meant.
+/// The key with the most similar name, if one is similar enough.
 pub(super) fn nearest_key(name: &str) -> Option<&'static str> {
     nearest(KEYS.iter().map(|key| key.name).chain(["config", "site"]), name)
 }

@@ -1,5 +1,5 @@
-//! Decides what was chosen for a run, and where each choice came from: a flag wins over the
-//! environment, that over the configuration file, that over the default.
+//! The configuration of a server, and the origin of each value: a flag takes precedence over an
+//! environment variable, that over the configuration file, and that over the default.
 
 mod channels;
 mod file;
@@ -20,102 +20,102 @@ use crate::hosts::HostChoice;
 use crate::live::RenderLimits;
 use crate::security::HeaderChoices;
 use crate::sites::{HostPattern, SiteChoices};
-use crate::tables::USUAL_DATA;
+use crate::tables::DEFAULT_DATA;
 
 use channels::ChannelChoices;
 use file::{Contents, Fault, SiteTable};
 use keys::{KEYS, Key, Set};
 
-/// What was chosen for a run.
+/// The configuration of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Configuration {
-    /// How to serve.
+    /// The settings of the server core.
     pub(crate) settings: Settings,
-    /// What goes into which log.
+    /// The destinations and formats of the logs.
     pub(crate) logs: Logs,
     /// `on`, `off`, `acme` or `self-signed`.
     pub(crate) tls: String,
-    /// Errors are shown with their causes; `None`: as the program says.
+    /// Whether errors display their causes; `None`: the program decides.
     pub(crate) development: Option<bool>,
-    /// Whom to ask for certificates.
+    /// The certificate authority, and how to contact it.
     pub(crate) acme: AcmeChoices,
-    /// Who comes without TLS is sent to where it is spoken; `None`: if the certificate is public.
+    /// Whether clients without TLS are redirected to it; `None`: if the certificate is public.
     pub(crate) redirects_to_https: Option<bool>,
-    /// For how many seconds a browser shall come by TLS alone; `None`: if the certificate is public, for
-    /// [`HSTS`](crate::security::HSTS).
+    /// The max-age of Strict-Transport-Security in seconds; `None`: [`HSTS`](crate::security::HSTS)
+    /// if the certificate is public.
     pub(crate) hsts: Option<u32>,
-    /// Security headers of responses.
+    /// The security headers of responses.
     pub(crate) headers: HeaderChoices,
-    /// Hosts that the server answers for.
+    /// The hosts that the server answers for.
     pub(crate) hosts: HostChoice,
-    /// For each address: it says itself whether TLS is spoken there.
-    says_tls: Vec<bool>,
-    /// Where tables and keys of TLS are kept; `None`: nowhere.
+    /// For each address, whether its options include `tls`.
+    has_tls_option: Vec<bool>,
+    /// The folder of the tables and TLS keys; `None`: everything is in memory.
     pub(crate) data: Option<PathBuf>,
-    /// Nothing is to be kept, whatever the program's wish.
-    pub(crate) forgets: bool,
-    /// When a change of tables is acknowledged.
+    /// Whether everything is kept in memory, whatever the program's default.
+    pub(crate) in_memory: bool,
+    /// When a write to tables is acknowledged.
     pub(crate) sync: Sync,
-    /// Seconds for which a session may be unused; `None`: as the program says.
+    /// The longest idle time of a session in seconds; `None`: the program decides.
     pub(crate) session_idle: Option<u32>,
-    /// Seconds for which a session lasts at most; `None`: as the program says.
+    /// The longest life of a session in seconds; `None`: the program decides.
     pub(crate) session_absolute: Option<u32>,
-    /// How many renders of live pages may run and wait.
+    /// The limits on concurrent and waiting renders of live pages.
     pub(crate) live: RenderLimits,
-    /// Who may reach channels, beside those whom the program lets.
+    /// Access to channels, in addition to the program's rules.
     pub(crate) channels: ChannelChoices,
-    /// Whom to become when the addresses are open.
+    /// The user to change to when the addresses are open.
     pub(crate) user: Option<User>,
-    /// Where figures are told; `None`: nowhere.
+    /// The address of the metrics endpoint; `None`: disabled.
     pub(crate) metrics: Option<Listen>,
-    /// What is asked of the program's health.
+    /// How health checks are answered.
     pub(crate) health: HealthChoices,
-    /// Where `bine reload` finds this server.
+    /// The control socket for `bine reload`.
     pub(crate) control: Control,
-    /// The site of every host that has none of its own.
+    /// The default site, for hosts without a site of their own.
     pub(crate) site: SiteChoices,
-    /// Sites of their own, with the hosts they are for.
+    /// Further sites, with their hosts.
     pub(crate) sites: Vec<(Vec<HostPattern>, SiteChoices)>,
-    /// `--help` was asked for.
+    /// Whether the command line has `--help`.
     pub(crate) wants_help: bool,
     /// The file that was read.
     pub(crate) file: Option<PathBuf>,
-    /// Near misses among the environment's names.
-    pub(crate) doubts: Vec<String>,
-    given: Vec<Given>,
-    given_to_sites: Vec<(SiteTable, Vec<Given>)>,
+    /// Warnings about environment variables that resemble a setting.
+    pub(crate) warnings: Vec<String>,
+    given: Vec<Setting>,
+    site_settings: Vec<(SiteTable, Vec<Setting>)>,
 }
 
-/// What goes into which log.
+/// The destinations and formats of the logs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Logs {
-    /// Where requests are logged; `None`: nowhere.
+    /// The file of the access log; `None`: disabled.
     pub(crate) access: Option<PathBuf>,
-    /// How a line of it looks.
+    /// The line format of the access log.
     pub(crate) format: String,
-    /// What happens when its writer falls behind: `drop` or `wait`.
+    /// The policy when its writer is too slow: `drop` or `wait`.
     pub(crate) when_full: String,
-    /// Where the server tells of itself; `None`: on standard error.
+    /// The file of the server's own log; `None`: standard error.
     pub(crate) error: Option<PathBuf>,
-    /// The least of what it tells.
+    /// The lowest severity that is logged.
     pub(crate) level: String,
 }
 
-/// Where a server can be told to reload.
+/// The path of the control socket.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Control {
     /// In the run folder, if there is one.
     #[default]
     Usual,
-    /// Nowhere.
+    /// There is no socket.
     Off,
-    /// A socket at this path.
+    /// This path.
     At(PathBuf),
 }
 
 /// A key with its values.
 #[derive(Clone, Debug)]
-struct Given {
+struct Setting {
     key: &'static Key,
     origin: Origin,
     values: Vec<Value>,
@@ -124,11 +124,11 @@ struct Given {
 #[derive(Clone, Debug)]
 struct Value {
     text: String,
-    /// In the configuration file, from 1; 0 for values from elsewhere.
+    /// The line in the configuration file, from 1; 0 for values of other origin.
     line: usize,
 }
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Origin {
     Default,
@@ -137,22 +137,22 @@ enum Origin {
     Flag,
 }
 
-/// From where a configuration is read.
+/// The sources of a configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
     /// The command line, without the program's name.
     pub(crate) arguments: Vec<OsString>,
-    /// Names and values.
+    /// The names and values of environment variables.
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// Read if it exists and no file is named: `bine.toml`.
-    pub(crate) usual_file: Option<PathBuf>,
-    /// The data folder, if no other is said.
-    pub(crate) usual_data: Option<PathBuf>,
+    /// The default configuration file, `bine.toml`, which is read if it exists.
+    pub(crate) default_file: Option<PathBuf>,
+    /// The default data folder.
+    pub(crate) default_data: Option<PathBuf>,
 }
 
-/// No configuration is longer; more is a mistake, like a device or a log.
+/// The longest configuration file, in bytes; a longer one is a mistake, such as a device or a log.
 const LONGEST: u64 = 1 << 20;
-/// The environment's name of a key begins so.
+/// The prefix of environment variables.
 const PREFIX: &str = "BINE_";
 
 impl Sources {
@@ -161,16 +161,16 @@ impl Sources {
         Self {
             arguments: arguments.into_iter().map(Into::into).collect(),
             environment: std::env::vars_os().collect(),
-            usual_file: Some("bine.toml".into()),
-            usual_data: None,
+            default_file: Some("bine.toml".into()),
+            default_data: None,
         }
     }
 
-    /// Reads them all.
+    /// Reads all sources.
     ///
     /// # Errors
     ///
-    /// What is wrong, where, and what would be right.
+    /// Returns what is invalid, where, and what would be valid.
     pub(crate) fn read(&self) -> Result<Configuration, String> {
         let flags = Flags::read(&self.arguments)?;
         if flags.wants_help {
@@ -184,12 +184,12 @@ impl Sources {
         self.assemble(flags, file, contents)
     }
 
-    /// Where the server of this configuration can be told something, and its data folder, which may be
-    /// the place. As far as they can be known: a file that is wrong is for the server to complain of.
+    /// The control socket and the data folder of this configuration, as far as they can be
+    /// determined. Faults of the configuration file are ignored here: the server reports them.
     ///
     /// # Errors
     ///
-    /// A wrong command line or environment.
+    /// The command line or the environment is invalid.
     pub(crate) fn control(&self) -> Result<Option<(Control, Option<PathBuf>)>, String> {
         let flags = Flags::read(&self.arguments)?;
         if flags.wants_help {
@@ -200,7 +200,7 @@ impl Sources {
             Some(path) => {
                 let folder = path.parent().unwrap_or(Path::new(""));
                 let bytes = read_bytes(path).unwrap_or_default();
-                file::made_out(&bytes, folder, &["control", "data"])
+                file::extract_keys(&bytes, folder, &["control", "data"])
             }
             None => Vec::new(),
         };
@@ -214,18 +214,18 @@ impl Sources {
         file: Option<PathBuf>,
         contents: Contents,
     ) -> Result<Configuration, String> {
-        let (environment, doubts) = self.read_environment()?;
-        let mut given: Vec<Given> = KEYS.iter().map(Given::by_default).collect();
+        let (environment, warnings) = self.read_environment()?;
+        let mut given: Vec<Setting> = KEYS.iter().map(Setting::default_of).collect();
         let Contents { values, sites } = contents;
         for layer in values.into_iter().chain(environment).chain(flags.given) {
             overlay(&mut given, layer);
         }
-        let mut own = Configuration { file, doubts, ..Configuration::default() };
+        let mut own = Configuration { file, warnings, ..Configuration::default() };
         own.choose(given, sites)?;
-        if own.data.is_none() && !own.forgets {
-            own.data.clone_from(&self.usual_data);
+        if own.data.is_none() && !own.in_memory {
+            own.data.clone_from(&self.default_data);
             if own.data.is_none() && own.channels.are_some() {
-                own.data = Some(USUAL_DATA.into());
+                own.data = Some(DEFAULT_DATA.into());
             }
         }
         Ok(own)
@@ -233,22 +233,23 @@ impl Sources {
 
     fn file(&self, flags: &Flags) -> Option<PathBuf> {
         let named = self.environment.iter().find(|(name, _)| name == "BINE_CONFIG");
-        let usual = self.usual_file.as_ref().filter(|path| path.exists());
+        let usual = self.default_file.as_ref().filter(|path| path.exists());
         flags.config.clone().or_else(|| named.map(|(_, path)| path.into())).or(usual.cloned())
     }
 
-    fn read_environment(&self) -> Result<(Vec<Given>, Vec<String>), String> {
-        let (mut given, mut doubts) = (Vec::new(), Vec::new());
+    fn read_environment(&self) -> Result<(Vec<Setting>, Vec<String>), String> {
+        let (mut given, mut warnings) = (Vec::new(), Vec::new());
         for (name, value) in &self.environment {
             let Some(word) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else {
                 continue;
             };
             let word = word.to_ascii_lowercase().replace('_', "-");
             let Some(key) = keys::find(&word) else {
-                // Others may use the prefix too, so that a name from far away is theirs.
+                // Other programs may use the prefix too: a name that resembles no key belongs to
+                // them.
                 if let Some(near) = keys::nearest_key(&word).filter(|_| word != "config") {
                     let near = environment_name(near);
-                    doubts.push(format!(
+                    warnings.push(format!(
                         "{} in the environment is no setting; did you mean {near}?",
                         name.display()
                     ));
@@ -258,18 +259,18 @@ impl Sources {
             let value =
                 value.to_str().ok_or_else(|| format!("{}: not UTF-8 text", name.display()))?;
             let values = key.split(value).map(|text| Value { text: text.to_owned(), line: 0 });
-            given.push(Given { key, origin: Origin::Environment, values: values.collect() });
+            given.push(Setting { key, origin: Origin::Environment, values: values.collect() });
         }
-        Ok((given, doubts))
+        Ok((given, warnings))
     }
 }
 
-/// What the command line says.
+/// The settings of the command line.
 #[derive(Default)]
 struct Flags {
     config: Option<PathBuf>,
     wants_help: bool,
-    given: Vec<Given>,
+    given: Vec<Setting>,
 }
 
 impl Flags {
@@ -305,19 +306,19 @@ impl Flags {
         Ok(flags)
     }
 
-    /// A flag that is repeated makes a list longer; of other keys the last one counts.
+    /// A repeated flag extends a list; for other keys the last one counts.
     fn add(&mut self, key: &'static Key, text: String) {
         let value = Value { text, line: 0 };
         match self.given.iter_mut().find(|given| std::ptr::eq(given.key, key)) {
             Some(given) if key.is_list() => given.values.push(value),
             Some(given) => given.values = vec![value],
-            None => self.given.push(Given { key, origin: Origin::Flag, values: vec![value] }),
+            None => self.given.push(Setting { key, origin: Origin::Flag, values: vec![value] }),
         }
     }
 }
 
 impl Configuration {
-    fn choose(&mut self, given: Vec<Given>, tables: Vec<SiteTable>) -> Result<(), String> {
+    fn choose(&mut self, given: Vec<Setting>, tables: Vec<SiteTable>) -> Result<(), String> {
         for each in &given {
             self.apply(each)?;
         }
@@ -326,13 +327,15 @@ impl Configuration {
         let passed: Vec<Listen> = inherited().into_iter().map(Listen::on).collect();
         if listens_by_default && !passed.is_empty() {
             self.settings.listeners = passed;
-            self.says_tls.clear();
+            self.has_tls_option.clear();
         }
         if self.tls != "off" {
-            let said = self.says_tls.iter().copied().chain(std::iter::repeat(false));
-            for (listen, says_tls) in self.settings.listeners.iter_mut().zip(said) {
-                // Who comes through the file system is on this machine already.
-                listen.tls |= !says_tls && !matches!(listen.address, Address::Unix(_));
+            let has_tls_options =
+                self.has_tls_option.iter().copied().chain(std::iter::repeat(false));
+            for (listen, has_tls_option) in self.settings.listeners.iter_mut().zip(has_tls_options)
+            {
+                // A client on a Unix socket is on this machine.
+                listen.tls |= !has_tls_option && !matches!(listen.address, Address::Unix(_));
             }
         }
         if self.redirects_to_https == Some(true)
@@ -349,29 +352,29 @@ impl Configuration {
                     self.each_value(each, |text| set(&mut site, text))?;
                 }
             }
-            let wrong = |reason: String| self.wrong_line(table.line, &reason);
+            let wrong = |reason: String| self.line_error(table.line, &reason);
             if table.hosts.is_empty() {
                 return Err(wrong("a site says for whom it is: hosts = [\"example.org\"]".into()));
             }
             let mut hosts = Vec::new();
             for (host, line) in &table.hosts {
                 let pattern = HostPattern::parse(host)
-                    .map_err(|reason| self.wrong_line(*line, &format!("hosts: {reason}")))?;
+                    .map_err(|reason| self.line_error(*line, &format!("hosts: {reason}")))?;
                 let others = self.sites.iter().flat_map(|(hosts, _)| hosts).chain(&hosts);
                 if others.into_iter().any(|other| *other == pattern) {
                     let reason = format!("hosts: `{host}` has a site already");
-                    return Err(self.wrong_line(*line, &reason));
+                    return Err(self.line_error(*line, &reason));
                 }
                 hosts.push(pattern);
             }
             self.sites.push((hosts, site));
-            self.given_to_sites.push((table, own));
+            self.site_settings.push((table, own));
         }
         self.given = given;
         Ok(())
     }
 
-    fn apply(&mut self, given: &Given) -> Result<(), String> {
+    fn apply(&mut self, given: &Setting) -> Result<(), String> {
         match given.key.set {
             Set::Server(set) => {
                 let mut own = std::mem::take(self);
@@ -390,36 +393,36 @@ impl Configuration {
 
     fn each_value_mut(
         &mut self,
-        given: &Given,
+        given: &Setting,
         set: fn(&mut Self, &str) -> Result<(), String>,
     ) -> Result<(), String> {
         for value in &given.values {
-            set(self, &value.text).map_err(|reason| self.wrong(given, value, &reason))?;
+            set(self, &value.text).map_err(|reason| self.value_error(given, value, &reason))?;
         }
         Ok(())
     }
 
     fn each_value(
         &self,
-        given: &Given,
+        given: &Setting,
         mut set: impl FnMut(&str) -> Result<(), String>,
     ) -> Result<(), String> {
         for value in &given.values {
-            set(&value.text).map_err(|reason| self.wrong(given, value, &reason))?;
+            set(&value.text).map_err(|reason| self.value_error(given, value, &reason))?;
         }
         Ok(())
     }
 
-    fn wrong(&self, given: &Given, value: &Value, reason: &str) -> String {
+    fn value_error(&self, given: &Setting, value: &Value, reason: &str) -> String {
         let name = given.key.name;
         match given.origin {
-            Origin::File => self.wrong_line(value.line, &format!("{name}: {reason}")),
+            Origin::File => self.line_error(value.line, &format!("{name}: {reason}")),
             Origin::Environment => format!("{}={}: {reason}", environment_name(name), value.text),
             Origin::Flag | Origin::Default => format!("--{name} {}: {reason}", value.text),
         }
     }
 
-    fn wrong_line(&self, line: usize, reason: &str) -> String {
+    fn line_error(&self, line: usize, reason: &str) -> String {
         let file = self.file.as_deref().unwrap_or(Path::new("bine.toml"));
         format!("{}:{line}: {reason}", file.display())
     }
@@ -430,9 +433,9 @@ impl Configuration {
         sites.any(|site| site.root.is_some())
     }
 
-    /// What differs in `newer` and cannot change while a server runs.
+    /// The keys that differ in `newer` and need a restart.
     pub(crate) fn needs_restart(&self, newer: &Self) -> Vec<&'static str> {
-        let texts = |given: &Given| -> Vec<String> {
+        let texts = |given: &Setting| -> Vec<String> {
             given.values.iter().map(|value| value.text.clone()).collect()
         };
         let pairs = self.given.iter().zip(&newer.given);
@@ -453,9 +456,9 @@ impl Default for Configuration {
             hsts: None,
             headers: HeaderChoices::default(),
             hosts: HostChoice::default(),
-            says_tls: Vec::new(),
+            has_tls_option: Vec::new(),
             data: None,
-            forgets: false,
+            in_memory: false,
             live: RenderLimits::default(),
             channels: ChannelChoices::default(),
             sync: Sync::Commit,
@@ -469,22 +472,22 @@ impl Default for Configuration {
             sites: Vec::new(),
             wants_help: false,
             file: None,
-            doubts: Vec::new(),
+            warnings: Vec::new(),
             given: Vec::new(),
-            given_to_sites: Vec::new(),
+            site_settings: Vec::new(),
         }
     }
 }
 
-impl Given {
-    fn by_default(key: &'static Key) -> Self {
+impl Setting {
+    fn default_of(key: &'static Key) -> Self {
         let values = key.default.iter().map(|text| Value { text: (*text).to_owned(), line: 0 });
         Self { key, origin: Origin::Default, values: values.collect() }
     }
 }
 
-/// `layer` takes the place of what was given for its key before.
-fn overlay(given: &mut [Given], layer: Given) {
+/// Replaces the values of a key by those of `layer`.
+fn overlay(given: &mut [Setting], layer: Setting) {
     if let Some(own) = given.iter_mut().find(|own| std::ptr::eq(own.key, layer.key)) {
         *own = layer;
     }
@@ -494,7 +497,7 @@ fn environment_name(key: &str) -> String {
     format!("{PREFIX}{}", key.to_ascii_uppercase().replace('-', "_"))
 }
 
-/// The whole file, or enough of it to see that it is too long.
+/// Reads the whole file, or enough to detect that it is too long.
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;

@@ -1,21 +1,21 @@
-//! Decides how a configuration is shown: as help, and as a file that says where each value came from.
+//! Printing of a configuration: as help text, and as a file with the origin of each value.
 
 use std::fmt::Write as _;
 
 use bine_server::scheduler::SCHEDULERS;
 
 use super::keys::{KEYS, Kind, Set};
-use super::{Configuration, Given, Origin, environment_name};
+use super::{Configuration, Origin, Setting, environment_name};
 
 impl Configuration {
-    /// What `--help` prints below a program's own usage line.
+    /// The text that `--help` prints after a program's own usage line.
     pub(crate) fn help() -> String {
         let mut help = String::from("Options, and keys of a configuration file:\n");
         let more = [
             ("config", "FILE", "a TOML file with these keys; else $BINE_CONFIG, else ./bine.toml"),
-            ("supervise", "", "start the server again should it die; its addresses stay open"),
-            ("routes", "", "print what is served, and for whom; with --json for programs"),
-            ("help", "", "print this"),
+            ("supervise", "", "restart the server when it dies; its addresses stay open"),
+            ("routes", "", "print the routes and their access rules; with --json as JSON"),
+            ("help", "", "print this help"),
         ];
         let own = KEYS.iter().map(|key| {
             let default = match key.default {
@@ -31,8 +31,8 @@ impl Configuration {
             let _ = writeln!(help, "  {option:<34} {text}");
         }
         help.push_str("\nTIME is a number with ms, s or m; BYTES may end in k, m or g.\n");
-        help.push_str("Each is also a variable: BINE_IDLE_TIMEOUT=10s. A flag wins over a variable, that over the file.\n");
-        help.push_str("Exit status: 0 it went well, 1 something could not be had, 2 wrong usage or configuration.\n");
+        help.push_str("Each key is also an environment variable: BINE_IDLE_TIMEOUT=10s. A flag overrides a variable, which overrides the file.\n");
+        help.push_str("Exit status: 0 success, 1 a resource is not available, 2 invalid usage or configuration.\n");
         help.push_str("\nSchedulers:\n");
         for (name, text) in SCHEDULERS {
             let _ = writeln!(help, "  {name:<34} {text}");
@@ -40,18 +40,18 @@ impl Configuration {
         help
     }
 
-    /// All of it as a configuration file, with a comment where each value came from.
+    /// The whole configuration as a file, with a comment that names the origin of each value.
     pub(crate) fn shown(&self) -> String {
         let mut text = String::new();
         for given in &self.given {
             self.show(given, &mut text);
         }
-        for (table, given) in &self.given_to_sites {
+        for (table, given) in &self.site_settings {
             // Writing into a String cannot fail.
             let _ = writeln!(text, "\n[[site]]  # {}", self.place(table.line));
             let hosts: Vec<String> = table.hosts.iter().map(|(host, _)| quoted(host)).collect();
             let _ = writeln!(text, "hosts = [{}]", hosts.join(", "));
-            let own = |given: &&Given| {
+            let own = |given: &&Setting| {
                 table.values.iter().any(|value| std::ptr::eq(value.key, given.key))
             };
             for given in given.iter().filter(own) {
@@ -61,7 +61,7 @@ impl Configuration {
         text
     }
 
-    fn show(&self, given: &Given, text: &mut String) {
+    fn show(&self, given: &Setting, text: &mut String) {
         let key = given.key;
         let values: Vec<String> =
             given.values.iter().map(|value| literal(key.kind, &value.text)).collect();
@@ -81,7 +81,7 @@ impl Configuration {
         };
     }
 
-    fn origin(&self, given: &Given) -> String {
+    fn origin(&self, given: &Setting) -> String {
         let name = given.key.name;
         match given.origin {
             Origin::Default => "default".to_owned(),
@@ -96,7 +96,7 @@ impl Configuration {
 
     fn place(&self, line: usize) -> String {
         let file = self.file.as_deref().map_or("bine.toml".into(), |path| path.to_string_lossy());
-        // A path may hold what would end the comment.
+        // A path may contain line breaks, which would end the comment.
         let file: String =
             file.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
         format!("{file}:{line}")
@@ -116,7 +116,7 @@ fn literal(kind: Kind, text: &str) -> String {
     }
 }
 
-/// A basic string of TOML.
+/// Formats a basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! Claims about what is chosen, by whom, and what a wrong choice is told.
+//! Tests of the precedence of sources and of the messages for invalid settings.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn read(arguments: &[&str]) -> Result<Configuration, String> {
     with(arguments, &[], None)
 }
 
-/// The configuration of a command line, of variables, and of a file's text.
+/// The configuration of a command line, environment variables, and the text of a file.
 fn with(
     arguments: &[&str],
     variables: &[(&str, &str)],
@@ -23,8 +23,8 @@ fn with(
     let sources = Sources {
         arguments: arguments.iter().map(Into::into).collect(),
         environment: variables.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        usual_file: None,
-        usual_data: Some("here".into()),
+        default_file: None,
+        default_data: Some("here".into()),
     };
     let flags = super::Flags::read(&sources.arguments)?;
     let contents = Contents::parse(file.unwrap_or_default().as_bytes(), Path::new(""))
@@ -40,7 +40,7 @@ fn configure(text: &str) -> Result<Configuration, String> {
 }
 
 #[test]
-fn an_option_can_be_spelled_as_people_do() {
+fn accepts_options_with_spaces_or_equals_signs() {
     let choices = read(&["--listen", "127.0.0.1:0", "--loops=3", "--idle-timeout", "2m"]).unwrap();
     assert_eq!(choices.settings.listeners.len(), 1);
     assert_eq!(choices.settings.loops, 3);
@@ -51,15 +51,15 @@ fn an_option_can_be_spelled_as_people_do() {
 }
 
 #[test]
-fn guards_can_be_set_and_switched_off() {
+fn sets_and_disables_guards() {
     let text = "guard-descriptors = \"80\"\nguard-memory = \"off\"\nguard-memory-accept = \"90%\"\nmost-memory = \"512m\"\nback-pressure = \"off\"\n";
     let guards = configure(text).unwrap().settings.guards;
-    let told = (guards.descriptors, guards.memory_refuses, guards.memory_pauses, guards.memory);
-    assert_eq!(told, (Some(80), None, Some(90), Some(512 << 20)));
+    let actual = (guards.descriptors, guards.memory_refuses, guards.memory_pauses, guards.memory);
+    assert_eq!(actual, (Some(80), None, Some(90), Some(512 << 20)));
     assert!(!guards.back_pressure);
     for wrong in ["0", "101", "much", "-1"] {
-        let told = read(&["--guard-memory", wrong]).map(|_| ()).unwrap_err();
-        assert!(told.contains("must be a percentage from 1 to 100, or off"), "{told}");
+        let actual = read(&["--guard-memory", wrong]).map(|_| ()).unwrap_err();
+        assert!(actual.contains("must be a percentage from 1 to 100, or off"), "{actual}");
     }
 }
 
@@ -72,7 +72,7 @@ fn reads_the_budgets_of_all_connections() {
 }
 
 #[test]
-fn the_usual_number_of_threads_follows_the_scheduler_whatever_comes_first() {
+fn default_workers_depend_on_the_scheduler_in_any_order() {
     for (arguments, expected) in [
         (&["--scheduler", "hybrid"][..], Settings::default().workers),
         (&["--scheduler", "pool"], Settings::usual_workers("pool")),
@@ -83,16 +83,16 @@ fn the_usual_number_of_threads_follows_the_scheduler_whatever_comes_first() {
     }
 }
 
-/// Each default stands twice, where it is used and where it is shown.
+/// Each default exists twice, where it is used and where it is displayed.
 #[test]
-fn the_defaults_that_are_shown_are_those_of_the_server() {
+fn displayed_defaults_equal_those_of_the_server() {
     let mut expected = Settings::default();
     expected.listeners.push("127.0.0.1:8080".parse().map(bine_server::Listen::on).unwrap());
     assert_eq!(format!("{:?}", read(&[]).unwrap().settings), format!("{expected:?}"));
 }
 
 #[test]
-fn a_flag_wins_over_a_variable_and_that_over_the_file() {
+fn flags_override_variables_override_the_file() {
     let file = "idle-timeout = \"1s\"\nlisten = [\":1\", \":2\"]\n";
     let variable = [("BINE_IDLE_TIMEOUT", "2s"), ("BINE_LISTEN", ":3  :4 :5")];
     let idle = |configuration: &Configuration| configuration.settings.timeouts.idle.as_secs();
@@ -106,7 +106,7 @@ fn a_flag_wins_over_a_variable_and_that_over_the_file() {
 }
 
 #[test]
-fn a_wrong_choice_says_what_would_be_right() {
+fn messages_for_invalid_settings_name_the_correction() {
     let cases: &[(&[&str], &str)] = &[
         (&["--lop", "3"], "did you mean `loops`"),
         (&["--loops", "0"], "--loops 0: must be a whole number, 1 or more"),
@@ -116,9 +116,9 @@ fn a_wrong_choice_says_what_would_be_right() {
         (&["--idle-timeout", "99999999999999999999s"], "must be a time like"),
         (&["--most-head", "5t"], "must be a number of bytes"),
         (&["--most-head", "0"], "must be a number of bytes"),
-        (&["--most-head", "5g"], "too many here"),
+        (&["--most-head", "5g"], "is more than this key allows"),
         (&["--hidden", "perhaps"], "must be on or off"),
-        (&["--admission-retry", "9-5"], "from the least to the most, like 5-20"),
+        (&["--admission-retry", "9-5"], "must be a range of seconds, like 5-20"),
         (&["--admission-most", "0"], "must be a whole number, 1 or more"),
         (&["--admission-most", "262145"], "must be 262144 or less"),
         (&["--admission-least", "1000000"], "must be 262144 or less"),
@@ -134,30 +134,33 @@ fn a_wrong_choice_says_what_would_be_right() {
 }
 
 #[test]
-fn a_variable_that_is_nearly_a_setting_is_told_of_and_one_of_others_is_not() {
+fn warns_only_of_variables_that_resemble_a_setting() {
     let variables = [("BINE_IDLE_TIMEOUTS", "1s"), ("BINE_SERVICE_PORT_HTTP", "80")];
-    let doubts = with(&[], &variables, None).unwrap().doubts;
+    let warnings = with(&[], &variables, None).unwrap().warnings;
     let expected =
         "BINE_IDLE_TIMEOUTS in the environment is no setting; did you mean BINE_IDLE_TIMEOUT?";
-    assert_eq!(doubts, [expected]);
+    assert_eq!(warnings, [expected]);
 }
 
 #[test]
-fn a_wrong_line_of_a_file_is_named() {
+fn names_the_invalid_line_of_a_file() {
     for (text, expected) in [
         ("loops = 2\nloop = 3\n", "2: unknown setting `loop`; did you mean `loops`?"),
         ("loops = 0\n", "1: loops: must be a whole number"),
         ("\n\nloops = {}\n", "3: loops: write N"),
         ("loops = [1, 2]\n", "1: loops: write one N|auto, not a list"),
         ("loops = \n", "1: "),
-        ("[site]\nroot = \"a\"\n", "1: a site begins with a line [[site]]"),
+        ("[site]\nroot = \"a\"\n", "1: a site needs the line [[site]]"),
         ("\n[[site]]\nroot = \"a\"\n", "2: a site says for whom it is"),
         (
             "[[site]]\nhosts = [\"a\"]\nrot = \"b\"\n",
             "3: unknown setting of a site `rot`; did you mean `root`?",
         ),
-        ("[[site]]\nhosts = [\"a\"]\nloops = 2\n", "3: `loops` is the server's, not a site's"),
-        ("[[site]]\nhosts = [\"a b\"]\n", "2: hosts: `a b` is no host"),
+        (
+            "[[site]]\nhosts = [\"a\"]\nloops = 2\n",
+            "3: `loops` is a key of the server, not of a site",
+        ),
+        ("[[site]]\nhosts = [\"a b\"]\n", "2: hosts: `a b` is not a host"),
         (
             "[[site]]\nhosts = [\"a\"]\n[[site]]\nhosts = [\"A\"]\n",
             "4: hosts: `A` has a site already",
@@ -171,7 +174,7 @@ fn a_wrong_line_of_a_file_is_named() {
 }
 
 #[test]
-fn a_site_inherits_what_it_does_not_say() {
+fn sites_inherit_unset_settings() {
     let text = "root = \"all\"\nhidden = true\nindex = [\"a.html\", \"b.html\"]\n\
                 [[site]]\nhosts = [\"one.org\", \"*.one.org\"]\nroot = \"one\"\n\
                 [[site]]\nhosts = \"two.org\"\nindex = \"c.html\"\nhidden = false\npages = false\n";
@@ -187,9 +190,9 @@ fn a_site_inherits_what_it_does_not_say() {
     assert!(!two.hidden && !two.pages);
 }
 
-/// Paths in a file begin at the file's folder, wherever the program was started.
+/// Paths in a file are relative to the file's folder, wherever the program was started.
 #[test]
-fn a_path_in_a_file_begins_beside_the_file() {
+fn paths_in_a_file_are_relative_to_its_folder() {
     let text = b"root = \"www\"\naccess-log = \"off\"\nerror-log = \"/var/log/x\"\n";
     let contents = Contents::parse(text, Path::new("/etc/bine")).unwrap();
     let texts: Vec<&str> = contents.values.iter().map(|given| &*given.values[0].text).collect();
@@ -199,7 +202,7 @@ fn a_path_in_a_file_begins_beside_the_file() {
 }
 
 #[test]
-fn what_is_shown_can_be_read_again_and_says_the_same() {
+fn shown_configuration_can_be_read_back() {
     let file = "field = [\"*.css A: \\\"b\\\\\"]\nmost-head = 20000\nhidden = true\n\
                 [[site]]\nhosts = [\"x.org\"]\nroot = \"x\"\n";
     let first = with(&["--idle-timeout=7s"], &[("BINE_LISTEN", ":1 :2")], Some(file)).unwrap();
@@ -221,7 +224,7 @@ fn what_is_shown_can_be_read_again_and_says_the_same() {
 }
 
 #[test]
-fn what_cannot_change_while_a_server_runs_is_known() {
+fn detects_changes_that_need_a_restart() {
     let old = configure("loops = 1\nidle-timeout = \"1s\"\n").unwrap();
     let new = configure("loops = 2\nidle-timeout = \"2s\"\nuser = \"1:1\"\n").unwrap();
     assert_eq!(old.needs_restart(&new), ["loops", "user"]);
@@ -251,7 +254,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn a_mutated_file_is_read_or_told_of_by_its_line(
+    fn names_a_line_for_any_mutated_file(
         cuts in proptest::collection::vec((any::<prop::sample::Index>(), 0_usize..6, "\\PC{0,3}|[\\[\\]\"'=\n{}.#]{1,3}"), 1..5)
     ) {
         let mut text = FULL.to_owned();
@@ -268,7 +271,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_told_of_by_their_line(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn names_a_line_for_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         if let Err(fault) = Contents::parse(&bytes, Path::new("")) {
             prop_assert!(fault.line > 0 && !fault.reason.is_empty());
         }
@@ -276,7 +279,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_kept_goes_where_the_program_wishes_unless_another_folder_is_said() {
+fn configured_data_folder_overrides_the_program() {
     let data = |text| {
         let own = configure(text).unwrap();
         own.data.map(|folder| folder.to_str().unwrap().to_owned())
@@ -287,7 +290,7 @@ fn what_is_kept_goes_where_the_program_wishes_unless_another_folder_is_said() {
 }
 
 #[test]
-fn a_change_is_acknowledged_when_the_configuration_says() {
+fn parses_when_writes_are_acknowledged() {
     let sync = |text: &str| configure(&format!("sync = {text:?}")).map(|own| own.sync);
     assert_eq!(configure("").unwrap().sync, Sync::Commit);
     assert_eq!(sync("commit"), Ok(Sync::Commit));

@@ -1,4 +1,4 @@
-//! Decides how a value is written: numbers, sizes, times, switches and addresses.
+//! Parsing of values: numbers, sizes, times, switches and addresses.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -6,32 +6,36 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use bine_admission as admission;
+
 use bine_server::Listen;
 use bine_store::Sync;
 
-/// `ADDRESS[,backlog=N][,nodelay=on|off][,send-buffer=BYTES][,tls=on|off]`. The second says whether something was said of TLS.
+/// Parses `ADDRESS[,backlog=N][,nodelay=on|off][,send-buffer=BYTES][,tls=on|off]`. Also returns
+/// whether the options include `tls`.
 pub(super) fn listen(text: &str) -> Result<(Listen, bool), String> {
     let mut parts = text.split(',');
     let address = parts.next().unwrap_or_default().parse();
     let mut listen = Listen::on(address.map_err(|error| format!("{error}"))?);
-    let mut says_tls = false;
+    let mut has_tls_option = false;
     for part in parts {
         match part.split_once('=') {
             Some(("backlog", value)) => listen.backlog = number(value, 1)?,
             Some(("nodelay", "on")) => listen.nodelay = true,
             Some(("nodelay", "off")) => listen.nodelay = false,
             Some(("send-buffer", value)) => listen.send_buffer = Some(bytes(value)?),
-            Some(("tls", value @ ("on" | "off"))) => (listen.tls, says_tls) = (value == "on", true),
+            Some(("tls", value @ ("on" | "off"))) => {
+                (listen.tls, has_tls_option) = (value == "on", true);
+            }
             _ => {
                 let options = "backlog=N, nodelay=on|off, send-buffer=BYTES, tls=on|off";
                 return Err(format!("`{part}` is none of {options}"));
             }
         }
     }
-    Ok((listen, says_tls))
+    Ok((listen, has_tls_option))
 }
 
-/// An address alone, where nothing is spoken but HTTP.
+/// Parses an address without options, for plain HTTP.
 pub(super) fn plain_listen(text: &str) -> Result<Listen, String> {
     text.parse().map(Listen::on).map_err(|error| format!("{error}"))
 }
@@ -46,15 +50,19 @@ pub(super) fn number<N: FromStr + PartialOrd + Copy + Display>(
     }
 }
 
-/// As many as can be known at one time: beyond that some would be forgotten while they are served.
+/// Parses a number of sessions, up to the most that can be tracked at one time: beyond that,
+/// sessions would be forgotten while they are served.
 pub(super) fn sessions(text: &str) -> Result<usize, String> {
     match number(text, 1)? {
         sessions @ ..=admission::MOST => Ok(sessions),
-        _ => Err(format!("must be {} or less: so many sessions are known", admission::MOST)),
+        _ => Err(format!(
+            "must be {} or less: the most sessions that can be tracked",
+            admission::MOST
+        )),
     }
 }
 
-/// From so many percent on, or never.
+/// Parses a percentage, or `off`.
 pub(super) fn percent(text: &str) -> Result<Option<u8>, String> {
     match text.strip_suffix('%').unwrap_or(text).parse() {
         _ if text == "off" => Ok(None),
@@ -64,7 +72,7 @@ pub(super) fn percent(text: &str) -> Result<Option<u8>, String> {
 }
 
 pub(super) fn bytes<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
-    let wrong = || "must be a number of bytes, perhaps with k, m or g behind it".to_owned();
+    let wrong = || "must be a number of bytes, with or without the unit k, m or g".to_owned();
     let (digits, shift) = match text.bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
         Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
@@ -73,7 +81,7 @@ pub(super) fn bytes<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
     };
     let number: u64 = digits.parse().map_err(|_| wrong())?;
     let number = number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(wrong)?;
-    N::try_from(number).map_err(|_| format!("{text} bytes are too many here"))
+    N::try_from(number).map_err(|_| format!("{text} is more than this key allows"))
 }
 
 pub(super) fn set_time(time: &mut Duration, text: &str) -> Result<(), String> {
@@ -92,7 +100,7 @@ pub(super) fn set_time(time: &mut Duration, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// When a change of tables is acknowledged.
+/// Parses when a write to tables is acknowledged.
 pub(super) fn sync(text: &str) -> Result<Sync, String> {
     match text {
         "commit" => Ok(Sync::Commit),
@@ -107,7 +115,7 @@ pub(super) fn sync(text: &str) -> Result<Sync, String> {
     }
 }
 
-/// A time of whole seconds, or `off`, which is 0.
+/// Parses a time in whole seconds, or `off`, which is 0.
 pub(super) fn seconds(text: &str) -> Result<u32, String> {
     let wrong = || "must be off, or a time like 300s, 12h or 365d".to_owned();
     if text == "off" {
@@ -125,8 +133,7 @@ pub(super) fn seconds(text: &str) -> Result<u32, String> {
     number.checked_mul(unit).filter(|seconds| *seconds > 0).ok_or_else(wrong)
 }
 
-/// Numbers of seconds, from the least to the most.
-/// A time, or never.
+/// Parses a time, or `off`.
 pub(super) fn set_time_or_off(time: &mut Option<Duration>, text: &str) -> Result<(), String> {
     if text == "off" {
         *time = None;
@@ -138,15 +145,16 @@ pub(super) fn set_time_or_off(time: &mut Option<Duration>, text: &str) -> Result
     Ok(())
 }
 
+/// Parses a range of seconds, from the least to the most.
 pub(super) fn span(text: &str) -> Result<RangeInclusive<u32>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let parts = first.parse().ok().zip(last.parse().ok());
     let parts = parts.filter(|(first, last)| 1 <= *first && first <= last && *last <= 86_400);
-    let (first, last) = parts.ok_or("must be seconds from the least to the most, like 5-20")?;
+    let (first, last) = parts.ok_or("must be a range of seconds, like 5-20")?;
     Ok(first..=last)
 }
 
-/// For how long a session lasts, in seconds.
+/// Parses the life of a session, in seconds.
 pub(super) fn session_time(text: &str) -> Result<u32, String> {
     let seconds = seconds(text).ok().filter(|time| (10..=400 * 86_400).contains(time));
     seconds.ok_or_else(|| "must be a time like 30m, 12h or 14d, from 10s to 400d".to_owned())
@@ -160,7 +168,7 @@ pub(super) fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// One of a few words.
+/// Parses one of a few words.
 pub(super) fn word(text: &str, known: &[&str]) -> Result<String, String> {
     if known.contains(&text) {
         return Ok(text.to_owned());

@@ -32,11 +32,11 @@ use crate::channels::{
     Attachment, ChannelName, Command, Draft, Durability, Manner, Pass, Regions, Retention,
     Settings, Watch, hold_for,
 };
-use crate::look::Look;
 use crate::methods::Methods;
 use crate::origin;
-use crate::respond::{Asked, Replying, Response};
+use crate::respond::{Replying, RequestSummary, Response};
 use crate::sessions::{Login, Visit};
+use crate::templates::Templates;
 use crate::text::Text;
 
 /// The path of the stream.
@@ -226,7 +226,7 @@ impl Live {
         out: &mut Outgoing<'_>,
     ) -> Answer {
         let answer = |response: Response, out: &mut Outgoing<'_>| {
-            uncached(response).answer(Asked::by(request), clock, &app.look, out)
+            uncached(response).answer(RequestSummary::by(request), clock, &app.templates, out)
         };
         let follow_request = match FollowRequest::read(request) {
             Ok(follow_request) => follow_request,
@@ -242,7 +242,7 @@ impl Live {
         let (app, clock) = (Arc::clone(app), Rc::clone(clock));
         Answer::WhileOpen(Box::pin(async move {
             let granted = own.render_and_join(*follow_request).await;
-            finished(granted, &asked, &clock, &app.look)
+            finished(granted, &asked, &clock, &app.templates)
         }))
     }
 
@@ -481,7 +481,7 @@ fn finished(
     granted: Result<Hold, Response>,
     asked: &Retained,
     clock: &Clock,
-    look: &Look,
+    look: &Templates,
 ) -> Finished {
     let response = match granted {
         Ok(hold) => {
@@ -493,7 +493,7 @@ fn finished(
     let (mut bytes, request) = (Vec::new(), asked.incoming());
     let mut keep = |_: &mut Vec<u8>| {};
     let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
-    let to = Replying::new(&mut out, Asked::by(&request), clock, usize::MAX, look);
+    let to = Replying::new(&mut out, RequestSummary::by(&request), clock, usize::MAX, look);
     let Done { follow, close } = to.finish(uncached(response));
     Finished { bytes, follow, close }
 }

@@ -1,10 +1,10 @@
-//! Decides what a program tells of itself to those who watch it: `/metrics`, `/health` and `/ready`.
+//! The monitoring endpoints of a program: `/metrics`, `/health` and `/ready`.
 
-mod desk;
 mod figures;
+mod server;
 #[cfg(test)]
 mod tests;
 mod text;
 
-pub(crate) use desk::Desk;
 pub(crate) use figures::Metrics;
+pub(crate) use server::MetricsServer;

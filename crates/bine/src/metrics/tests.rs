@@ -1,4 +1,4 @@
-//! Decides that what is told can be read: by a reader that takes nothing but what the format allows.
+//! Tests of the text format, by a parser that rejects all deviations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
@@ -9,23 +9,25 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::text::Text;
+use super::text::PrometheusText;
 use crate::App;
 
-/// What was told: the value of each series, by its name and labels as they stand.
+/// The parsed metrics: the kind of each family, and the value of each series by its name and
+/// labels.
 #[derive(Debug, Default)]
-struct Told {
+struct ParsedPage {
     kinds: BTreeMap<String, String>,
     series: BTreeMap<String, String>,
 }
 
-/// Names and values of labels, as they were meant.
+/// The names and values of labels, unescaped.
 type Labels = Vec<(String, String)>;
 
-/// Reads a page of the text format 0.0.4, and refuses whatever that does not allow.
-fn read(text: &str) -> Result<Told, String> {
-    let mut told = Told::default();
-    let (mut helped, mut current, mut ended) = (BTreeSet::new(), String::new(), BTreeSet::new());
+/// Parses a page in text format 0.0.4, and rejects all deviations.
+fn read(text: &str) -> Result<ParsedPage, String> {
+    let mut parsed = ParsedPage::default();
+    let (mut documented, mut current, mut ended) =
+        (BTreeSet::new(), String::new(), BTreeSet::new());
     if !text.ends_with('\n') {
         return Err("the last line has no end".to_owned());
     }
@@ -34,21 +36,21 @@ fn read(text: &str) -> Result<Told, String> {
         if let Some(help) = line.strip_prefix("# HELP ") {
             let Some((name, words)) = help.split_once(' ') else { return wrong("no words") };
             unescaped(words, false)?;
-            if !is_name(name, true) || !helped.insert(name.to_owned()) {
+            if !is_name(name, true) || !documented.insert(name.to_owned()) {
                 return wrong("a second HELP, or no name");
             }
         } else if let Some(kind) = line.strip_prefix("# TYPE ") {
             let Some((name, kind)) = kind.split_once(' ') else { return wrong("no type") };
             let is_known = ["counter", "gauge", "histogram"].contains(&kind);
-            if !is_known || !helped.contains(name) || !ended.insert(name.to_owned()) {
+            if !is_known || !documented.contains(name) || !ended.insert(name.to_owned()) {
                 return wrong("a TYPE that is unknown, not behind its HELP, or comes again");
             }
             name.clone_into(&mut current);
-            told.kinds.insert(current.clone(), kind.to_owned());
+            parsed.kinds.insert(current.clone(), kind.to_owned());
         } else {
             let end = line.find(['{', ' ']).ok_or_else(|| format!("no value: {line}"))?;
             let name = &line[..end];
-            let is_histogram = told.kinds.get(&current).is_some_and(|kind| kind == "histogram");
+            let is_histogram = parsed.kinds.get(&current).is_some_and(|kind| kind == "histogram");
             let behind = name.strip_prefix(&*current);
             let fits = match behind {
                 Some("") => !is_histogram,
@@ -64,15 +66,15 @@ fn read(text: &str) -> Result<Told, String> {
             }
             let series =
                 line[..line.len() - line.rsplit(' ').next().map_or(0, str::len)].to_owned();
-            if told.series.insert(series, value.to_owned()).is_some() {
+            if parsed.series.insert(series, value.to_owned()).is_some() {
                 return wrong("a series that was there");
             }
         }
     }
-    Ok(told)
+    Ok(parsed)
 }
 
-/// The labels in front, and what stands behind them.
+/// Parses the labels. Also returns the text that follows.
 fn labels(text: &str) -> Result<(Labels, &str), String> {
     let Some(mut rest) = text.strip_prefix('{') else { return Ok((Vec::new(), text)) };
     let mut labels = Labels::new();
@@ -123,11 +125,11 @@ fn is_name(name: &str, may_have_colons: bool) -> bool {
 }
 
 #[test]
-fn a_page_of_figures_is_written_as_the_format_wants_it() {
-    let mut text = Text::default();
+fn writes_the_prometheus_text_format() {
+    let mut text = PrometheusText::default();
     text.counter("a_total", "One\\two\nthree.").is(7);
     text.gauge("b", "\"Quoted\".").with(&[("x", "1"), ("y", "a\"\\\n")], 0.5).with(&[], 2);
-    text.histogram("c_seconds", "Waits.").up_to("0.1", 3).in_all(0.25, 4);
+    text.histogram("c_seconds", "Waits.").up_to("0.1", 3).total(0.25, 4);
     let written = text.finish();
     assert_eq!(
         written,
@@ -136,13 +138,13 @@ fn a_page_of_figures_is_written_as_the_format_wants_it() {
          # HELP c_seconds Waits.\n# TYPE c_seconds histogram\nc_seconds_bucket{le=\"0.1\"} 3\n\
          c_seconds_bucket{le=\"+Inf\"} 4\nc_seconds_sum 0.25\nc_seconds_count 4\n"
     );
-    let told = read(&written).unwrap();
-    assert_eq!(told.kinds.len(), 3);
-    assert_eq!(told.series["a_total "], "7");
+    let parsed = read(&written).unwrap();
+    assert_eq!(parsed.kinds.len(), 3);
+    assert_eq!(parsed.series["a_total "], "7");
 }
 
 #[test]
-fn the_reader_refuses_what_the_format_does() {
+fn test_parser_rejects_invalid_pages() {
     for wrong in [
         "a 1\n",
         "# HELP a b\n# TYPE a counter\na 1",
@@ -159,8 +161,8 @@ fn the_reader_refuses_what_the_format_does() {
     }
 }
 
-/// What an address of figures answers.
-fn told_at(path: &Path, target: &str) -> String {
+/// The response of a metrics endpoint.
+fn fetch(path: &Path, target: &str) -> String {
     let mut peer = UnixStream::connect(path).unwrap();
     peer.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     write!(peer, "GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
@@ -170,11 +172,11 @@ fn told_at(path: &Path, target: &str) -> String {
 }
 
 #[test]
-fn a_program_is_not_ready_before_what_it_does_at_its_start_is_done() {
+fn program_is_not_ready_before_its_start_functions_return() {
     let path = std::env::temp_dir().join(format!("bine-ready-{}", std::process::id()));
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let own = path.clone();
-    let run = move || tell.send([told_at(&own, "/health"), told_at(&own, "/ready")]).unwrap();
+    let run = move || sender.send([fetch(&own, "/health"), fetch(&own, "/ready")]).unwrap();
     let app = App::new().at_start(run);
     let metrics = format!("unix:{}", path.display());
     let arguments = [
@@ -183,20 +185,20 @@ fn a_program_is_not_ready_before_what_it_does_at_its_start_is_done() {
     ]
     .concat();
     let _running = app.open_by_itself(&arguments).unwrap();
-    let [health, ready] = told.recv().unwrap();
+    let [health, ready] = receiver.recv().unwrap();
     assert!(health.starts_with("HTTP/1.1 200"), "{health}");
     assert!(ready.starts_with("HTTP/1.1 503") && ready.contains("not begun"), "{ready}");
-    assert!(told_at(&path, "/ready").starts_with("HTTP/1.1 200"));
+    assert!(fetch(&path, "/ready").starts_with("HTTP/1.1 200"));
 }
 
 proptest! {
     #[test]
-    fn any_label_comes_back_as_it_was(labels in prop::collection::vec(any::<String>(), 1..4), value: u64) {
+    fn escapes_and_parses_any_label(labels in prop::collection::vec(any::<String>(), 1..4), value: u64) {
         let names = ["a", "b", "c"];
         let given: Vec<_> = names.into_iter().zip(labels.iter().map(String::as_str)).collect();
-        let mut text = Text::default();
+        let mut text = PrometheusText::default();
         text.gauge("g", &labels[0]).with(&given, value);
-        // A line ends with `\n` alone; others who end one are letters like any.
+        // Only `\n` ends a line; other line separators are ordinary letters.
         let written = text.finish();
         let line = written.trim_end_matches('\n').rsplit('\n').next().unwrap();
         let (read, behind) = self::labels(line.strip_prefix('g').unwrap()).unwrap();

@@ -1,33 +1,33 @@
-//! Decides how figures are written down: the text format 0.0.4 of Prometheus.
+//! The text format of Prometheus, version 0.0.4.
 
 use std::fmt::{Display, Write as _};
 
-/// The media type of what is written here.
+/// The media type of the format.
 pub(super) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Families of figures, one behind the other.
+/// A page of metric families.
 #[derive(Default)]
-pub(super) struct Text(String);
+pub(super) struct PrometheusText(String);
 
-/// Figures of one name.
+/// A family: the metrics of one name.
 pub(super) struct Family<'t> {
-    text: &'t mut Text,
+    text: &'t mut PrometheusText,
     name: &'static str,
 }
 
-impl Text {
-    /// Figures that only grow: their name ends in `_total`.
+impl PrometheusText {
+    /// Starts a counter, whose value only grows. Its name ends in `_total`.
     pub(super) fn counter(&mut self, name: &'static str, help: &str) -> Family<'_> {
         debug_assert!(name.ends_with("_total"), "{name}");
         self.family(name, "counter", help)
     }
 
-    /// Figures that rise and fall.
+    /// Starts a gauge, whose value may rise and fall.
     pub(super) fn gauge(&mut self, name: &'static str, help: &str) -> Family<'_> {
         self.family(name, "gauge", help)
     }
 
-    /// Waits or sizes in classes: each counts all that are not above it.
+    /// Starts a histogram of times or sizes. Each bucket counts all values up to its bound.
     pub(super) fn histogram(&mut self, name: &'static str, help: &str) -> Family<'_> {
         self.family(name, "histogram", help)
     }
@@ -56,25 +56,25 @@ impl Text {
 }
 
 impl Family<'_> {
-    /// The one figure of this name.
+    /// Writes the only metric of this family.
     pub(super) fn is(mut self, value: impl Display) {
         self.line("", &[], value);
     }
 
-    /// One of several, told apart by labels.
+    /// Writes one of several metrics, distinguished by labels.
     pub(super) fn with(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
         self.line("", labels, value);
         self
     }
 
-    /// A class of a histogram.
+    /// Writes a bucket of a histogram.
     pub(super) fn up_to(&mut self, bound: &str, count: u64) -> &mut Self {
         self.line("_bucket", &[("le", bound)], count);
         self
     }
 
-    /// The end of a histogram.
-    pub(super) fn in_all(&mut self, sum: f64, count: u64) {
+    /// Writes the end of a histogram: the bucket of all values, the sum and the count.
+    pub(super) fn total(&mut self, sum: f64, count: u64) {
         self.line("_bucket", &[("le", "+Inf")], count);
         self.line("_sum", &[], sum);
         self.line("_count", &[], count);

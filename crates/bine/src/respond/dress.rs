@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use bine_html::Page;
 use bine_http::{Finished, Status};
 
-use super::page::{Above, write_page};
-use super::{Replying, Respond, Top};
+use super::page::{PageSettings, write_page};
+use super::{Replying, Respond, ResponseHead};
 
-/// Lets a page have a status and fields of its own.
+/// Sets the status and the header fields of a page.
 ///
 /// ```
 /// use bine::{Dress, Page, Respond, Status, html};
@@ -18,17 +18,17 @@ use super::{Replying, Respond, Top};
 /// }
 /// ```
 pub trait Dress: Page + Sized {
-    /// The page in its dress, with nothing of its own yet.
+    /// Wraps the page with default settings.
     fn dressed(self) -> Dressed<Self> {
-        Dressed { page: self, top: Top::of(Status::OK), above: Above::default() }
+        Dressed { page: self, top: ResponseHead::of(Status::OK), settings: PageSettings::default() }
     }
 
-    /// The page with another status than 200.
+    /// Sets a status other than 200.
     fn with_status(self, status: Status) -> Dressed<Self> {
         self.dressed().with_status(status)
     }
 
-    /// The page with a field.
+    /// Adds a header field.
     fn with_field(
         self,
         name: impl Into<Cow<'static, str>>,
@@ -37,12 +37,12 @@ pub trait Dress: Page + Sized {
         self.dressed().with_field(name, value)
     }
 
-    /// The page with a title, for the layout.
+    /// Sets the title, which the layout displays.
     fn with_title(self, title: impl Into<Cow<'static, str>>) -> Dressed<Self> {
         self.dressed().with_title(title)
     }
 
-    /// The page with a name and a content for a `<meta>` of the layout.
+    /// Adds a name and a content for a `<meta>` element of the layout.
     fn with_meta(
         self,
         name: impl Into<Cow<'static, str>>,
@@ -51,7 +51,7 @@ pub trait Dress: Page + Sized {
         self.dressed().with_meta(name, content)
     }
 
-    /// The page as it is, whole by itself.
+    /// Renders the page without the layout, as a whole document.
     fn without_layout(self) -> Dressed<Self> {
         self.dressed().without_layout()
     }
@@ -59,23 +59,23 @@ pub trait Dress: Page + Sized {
 
 impl<P: Page> Dress for P {}
 
-/// A page with a status, fields and a title of its own.
+/// A page with its own status, header fields and title.
 #[derive(Debug)]
 pub struct Dressed<P> {
     page: P,
-    top: Top,
-    above: Above,
+    top: ResponseHead,
+    settings: PageSettings,
 }
 
 impl<P> Dressed<P> {
-    /// The same with another status.
+    /// Replaces the status.
     #[must_use]
     pub fn with_status(mut self, status: Status) -> Self {
         self.top.status = status;
         self
     }
 
-    /// The same with one more field.
+    /// Adds a header field.
     #[must_use]
     pub fn with_field(
         self,
@@ -85,34 +85,34 @@ impl<P> Dressed<P> {
         Self { top: self.top.with_field(name, value), ..self }
     }
 
-    /// The same with another title.
+    /// Replaces the title.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<Cow<'static, str>>) -> Self {
-        self.above.title = title.into();
+        self.settings.title = title.into();
         self
     }
 
-    /// The same with one more `<meta>`.
+    /// Adds a `<meta>` element.
     #[must_use]
     pub fn with_meta(
         mut self,
         name: impl Into<Cow<'static, str>>,
         content: impl Into<Cow<'static, str>>,
     ) -> Self {
-        self.above.meta.push((name.into(), content.into()));
+        self.settings.meta.push((name.into(), content.into()));
         self
     }
 
-    /// The same without the layout.
+    /// Renders the page without the layout.
     #[must_use]
     pub const fn without_layout(mut self) -> Self {
-        self.above.is_bare = true;
+        self.settings.has_no_layout = true;
         self
     }
 }
 
 impl<P: Page> Respond for Dressed<P> {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        write_page(self.page, &self.top, &self.above, to)
+        write_page(self.page, &self.top, &self.settings, to)
     }
 }

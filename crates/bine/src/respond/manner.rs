@@ -1,12 +1,12 @@
-//! How the client of a service or an action reads its response.
+//! The kind of response that the client of a service or an action expects.
 
-/// How a caller wants to be spoken to.
+/// The kind of response that the client of a call expects.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Manner {
-    /// It reads pages rather than JSON.
+    /// Whether the client reads pages rather than JSON.
     pub(crate) reads_pages: bool,
-    /// Nothing was changed, so that there is nothing to go back for.
+    /// Whether the call was safe, so that no redirect back is necessary.
     pub(crate) is_safe: bool,
-    /// The page that called.
+    /// The page that sent the call.
     pub(crate) page: Option<String>,
 }

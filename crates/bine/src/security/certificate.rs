@@ -1,4 +1,4 @@
-//! The names in a certificate (RFC 5280 section 4.2.1.6), and whether browsers of the internet know it.
+//! The names in a certificate (RFC 5280 section 4.2.1.6), and whether public browsers trust it.
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -6,12 +6,12 @@ use rustls::pki_types::pem::PemObject as _;
 use super::der::Elements;
 use crate::sites::HostPattern;
 
-/// What a server learns from a certificate it was given.
+/// The facts about a certificate that affect other defaults of the server.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Facts {
-    /// Its names, and domains for `*`.
+    /// Its host names, and domains for wildcards.
     pub(crate) names: Vec<HostPattern>,
-    /// It was issued by somebody else, for a name of the public DNS.
+    /// Whether an authority issued it for a name of the public DNS.
     pub(crate) is_public: bool,
 }
 
@@ -21,11 +21,11 @@ const OCTET_STRING: u8 = 0x04;
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 const DNS_NAME: u8 = 0x82;
-/// `id-ce-subjectAltName`, 2.5.29.17.
+/// The identifier `id-ce-subjectAltName`, 2.5.29.17.
 const SUBJECT_ALTERNATIVE_NAME: &[u8] = &[0x55, 0x1d, 0x11];
 
-/// Last labels of names that nobody can register (RFC 6761, 6762, 7686, 8375, and ICANN's `internal`), or that private
-/// networks use.
+/// Top-level labels that cannot be registered (RFC 6761, 6762, 7686, 8375, and ICANN's `internal`),
+/// or that private networks use.
 const PRIVATE: [&str; 13] = [
     "alt",
     "arpa",
@@ -43,13 +43,13 @@ const PRIVATE: [&str; 13] = [
 ];
 
 impl Facts {
-    /// Of the first certificate in `pem`. One that cannot be read has no names.
+    /// The facts about the first certificate in `pem`. An unreadable certificate has no names.
     pub(crate) fn of_pem(pem: &[u8]) -> Self {
         let der = CertificateDer::from_pem_slice(pem).ok();
         der.and_then(|der| Self::of_der(&der)).unwrap_or_default()
     }
 
-    /// Of a certificate that an authority of the internet gives for these names.
+    /// The facts about a certificate that a public authority issued for these names.
     pub(crate) fn issued(names: Vec<HostPattern>) -> Self {
         Self { names, is_public: true }
     }
@@ -70,7 +70,7 @@ impl Facts {
     }
 }
 
-/// The names in the extensions of a certificate. Those that are no host are left out.
+/// The names in the extensions of a certificate, except those that are not hosts.
 fn names(extensions: &[u8]) -> Option<Vec<HostPattern>> {
     let all = Elements(Elements(extensions).content(SEQUENCE)?);
     for (_, extension) in all {
@@ -78,7 +78,7 @@ fn names(extensions: &[u8]) -> Option<Vec<HostPattern>> {
         if extension.content(OBJECT_IDENTIFIER) != Some(SUBJECT_ALTERNATIVE_NAME) {
             continue;
         }
-        // Whether it is critical may stand in between.
+        // The optional critical flag precedes the value.
         let (_, value) = extension.find(|(kind, _)| *kind == OCTET_STRING)?;
         let names = Elements(Elements(value).content(SEQUENCE)?);
         let names = names.filter(|(kind, _)| *kind == DNS_NAME);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_only_issued_certificates_with_names_of_the_public_dns_for_public() {
+    fn only_issued_certificates_with_public_names_are_public() {
         for (names, expected) in [
             (&["shop.org"][..], true),
             (&["machine.local", "shop.org"], true),

@@ -1,6 +1,6 @@
 //! A reader of DER (X.690), as far as certificates need it.
 
-/// The rest of a row of DER elements.
+/// The remaining elements of a sequence.
 pub(crate) struct Elements<'b>(pub(crate) &'b [u8]);
 
 impl<'b> Elements<'b> {
@@ -13,7 +13,7 @@ impl<'b> Elements<'b> {
 impl<'b> Iterator for Elements<'b> {
     type Item = (u8, &'b [u8]);
 
-    /// The kind and the content of the next element. Lengths of up to three bytes are understood.
+    /// The kind and the content of the next element. Lengths of up to three bytes are supported.
     fn next(&mut self) -> Option<Self::Item> {
         let (&kind, rest) = self.0.split_first()?;
         let (&short, rest) = rest.split_first()?;

@@ -1,4 +1,4 @@
-//! Security headers of responses, and the hosts that a server answers for.
+//! Security headers of responses, and facts about certificates.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use bine_http::FieldLines;
 pub(crate) mod certificate;
 pub(crate) mod der;
 
-/// Seconds of `Strict-Transport-Security` with a public certificate: 180 days, so that visitors who return twice a
-/// year stay protected.
+/// Seconds of `Strict-Transport-Security` with a public certificate: 180 days, so that users who
+/// return twice a year stay protected.
 pub(crate) const HSTS: u32 = 180 * 24 * 60 * 60;
 
-/// The policy of pages that say nothing else: everything comes from the page's own origin. `style-src-attr` permits
-/// the attribute `style`, which no value can enter in `html!` but by `raw(..)`. Frames are protected by
-/// `X-Frame-Options`, so that embedding has one switch.
+/// The default policy of pages: everything is loaded from the page's own origin. `style-src-attr`
+/// permits the attribute `style`, which `html!` fills only from `raw(..)`. `X-Frame-Options`
+/// controls embedding, so that one setting decides it.
 const STRICT: &str = "default-src 'self'; img-src 'self' data:; style-src-attr 'unsafe-inline'; object-src 'none'; base-uri 'none'; form-action 'self'";
 
 const POLICY: &str = "Content-Security-Policy";
@@ -30,8 +30,9 @@ const POLICY: &str = "Content-Security-Policy";
 /// # drop(app);
 /// ```
 ///
-/// The keys `nosniff`, `frames` and `content-security-policy` of the configuration override what the program says. A
-/// response overrides both by a header of the same name; an empty value removes the header.
+/// The keys `nosniff`, `frames` and `content-security-policy` of the configuration override the
+/// program. A response overrides both by a header of the same name; an empty value removes the
+/// header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use = "headers do nothing until an app has them"]
 pub struct SecurityHeaders {
@@ -61,7 +62,7 @@ pub(crate) enum Policy {
     Off,
 }
 
-/// What the configuration says about security headers. `None`: the program decides.
+/// The configuration's settings for security headers. `None`: the program decides.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct HeaderChoices {
     pub(crate) nosniff: Option<bool>,
@@ -81,7 +82,7 @@ impl SecurityHeaders {
         self
     }
 
-    /// Says which pages may embed a response in a frame.
+    /// Sets which pages may embed a response in a frame.
     pub const fn frames(mut self, frames: Frames) -> Self {
         self.frames = frames;
         self
@@ -91,7 +92,7 @@ impl SecurityHeaders {
     ///
     /// # Panics
     ///
-    /// The policy is not visible ASCII.
+    /// Panics if the policy is not visible ASCII.
     pub fn content_security_policy(mut self, policy: impl Into<Cow<'static, str>>) -> Self {
         let policy = policy.into();
         if let Err(reason) = check_policy(&policy) {
@@ -107,7 +108,7 @@ impl SecurityHeaders {
         self
     }
 
-    /// These headers where the configuration has no word.
+    /// These headers with the configuration's settings applied.
     pub(crate) fn chosen(&self, choices: &HeaderChoices) -> Self {
         Self {
             has_nosniff: choices.nosniff.unwrap_or(self.has_nosniff),
@@ -148,7 +149,7 @@ impl Default for SecurityHeaders {
 }
 
 impl Policy {
-    /// Reads a value of the key `content-security-policy`; `None` stands for `auto`.
+    /// Parses a value of the key `content-security-policy`; `None` stands for `auto`.
     pub(crate) fn read(text: &str) -> Result<Option<Self>, String> {
         Ok(match text {
             "auto" => None,
@@ -163,7 +164,7 @@ impl Policy {
 }
 
 impl Frames {
-    /// Reads a value of the key `frames`; `None` stands for `auto`.
+    /// Parses a value of the key `frames`; `None` stands for `auto`.
     pub(crate) fn read(text: &str) -> Result<Option<Self>, String> {
         Ok(match text {
             "auto" => None,
@@ -175,7 +176,7 @@ impl Frames {
     }
 }
 
-/// Whether `name` is a header that is written by default, so that an empty value removes it.
+/// Whether `name` is a header that the server adds by default, so that an empty value removes it.
 pub(crate) fn is_default(name: &str) -> bool {
     is_policy(name) || bine_http::SecurityHeaders::named(name) != bine_http::SecurityHeaders::NONE
 }
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_policies_that_are_none() {
+    fn rejects_invalid_policies() {
         for wrong in ["", "on", "default-src 'self'\r\nA: b", "default-src \u{e4}'"] {
             assert!(Policy::read(wrong).is_err(), "{wrong:?}");
         }

@@ -18,15 +18,15 @@ use super::call::{Call, CallContext, Caller};
 use super::given::{ArgumentsError, Given, Taken};
 use super::rule::rule_for;
 use super::{Manner, Rule, run_to_outcome};
+use crate::accept::prefers_pages;
 use crate::arguments::{Arguments, MOST_BODY, Needs, Rejection};
 use crate::error::Error;
 use crate::methods::Methods;
 use crate::origin;
-use crate::route::{Kind, Route, Told};
+use crate::render_context::RenderContext;
+use crate::route::{Route, RouteInfo, RouteKind};
 use crate::store::Transaction;
-use crate::taste::prefers_pages;
 use crate::wire;
-use crate::writing::Writing;
 
 /// An action of a page, which [`action!`](crate::action!) creates: the address of a form or a
 /// button.
@@ -169,7 +169,11 @@ fn removed_route() -> Route {
         })
     });
     // It has no effect, so anyone may call it.
-    route.told(Told { kind: Kind::Action, rule: Some(Rule::ANYONE.access()), ..Told::default() })
+    route.info(RouteInfo {
+        kind: RouteKind::Action,
+        rule: Some(Rule::ANYONE.access()),
+        ..RouteInfo::default()
+    })
 }
 
 impl Action {
@@ -214,7 +218,7 @@ pub fn captured<T: Serialize>(value: &T) -> Captured {
 impl AttributeValue for Action {
     fn write_attribute(&self, attribute: Attribute, writer: &mut Writer<'_>) {
         let Self { declaration, captures } = self;
-        let sealed = match (captures, Writing::current()) {
+        let sealed = match (captures, RenderContext::current()) {
             (Ok(captures), Some(writing)) => {
                 let name = declaration.to_string();
                 let (page, meaning) = (writing.page(), &*declaration.meaning());
@@ -306,8 +310,8 @@ impl Declaration {
         });
         let Self { arguments, rule, .. } = *self;
         let rule = rule.map(|rule| rule.access());
-        let told = Told { kind: Kind::Action, arguments, rule, ..Told::default() };
-        Route { told, ..route }.needing(&[|needs: &mut Needs| {
+        let info = RouteInfo { kind: RouteKind::Action, arguments, rule, ..RouteInfo::default() };
+        Route { info, ..route }.needing(&[|needs: &mut Needs| {
             needs.body(MOST_BODY);
             needs.sessions = true;
         }])

@@ -28,15 +28,15 @@ use answer::{CallReply, Outcome};
 use call::CallContext;
 use given::ArgumentsError;
 
+use crate::accept::prefers_pages;
 use crate::app_state::AppState;
 use crate::arguments::{Arguments, MOST_BODY, Needs, Rejection};
 use crate::error::Error;
 use crate::methods::Methods;
 use crate::origin;
 use crate::panics;
-use crate::route::{Kind, Route, Told};
+use crate::route::{Route, RouteInfo, RouteKind};
 use crate::store::Transaction;
-use crate::taste::prefers_pages;
 
 pub use crate::problem::Wrong;
 pub use crate::respond::Manner;
@@ -267,9 +267,9 @@ impl Signature {
         });
         let Self { arguments, is_safe, is_once, rule, .. } = *self;
         let rule = rule.map(|rule| rule.access());
-        let told = Told { kind: Kind::Service, arguments, is_safe, is_once, rule };
+        let info = RouteInfo { kind: RouteKind::Service, arguments, is_safe, is_once, rule };
         // The service checks the origin itself and responds as services do.
-        let route = Route { told, from_anywhere: true, ..route };
+        let route = Route { info, from_anywhere: true, ..route };
         route.needing(&[
             |needs: &mut Needs| needs.body(MOST_BODY),
             if self.knows_caller {
@@ -314,7 +314,7 @@ impl Signature {
 /// The calling page, for a redirect back to it. A page that answers POST cannot be requested again.
 fn calling_page(head: &Head<'_>, app: &AppState) -> Option<String> {
     let page = origin::page_before(head)?;
-    app.places.may_be_shown(origin::target_of(page)?).then(|| page.to_owned())
+    app.redirect_targets.may_redirect_to(origin::target_of(page)?).then(|| page.to_owned())
 }
 
 /// The outcome of a call, also if it panics.
@@ -329,7 +329,7 @@ async fn run_to_outcome<R>(name: &str, work: impl Future<Output = Result<R, Erro
         Some(Err(error)) => Outcome::Failed(error),
         None => {
             log::error(format_args!("{name} panicked; its caller got a 500"));
-            Outcome::Broken(panics::last_words())
+            Outcome::Broken(panics::take_last_message())
         }
     }
 }

@@ -16,7 +16,7 @@ use bine_server::{self as server, Follow, Gone, Incoming, Retained};
 use crate::arguments::{Argument, Arguments, Rejection};
 use crate::error::Error;
 use crate::origin::is_foreign;
-use crate::respond::{CustomContent, Replying, Response, Top};
+use crate::respond::{CustomContent, Replying, Response, ResponseHead};
 
 use connection::Connection;
 
@@ -183,7 +183,7 @@ impl Opening {
 
 impl CustomContent for Opening {
     /// Writes the 101 response, or an error response that keeps HTTP.
-    fn respond(self: Box<Self>, top: Top, to: &mut Replying<'_, '_>) -> Finished {
+    fn respond(self: Box<Self>, top: ResponseHead, to: &mut Replying<'_, '_>) -> Finished {
         let top = &*to.complete(&top);
         let exchange = to.exchange();
         let (out, date) = to.output();

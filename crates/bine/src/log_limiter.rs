@@ -1,36 +1,37 @@
-//! How often a failure that happens over and over is logged.
+//! Rate limiting for log messages of a persistent failure.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Lets each message be logged once a second, and counts how often it is held back.
+/// Passes each message once a second, and counts how often it is suppressed.
 ///
-/// A disk that is full fails every request that changes something: one line for each would hide all others, and fill
-/// the disk of the log.
-pub(crate) struct Repeated {
+/// A full disk fails every write: one line for each would hide all other messages, and fill the
+/// disk of the log.
+pub(crate) struct LogLimiter {
     hasher: RandomState,
-    /// The messages of late. A new one takes the place of the one that was logged first.
+    /// The recent messages. A new one replaces the one that was logged first.
     recent: Mutex<Vec<Message>>,
 }
 
 struct Message {
     hash: u64,
     logged: Instant,
-    held_back: u64,
+    suppressed: u64,
 }
 
-/// A message is logged once in this time.
+/// The shortest time between two entries of the same message.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Messages that are told apart at one time.
+/// The number of distinct messages that are tracked at a time.
 const MOST: usize = 16;
 
-impl Repeated {
+impl LogLimiter {
     pub(crate) fn new() -> Self {
         Self { hasher: RandomState::new(), recent: Mutex::default() }
     }
 
-    /// Whether to log this message now, and if so, how often it was held back since it was logged last.
+    /// Decides whether to log this message now. Returns the number of entries suppressed since the
+    /// last one.
     pub(crate) fn pass(&self, message: &str, now: Instant) -> Option<u64> {
         let hash = self.hasher.hash_one(message);
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,16 +39,16 @@ impl Repeated {
             if recent.len() == MOST {
                 recent.remove(0);
             }
-            recent.push(Message { hash, logged: now, held_back: 0 });
+            recent.push(Message { hash, logged: now, suppressed: 0 });
             return Some(0);
         };
         if now.duration_since(recent[place].logged) < INTERVAL {
-            recent[place].held_back += 1;
+            recent[place].suppressed += 1;
             return None;
         }
-        let held_back = recent.remove(place).held_back;
-        recent.push(Message { hash, logged: now, held_back: 0 });
-        Some(held_back)
+        let suppressed = recent.remove(place).suppressed;
+        recent.push(Message { hash, logged: now, suppressed: 0 });
+        Some(suppressed)
     }
 }
 
@@ -56,8 +57,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_logged_once_a_second_with_the_count_of_those_held_back() {
-        let repeated = Repeated::new();
+    fn passes_a_message_once_a_second_and_counts_the_rest() {
+        let repeated = LogLimiter::new();
         let start = Instant::now();
         let pass = |message, milliseconds| {
             repeated.pass(message, start + Duration::from_millis(milliseconds))
@@ -70,8 +71,8 @@ mod tests {
     }
 
     #[test]
-    fn many_different_messages_take_bounded_memory() {
-        let repeated = Repeated::new();
+    fn bounds_memory_for_many_different_messages() {
+        let repeated = LogLimiter::new();
         let now = Instant::now();
         for number in 0..1000 {
             assert_eq!(repeated.pass(&number.to_string(), now), Some(0));

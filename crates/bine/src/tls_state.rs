@@ -1,4 +1,5 @@
-//! Decides which certificates a server shows to whom, and where its secrets are kept.
+//! TLS certificates and ticket keys: which certificate the server presents for a host, and where
+//! the keys are stored.
 
 use std::fs;
 use std::path::Path;
@@ -11,92 +12,101 @@ use bine_server::{is_disk_full, write_private};
 use crate::acme::{Acme, Plan, Slot};
 use crate::configuration::Configuration;
 use crate::security::certificate::Facts;
-use crate::self_signed::{made_up, make_folder};
+use crate::self_signed::{create_private_folder, create_self_signed};
 use crate::sites::{SiteChoices, place};
 
-/// What stays the same however often a configuration is read again.
+/// The keys and certificates that reloads keep.
 #[derive(Default)]
-pub(crate) struct Secrets {
+pub(crate) struct TlsState {
     tickets: OnceLock<Arc<Tickets>>,
     self_signed: OnceLock<Certificate>,
-    /// What comes from an authority by itself.
+    /// The client of the certificate authority.
     pub(crate) acme: Arc<Acme>,
 }
 
-/// What a server shows under one configuration, and what must be done for it.
+/// The TLS setup under one configuration, and the certificates to order for it.
 #[derive(Default)]
-pub(crate) struct Shown {
-    /// `None`: it speaks TLS nowhere.
+pub(crate) struct TlsSetup {
+    /// `None` if no address uses TLS.
     pub(crate) tls: Option<Arc<Tls>>,
-    /// Certificates to be had from an authority.
+    /// Certificates to order from an authority.
     pub(crate) plan: Option<Plan>,
-    /// Of all certificates that were not made here.
+    /// Facts about all certificates that are not self-signed.
     pub(crate) facts: Facts,
 }
 
-/// What is shown for a site.
-enum Face {
-    /// Nothing, and who asks for it is refused.
+/// The certificate of a site.
+enum SiteCertificate {
+    /// No certificate: TLS connections for the site are rejected.
     None,
-    /// And what it says, if it was not made here.
+    /// A fixed certificate, with its facts unless it is self-signed.
     Fixed(Certificate, Facts),
-    /// Whatever the authority has given last.
+    /// The latest certificate from the authority.
     Changing(Arc<Slot>),
 }
 
-/// Keys of tickets, in the data folder.
+/// The file with the ticket keys, in the data folder.
 const TICKETS: &str = "tls-tickets";
-/// A certificate that was made here, with its key, in the data folder.
+/// The file with the self-signed certificate and its key, in the data folder.
 const SELF_SIGNED: &str = "self-signed.pem";
 
-impl Secrets {
-    /// What a server shows under `configuration`.
+impl TlsState {
+    /// Sets up TLS for `configuration`.
     ///
     /// # Errors
     ///
-    /// What is missing or wrong, by the name of its file.
-    pub(crate) fn of(&self, configuration: &Configuration) -> Result<Shown, String> {
+    /// Returns the file or setting that is missing or invalid.
+    pub(crate) fn of(&self, configuration: &Configuration) -> Result<TlsSetup, String> {
         if !configuration.settings.listeners.iter().any(|listen| listen.tls) {
-            return Ok(Shown::default());
+            return Ok(TlsSetup::default());
         }
         let data = configuration.data.as_deref();
         if let Some(folder) = data.filter(|folder| !folder.is_dir()) {
-            make_folder(folder)?;
+            create_private_folder(folder)?;
             if let Some(user) = &configuration.user {
-                // Who may not do this may not become that user either, which is told when it is tried.
+                // Without the privilege for this, the process cannot change its user either. That
+                // step reports the error.
                 let _ = user.give(folder);
             }
         }
         let sites = [&configuration.site]
             .into_iter()
             .chain(configuration.sites.iter().map(|(_, site)| site));
-        let mut faces: Vec<Face> =
-            sites.map(|site| self.face(site, configuration)).collect::<Result<_, _>>()?;
+        let mut certificates: Vec<SiteCertificate> = sites
+            .map(|site| self.site_certificate(site, configuration))
+            .collect::<Result<_, _>>()?;
         let plan = match &*configuration.tls {
-            "acme" => self.plan(configuration, &mut faces)?,
+            "acme" => self.plan(configuration, &mut certificates)?,
             _ => None,
         };
-        if faces.iter().all(|face| matches!(face, Face::None)) {
-            return Err("TLS needs a certificate: set `certificate` and `certificate-key`, or `tls = \"acme\"` to have one from an authority, or `tls = \"self-signed\"` for development".to_owned());
+        if certificates
+            .iter()
+            .all(|site_certificate| matches!(site_certificate, SiteCertificate::None))
+        {
+            return Err("TLS needs a certificate: set `certificate` and `certificate-key`, or `tls = \"acme\"` to order one from an authority, or `tls = \"self-signed\"` for development".to_owned());
         }
-        let facts = facts(configuration, &faces);
+        let facts = facts(configuration, &certificates);
         let hosts = configuration.sites.iter().enumerate();
         let hosts: Vec<_> = hosts
             .flat_map(|(number, (hosts, _))| {
                 hosts.iter().map(move |host| (host.clone(), number + 1))
             })
             .collect();
-        let choice = move |host: Option<&str>| match &faces[place(&hosts, host)] {
-            Face::None => None,
-            Face::Fixed(certificate, _) => Some(certificate.clone()),
-            Face::Changing(slot) => Some(slot.certificate()),
+        let choice = move |host: Option<&str>| match &certificates[place(&hosts, host)] {
+            SiteCertificate::None => None,
+            SiteCertificate::Fixed(certificate, _) => Some(certificate.clone()),
+            SiteCertificate::Changing(slot) => Some(slot.certificate()),
         };
         let tls = Tls::new(Box::new(choice), self.tickets(data)?);
-        Ok(Shown { tls: Some(Arc::new(tls)), plan, facts })
+        Ok(TlsSetup { tls: Some(Arc::new(tls)), plan, facts })
     }
 
-    /// What is shown for a site by its own choice.
-    fn face(&self, site: &SiteChoices, configuration: &Configuration) -> Result<Face, String> {
+    /// The certificate that a site's own settings determine.
+    fn site_certificate(
+        &self,
+        site: &SiteChoices,
+        configuration: &Configuration,
+    ) -> Result<SiteCertificate, String> {
         let (chain, key) = match (&site.certificate, &site.certificate_key) {
             (Some(chain), Some(key)) => (chain, key),
             (Some(chain), None) => {
@@ -107,32 +117,32 @@ impl Secrets {
             }
             (None, Some(key)) => {
                 return Err(format!(
-                    "{}: `certificate` must say what it is the key of",
+                    "{}: set `certificate` to the file with its certificate",
                     key.display()
                 ));
             }
             (None, None) if configuration.tls == "self-signed" => {
                 return {
                     let made = self.self_signed(configuration)?;
-                    Ok(Face::Fixed(made, Facts::default()))
+                    Ok(SiteCertificate::Fixed(made, Facts::default()))
                 };
             }
-            (None, None) => return Ok(Face::None),
+            (None, None) => return Ok(SiteCertificate::None),
         };
         let read = |path: &Path| {
             fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
         };
         let pem = read(chain)?;
         Certificate::from_pem(&pem, &read(key)?)
-            .map(|certificate| Face::Fixed(certificate, Facts::of_pem(&pem)))
+            .map(|certificate| SiteCertificate::Fixed(certificate, Facts::of_pem(&pem)))
             .map_err(|error| format!("{}: {error}", chain.display()))
     }
 
-    /// Gives every site that has no certificate of its own one from an authority.
+    /// Plans a certificate from an authority for every site without a certificate of its own.
     fn plan(
         &self,
         configuration: &Configuration,
-        faces: &mut [Face],
+        certificates: &mut [SiteCertificate],
     ) -> Result<Option<Plan>, String> {
         let data = configuration.data.as_deref().ok_or(
             "tls = \"acme\" keeps its certificates in a data folder: set `data`, like data = \"data\"",
@@ -145,8 +155,8 @@ impl Secrets {
             .into_iter()
             .chain(configuration.sites.iter().map(|(hosts, _)| hosts.iter().collect()));
         let (mut places, mut wanted) = (Vec::new(), Vec::new());
-        for (place, (face, hosts)) in faces.iter().zip(all).enumerate() {
-            if !matches!(face, Face::None) || hosts.is_empty() {
+        for (place, (site_certificate, hosts)) in certificates.iter().zip(all).enumerate() {
+            if !matches!(site_certificate, SiteCertificate::None) || hosts.is_empty() {
                 continue;
             }
             let exact: Vec<String> = hosts.iter().filter_map(|host| host.exact()).collect();
@@ -164,12 +174,12 @@ impl Secrets {
         }
         let (plan, slots) = self.acme.plan(&configuration.acme, data, wanted)?;
         for (place, slot) in places.into_iter().zip(slots) {
-            faces[place] = Face::Changing(slot);
+            certificates[place] = SiteCertificate::Changing(slot);
         }
         Ok(Some(plan))
     }
 
-    /// A certificate that nobody vouches for. One that was made before is shown again.
+    /// The self-signed certificate. An existing one is reused.
     fn self_signed(&self, configuration: &Configuration) -> Result<Certificate, String> {
         if let Some(made) = self.self_signed.get() {
             return Ok(made.clone());
@@ -180,11 +190,11 @@ impl Secrets {
         let certificate = match known {
             Some(certificate) => certificate,
             None => {
-                let pem = made_up(&own_names())?;
+                let pem = create_self_signed(&own_names())?;
                 match kept.as_ref().map(|path| (path, write_private(path, pem.as_bytes()))) {
                     Some((path, Err(error))) if is_disk_full(&error) => {
                         log::warn(format_args!(
-                            "the disk is full: the next start makes another certificate ({}: {error})",
+                            "the disk is full: the next start creates another certificate ({}: {error})",
                             path.display()
                         ));
                     }
@@ -198,7 +208,7 @@ impl Secrets {
             }
         };
         log::notice(format_args!(
-            "a certificate of our own, for development; its SHA-256 is {}",
+            "self-signed certificate, for development; its SHA-256 is {}",
             certificate.fingerprint()
         ));
         Ok(self.self_signed.get_or_init(|| certificate).clone())
@@ -210,7 +220,7 @@ impl Secrets {
         }
         let tickets = match data.map(|folder| folder.join(TICKETS)) {
             Some(path) => Tickets::kept(&path).map_err(|error| {
-                format!("cannot keep TLS tickets in {}: {error}", path.display())
+                format!("cannot store TLS ticket keys in {}: {error}", path.display())
             })?,
             None => Tickets::passing(),
         };
@@ -218,16 +228,16 @@ impl Secrets {
     }
 }
 
-/// What all certificates together say.
-fn facts(configuration: &Configuration, faces: &[Face]) -> Facts {
+/// The facts about all certificates together.
+fn facts(configuration: &Configuration, certificates: &[SiteCertificate]) -> Facts {
     let top = configuration.acme.hosts.clone();
     let sites = configuration.sites.iter().map(|(hosts, _)| hosts.clone());
     let mut all = Facts::default();
-    for (face, hosts) in faces.iter().zip([top].into_iter().chain(sites)) {
-        let facts = match face {
-            Face::None => continue,
-            Face::Fixed(_, facts) => facts.clone(),
-            Face::Changing(_) => Facts::issued(hosts),
+    for (site_certificate, hosts) in certificates.iter().zip([top].into_iter().chain(sites)) {
+        let facts = match site_certificate {
+            SiteCertificate::None => continue,
+            SiteCertificate::Fixed(_, facts) => facts.clone(),
+            SiteCertificate::Changing(_) => Facts::issued(hosts),
         };
         all.names.extend(facts.names);
         all.is_public |= facts.is_public;
@@ -238,7 +248,7 @@ fn facts(configuration: &Configuration, faces: &[Face]) -> Facts {
 /// The names of this machine, as far as it knows them.
 fn own_names() -> Vec<String> {
     let mut names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
-    // Where the system does not say its name, it is not asked for by it.
+    // If the system does not report its name, clients do not use it either.
     let own = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     names.extend(Some(own.trim().to_owned()).filter(|name| !name.is_empty() && name.is_ascii()));
     names

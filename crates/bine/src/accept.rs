@@ -1,24 +1,24 @@
-//! Decides what a peer makes of pages: whether it reads them, and whether it would rather have XHTML than HTML.
+//! The client's preferences among HTML, XHTML and JSON.
 
 const HTML: &str = "text/html";
 const XHTML: &str = "application/xhtml+xml";
 const JSON: &str = "application/json";
 
-/// What a peer says of pages in its field `Accept` (RFC 9110 section 12.5.1).
+/// The preferences that the `Accept` field of a request states (RFC 9110 section 12.5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Taste {
-    /// It names a language of pages. A star alone, as curl sends it, names nothing.
+pub(crate) struct AcceptPreferences {
+    /// The field names HTML or XHTML. A star alone, as curl sends it, does not count.
     pub(crate) reads_pages: bool,
-    /// It names XHTML and gives it a greater weight than HTML; browsers name both and like them alike.
+    /// The field gives XHTML a greater weight than HTML. Browsers name both with equal weight.
     pub(crate) prefers_xhtml: bool,
-    /// It names JSON, and gives it a greater weight than any language of pages.
+    /// The field gives JSON a greater weight than HTML and XHTML.
     pub(crate) prefers_json: bool,
 }
 
-impl Taste {
+impl AcceptPreferences {
     pub(crate) fn of(accept: Option<&str>) -> Self {
         let accept = accept.unwrap_or_default();
-        // As all browsers say it: nothing outweighs that.
+        // All browsers begin with this value; no later range can outweigh it.
         if accept.starts_with("text/html,") {
             return Self { reads_pages: true, prefers_xhtml: false, prefers_json: false };
         }
@@ -31,10 +31,10 @@ impl Taste {
     }
 }
 
-/// Whether a peer that may have pages or JSON would rather have pages, as browsers that show what they get say it. One
-/// that does not care gets JSON.
+/// Whether a client that can have a page or JSON prefers the page, as browsers state when they
+/// navigate. Without a preference the answer is no.
 pub(crate) fn prefers_pages(accept: Option<&str>) -> bool {
-    // As browsers and programs say it that fetch something.
+    // Browsers and programs send this when they fetch data.
     let Some(accept) = accept.filter(|accept| *accept != "*/*") else { return false };
     let weight = |kinds: &[&str]| kinds.iter().find_map(|kind| weight_of(accept, kind));
     let html = weight(&[HTML, "text/*", "*/*"]).max(weight_of(accept, XHTML));
@@ -47,17 +47,17 @@ fn prefers_json(accept: &str) -> bool {
 }
 
 fn prefers_xhtml(accept: &str) -> bool {
-    let weight = |wanted: &str| weight_of(accept, wanted);
+    let weight = |media_type: &str| weight_of(accept, media_type);
     let html = weight(HTML).or_else(|| weight("text/*")).or_else(|| weight("*/*"));
     weight(XHTML) > html.or(Some(0))
 }
 
-/// The greatest weight of a media range in a field `Accept`; `None`: it is not named.
-fn weight_of(accept: &str, wanted: &str) -> Option<u16> {
+/// The greatest weight of a media range in an `Accept` field, or `None` if it does not occur.
+fn weight_of(accept: &str, media_type: &str) -> Option<u16> {
     let ranges = accept.split(',').filter_map(|range| {
         let mut parts = range.split(';');
         let name = parts.next()?.trim();
-        if !name.eq_ignore_ascii_case(wanted) {
+        if !name.eq_ignore_ascii_case(media_type) {
             return None;
         }
         weight(parts)
@@ -65,7 +65,7 @@ fn weight_of(accept: &str, wanted: &str) -> Option<u16> {
     ranges.max()
 }
 
-/// The weight among the parameters of a media range, in thousandths; `None` if it is none.
+/// The weight among the parameters of a media range, in thousandths; `None` if it is invalid.
 fn weight<'a>(mut parameters: impl Iterator<Item = &'a str>) -> Option<u16> {
     let weight = parameters.find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
@@ -93,12 +93,12 @@ mod tests {
 
     #[track_caller]
     fn check(accept: &str, reads_pages: bool, prefers_xhtml: bool) {
-        let taste = Taste { reads_pages, prefers_xhtml, prefers_json: false };
-        assert_eq!(Taste::of(Some(accept)), taste, "{accept}");
+        let preferences = AcceptPreferences { reads_pages, prefers_xhtml, prefers_json: false };
+        assert_eq!(AcceptPreferences::of(Some(accept)), preferences, "{accept}");
     }
 
     #[test]
-    fn a_browser_gets_html() {
+    fn browsers_get_html() {
         check("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", true, false);
         check("application/xhtml+xml, text/html", true, false);
         check("text/html", true, false);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn who_prefers_xhtml_gets_it() {
+    fn clients_that_prefer_xhtml_get_it() {
         check("application/xhtml+xml", true, true);
         check("text/html;q=0.9, application/xhtml+xml", true, true);
         check("application/xhtml+xml;charset=utf-8 ; q=0.5,text/html;Q=0.499", true, true);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn who_likes_both_alike_or_says_it_wrongly_gets_html() {
+    fn equal_or_invalid_weights_select_html() {
         check("application/xhtml+xml, */*", true, false);
         check("application/xhtml+xml;q=0.2, text/*;q=0.2", true, false);
         check("application/xhtml+xml;q=0", true, false);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_names_json_is_told_in_json() {
+    fn clients_that_prefer_json_get_it() {
         for (accept, prefers) in [
             ("application/json", true),
             ("application/json, text/html;q=0.5", true),
@@ -140,12 +140,12 @@ mod tests {
             ("*/*", false),
             ("application/ld+json", false),
         ] {
-            assert_eq!(Taste::of(Some(accept)).prefers_json, prefers, "{accept}");
+            assert_eq!(AcceptPreferences::of(Some(accept)).prefers_json, prefers, "{accept}");
         }
     }
 
     #[test]
-    fn a_service_answers_by_a_page_who_would_rather_have_one() {
+    fn services_send_pages_to_clients_that_prefer_them() {
         for (accept, prefers) in [
             ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", true),
             ("application/json, text/html;q=0.5", false),
@@ -161,16 +161,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_said_there_is_too_odd(accept: String, parts in prop::collection::vec("[;,q=.0-9 ]{0,4}", 0..6)) {
-            let _ = Taste::of(Some(&accept));
-            let _ = Taste::of(Some(&parts.join("application/xhtml+xml")));
+        fn accepts_arbitrary_fields(accept: String, parts in prop::collection::vec("[;,q=.0-9 ]{0,4}", 0..6)) {
+            let _ = AcceptPreferences::of(Some(&accept));
+            let _ = AcceptPreferences::of(Some(&parts.join("application/xhtml+xml")));
         }
 
         #[test]
-        fn the_greater_weight_wins(xhtml in 0_u16..=1000, html in 0_u16..=1000) {
+        fn greater_weight_wins(xhtml in 0_u16..=1000, html in 0_u16..=1000) {
             let decimal = |weight| format!("{}.{:03}", weight / 1000, weight % 1000);
             let accept = format!("application/xhtml+xml;q={}, text/html;q={}", decimal(xhtml), decimal(html));
-            prop_assert_eq!(Taste::of(Some(&accept)).prefers_xhtml, xhtml > html);
+            prop_assert_eq!(AcceptPreferences::of(Some(&accept)).prefers_xhtml, xhtml > html);
         }
     }
 }

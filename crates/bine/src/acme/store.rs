@@ -1,7 +1,9 @@
-//! Decides what of an authority's is kept in the data folder, and when a certificate found there is the wanted one.
+//! Storage of certificates and accounts in the data folder, and the check whether a stored
+//! certificate is the wanted one.
 //!
-//! `acme/HOST.pem` is a certificate with its key, below lines that say from whom and for which hosts it is (RFC 7468
-//! section 2 lets text stand before the first BEGIN); `acme/account-HOST.json` is the account at that authority.
+//! The file `acme/HOST.pem` is a certificate with its key, after lines that name the authority and
+//! the hosts (RFC 7468 section 2 permits text before the first BEGIN). `acme/account-HOST.json` is
+//! the account at that authority.
 
 use std::fs;
 use std::io;
@@ -14,31 +16,31 @@ use instant_acme::AccountCredentials;
 use serde_json::{Value, json};
 
 use super::validity::Validity;
-use crate::self_signed::make_folder;
+use crate::self_signed::create_private_folder;
 
-/// The folder for what an authority gives.
+/// The folder of certificates and accounts.
 #[derive(Clone, Debug)]
-pub(super) struct Shelf(PathBuf);
+pub(super) struct CertificateStore(PathBuf);
 
-/// A certificate that was found.
+/// A stored certificate.
 pub(super) struct Found {
     pub(super) certificate: Certificate,
-    /// `None`: it is not the one that is wanted, but better than none.
+    /// `None` if its hosts or its authority differ from the wanted ones: a substitute.
     pub(super) validity: Option<Validity>,
 }
 
-/// An account that was found.
+/// A stored account.
 pub(super) struct Account {
     pub(super) credentials: AccountCredentials,
     pub(super) email: Option<String>,
 }
 
-impl Shelf {
+impl CertificateStore {
     pub(super) fn in_data(data: &Path) -> Self {
         Self(data.join("acme"))
     }
 
-    /// What is there for `hosts`, at least one. A file that is none is told of, and is like none.
+    /// The stored certificate for `hosts`, at least one. An invalid file is logged and ignored.
     pub(super) fn certificate(&self, directory: &str, hosts: &[String]) -> Option<Found> {
         let path = self.path(hosts);
         let pem = match fs::read(&path) {
@@ -57,7 +59,7 @@ impl Shelf {
         Some(Found { certificate, validity })
     }
 
-    /// Puts a certificate with its key in the place of the one before.
+    /// Stores a certificate with its key, in place of the previous one.
     pub(super) fn keep_certificate(
         &self,
         directory: &str,
@@ -85,21 +87,21 @@ impl Shelf {
         self.keep(&self.account_path(directory), &kept.to_string())
     }
 
-    /// Forgets an account that its authority no longer knows.
+    /// Removes an account that its authority no longer knows.
     pub(super) fn forget_account(&self, directory: &str) {
-        // If it stays, it is refused again, and this is tried again.
+        // If the file remains, the authority rejects the account again, and this is repeated.
         let _ = fs::remove_file(self.account_path(directory));
     }
 
     fn keep(&self, path: &Path, text: &str) -> Result<(), String> {
-        make_folder(&self.0)?;
+        create_private_folder(&self.0)?;
         write_private(path, text.as_bytes()).map_err(|error| {
-            let reason = "the data folder must belong to whom the server runs as";
+            let reason = "the data folder must belong to the server's user";
             format!("cannot write {}: {error}; {reason}", path.display())
         })
     }
 
-    /// Hosts are names, which hold nothing that means something in a path.
+    /// The path of a certificate. Hosts are names, without characters that have a meaning in paths.
     fn path(&self, hosts: &[String]) -> PathBuf {
         self.0.join(format!("{}.pem", hosts[0]))
     }
@@ -124,47 +126,48 @@ mod tests {
     const HERE: &str = "https://ca.example:14000/directory";
 
     #[test]
-    fn a_certificate_is_found_again_and_nobody_else_may_read_it() {
+    fn stores_certificates_privately() {
         let folder = Folder::new();
-        let shelf = Shelf::in_data(&folder.0);
+        let store = CertificateStore::in_data(&folder.0);
         let hosts = ["a.example", "b.example"].map(str::to_owned);
-        assert!(shelf.certificate(HERE, &hosts).is_none());
-        shelf.keep_certificate(HERE, &hosts, &pem(&hosts)).unwrap();
-        let found = shelf.certificate(HERE, &hosts).unwrap();
+        assert!(store.certificate(HERE, &hosts).is_none());
+        store.keep_certificate(HERE, &hosts, &pem(&hosts)).unwrap();
+        let found = store.certificate(HERE, &hosts).unwrap();
         assert!(found.validity.is_some());
         let mode = |name: &str| fs::metadata(folder.0.join(name)).unwrap().mode() & 0o777;
         assert_eq!((mode("acme"), mode("acme/a.example.pem")), (0o700, 0o600));
-        // From another authority, or for other hosts, it is shown until there is the right one.
-        let other = shelf.certificate("https://other.example/", &hosts).unwrap();
+        // A certificate from a different authority, or for different hosts, is the substitute until
+        // the right one exists.
+        let other = store.certificate("https://other.example/", &hosts).unwrap();
         assert_eq!(other.certificate.fingerprint(), found.certificate.fingerprint());
         assert_eq!(other.validity, None);
-        assert_eq!(shelf.certificate(HERE, &hosts[..1]).unwrap().validity, None);
+        assert_eq!(store.certificate(HERE, &hosts[..1]).unwrap().validity, None);
     }
 
     #[test]
-    fn a_file_that_holds_no_certificate_is_like_none() {
+    fn ignores_files_without_a_certificate() {
         let folder = Folder::new();
-        let shelf = Shelf::in_data(&folder.0);
+        let store = CertificateStore::in_data(&folder.0);
         let hosts = ["a.example".to_owned()];
-        shelf.keep_certificate(HERE, &hosts, "nothing").unwrap();
-        assert!(shelf.certificate(HERE, &hosts).is_none());
+        store.keep_certificate(HERE, &hosts, "nothing").unwrap();
+        assert!(store.certificate(HERE, &hosts).is_none());
         let whole = pem(&hosts);
-        shelf.keep_certificate(HERE, &hosts, &whole[..whole.len() / 2]).unwrap();
-        assert!(shelf.certificate(HERE, &hosts).is_none());
+        store.keep_certificate(HERE, &hosts, &whole[..whole.len() / 2]).unwrap();
+        assert!(store.certificate(HERE, &hosts).is_none());
     }
 
     #[test]
-    fn an_account_is_for_its_authority_alone() {
+    fn accounts_belong_to_one_authority() {
         let folder = Folder::new();
-        let shelf = Shelf::in_data(&folder.0);
+        let store = CertificateStore::in_data(&folder.0);
         let credentials = json!({ "id": "1", "key_pkcs8": "AAAA", "directory": HERE });
         let credentials = serde_json::from_value(credentials).unwrap();
         let account = Account { credentials, email: Some("a@b.example".to_owned()) };
-        shelf.keep_account(HERE, &account).unwrap();
-        assert_eq!(shelf.account(HERE).unwrap().email, account.email);
-        assert!(shelf.account("https://ca.example:14000/other").is_none());
-        assert!(shelf.account("https://other.example/directory").is_none());
-        shelf.forget_account(HERE);
-        assert!(shelf.account(HERE).is_none());
+        store.keep_account(HERE, &account).unwrap();
+        assert_eq!(store.account(HERE).unwrap().email, account.email);
+        assert!(store.account("https://ca.example:14000/other").is_none());
+        assert!(store.account("https://other.example/directory").is_none());
+        store.forget_account(HERE);
+        assert!(store.account(HERE).is_none());
     }
 }

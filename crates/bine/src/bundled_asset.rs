@@ -1,5 +1,5 @@
-//! Decides how what every page names in its head is served, and how it is named there: under an address that changes with
-//! its content, so that it may be kept for ever.
+//! The program's style sheet and script, which every page links to. Their addresses contain a hash
+//! of the content, so that browsers may cache them forever.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::rc::Rc;
@@ -11,35 +11,36 @@ use bine_server::{Answer, Bench, Clock, Incoming, Outgoing};
 use crate::app_state::AppState;
 use crate::links::Links;
 use crate::methods::Methods;
-use crate::respond::{Asked, Response};
-use crate::route::{Caller, Kind, LocalCaller, Place, Route, Told};
+use crate::respond::{RequestSummary, Response};
+use crate::route::{LocalHandler, Route, RouteContext, RouteHandler, RouteInfo, RouteKind};
 
 /// The style sheet of a program, or the script of its pages.
 #[derive(Debug)]
-pub(crate) struct Linked {
+pub(crate) struct BundledAsset {
     text: &'static str,
     media_type: &'static str,
     path: &'static str,
     name: &'static str,
-    /// Of the text.
+    /// The hash of the text.
     hash: String,
-    /// A strong validator, quotes and all.
+    /// A strong validator, including the quotes.
     tag: String,
 }
 
-impl Linked {
-    /// The style sheet.
+impl BundledAsset {
+    /// Creates the style sheet.
     pub(crate) fn style(text: String) -> Self {
-        // It lives as long as the program, which has one.
+        // The leak is bounded: a program has a single style sheet, for its whole life.
         Self::new(text.leak(), "text/css; charset=utf-8", "style", "css")
     }
 
-    /// The script.
+    /// Creates the script.
     pub(crate) fn script(text: &'static str) -> Self {
         Self::new(text, "text/javascript; charset=utf-8", "live", "js")
     }
 
-    /// By which a page's own script finds this one, at an address that does not change.
+    /// Creates the module that re-exports this script at a fixed address, for the program's own
+    /// scripts.
     pub(crate) fn door(&self) -> Self {
         let text = bine_browser::reexport_module(self.path).leak();
         Self { path: "/_bine/live.js", ..Self::new(text, self.media_type, "door", "js") }
@@ -58,25 +59,25 @@ impl Linked {
         }
     }
 
-    /// The links to all of these; `None`: there are none.
+    /// The links to all of these, or `None` if the list is empty.
     pub(crate) fn links(all: &[Self]) -> Option<Links> {
         let markup = all.iter().map(Self::markup).collect();
         let hash = match all {
             [] => return None,
             [one] => one.hash.clone(),
-            several => hash(&several.iter().map(|linked| &*linked.hash).collect::<String>()),
+            several => hash(&several.iter().map(|asset| &*asset.hash).collect::<String>()),
         };
         Some(Links::new(markup, hash))
     }
 
-    /// The route that serves it.
+    /// The route that serves the asset.
     pub(crate) fn route(self) -> Route {
         let (path, name) = (self.path, self.name);
-        let told = Told { kind: Kind::Asset, ..Told::default() };
-        Route::new(Methods::GET, path, name, Shared(Arc::new(self))).told(told)
+        let info = RouteInfo { kind: RouteKind::Asset, ..RouteInfo::default() };
+        Route::new(Methods::GET, path, name, Shared(Arc::new(self))).info(info)
     }
 
-    /// The text, or that the peer has it (RFC 9110 section 13).
+    /// The text, or 304 if the client has it (RFC 9110 section 13).
     fn response(&self, head: &Head<'_>) -> Response {
         let response = match bine_files::evaluate_etag(head, &self.tag) {
             Some(status) => Response::status(status),
@@ -96,27 +97,27 @@ fn hash(text: &str) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-struct Shared(Arc<Linked>);
+struct Shared(Arc<BundledAsset>);
 
 struct Local {
-    linked: Arc<Linked>,
+    asset: Arc<BundledAsset>,
     clock: Rc<Clock>,
     app: Arc<AppState>,
 }
 
-impl Caller for Shared {
-    fn local(&self, bench: &Bench, place: &Place) -> Box<dyn LocalCaller> {
+impl RouteHandler for Shared {
+    fn local(&self, bench: &Bench, context: &RouteContext) -> Box<dyn LocalHandler> {
         Box::new(Local {
-            linked: Arc::clone(&self.0),
+            asset: Arc::clone(&self.0),
             clock: Rc::clone(&bench.clock),
-            app: Arc::clone(&place.app),
+            app: Arc::clone(&context.app),
         })
     }
 }
 
-impl LocalCaller for Local {
+impl LocalHandler for Local {
     fn call(&mut self, incoming: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
-        let response = self.linked.response(&incoming.head);
-        response.answer(Asked::by(incoming), &self.clock, &self.app.look, out)
+        let response = self.asset.response(&incoming.head);
+        response.answer(RequestSummary::by(incoming), &self.clock, &self.app.templates, out)
     }
 }

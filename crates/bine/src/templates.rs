@@ -1,4 +1,4 @@
-//! Decides what stands around a program's pages, and what a page of an error looks like.
+//! The layout and the error page of a program, which all its pages share.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,24 +12,24 @@ use crate::error::Error;
 use crate::links::Links;
 use crate::request_session::SessionProvider;
 
-/// What all pages of a program share.
+/// The templates and settings that all pages of a program share.
 #[derive(Clone, Default)]
-pub(crate) struct Look {
+pub(crate) struct Templates {
     pub(crate) layout: Option<Arc<dyn Layout>>,
     pub(crate) error_page: Option<Arc<dyn ErrorLayout>>,
-    /// The style sheet and the script, if it has them.
+    /// The style sheet and the script, if the program has them.
     pub(crate) links: Option<Arc<Links>>,
-    /// Whose sessions actions are sealed for, of a program that has some.
+    /// The session store that seals actions, in a program with sessions.
     pub(crate) actions: Option<Arc<dyn SessionProvider>>,
-    /// Errors are shown with their causes, if the configuration does not say.
+    /// Whether errors display their causes by default, when the configuration does not decide.
     pub(crate) develops: bool,
-    /// They are.
+    /// Whether errors display their causes.
     pub(crate) is_in_development: Arc<AtomicBool>,
-    /// The content security policy of pages, once the configuration is known.
+    /// The content security policy of pages, set when the configuration is known.
     pub(crate) policy: Arc<OnceLock<FieldLines>>,
 }
 
-/// The content of a page, for the layout that stands around it: `{content}` shows it.
+/// The content of a page, for the layout around it: `{content}` displays it.
 pub struct Content<'a> {
     title: &'a str,
     meta: &'a [(Cow<'static, str>, Cow<'static, str>)],
@@ -45,12 +45,12 @@ impl<'a> Content<'a> {
         Self { title, meta, write }
     }
 
-    /// What `with_title` said, or nothing.
+    /// The title that `with_title` set, or an empty string.
     pub const fn title(&self) -> &'a str {
         self.title
     }
 
-    /// What `with_meta` said: names and contents.
+    /// The names and contents that `with_meta` set.
     pub fn meta(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.meta.iter().map(|(name, content)| (&**name, &**content))
     }
@@ -73,9 +73,9 @@ impl fmt::Debug for Content<'_> {
     }
 }
 
-/// A function that puts a page's content into a whole page.
+/// A function that renders a page's content inside a whole page.
 pub(crate) trait Layout: Send + Sync {
-    /// Whether it makes whole documents, in XML too.
+    /// Whether the layout renders whole documents, which are valid XML too.
     fn is_document(&self) -> bool;
     fn write(&self, content: Content<'_>, writer: &mut Writer<'_>);
 }
@@ -102,9 +102,9 @@ where
     }
 }
 
-pub(crate) struct ByFunction<F>(pub(crate) F);
+pub(crate) struct FunctionTemplate<F>(pub(crate) F);
 
-impl<F: for<'a> LayoutFunction<'a>> Layout for ByFunction<F> {
+impl<F: for<'a> LayoutFunction<'a>> Layout for FunctionTemplate<F> {
     fn is_document(&self) -> bool {
         self.0.is_document()
     }
@@ -114,20 +114,20 @@ impl<F: for<'a> LayoutFunction<'a>> Layout for ByFunction<F> {
     }
 }
 
-/// What went wrong, for a page that tells it.
+/// A failed request, for the page that reports it.
 #[derive(Debug)]
 pub struct Failure<'a> {
-    /// The status of the answer.
+    /// The status of the response.
     pub status: Status,
-    /// What the user may know.
+    /// The message for the user.
     pub message: &'a str,
-    /// The error and its causes; empty but in development.
+    /// The error and its causes; empty unless in development.
     pub causes: &'a [String],
-    /// The page of this site whose form has failed, to go back to.
+    /// The page of this site whose form failed, to link back to.
     pub back: Option<&'a str>,
 }
 
-/// A function that makes a page of a failure.
+/// A function that renders a failure as a page.
 pub(crate) trait ErrorLayout: Send + Sync {
     fn write(&self, failure: &Failure<'_>, writer: &mut Writer<'_>);
 }
@@ -148,25 +148,25 @@ where
     }
 }
 
-impl<F: for<'a> ErrorFunction<'a>> ErrorLayout for ByFunction<F> {
+impl<F: for<'a> ErrorFunction<'a>> ErrorLayout for FunctionTemplate<F> {
     fn write(&self, failure: &Failure<'_>, writer: &mut Writer<'_>) {
         self.0.write_error(failure, writer);
     }
 }
 
-impl Look {
-    /// What the user may know of what only the log tells.
-    pub(crate) const APOLOGY: &str = "Something went wrong here. It has been noted.";
+impl Templates {
+    /// The message for the user when the details are for the log only.
+    pub(crate) const GENERIC_MESSAGE: &str = "Something went wrong here. It has been noted.";
 
-    /// What the user is told where nothing is.
-    pub(crate) const NOWHERE: &str = "There is nothing at this address.";
+    /// The message for a path without a page.
+    pub(crate) const NOT_FOUND_MESSAGE: &str = "There is nothing at this address.";
 
-    /// What the user may know of an error.
+    /// The message that the user may read.
     pub(crate) fn message(error: &Error) -> &str {
-        error.message().unwrap_or(Self::APOLOGY)
+        error.message().unwrap_or(Self::GENERIC_MESSAGE)
     }
 
-    /// The causes of an error, if they may be shown.
+    /// The causes of an error, if they may be displayed.
     pub(crate) fn causes(&self, error: &Error) -> Vec<String> {
         if self.shows_causes() { error.chain().collect() } else { Vec::new() }
     }
@@ -175,17 +175,18 @@ impl Look {
         self.is_in_development.load(Ordering::Relaxed)
     }
 
-    /// Follows the configuration's word, or the program's where that has none.
+    /// Applies the configuration's setting, or else the program's.
     pub(crate) fn develop(&self, word: Option<bool>) {
         self.is_in_development.store(word.unwrap_or(self.develops), Ordering::Relaxed);
     }
 
-    /// What belongs into the head of each page.
+    /// The markup to insert into the head of each page.
     pub(crate) fn head(&self) -> &str {
         self.links.as_ref().map_or("", |links| links.markup())
     }
 
-    /// Writes a page, in its layout if there is one. A document is whole by itself.
+    /// Writes a page, inside the layout if there is one. A page that is a whole document has no
+    /// layout.
     #[inline]
     pub(crate) fn write<P: Page>(
         &self,
@@ -194,12 +195,12 @@ impl Look {
         meta: &[(Cow<'static, str>, Cow<'static, str>)],
         writer: &mut Writer<'_>,
     ) {
-        if self.is_left_alone(&page) {
+        if self.has_no_template(&page) {
             return page.write(writer);
         }
         let mut page = Some(page);
         let mut write = |writer: &mut Writer<'_>| {
-            // A layout shows its content once, since it is consumed by being shown.
+            // The layout consumes its content by displaying it, so it displays it once.
             if let Some(page) = page.take() {
                 page.write(writer);
             }
@@ -211,27 +212,29 @@ impl Look {
         }
     }
 
-    /// Whether nothing is put around this page. What it links needs a head to be named in.
-    pub(crate) fn is_left_alone(&self, page: &impl Page) -> bool {
+    /// Whether this page is written without anything around it. Links need a head to be inserted
+    /// in.
+    pub(crate) fn has_no_template(&self, page: &impl Page) -> bool {
         page.is_whole() || self.layout.is_none() && self.links.is_none()
     }
 
-    /// Whether what [`write`](Self::write) makes of such a page is a whole document, in XML too.
+    /// Whether [`write`](Self::write) renders this page as a whole document, valid as XML too.
     #[inline]
     pub(crate) fn is_document<P: Page>(&self, page: &P) -> bool {
         match &self.layout {
-            _ if self.is_left_alone(page) => page.is_this_document(),
+            _ if self.has_no_template(page) => page.is_this_document(),
             Some(layout) => layout.is_document(),
             None => true,
         }
     }
 
-    /// The same of [`write_failure`](Self::write_failure), which sees to a document itself.
+    /// Whether [`write_failure`](Self::write_failure) renders a whole document. Without a layout it
+    /// always does.
     pub(crate) fn failure_is_document(&self) -> bool {
         self.layout.as_ref().is_none_or(|layout| layout.is_document())
     }
 
-    /// Writes the whole page that tells of a failure.
+    /// Writes the whole page that reports a failure.
     pub(crate) fn write_failure(&self, failure: &Failure<'_>, writer: &mut Writer<'_>) {
         let content =
             bine_html::page::<Flow, _>(|writer: &mut Writer<'_>| match &self.error_page {
@@ -259,7 +262,7 @@ fn plain_failure(failure: &Failure<'_>) -> impl Page {
     }
 }
 
-/// A whole page for a program without a layout.
+/// Renders a whole page for a program without a layout.
 fn document(
     title: &str,
     meta: &[(Cow<'static, str>, Cow<'static, str>)],

@@ -1,5 +1,5 @@
-//! Decides where figures are told: at an address of their own, by a small server of its own, so that neither load nor a
-//! busy thread of the program keeps anybody from reading them.
+//! The metrics endpoint: a separate small server with a separate address, so that neither load nor
+//! a busy thread of the program delays its responses.
 
 use std::io;
 use std::rc::Rc;
@@ -18,35 +18,35 @@ use super::Metrics;
 use super::text::MEDIA_TYPE;
 use crate::hosts::{HostChoice, Hosts, LocalHosts};
 
-/// A server of figures, which ends with this.
-pub(crate) struct Desk {
+/// The server of the metrics endpoint. Dropping it stops the server.
+pub(crate) struct MetricsServer {
     server: Arc<Server>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Nobody but a few who watch has anything to ask here.
+/// The most connections: only monitoring systems connect here.
 const CONNECTIONS: usize = 64;
 
-impl Desk {
-    /// Opens the address, which is held from here on.
+impl MetricsServer {
+    /// Opens the address.
     ///
     /// # Errors
     ///
-    /// It cannot be opened.
+    /// The address cannot be opened.
     pub(crate) fn open(listen: &Listen, metrics: Arc<Metrics>) -> Result<Self, String> {
         let settings = settings(listen);
         let hosts = Hosts::of(&HostChoice::Auto, Vec::new(), [], &settings.listeners);
-        let teller = Arc::new(Teller(metrics, Arc::new(hosts)));
-        let server = Server::open(settings, teller, None);
+        let handler = Arc::new(MetricsHandler(metrics, Arc::new(hosts)));
+        let server = Server::open(settings, handler, None);
         let server = server.map_err(|error| format!("metrics: {error}"))?;
         Ok(Self { server: Arc::new(server), thread: None })
     }
 
-    /// Serves from here on.
+    /// Starts to serve.
     ///
     /// # Errors
     ///
-    /// There is no thread for it.
+    /// The thread cannot be created.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         let server = Arc::clone(&self.server);
         let thread = thread::Builder::new().name("bine metrics".to_owned()).spawn(move || {
@@ -58,7 +58,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Where figures are to be had, as people write it.
+    /// The address of the endpoint, for people.
     pub(crate) fn url(&self) -> String {
         match self.server.addresses().next() {
             Some(Address::Tcp(address)) => format!("http://{address}/metrics"),
@@ -68,13 +68,13 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for MetricsServer {
     fn drop(&mut self) {
-        // Twice: whoever reads at this moment is not waited for.
+        // The second call skips the wait for open connections.
         self.server.stop();
         self.server.stop();
         if let Some(thread) = self.thread.take() {
-            // It ends by itself; if by a panic, that has been told.
+            // The thread ends by itself; if it panicked, the panic has been logged.
             let _ = thread.join();
         }
     }
@@ -87,20 +87,21 @@ fn settings(listen: &Listen) -> Settings {
         loops: 1,
         workers: 1,
         connections: Some(CONNECTIONS),
-        // What is wanted is the process's: when it is, whoever watches must see that, and hears of it once.
+        // The limits of the process are exhausted by the program. Under such pressure, monitoring
+        // must still work, and the log must not report it twice.
         guards: Guards::OFF,
-        // Nor has it visitors.
+        // The endpoint has no sessions either.
         admission: Terms { is_on: false, ..Terms::default() },
         security: SecurityHeaders::NOSNIFF.with(SecurityHeaders::SAME_ORIGIN_FRAMES),
         ..Settings::default()
     }
 }
 
-struct Teller(Arc<Metrics>, Arc<Hosts>);
+struct MetricsHandler(Arc<Metrics>, Arc<Hosts>);
 
-impl Handler for Teller {
+impl Handler for MetricsHandler {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        Box::new(LocalTeller {
+        Box::new(LocalMetricsHandler {
             metrics: Arc::clone(&self.0),
             hosts: self.1.local(),
             clock: bench.clock,
@@ -108,13 +109,13 @@ impl Handler for Teller {
     }
 }
 
-struct LocalTeller {
+struct LocalMetricsHandler {
     metrics: Arc<Metrics>,
     hosts: LocalHosts,
     clock: Rc<Clock>,
 }
 
-impl Responder for LocalTeller {
+impl Responder for LocalMetricsHandler {
     fn admit(&mut self, _head: &Head<'_>, _peer: Peer) -> Who {
         Who::Anonymous
     }
@@ -122,25 +123,27 @@ impl Responder for LocalTeller {
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         let path = request.head.path();
         let is_safe = matches!(request.head.method(), Method::Get | Method::Head);
-        let (status, words) = match &*path {
+        let (status, body) = match &*path {
             _ if !self.hosts.accept(request.head.authority(), request.peer) => (
                 Status::MISDIRECTED_REQUEST,
-                "ask by an address, or by a name of this machine\n".to_owned(),
+                "use an IP address, or a name of this machine\n".to_owned(),
             ),
-            _ if !is_safe => (Status::METHOD_NOT_ALLOWED, "only GET and HEAD\n".to_owned()),
+            _ if !is_safe => {
+                (Status::METHOD_NOT_ALLOWED, "only GET and HEAD are supported\n".to_owned())
+            }
             "/metrics" => (Status::OK, self.metrics.text()),
             other => self.metrics.health(other).unwrap_or_else(|| {
-                (Status::NOT_FOUND, "there are /metrics, /health and /ready\n".to_owned())
+                (Status::NOT_FOUND, "the paths here are /metrics, /health and /ready\n".to_owned())
             }),
         };
         let mut reply = Reply::begin(out.buffer, request.exchange, status, &self.clock.date());
-        let told = reply.field("Content-Type", MEDIA_TYPE);
-        debug_assert!(told.is_ok(), "it is a plain value");
+        let result = reply.field("Content-Type", MEDIA_TYPE);
+        debug_assert!(result.is_ok(), "it is a plain value");
         reply.static_lines("Cache-Control: no-store\r\n");
         if !is_safe {
             reply.static_lines("Allow: GET, HEAD\r\n");
         }
-        reply.whole(words.as_bytes());
+        reply.whole(body.as_bytes());
         Answer::Written { close: false }
     }
 
@@ -153,10 +156,10 @@ impl Responder for LocalTeller {
 mod tests {
     use super::*;
 
-    /// While all cores computed, whoever reads figures took the desk long enough for it to say that more visitors come
-    /// than can be served: of itself, in the log of the program.
+    /// While all cores were busy, requests for metrics took long enough that the endpoint's own
+    /// server reported an overload, in the log of the program.
     #[test]
-    fn a_desk_counts_no_sessions() {
+    fn metrics_server_does_not_count_sessions() {
         let listen = Listen::on("127.0.0.1:0".parse().unwrap());
         let server = Server::open(settings(&listen), Arc::new(NoOne), None).unwrap();
         assert!(!server.admission().is_on());
