@@ -1,9 +1,9 @@
-//! Decides where a link leads from a page, and how what a form says stands in an address.
+//! Resolves links against the address of a page and encodes form data.
 
 use std::net::SocketAddr;
 
-/// Path and query of where `link` leads from the page at `from` (RFC 3986 section 5.2). The error is a whole address
-/// that is not this site's.
+/// Resolves `link` against the page at `from` (RFC 3986 section 5.2) and returns path and query.
+/// The error is an absolute address of another site.
 pub(super) fn joined(from: &str, link: &str, site: SocketAddr) -> Result<String, String> {
     let link = link.trim();
     let (link, _) = link.split_once('#').unwrap_or((link, ""));
@@ -32,7 +32,7 @@ pub(super) fn joined(from: &str, link: &str, site: SocketAddr) -> Result<String,
     })
 }
 
-/// The two as one address, without dot segments (RFC 3986 section 5.2.4).
+/// Joins the two and removes dot segments (RFC 3986 section 5.2.4).
 fn plain(folder: &str, link: &str) -> String {
     let (path, query) = link.split_at(link.find('?').unwrap_or(link.len()));
     let path = [folder, path].concat();
@@ -52,12 +52,12 @@ fn plain(folder: &str, link: &str) -> String {
     format!("/{}{query}", segments.join("/"))
 }
 
-/// The path of a target, without its query.
+/// Returns the path of a target without its query.
 pub(super) fn path(target: &str) -> &str {
     target.split_once('?').map_or(target, |(path, _)| path)
 }
 
-/// An address as a browser sends it: what may not stand there is encoded, and what is behind `#` left out.
+/// Encodes an address as a browser does, without its fragment.
 pub(super) fn sent(target: &str) -> String {
     let (target, _) = target.split_once('#').unwrap_or((target, ""));
     let mut sent = String::new();
@@ -70,7 +70,7 @@ pub(super) fn sent(target: &str) -> String {
     sent
 }
 
-/// Names and values as `application/x-www-form-urlencoded` (URL Standard section 5.2).
+/// Encodes names and values as `application/x-www-form-urlencoded` (URL Standard section 5.2).
 pub(super) fn encoded<'p>(pairs: impl IntoIterator<Item = (&'p str, &'p str)>) -> String {
     let mut text = String::new();
     for (name, value) in pairs {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_read_from_its_page() {
+    fn resolves_links_against_their_page() {
         check("/a/b?c=1", "d", Ok("/a/d"));
         check("/a/b?c=/1", "?d", Ok("/a/b?d"));
         check("/a/b?c", "", Ok("/a/b?c"));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_away_is_told() {
+    fn rejects_links_to_other_sites() {
         for link in ["https://127.0.0.1:80/", "http://example.org/", "//example.org/", "mailto:a@b"]
         {
             check("/a", link, Err(link));
@@ -136,12 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn what_an_address_cannot_have_is_encoded() {
+    fn encodes_reserved_characters_of_addresses() {
         assert_eq!(sent("/b\u{e4}r/a b?c=\"%20&d=1+1#e"), "/b%C3%A4r/a%20b?c=%22%20&d=1+1");
     }
 
     #[test]
-    fn what_a_form_says_is_encoded() {
+    fn encodes_form_fields() {
         assert_eq!(encoded([("a b", "1&2"), ("c", "\u{e4}~")]), "a+b=1%262&c=%C3%A4%7E");
     }
 }

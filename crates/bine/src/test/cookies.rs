@@ -1,4 +1,4 @@
-//! Decides which cookies a visitor of a test has, and which of them a request carries (RFC 6265 section 5).
+//! The cookies of a test's visitor, and which of them a request carries (RFC 6265 section 5).
 
 use bine_http::Date;
 
@@ -16,37 +16,40 @@ struct Cookie {
 }
 
 impl Jar {
-    /// Takes what a reply to `path` sets by one `Set-Cookie`. What says that its time is over goes.
-    pub(super) fn take(&mut self, set: &str, path: &str) {
+    /// Stores the cookie of one `Set-Cookie` field in a response to `path`, or deletes it if it has
+    /// expired.
+    pub(super) fn store(&mut self, set: &str, path: &str) {
         let mut parts = set.split(';').map(str::trim);
         let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else {
             return;
         };
         let mut cookie =
-            Cookie { name: name.into(), value: value.into(), path: folder(path).into() };
-        let mut is_over = false;
-        let mut says_age = false;
+            Cookie { name: name.into(), value: value.into(), path: default_path(path).into() };
+        let mut is_expired = false;
+        let mut has_max_age = false;
         for part in parts {
             let (word, value) = part.split_once('=').unwrap_or((part, ""));
             match &*word.to_ascii_lowercase() {
                 "path" if value.starts_with('/') => value.clone_into(&mut cookie.path),
-                // It wins over a date, wherever that stands.
-                "max-age" => (says_age, is_over) = (true, value.starts_with('-') || value == "0"),
-                // Those who end a cookie name a time long ago; to others it makes no difference in a test.
-                "expires" if !says_age => {
-                    is_over = Date::parse(value).is_some_and(|end| end < 86_400);
+                // `Max-Age` has precedence over `Expires` in either order (RFC 6265 section 5.3).
+                "max-age" => {
+                    (has_max_age, is_expired) = (true, value.starts_with('-') || value == "0");
+                }
+                // A server deletes a cookie with a date long ago. Tests ignore other dates.
+                "expires" if !has_max_age => {
+                    is_expired = Date::parse(value).is_some_and(|end| end < 86_400);
                 }
                 _ => {}
             }
         }
         self.cookies.retain(|own| (&own.name, &own.path) != (&cookie.name, &cookie.path));
-        if !is_over {
+        if !is_expired {
             self.cookies.push(cookie);
         }
     }
 
-    /// What a request for `path` carries, if anything; the longest path first.
-    pub(super) fn of(&self, path: &str) -> Option<String> {
+    /// Returns the value of the `Cookie` field for `path`, with the longest path first.
+    pub(super) fn header_for(&self, path: &str) -> Option<String> {
         let mut own: Vec<&Cookie> = self.cookies.iter().filter(|own| own.is_for(path)).collect();
         own.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
         let pairs: Vec<String> =
@@ -63,8 +66,8 @@ impl Cookie {
     }
 }
 
-/// Where a cookie belongs that does not say it.
-fn folder(path: &str) -> &str {
+/// The default path of a cookie (RFC 6265 section 5.1.4).
+fn default_path(path: &str) -> &str {
     match path.rfind('/') {
         None | Some(0) => "/",
         Some(end) => &path[..end],
@@ -79,13 +82,13 @@ mod tests {
     fn check(set: &[&str], path: &str, expected: Option<&str>) {
         let mut jar = Jar::default();
         for set in set {
-            jar.take(set, "/shop/basket");
+            jar.store(set, "/shop/basket");
         }
-        assert_eq!(jar.of(path).as_deref(), expected);
+        assert_eq!(jar.header_for(path).as_deref(), expected);
     }
 
     #[test]
-    fn a_cookie_goes_where_it_belongs() {
+    fn sends_cookies_to_matching_paths() {
         check(&["a=1"], "/shop/x", Some("a=1"));
         check(&["a=1"], "/shop", Some("a=1"));
         check(&["a=1"], "/shopping", None);
@@ -94,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_replaced_and_taken_away() {
+    fn replaces_and_deletes_cookies() {
         check(&["a=1", "a=2"], "/shop/", Some("a=2"));
         check(&["a=1", "a=; Max-Age=0"], "/shop/", None);
         check(&["a=1", "a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"], "/shop/", None);

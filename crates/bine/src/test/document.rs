@@ -1,4 +1,4 @@
-//! Decides how a page's markup becomes a tree, as a browser reads it.
+//! Parses a page's markup into a tree, as a browser does.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use html5ever::tree_builder::{
 };
 use html5ever::{Attribute, LocalName, Namespace, ParseOpts, QualName, parse_document};
 
-/// The tree of a whole page. `runs_scripts`: what is in `<noscript>` is not read.
+/// Parses a whole page. With `runs_scripts` the content of `<noscript>` is ignored.
 pub(super) fn read(markup: &str, runs_scripts: bool) -> Tree {
     let tree_builder =
         TreeBuilderOpts { scripting_enabled: runs_scripts, ..TreeBuilderOpts::default() };
@@ -20,28 +20,28 @@ pub(super) fn read(markup: &str, runs_scripts: bool) -> Tree {
     parse_document(Arena::default(), options).one(markup)
 }
 
-/// What of a tree is read: words with one space between, those of scripts left out.
+/// Returns the visible text of a tree: words with single spaces, without scripts.
 pub(super) fn text(of: &Tree) -> String {
-    let text = of.to_string_with(Words);
+    let text = of.to_string_with(TextWriter);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The same of one element.
+/// Returns the visible text of an element.
 pub(super) fn text_of(element: &Element) -> String {
     text(&Tree::from(element.clone()))
 }
 
-/// The elements that stand in a line of text.
+/// Elements within a line of text.
 const INLINE: [&str; 32] = [
     "a", "abbr", "b", "bdi", "bdo", "button", "cite", "code", "data", "del", "dfn", "em", "font",
     "i", "ins", "kbd", "label", "mark", "output", "q", "ruby", "s", "samp", "small", "span",
     "strong", "sub", "sup", "time", "u", "var", "wbr",
 ];
 
-/// Writes what is read, with a space around whatever begins a line.
-struct Words;
+/// Writes visible text, with a space around each block element.
+struct TextWriter;
 
-impl TreeWriter for Words {
+impl TreeWriter for TextWriter {
     fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Subtree {
         if ["script", "style", "template"].contains(&element.name()) {
             return Subtree::Skip;
@@ -57,7 +57,7 @@ impl TreeWriter for Words {
     }
 
     fn text(&mut self, text: &str, to: &mut Writer<'_>) {
-        // Nobody reads it as markup.
+        // The output is text, so it is not escaped.
         to.fill_raw(&raw(text));
     }
 
@@ -68,12 +68,12 @@ impl TreeWriter for Words {
     fn doctype(&mut self, _to: &mut Writer<'_>) {}
 }
 
-/// All elements among the nodes and below them, in the order of the page.
+/// Returns all elements among the nodes and below, in document order.
 pub(super) fn elements(nodes: &[Node]) -> Elements<'_> {
     Elements { levels: vec![nodes.iter()] }
 }
 
-/// Made by [`elements`].
+/// Iterator that [`elements`] returns.
 pub(super) struct Elements<'t> {
     levels: Vec<slice::Iter<'t, Node>>,
 }
@@ -95,12 +95,13 @@ impl<'t> Iterator for Elements<'t> {
     }
 }
 
-/// All nodes of a page that is being read. The parser moves them about, so a tree is made of them only at the end.
+/// The nodes of a page while html5ever parses it. The parser moves nodes, so the tree is built at
+/// the end.
 struct Arena {
-    nodes: RefCell<Vec<Kept>>,
+    nodes: RefCell<Vec<ArenaNode>>,
 }
 
-struct Kept {
+struct ArenaNode {
     kind: Kind,
     parent: Option<usize>,
     children: Vec<usize>,
@@ -115,11 +116,11 @@ enum Kind {
     Text(String),
     Comment(String),
     Doctype,
-    /// What a reader does not see.
+    /// A node without visible content.
     Nothing,
 }
 
-/// The name of an element, for the parser.
+/// Name of an element, for the parser.
 #[derive(Debug)]
 struct Name(QualName);
 
@@ -135,7 +136,7 @@ impl ElemName for Name {
 
 impl Default for Arena {
     fn default() -> Self {
-        let document = Kept { kind: Kind::Document, parent: None, children: Vec::new() };
+        let document = ArenaNode { kind: Kind::Document, parent: None, children: Vec::new() };
         Self { nodes: RefCell::new(vec![document]) }
     }
 }
@@ -143,11 +144,11 @@ impl Default for Arena {
 impl Arena {
     fn add(&self, kind: Kind) -> usize {
         let mut nodes = self.nodes.borrow_mut();
-        nodes.push(Kept { kind, parent: None, children: Vec::new() });
+        nodes.push(ArenaNode { kind, parent: None, children: Vec::new() });
         nodes.len() - 1
     }
 
-    /// Puts a child at a place among others; text joins the text before it.
+    /// Inserts a child at an index. Text is appended to a text node before it.
     fn insert(&self, parent: usize, place: usize, child: NodeOrText<usize>) {
         let child = match child {
             NodeOrText::AppendNode(node) => {
@@ -163,7 +164,7 @@ impl Arena {
                     own.push_str(&text);
                     return;
                 }
-                nodes.push(Kept {
+                nodes.push(ArenaNode {
                     kind: Kind::Text(text.into()),
                     parent: None,
                     children: Vec::new(),
@@ -172,7 +173,7 @@ impl Arena {
             }
         };
         let mut nodes = self.nodes.borrow_mut();
-        // Taking it from the same parent may have moved the others.
+        // Removing the child from the same parent may have shifted the index.
         let place = place.min(nodes[parent].children.len());
         nodes[child].parent = Some(parent);
         nodes[parent].children.insert(place, child);
@@ -193,7 +194,8 @@ impl TreeSink for Arena {
 
     fn finish(self) -> Tree {
         let mut nodes = self.nodes.into_inner();
-        // The way down to where we are; a page may be deeper than a stack of calls.
+        // The path of open elements; an explicit stack, because a page may nest deeper than the
+        // call stack allows.
         let mut levels = vec![(Vec::new(), std::mem::take(&mut nodes[0].children).into_iter())];
         let mut open: Vec<Element> = Vec::new();
         loop {
@@ -276,7 +278,7 @@ impl TreeSink for Arena {
         self.append(&0, NodeOrText::AppendNode(doctype));
     }
 
-    /// A document of its own, which belongs to no page.
+    /// Returns a separate document, which is not part of the page.
     fn get_template_contents(&self, _target: &usize) -> usize {
         self.add(Kind::Document)
     }
@@ -289,7 +291,7 @@ impl TreeSink for Arena {
 
     fn append_before_sibling(&self, sibling: &usize, child: NodeOrText<usize>) {
         if let NodeOrText::AppendNode(node) = &child {
-            // Before its place is looked for, or that could be one too far.
+            // Remove the node before finding the sibling's index, which removal may shift.
             self.remove_from_parent(node);
         }
         if let Some((parent, place)) = self.place(*sibling) {
@@ -325,14 +327,14 @@ impl TreeSink for Arena {
     }
 }
 
-/// What a tree can hold of an element: a name that could not be written is left out with its value.
+/// Builds an element without the attributes whose names cannot be written.
 fn element(name: &QualName, attributes: Vec<Attribute>) -> Element {
     let made = Element::new(name.local.to_string()).or_else(|_| Element::new("unknown"));
     let mut element = made.expect("`unknown` is a name");
     for attribute in attributes {
         let (name, value) = (attribute.name.local.to_string(), attribute.value.to_string());
         if let Err(TreeError::Code(_)) = element.set_attribute(name.clone(), &*value) {
-            // It is only looked at.
+            // The tree is only read.
             let _ = element.set_code(name, raw(value));
         }
     }
@@ -346,8 +348,8 @@ mod tests {
 
     use super::*;
 
-    /// The same by nodes of another kind.
-    fn by_others(markup: &str) -> Tree {
+    /// Parses with markup5ever's tree as the reference.
+    fn by_reference(markup: &str) -> Tree {
         let dom = parse_document(RcDom::default(), ParseOpts::default()).one(markup);
         children(&dom.document).into()
     }
@@ -367,7 +369,7 @@ mod tests {
         parent.children.borrow().iter().filter_map(node).collect()
     }
 
-    /// Markup as it should not be: tags that do not close, tables that hold what they may not.
+    /// Malformed markup: unclosed tags, and tables with wrong content.
     fn soup() -> impl Strategy<Value = String> {
         let piece = prop::sample::select(vec![
             "<p>",
@@ -409,25 +411,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_markup_is_read_as_others_read_it(markup in soup()) {
-            prop_assert_eq!(read(&markup, true), by_others(&markup));
+        fn parses_any_markup_as_reference_does(markup in soup()) {
+            prop_assert_eq!(read(&markup, true), by_reference(&markup));
         }
 
         #[test]
-        fn any_text_is_a_page(markup: String) {
-            prop_assert_eq!(read(&markup, true), by_others(&markup));
+        fn parses_any_text_as_a_page(markup: String) {
+            prop_assert_eq!(read(&markup, true), by_reference(&markup));
         }
     }
 
     #[test]
-    fn a_page_may_be_deeper_than_a_stack() {
+    fn parses_pages_deeper_than_the_stack() {
         let deep = read(&"<span>".repeat(50_000), false);
         assert_eq!(elements(deep.roots()).count(), 50_003);
         assert_eq!(text(&deep), "");
     }
 
     #[test]
-    fn text_is_read_as_it_stands_on_the_page() {
+    fn reads_text_as_displayed() {
         let page = read(
             "<title>t</title><ul>\n <li>a<b>b</b> \n c<li>d</ul><p>e<br>f</p><script>g</script><noscript>h</noscript>",
             false,

@@ -1,4 +1,4 @@
-//! Decides how a test asks its server: one request to a connection, and the reply read to the letter.
+//! An HTTP client for tests: one request on each connection, with strict parsing of the response.
 
 use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -9,14 +9,14 @@ use serde::de::DeserializeOwned;
 
 use super::address;
 
-/// A server in the same process has said by then what it has to say.
+/// Time limit for a response from a server in the same process.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes of an answer, where nobody says how many.
+/// Default limit of a response's content, in bytes.
 const LONGEST: u64 = 256 << 20;
-/// No head of a reply has more bytes.
+/// Limit of a response's head, in bytes.
 const LONGEST_HEAD: u64 = 1 << 20;
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) method: Method,
@@ -24,7 +24,7 @@ pub(super) struct Request {
     pub(super) target: String,
     pub(super) fields: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
-    /// Behind so many bytes of the answer nobody listens any more.
+    /// Number of bytes of the response's content to read, if limited.
     pub(super) most: Option<u64>,
 }
 
@@ -44,22 +44,22 @@ impl Request {
         self
     }
 
-    /// Sends it and reads the whole reply, or as much as is wanted.
+    /// Sends the request and reads the response, up to the limit.
     pub(super) fn send(&self, to: SocketAddr) -> io::Result<Reply> {
         self.send_by(Instant::now() + PATIENCE, to)
     }
 
     fn send_by(&self, deadline: Instant, to: SocketAddr) -> io::Result<Reply> {
-        let (mut reply, content) = self.begin(to, Waiting::Until(deadline))?;
+        let (mut reply, content) = self.begin(to, TimeLimit::Until(deadline))?;
         if self.method != Method::Head {
-            // One more tells whether that is all.
+            // One more byte shows whether the content exceeds the limit.
             let most = self.most.unwrap_or(LONGEST + 1);
             content.take(most).read_to_end(&mut reply.body).map_err(|error| {
                 let came = reply.body.len();
                 Error::new(error.kind(), format!("{error} ({came} bytes came)"))
             })?;
             if self.most.is_none() && reply.body.len() as u64 > LONGEST {
-                return Err(wrong(
+                return Err(invalid(
                     "the answer goes on behind 256 MiB; `.most(bytes)` takes a part",
                 ));
             }
@@ -67,20 +67,21 @@ impl Request {
         Ok(reply)
     }
 
-    /// Sends it and reads the head of the reply, behind which each piece of content may take so long to come.
+    /// Sends the request and reads the response's head. `silence` limits the wait for each piece of
+    /// the content.
     pub(super) fn open(&self, to: SocketAddr, silence: Duration) -> io::Result<(Reply, Content)> {
-        self.begin(to, Waiting::Each(silence))
+        self.begin(to, TimeLimit::Each(silence))
     }
 
-    fn begin(&self, to: SocketAddr, waiting: Waiting) -> io::Result<(Reply, Content)> {
+    fn begin(&self, to: SocketAddr, time_limit: TimeLimit) -> io::Result<(Reply, Content)> {
         let stream = TcpStream::connect_timeout(&to, PATIENCE)?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        (&stream).write_all(&self.written(to)?)?;
-        let mut stream = BufReader::new(Connection { stream, waiting });
+        (&stream).write_all(&self.to_bytes(to)?)?;
+        let mut stream = BufReader::new(Connection { stream, time_limit });
         loop {
             let reply = Reply::read(&mut stream)?;
-            // What stands before the answer proper (RFC 9110 section 15.2).
+            // Skip interim responses (RFC 9110 section 15.2).
             if reply.status / 100 != 1 {
                 let framing = reply.framing()?;
                 return Ok((reply, Content { stream, framing }));
@@ -88,7 +89,7 @@ impl Request {
         }
     }
 
-    fn written(&self, to: SocketAddr) -> io::Result<Vec<u8>> {
+    fn to_bytes(&self, to: SocketAddr) -> io::Result<Vec<u8>> {
         let has = |name| self.fields.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
         let mut head = vec![format!("{} {} HTTP/1.1", self.method.as_str(), self.target)];
         if !has("host") {
@@ -106,7 +107,7 @@ impl Request {
     }
 }
 
-/// What was answered.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Reply {
     status: u16,
@@ -115,31 +116,31 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The status, as 200.
+    /// Returns the status code, such as 200.
     pub const fn status(&self) -> u16 {
         self.status
     }
 
-    /// The value of the first header field of that name, in either case.
+    /// Returns the value of the first header field with this name. Names ignore case.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// Names and values of all header fields, in their order.
+    /// Returns names and values of all header fields, in order.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         self.fields.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// The content.
+    /// Returns the content.
     pub fn bytes(&self) -> &[u8] {
         &self.body
     }
 
-    /// The content as text.
+    /// Returns the content as text.
     ///
     /// # Panics
     ///
-    /// It is none.
+    /// The content is not UTF-8.
     #[track_caller]
     pub fn text(&self) -> &str {
         match str::from_utf8(&self.body) {
@@ -148,11 +149,11 @@ impl Reply {
         }
     }
 
-    /// The content as a value of JSON.
+    /// Parses the content as JSON.
     ///
     /// # Panics
     ///
-    /// It is no JSON, or another value.
+    /// The content is not JSON, or not of this type.
     #[track_caller]
     pub fn json<T: DeserializeOwned>(&self) -> T {
         match serde_json::from_slice(&self.body) {
@@ -165,7 +166,7 @@ impl Reply {
         }
     }
 
-    /// The media type, without what follows it.
+    /// Returns the media type without parameters.
     pub(super) fn media_type(&self) -> &str {
         let whole = self.field("Content-Type").unwrap_or_default();
         whole.split_once(';').map_or(whole, |(kind, _)| kind).trim()
@@ -176,24 +177,24 @@ impl Reply {
         let mut line = || {
             let mut line = String::new();
             left.read_line(&mut line)?;
-            let line = line.strip_suffix("\r\n").ok_or_else(|| wrong("the head is cut"))?;
+            let line = line.strip_suffix("\r\n").ok_or_else(|| invalid("the head is cut"))?;
             Ok::<_, Error>(line.to_owned())
         };
         let first = line()?;
         let status = first.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
-        let status = status.ok_or_else(|| wrong(&format!("no reply begins {first:?}")))?;
+        let status = status.ok_or_else(|| invalid(&format!("no reply begins {first:?}")))?;
         let mut fields = Vec::new();
         loop {
             let line = line()?;
             if line.is_empty() {
                 return Ok(Self { status, fields, body: Vec::new() });
             }
-            let (name, value) = line.split_once(':').ok_or_else(|| wrong("no header field"))?;
+            let (name, value) = line.split_once(':').ok_or_else(|| invalid("no header field"))?;
             fields.push((name.to_owned(), value.trim().to_owned()));
         }
     }
 
-    /// How much content follows (RFC 9112 section 6.3).
+    /// Returns how the content is delimited (RFC 9112 section 6.3).
     fn framing(&self) -> io::Result<Framing> {
         if matches!(self.status, 204 | 304) {
             return Ok(Framing::Length(0));
@@ -204,35 +205,35 @@ impl Reply {
         match self.field("Content-Length") {
             None => Ok(Framing::Close),
             Some(length) => {
-                Ok(Framing::Length(length.parse().map_err(|_| wrong("the length is none"))?))
+                Ok(Framing::Length(length.parse().map_err(|_| invalid("the length is none"))?))
             }
         }
     }
 }
 
-/// A connection that does not wait for ever.
+/// A connection with time limits on reads.
 pub(super) struct Connection {
     stream: TcpStream,
-    waiting: Waiting,
+    time_limit: TimeLimit,
 }
 
-/// How long a connection waits for what comes.
+/// The time limit on reads.
 #[derive(Clone, Copy)]
-enum Waiting {
-    /// For all of it.
+enum TimeLimit {
+    /// One deadline for the whole response.
     Until(Instant),
-    /// For each piece.
+    /// A limit for each read.
     Each(Duration),
 }
 
 impl Read for Connection {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let (left, late) = match self.waiting {
-            Waiting::Until(deadline) => (
+        let (left, late) = match self.time_limit {
+            TimeLimit::Until(deadline) => (
                 deadline.saturating_duration_since(Instant::now()),
                 "the answer does not come to an end; `.most(bytes)` takes a part",
             ),
-            Waiting::Each(silence) => (silence, "it says nothing more"),
+            TimeLimit::Each(silence) => (silence, "it says nothing more"),
         };
         let late = || Error::new(ErrorKind::TimedOut, late);
         if left.is_zero() {
@@ -240,14 +241,14 @@ impl Read for Connection {
         }
         self.stream.set_read_timeout(Some(left))?;
         self.stream.read(into).map_err(|error| match error.kind() {
-            // Systems do not agree on its name.
+            // The kind depends on the system.
             ErrorKind::WouldBlock | ErrorKind::TimedOut => late(),
             _ => error,
         })
     }
 }
 
-/// The content of a reply, freed of its framing.
+/// The content of a response, without its framing.
 pub(super) struct Content<S = Connection> {
     stream: BufReader<S>,
     framing: Framing,
@@ -255,7 +256,7 @@ pub(super) struct Content<S = Connection> {
 
 enum Framing {
     Length(u64),
-    /// `left`: bytes of the chunk that is being read.
+    /// `left`: remaining bytes of the current chunk.
     Chunks {
         left: u64,
         is_first: bool,
@@ -264,14 +265,14 @@ enum Framing {
 }
 
 impl Content {
-    /// The connection itself, for whoever is to end it while another reads.
+    /// Returns the connection, so that a second thread can close it.
     pub(super) fn connection(&self) -> io::Result<TcpStream> {
         self.stream.get_ref().stream.try_clone()
     }
 }
 
 impl<S: Read> Content<S> {
-    /// How many bytes there are to read now; 0 at the end of all.
+    /// Returns the number of bytes that may be read now; 0 at the end of the content.
     fn left(&mut self) -> io::Result<u64> {
         let Self { stream, framing } = self;
         match framing {
@@ -284,7 +285,7 @@ impl<S: Read> Content<S> {
                 line.clear();
                 stream.take(16).read_line(&mut line)?;
                 *left = u64::from_str_radix(line.trim_end(), 16)
-                    .map_err(|_| wrong("cut in the middle of its content"))?;
+                    .map_err(|_| invalid("cut in the middle of its content"))?;
                 if *left == 0 {
                     self.framing = Framing::Length(0);
                     return Ok(0);
@@ -302,14 +303,14 @@ impl<S: Read> Read for Content<S> {
         let count = self.stream.read(&mut into[..most as usize])?;
         match &mut self.framing {
             Framing::Close => {}
-            _ if count == 0 && most > 0 => return Err(wrong("cut in the middle of its content")),
+            _ if count == 0 && most > 0 => return Err(invalid("cut in the middle of its content")),
             Framing::Length(left) | Framing::Chunks { left, .. } => *left -= count as u64,
         }
         Ok(count)
     }
 }
 
-fn wrong(what: &str) -> Error {
+fn invalid(what: &str) -> Error {
     Error::new(ErrorKind::InvalidData, what)
 }
 
@@ -319,7 +320,7 @@ mod tests {
 
     use super::*;
 
-    /// Status and content of what came, if it is whole.
+    /// Reads status and content of a complete response.
     fn read(bytes: &[u8]) -> io::Result<(u16, Vec<u8>)> {
         let mut stream = BufReader::with_capacity(7, bytes);
         let reply = Reply::read(&mut stream)?;
@@ -341,24 +342,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunks_are_joined_and_a_cut_in_them_is_told(
+        fn joins_chunks_and_detects_truncation(
             chunks: Vec<Vec<u8>>, cut: prop::sample::Index,
         ) {
             let bytes = in_chunks(&chunks);
             prop_assert_eq!(read(&bytes).unwrap(), (200, chunks.concat()));
-            // The last chunk is there with its line; what may follow it says nothing.
+            // The response is complete after the line of the last chunk.
             let end = bytes.len() - "0\r\n\r\n".len();
             prop_assert!(read(&bytes[..cut.index(end)]).is_err());
         }
 
         #[test]
-        fn whatever_comes_is_read_or_refused(bytes: Vec<u8>) {
+        fn reads_or_rejects_any_bytes(bytes: Vec<u8>) {
             let _ = read(&bytes);
             let _ = read(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &*bytes].concat());
         }
     }
 
-    /// Where somebody answers with these bytes and then no more, until the other side ends.
+    /// Starts a server that sends these bytes and then keeps the connection open until the client
+    /// closes it.
     fn answering(bytes: &'static [u8]) -> SocketAddr {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -371,12 +373,12 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_end_is_told_or_taken_in_part() {
+    fn reports_endless_response_or_reads_part() {
         let endless = b"HTTP/1.1 200 OK\r\n\r\ndata";
         let mut request = Request::new(Method::Get, "/");
         let expected =
             "the answer does not come to an end; `.most(bytes)` takes a part (4 bytes came)";
-        // A busy machine may answer behind the deadline: the next is later.
+        // A busy machine may miss the deadline, so try longer ones.
         let mut ends = [100, 1000, 10_000].into_iter().map(|patience| {
             let deadline = Instant::now() + Duration::from_millis(patience);
             request.send_by(deadline, answering(endless)).unwrap_err().to_string()
@@ -387,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn content_has_the_length_that_it_says() {
+    fn reads_content_of_stated_length() {
         let head = "HTTP/1.1 404 Not Found\r\nContent-Length:  3\r\n\r\n";
         assert_eq!(read(format!("{head}abcd").as_bytes()).unwrap(), (404, b"abc".to_vec()));
         assert!(read(format!("{head}ab").as_bytes()).is_err());

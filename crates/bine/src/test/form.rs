@@ -1,5 +1,5 @@
-//! Decides what a form sends: its fields as they are, with what a visitor fills in, and no more than a browser would
-//! let through (HTML 4.10.21 and 4.10.22).
+//! Form submission: fields with the visitor's input, validated as a browser does (HTML 4.10.21 and
+//! 4.10.22).
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use super::document::{elements, text_of};
 use super::values;
 use crate::nearest::nearest;
 
-/// A form that is about to be sent.
+/// A form to be submitted.
 pub(super) struct Form<'t> {
     form: &'t Element,
-    /// Its fields and buttons, in the order of the page.
+    /// Fields and buttons in document order.
     controls: Vec<Control<'t>>,
 }
 
-/// A file that a visitor has chosen for a field.
+/// A file that the visitor chose for a field.
 #[derive(Debug)]
-pub(super) struct Chosen {
+pub(super) struct ChosenFile {
     /// The name of the field.
     pub(super) field: String,
     pub(super) name: String,
@@ -28,39 +28,39 @@ pub(super) struct Chosen {
     pub(super) content: Vec<u8>,
 }
 
-/// What is sent of a field where no file was chosen (HTML 4.10.21.4).
-static NOTHING: Chosen = Chosen {
+/// The entry for a file field without a file (HTML 4.10.21.4).
+static NO_FILE: ChosenFile = ChosenFile {
     field: String::new(),
     name: String::new(),
     media_type: String::new(),
     content: Vec::new(),
 };
 
-/// One thing that a form says.
+/// One entry of the form's data.
 struct Entry<'e> {
     name: Cow<'e, str>,
     value: Cow<'e, str>,
-    /// In a field for files.
-    file: Option<&'e Chosen>,
+    /// The file, for a file field.
+    file: Option<&'e ChosenFile>,
 }
 
 impl<'e> Entry<'e> {
     fn new(name: &'e str, value: &'e str) -> Self {
-        Self { name: in_lines(name), value: in_lines(value), file: None }
+        Self { name: with_crlf(name), value: with_crlf(value), file: None }
     }
 
-    fn of_file(name: &'e str, file: &'e Chosen) -> Self {
-        Self { name: in_lines(name), value: Cow::Borrowed(&file.name), file: Some(file) }
+    fn of_file(name: &'e str, file: &'e ChosenFile) -> Self {
+        Self { name: with_crlf(name), value: Cow::Borrowed(&file.name), file: Some(file) }
     }
 }
 
-/// What a form is sent as.
+/// The request that a form makes.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Submission {
     pub(super) method: Method,
-    /// Where to, as the page says it.
+    /// The address in the page's words, not yet resolved.
     pub(super) action: String,
-    /// For GET, the query; else the content with its type.
+    /// The query for GET; for POST the content with its media type.
     pub(super) query: String,
     pub(super) content: Option<(String, Vec<u8>)>,
 }
@@ -69,32 +69,32 @@ struct Control<'t> {
     element: &'t Element,
     kind: Kind,
     name: &'t str,
-    /// A browser sends nothing of it.
+    /// Whether the browser omits the control.
     is_disabled: bool,
-    /// What is sent under its name; of files, their names.
+    /// The values to send; for files, their names.
     values: Vec<String>,
-    files: Vec<&'t Chosen>,
+    files: Vec<&'t ChosenFile>,
     is_filled: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// Lines of text, numbers, dates and the like.
+    /// Text, numbers, dates and similar.
     Text,
     Hidden,
-    /// A checkbox or a radio button.
+    /// A checkbox or radio button.
     Check,
     Select,
     File,
     Button,
 }
 
-/// In a content of several parts, between them; no value of a test has it.
+/// Boundary of multipart content. No value in a test contains it.
 const BOUNDARY: &str = "---------------------------bine-test-5d1f0c9a7e3b";
 
 impl<'t> Form<'t> {
-    /// The form, on its page, where these files were chosen.
-    pub(super) fn of(tree: &'t Tree, form: &'t Element, chosen: &'t [Chosen]) -> Self {
+    /// Collects the form's controls on its page, with the chosen files.
+    pub(super) fn of(tree: &'t Tree, form: &'t Element, chosen: &'t [ChosenFile]) -> Self {
         let id = form.attribute("id").filter(|id| !id.is_empty());
         let inside: Vec<&Element> = elements(form.children()).collect();
         let is_in = |element: &Element| inside.iter().any(|own| std::ptr::eq(*own, element));
@@ -105,17 +105,17 @@ impl<'t> Form<'t> {
         let all = elements(tree.roots()).filter_map(|element| {
             let owner = element.attribute("form");
             let belongs = if owner.is_some() { owner == id } else { is_in(element) };
-            let is_off = off.iter().any(|own| std::ptr::eq(*own, element));
-            belongs.then(|| Control::of(element, is_off, chosen)).flatten()
+            let is_in_disabled_fieldset = off.iter().any(|own| std::ptr::eq(*own, element));
+            belongs.then(|| Control::of(element, is_in_disabled_fieldset, chosen)).flatten()
         });
         Self { controls: all.collect(), form }
     }
 
-    /// Fills in fields by their names: the first of a name that is not filled yet, or the choice of this value.
+    /// Fills in the first unfilled field with this name, or selects the choice with this value.
     ///
     /// # Errors
     ///
-    /// What the form does not have, with what it has.
+    /// The form has no such field or choice. The message lists those it has.
     pub(super) fn fill(&mut self, name: &str, value: &str) -> Result<(), String> {
         if self.controls.iter().all(|control| control.name != name) {
             let mut names: Vec<&str> = Vec::new();
@@ -158,11 +158,11 @@ impl<'t> Form<'t> {
         Ok(())
     }
 
-    /// The button by which it is sent if none is pressed: the one that was filled in, else the first.
+    /// Returns the submit button: the one that the test named, else the first.
     ///
     /// # Errors
     ///
-    /// That one is disabled, so that a browser sends nothing (HTML 4.10.21.2).
+    /// The button is disabled, so that a browser sends nothing (HTML 4.10.21.2).
     pub(super) fn button(&self) -> Result<Option<&'t Element>, String> {
         let mut buttons = self.controls.iter().filter(|own| own.kind == Kind::Button);
         let filled = buttons.clone().find(|button| button.is_filled);
@@ -175,11 +175,11 @@ impl<'t> Form<'t> {
         }
     }
 
-    /// What is sent when `button` is pressed.
+    /// Returns the request for a press of `button`.
     ///
     /// # Errors
     ///
-    /// Why a browser would not send it.
+    /// Why a browser would not submit the form.
     pub(super) fn submission(&self, button: Option<&Element>) -> Result<Submission, String> {
         let said = |name: &str, of_button: &str| {
             let by_button = button.and_then(|button| button.attribute(of_button));
@@ -213,7 +213,7 @@ impl<'t> Form<'t> {
         match &*method {
             "post" => {
                 let content = if said("enctype", "formenctype") == "multipart/form-data" {
-                    (format!("multipart/form-data; boundary={BOUNDARY}"), parts(&entries))
+                    (format!("multipart/form-data; boundary={BOUNDARY}"), multipart(&entries))
                 } else {
                     ("application/x-www-form-urlencoded".to_owned(), encoded(pairs).into_bytes())
                 };
@@ -229,7 +229,8 @@ impl<'t> Form<'t> {
     }
 }
 
-/// What a disabled `<fieldset>` disables: all in it but what its first legend has (HTML 4.10.15).
+/// Returns what a disabled `<fieldset>` disables: all its elements except those in its first legend
+/// (HTML 4.10.15).
 fn disabled_by(set: &Element) -> Vec<&Element> {
     let legend = set
         .children()
@@ -240,22 +241,22 @@ fn disabled_by(set: &Element) -> Vec<&Element> {
     parts.flat_map(|(_, part)| elements(std::slice::from_ref(part))).collect()
 }
 
-/// A text as a form sends it, with CR and LF at the end of each line (HTML 4.10.21.8).
-fn in_lines(text: &str) -> Cow<'_, str> {
+/// Converts line ends to CR LF, as a form sends them (HTML 4.10.21.8).
+fn with_crlf(text: &str) -> Cow<'_, str> {
     if text.contains(['\r', '\n']) {
-        Cow::Owned(as_read(text).replace('\n', "\r\n"))
+        Cow::Owned(with_lf(text).replace('\n', "\r\n"))
     } else {
         Cow::Borrowed(text)
     }
 }
 
-/// A text with LF alone at the end of each line, as its letters are counted.
-fn as_read(text: &str) -> String {
+/// Converts line ends to LF, as the length limits count them.
+fn with_lf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// What a form says as `multipart/form-data` (RFC 7578).
-fn parts(entries: &[Entry<'_>]) -> Vec<u8> {
+/// Encodes a form as `multipart/form-data` (RFC 7578).
+fn multipart(entries: &[Entry<'_>]) -> Vec<u8> {
     let plain = |name: &str| name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
     let mut content = Vec::new();
     for Entry { name, value, file } in entries {
@@ -279,8 +280,12 @@ fn parts(entries: &[Entry<'_>]) -> Vec<u8> {
 }
 
 impl<'t> Control<'t> {
-    /// `None`: it is nothing that a form sends.
-    fn of(element: &'t Element, is_off: bool, chosen: &'t [Chosen]) -> Option<Self> {
+    /// Returns `None` for an element that forms do not send.
+    fn of(
+        element: &'t Element,
+        is_in_disabled_fieldset: bool,
+        chosen: &'t [ChosenFile],
+    ) -> Option<Self> {
         let of_type = element.attribute("type").unwrap_or_default().to_ascii_lowercase();
         let kind = match (element.name(), &*of_type) {
             ("input", "hidden") => Kind::Hidden,
@@ -293,29 +298,29 @@ impl<'t> Control<'t> {
             _ => return None,
         };
         let name = element.attribute("name").unwrap_or_default();
-        let is_disabled = is_off || element.attribute("disabled").is_some();
+        let is_disabled = is_in_disabled_fieldset || element.attribute("disabled").is_some();
         let (values, files) = (Vec::new(), Vec::new());
         let mut own = Self { element, kind, name, is_disabled, values, files, is_filled: false };
-        own.values = own.usual();
+        own.values = own.default_values();
         if kind == Kind::File {
             own.files = chosen.iter().filter(|chosen| chosen.field == name).collect();
             if own.files.is_empty() {
-                own.files.push(&NOTHING);
+                own.files.push(&NO_FILE);
             }
             own.values = own.files.iter().map(|file| file.name.clone()).collect();
         }
         Some(own)
     }
 
-    /// What it sends when nobody touches it.
-    fn usual(&self) -> Vec<String> {
+    /// Returns the values that the control sends without input.
+    fn default_values(&self) -> Vec<String> {
         let value = || self.element.attribute("value").unwrap_or_default().to_owned();
         match self.kind {
             Kind::Button | Kind::File => Vec::new(),
             Kind::Check if self.element.attribute("checked").is_none() => Vec::new(),
             Kind::Check => self.choices(),
             Kind::Text if self.element.name() == "textarea" => vec![self.element.text()],
-            Kind::Text => vec![values::usual(self.element, &value())],
+            Kind::Text => vec![values::initial(self.element, &value())],
             Kind::Hidden => vec![value()],
             Kind::Select => {
                 let open =
@@ -331,7 +336,7 @@ impl<'t> Control<'t> {
         }
     }
 
-    /// The values of which one is to be chosen; none if any can be filled in.
+    /// Returns the values to choose from; empty if the field takes any.
     fn choices(&self) -> Vec<String> {
         match self.kind {
             Kind::Check => vec![self.element.attribute("value").unwrap_or("on").to_owned()],
@@ -362,7 +367,7 @@ impl<'t> Control<'t> {
     }
 
     fn fill(&mut self, value: &str) {
-        // What was chosen by itself gives way to the first that a visitor chooses.
+        // The visitor's first choice replaces the default.
         if !(self.is_filled && self.is_multiple()) {
             self.values.clear();
         }
@@ -372,7 +377,7 @@ impl<'t> Control<'t> {
         self.is_filled = true;
     }
 
-    /// Why a browser would keep back a form with it.
+    /// Returns why a browser would not submit a form with this control's value.
     fn check(&self, all: &[Self]) -> Result<(), String> {
         let is_fixed = self.is_disabled || self.element.attribute("readonly").is_some();
         if is_fixed || matches!(self.kind, Kind::Hidden | Kind::Button) {
@@ -392,17 +397,17 @@ impl<'t> Control<'t> {
             return Ok(());
         }
         for value in &self.values {
-            if let Some(fault) = values::fault(self.element, value) {
+            if let Some(fault) = values::problem(self.element, value) {
                 return Err(format!("`{name}` {fault}, not {value:?}"));
             }
         }
-        // Browsers look at the length of what was typed alone.
+        // Browsers check the length only of typed values.
         if !self.is_filled {
             return Ok(());
         }
-        // They count in UTF-16.
+        // Lengths count UTF-16 code units.
         let length: usize =
-            self.values.iter().map(|value| as_read(value).encode_utf16().count()).sum();
+            self.values.iter().map(|value| with_lf(value).encode_utf16().count()).sum();
         let limit = |name: &str| self.element.attribute(name)?.trim().parse::<usize>().ok();
         match (limit("minlength"), limit("maxlength")) {
             (Some(least), _) if length < least => {
@@ -415,7 +420,7 @@ impl<'t> Control<'t> {
         }
     }
 
-    /// Nothing takes the check from a checkbox.
+    /// An empty value unchecks a checkbox.
     fn is_unchecking(&self, value: &str) -> bool {
         self.kind == Kind::Check && !self.is_radio() && value.is_empty()
     }
@@ -447,11 +452,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_end_alike_in_parts_and_files_stay_as_they_are() {
+    fn converts_line_ends_of_fields_but_not_of_files() {
         let (media_type, content) = ("text/plain".to_owned(), b"4\n5".to_vec());
-        let file = Chosen { field: "f".into(), name: "n".into(), media_type, content };
+        let file = ChosenFile { field: "f".into(), name: "n".into(), media_type, content };
         let entries = [Entry::new("a", "1\n2\r3"), Entry::of_file("f", &file)];
-        let sent = String::from_utf8(parts(&entries)).unwrap();
+        let sent = String::from_utf8(multipart(&entries)).unwrap();
         let expected = "name=\"a\"\r\n\r\n1\r\n2\r\n3\r\n--";
         assert!(sent.contains(expected) && sent.contains("\r\n\r\n4\n5\r\n--"), "{sent}");
     }

@@ -1,4 +1,4 @@
-//! Decides how a program is tested without a browser: in the test's own process, by visiting it as people do.
+//! In-process tests of a program without a browser: a server, visitors with cookies, and tabs.
 //!
 //! ```
 //! use bine::prelude::*;
@@ -37,27 +37,28 @@
 //! tab.expect("li", "buy hops");
 //! ```
 //!
-//! It is there with the feature `test`, which belongs into a program's dev-dependencies. What goes wrong is a panic
-//! that says what was looked for, what is there, and how the page reads. The guide has a chapter on it.
+//! The feature `test` enables this module; put it into the dev-dependencies of a program. A failed
+//! check panics with a message that has the expectation, the elements that are close to it, and the
+//! text of the page. The guide has a chapter on tests.
 
 mod address;
 mod cookies;
 mod document;
 mod exchange;
+mod failure;
 mod form;
 mod page;
 mod regions;
 mod site;
 mod stream;
 mod tab;
-mod told;
 mod values;
 mod visitor;
 
 pub use exchange::Reply;
+pub use failure::Wanted;
 pub use site::Site;
 pub use tab::Tab;
-pub use told::Wanted;
 pub use visitor::{Fetch, Visitor};
 
 pub use bine_http::Method;

@@ -1,4 +1,4 @@
-//! Decides what is in a tab: the page that an answer makes, kept as its stream says.
+//! The page in a tab, and its updates by the event stream.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
@@ -12,75 +12,75 @@ use super::address;
 use super::document;
 use super::exchange::{Reply, Request};
 use super::regions;
-use super::stream::{News, Opened, Stream};
+use super::stream::{Opened, Stream, Update};
 use super::visitor::Visitor;
 
-/// A page as it is shown.
+/// A page as the tab shows it.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct LoadedPage {
     /// Path and query.
     pub(super) url: String,
     pub(super) status: u16,
     pub(super) tree: Tree,
-    /// It has the script that sends forms and follows the page.
+    /// Whether the page has the script that sends forms and follows the stream.
     pub(super) has_script: bool,
     markup: String,
-    /// What is wrong with what the form of this number has sent.
+    /// Problems with the submission of a form, and the form's index on the page.
     alert: Option<(usize, Vec<String>)>,
-    /// Names of events that somebody listens to.
-    on: Vec<String>,
-    /// Those that came, by their cursors; nothing of one that was looked at.
+    /// Names of the events that the test listens to.
+    event_names: Vec<String>,
+    /// Received events by cursor. `None` once the test has taken the event.
     events: BTreeMap<String, Option<(String, Value)>>,
     stream: Option<Stream>,
-    /// How often the stream was opened since anything came by it.
+    /// Attempts to open the stream since it last delivered a message.
     attempts: usize,
-    /// What has come by it.
+    /// Number of patches received.
     patches: usize,
-    /// How often the page was to be asked for again since the test wanted something.
+    /// Number of reloads since the current expectation began.
     reloads: usize,
-    /// Why the page is no longer followed.
-    left: Option<String>,
+    /// Why the tab no longer follows the page.
+    stop_reason: Option<String>,
 }
 
-/// The script of this program's pages.
+/// Selector of the script that the framework adds to pages.
 const SCRIPT: &str = "script[type=module][src^=\"/_bine/live-\"]";
-/// A tab that is sent on more often goes in a circle.
+/// A tab that follows more redirects is in a loop.
 const MOST_REDIRECTS: usize = 20;
-/// A stream that ends so often without a word is given up.
+/// The tab gives up a stream after this many attempts without a message.
 const MOST_ATTEMPTS: usize = 5;
-/// A page that is to be asked for again so often while one thing is expected goes in a circle.
+/// A page that reloads more often during one expectation is in a loop.
 const MOST_RELOADS: usize = 20;
-/// What a browser would like to see in a tab.
-const PAGES: &str = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8";
+/// The `Accept` field of a browser tab.
+const ACCEPT: &str = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8";
 
-impl Shown {
-    /// The page that a request leads to.
+impl LoadedPage {
+    /// Loads the page of a request.
     ///
     /// # Errors
     ///
-    /// No answer came, or none of this site.
+    /// No response arrives, or a redirect leads to another site.
     pub(super) fn load(visitor: &Visitor, request: Request) -> Result<Self, String> {
-        let answer = asked(visitor, request.field("Accept", PAGES))?;
+        let answer = request_page(visitor, request.field("Accept", ACCEPT))?;
         Ok(Self::of(visitor, answer))
     }
 
-    /// The page that an answer makes, which is followed if it has regions.
+    /// Shows a response and follows its page if that has regions.
     pub(super) fn of(visitor: &Visitor, answer: (String, Reply)) -> Self {
-        let mut shown = Self::made_of(answer);
+        let mut shown = Self::from_reply(answer);
         shown.follow(visitor);
         shown
     }
 
-    fn made_of((url, reply): (String, Reply)) -> Self {
+    fn from_reply((url, reply): (String, Reply)) -> Self {
         let text = String::from_utf8_lossy(reply.bytes());
-        // Other text is shown as it is.
+        // Show other media types as plain text.
         let markup = match reply.media_type() {
             "text/html" => text.into_owned(),
             _ => format!("<pre>{}</pre>", text.replace('&', "&amp;").replace('<', "&lt;")),
         };
         let tree = document::read(&markup, true);
         let has_script = tree.find(SCRIPT).is_ok_and(|script| script.is_some());
-        // Without that script a page is what a browser without any makes of it.
+        // Without that script, parse the page as a browser without scripts does.
         let tree = if has_script { tree } else { document::read(&markup, false) };
         Self {
             url,
@@ -89,33 +89,33 @@ impl Shown {
             has_script,
             markup,
             alert: None,
-            on: Vec::new(),
+            event_names: Vec::new(),
             events: BTreeMap::new(),
             stream: None,
             attempts: 0,
             patches: 0,
             reloads: 0,
-            left: None,
+            stop_reason: None,
         }
     }
 
-    /// Listens to an event besides. False: it cannot be, and all is as it was.
+    /// Listens to one more event. Returns false, with nothing changed, if the server refuses it.
     pub(super) fn listen(&mut self, visitor: &Visitor, event: &str) -> bool {
-        if self.stream.is_some() && self.on.iter().any(|own| own == event) {
+        if self.stream.is_some() && self.event_names.iter().any(|own| own == event) {
             return true;
         }
-        self.on.push(event.to_owned());
+        self.event_names.push(event.to_owned());
         self.attempts = 0;
         self.follow(visitor);
         let is_heard = self.stream.is_some();
         if !is_heard {
-            self.on.pop();
+            self.event_names.pop();
             self.follow(visitor);
         }
         is_heard
     }
 
-    /// What came with the next event of this name, if one has come.
+    /// Returns the data of the next event with this name, if one has arrived.
     pub(super) fn take_event(&mut self, event: &str) -> Option<Value> {
         let is_wanted = |one: &&mut Option<_>| {
             one.as_ref().is_some_and(|(name, _): &(String, _)| name == event)
@@ -123,9 +123,9 @@ impl Shown {
         self.events.values_mut().find(is_wanted)?.take().map(|(_, data)| data)
     }
 
-    /// How the page is followed, for a message.
+    /// Describes for a message how the page is followed.
     pub(super) fn followed(&self) -> String {
-        match (&self.left, self.patches) {
+        match (&self.stop_reason, self.patches) {
             (Some(reason), _) => format!(", and no longer followed: {reason}"),
             (None, _) if self.stream.is_none() => String::new(),
             (None, 1) => ", followed: 1 change came".to_owned(),
@@ -133,37 +133,40 @@ impl Shown {
         }
     }
 
-    /// Something else is expected of it from here on.
-    pub(super) const fn begin(&mut self) {
+    /// Begins a new expectation.
+    pub(super) const fn begin_expectation(&mut self) {
         self.reloads = 0;
     }
 
-    /// Takes all that has come by the deadline.
+    /// Applies all messages that have arrived, until the deadline at most.
     pub(super) fn catch_up(&mut self, visitor: &Visitor, deadline: Instant) {
-        while self.hear(visitor, None) && Instant::now() < deadline {}
+        while self.receive(visitor, None) && Instant::now() < deadline {}
     }
 
-    /// Waits until the page is what whoever asks for it now is shown, and with that behind all that was acknowledged
-    /// before.
+    /// Waits until the tab shows what a new request for the page returns, and with it everything
+    /// acknowledged before.
     ///
     /// # Errors
     ///
-    /// Why that cannot be known.
+    /// The tab cannot know that, for this reason.
     pub(super) fn settle(&mut self, visitor: &Visitor, deadline: Instant) -> Result<(), String> {
         let mut is_late = false;
         loop {
-            let shown = regions::shown(&self.markup);
+            let shown = regions::listed(&self.markup);
             if shown.is_empty() {
-                // Nothing on it changes by itself.
+                // A page without regions does not change.
                 return Ok(());
             }
             if self.stream.is_none() {
-                let why = self.left.as_deref().unwrap_or("nothing is told of it");
+                let why = self.stop_reason.as_deref().unwrap_or("nothing is told of it");
                 return Err(format!("the tab no longer follows its page: {why}"));
             }
-            // What is another each time it is made cannot be compared. Two are asked for only if they are needed.
-            let now = self.asked_anew(visitor)?;
-            if shown == now || regions::differ_as(&shown, &now, &self.asked_anew(visitor)?) {
+            // Regions that render differently each time cannot be compared; only a second response
+            // shows which they are. It is requested only if the first one differs.
+            let now = self.current_regions(visitor)?;
+            if shown == now
+                || regions::differ_only_in_unstable(&shown, &now, &self.current_regions(visitor)?)
+            {
                 return Ok(());
             }
             if is_late {
@@ -171,41 +174,43 @@ impl Shown {
                     "the tab does not come to show what its page is now (regions {shown}, which are {now})"
                 ));
             }
-            is_late = !self.hear(visitor, Some(deadline)) || Instant::now() >= deadline;
+            is_late = !self.receive(visitor, Some(deadline)) || Instant::now() >= deadline;
         }
     }
 
-    /// The regions of the page as whoever asks for it now is shown it.
-    fn asked_anew(&self, visitor: &Visitor) -> Result<String, String> {
-        let (_, reply) = asked(visitor, self.own_request())?;
-        Ok(regions::shown(&String::from_utf8_lossy(reply.bytes())))
+    /// Returns the regions of a new response for this page.
+    fn current_regions(&self, visitor: &Visitor) -> Result<String, String> {
+        let (_, reply) = request_page(visitor, self.reload_request())?;
+        Ok(regions::listed(&String::from_utf8_lossy(reply.bytes())))
     }
 
-    fn own_request(&self) -> Request {
+    fn reload_request(&self) -> Request {
         let request = Request::new(Method::Get, &self.url).field("Sec-Fetch-Site", "same-origin");
-        request.field("Accept", PAGES)
+        request.field("Accept", ACCEPT)
     }
 
-    /// Takes what comes next; false: nothing has come, or will by the deadline.
-    pub(super) fn hear(&mut self, visitor: &Visitor, deadline: Option<Instant>) -> bool {
+    /// Applies the next message. Returns false if none arrives by the deadline.
+    pub(super) fn receive(&mut self, visitor: &Visitor, deadline: Option<Instant>) -> bool {
         let Some(stream) = &self.stream else { return false };
         let heard = match deadline {
-            None => stream.news.try_recv().map_err(|error| error == TryRecvError::Disconnected),
+            None => stream.updates.try_recv().map_err(|error| error == TryRecvError::Disconnected),
             Some(deadline) => stream
-                .news
+                .updates
                 .recv_timeout(deadline.saturating_duration_since(Instant::now()))
                 .map_err(|error| error == RecvTimeoutError::Disconnected),
         };
         match heard {
-            Ok(news) => {
+            Ok(update) => {
                 self.attempts = 0;
-                self.heed(visitor, news);
+                self.apply(visitor, update);
                 true
             }
-            // As a browser does: what was missed is what differs from what is shown.
+            // Reconnect as a browser does: the server sends the regions that differ from those
+            // shown.
             Err(true) => {
                 if let Some(400..500) = self.follow(visitor) {
-                    // It is gone, or not for this visitor any more; a browser shows what is there instead.
+                    // The page is gone or the visitor lost access. A browser then shows the new
+                    // response.
                     self.reload(visitor);
                     return true;
                 }
@@ -215,40 +220,40 @@ impl Shown {
         }
     }
 
-    fn heed(&mut self, visitor: &Visitor, news: News) {
-        match news {
-            News::Patch { number, hash, markup } => {
+    fn apply(&mut self, visitor: &Visitor, update: Update) {
+        match update {
+            Update::Patch { number, hash, markup } => {
                 self.patches += 1;
                 if regions::patch(&mut self.markup, &number, &hash, &markup) {
-                    self.draw();
+                    self.rebuild_tree();
                 } else {
                     self.reload(visitor);
                 }
             }
-            News::Reload => self.reload(visitor),
-            News::Event { cursor, text } => self.keep(cursor, &text),
+            Update::Reload => self.reload(visitor),
+            Update::Event { cursor, text } => self.record_event(cursor, &text),
         }
     }
 
-    /// An event that came by two streams is one.
-    fn keep(&mut self, cursor: String, text: &str) {
+    /// Stores an event. Two streams may deliver the same one.
+    fn record_event(&mut self, cursor: String, text: &str) {
         let mut event: Value = serde_json::from_str(text).unwrap_or_default();
         let name = event["name"].as_str().unwrap_or_default().to_owned();
         self.events.entry(cursor).or_insert_with(|| Some((name, event["data"].take())));
     }
 
-    /// Asks for the page again.
+    /// Loads the page again.
     fn reload(&mut self, visitor: &Visitor) {
         self.reloads += 1;
         let answer = if self.reloads > MOST_RELOADS {
             Err(format!("it is to be asked for again and again ({MOST_RELOADS} times)"))
         } else {
-            asked(visitor, self.own_request())
+            request_page(visitor, self.reload_request())
         };
         match answer {
             Ok(answer) => {
-                let mut page = Self::made_of(answer);
-                page.on = std::mem::take(&mut self.on);
+                let mut page = Self::from_reply(answer);
+                page.event_names = std::mem::take(&mut self.event_names);
                 page.events = std::mem::take(&mut self.events);
                 page.stream = self.stream.take();
                 (page.patches, page.reloads) = (self.patches, self.reloads);
@@ -257,33 +262,34 @@ impl Shown {
             }
             Err(reason) => {
                 self.stream = None;
-                self.left = Some(reason);
+                self.stop_reason = Some(reason);
             }
         }
     }
 
-    /// Opens the stream of the page, telling what is shown, if there is anything to follow. The status is one that is
-    /// none of a stream.
+    /// Opens the page's stream with the regions shown, if there is anything to follow. Returns the
+    /// status if the server refuses the stream.
     fn follow(&mut self, visitor: &Visitor) -> Option<u16> {
         let before = self.stream.take();
         let status = self.open(visitor);
-        // What changed is told by the new one, but events come once; that has begun, so none is missed in between.
-        for news in before.into_iter().flat_map(Stream::end) {
-            if let News::Event { cursor, text } = news {
-                self.keep(cursor, &text);
+        // The new stream sends changed regions, but events arrive once. It has already begun, so
+        // closing the old one now loses no event.
+        for update in before.into_iter().flat_map(Stream::end) {
+            if let Update::Event { cursor, text } = update {
+                self.record_event(cursor, &text);
             }
         }
         status
     }
 
     fn open(&mut self, visitor: &Visitor) -> Option<u16> {
-        let (shown, on) = (regions::shown(&self.markup), self.on.join(","));
+        let (shown, on) = (regions::listed(&self.markup), self.event_names.join(","));
         if shown.is_empty() && on.is_empty() {
             return None;
         }
         self.attempts += 1;
         if self.attempts > MOST_ATTEMPTS {
-            self.left = Some("its stream ends again and again".to_owned());
+            self.stop_reason = Some("its stream ends again and again".to_owned());
             return None;
         }
         let mut pairs = vec![("page", &*self.url), ("have", &shown)];
@@ -294,31 +300,31 @@ impl Shown {
         let mut request = Request::new(Method::Get, &target)
             .field("Accept", "text/event-stream")
             .field("Sec-Fetch-Site", "same-origin");
-        visitor.dress(&mut request);
-        self.left = None;
+        visitor.add_cookies(&mut request);
+        self.stop_reason = None;
         match Stream::open(&request, visitor.site) {
             Ok(Opened::Stream(stream)) => self.stream = Some(stream),
-            Ok(Opened::Not(204)) => self.left = Some("nothing on it is live".to_owned()),
+            Ok(Opened::Not(204)) => self.stop_reason = Some("nothing on it is live".to_owned()),
             Ok(Opened::Not(status)) => {
-                self.left = Some(format!("its stream has status {status}"));
+                self.stop_reason = Some(format!("its stream has status {status}"));
                 return Some(status);
             }
-            Err(error) => self.left = Some(format!("its stream: {error}")),
+            Err(error) => self.stop_reason = Some(format!("its stream: {error}")),
         }
         None
     }
 
-    /// Shows in a form what is wrong with what it has sent, or nothing.
+    /// Shows the problems of a submission in its form, or removes them.
     pub(super) fn alert(&mut self, alert: Option<(usize, Vec<String>)>) {
         self.alert = alert;
-        self.draw();
+        self.rebuild_tree();
     }
 
-    /// Makes the tree anew of what is to be shown.
-    fn draw(&mut self) {
+    /// Parses the page again and adds the form's problems.
+    fn rebuild_tree(&mut self) {
         self.tree = document::read(&self.markup, self.has_script);
         let Some((place, texts)) = &self.alert else { return };
-        // They are visited from the last to the first.
+        // `change` visits forms from the last to the first.
         let mut left = self.tree.find_all("form").into_iter().flatten().count();
         let alerted = self.tree.change("form", |form| {
             left -= 1;
@@ -335,8 +341,12 @@ impl Shown {
     }
 }
 
-/// The answer to a request, or to where it is sent on, with its address (Fetch Standard section 4.4).
-pub(super) fn asked(visitor: &Visitor, mut request: Request) -> Result<(String, Reply), String> {
+/// Sends a request, follows its redirects, and returns the response with its address (Fetch
+/// Standard section 4.4).
+pub(super) fn request_page(
+    visitor: &Visitor,
+    mut request: Request,
+) -> Result<(String, Reply), String> {
     for _ in 0..=MOST_REDIRECTS {
         let reply = visitor.ask(request.clone())?;
         let location = match reply.status() {
@@ -360,9 +370,9 @@ pub(super) fn asked(visitor: &Visitor, mut request: Request) -> Result<(String, 
     Err(format!("sent on {MOST_REDIRECTS} times, at last to {}", request.target))
 }
 
-/// What the script shows in a form of an answer that says what was wrong (RFC 9457), a paragraph each: of its fields,
-/// for which `has_field` knows the names, then whatever else there is to say.
-pub(super) fn complaints(reply: &Reply, has_field: impl Fn(&str) -> bool) -> Vec<String> {
+/// Returns the paragraphs that the script shows in a form for a problem document (RFC 9457): those
+/// of fields that `has_field` knows, then the rest.
+pub(super) fn problem_texts(reply: &Reply, has_field: impl Fn(&str) -> bool) -> Vec<String> {
     let problem: Value = serde_json::from_slice(reply.bytes()).unwrap_or_default();
     let text = |of: &Value, name: &str| of[name].as_str().map(ToOwned::to_owned);
     let mut whole = vec![

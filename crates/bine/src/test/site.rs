@@ -1,4 +1,4 @@
-//! Decides how a program runs within a test: on a port of its own, with nothing kept and nothing left behind.
+//! Runs a program inside a test: on a port of its own, with all data in memory.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,7 +9,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bine_http::Method;
-use bine_log::{self as log, Level};
+use bine_log as log;
+use bine_log::Level;
 use bine_server::{Address, Server};
 use serde::Serialize;
 
@@ -18,20 +19,21 @@ use super::tab::Tab;
 use super::visitor::{Fetch, Visitor};
 use crate::app::App;
 
-/// A program that runs within this process, for a test. It ends with this value.
+/// A program that runs in the test's process. Dropping the value stops it.
 ///
-/// It listens on a port of this machine that is free, keeps tables, channels and sessions in memory whatever it says,
-/// reads neither `bine.toml` nor the environment, and its log tells errors alone. Any number may run at a time.
+/// The program listens on a free local port and stores tables, channels and sessions in memory,
+/// whatever its own configuration is. It reads neither `bine.toml` nor the environment, and logs
+/// errors only. Any number of sites may run at a time.
 pub struct Site {
     address: SocketAddr,
     server: Arc<Server>,
     serving: Option<JoinHandle<()>>,
-    /// Has a word, or no sender, when it has ended.
+    /// Receives a message, or is disconnected, when the program has ended.
     ended: Receiver<()>,
     is_over: Arc<AtomicBool>,
 }
 
-/// A test has few visitors, and many tests run at one time.
+/// A test has few visitors, and many tests run at a time.
 const ARGUMENTS: [&str; 12] = [
     "--listen",
     "127.0.0.1:0",
@@ -43,11 +45,11 @@ const ARGUMENTS: [&str; 12] = [
     "memory",
     "--control",
     "off",
-    // However busy the machine is that runs the tests.
+    // Load from other tests must not cause rejections.
     "--admission",
     "off",
 ];
-/// Whoever is not ready to end by now is left to itself.
+/// A program that has not stopped by then is left running.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Site {
@@ -55,7 +57,7 @@ impl Site {
     ///
     /// # Panics
     ///
-    /// It cannot start, with the reason that its user would read.
+    /// The program cannot start. The message is the one that its user would read.
     #[track_caller]
     pub fn new(app: App) -> Self {
         log::set_level(Level::Error);
@@ -73,13 +75,13 @@ impl Site {
         let is_over = Arc::new(AtomicBool::new(false));
         let is_meant = Arc::clone(&is_over);
         let serve = move || {
-            // At the end connections are cut, of which a server tells.
+            // The second `stop` cuts connections, which the server reports as an error.
             if let Err(reason) = running.run()
                 && !is_meant.load(Ordering::Acquire)
             {
                 log::error(format_args!("a program under test has ended: {reason}"));
             }
-            // A site that has waited long enough does not hear it.
+            // A site that has stopped waiting has dropped the receiver.
             let _ = tell.send(());
         };
         match thread::Builder::new().name("bine site".to_owned()).spawn(serve) {
@@ -88,7 +90,7 @@ impl Site {
         }
     }
 
-    /// Opens a page as somebody who was never here before.
+    /// Opens a page as a new visitor.
     ///
     /// # Panics
     ///
@@ -98,30 +100,31 @@ impl Site {
         self.visitor().visit(path)
     }
 
-    /// Somebody who was never here before.
+    /// Returns a new visitor, without cookies.
     pub fn visitor(&self) -> Visitor {
         Visitor::new(self.address)
     }
 
-    /// Asks for `path` without a tab, as a stranger; so do the others. [`Visitor`] has the same for one who is known.
+    /// Requests `path` without a tab, as a new visitor. The methods below do so too; [`Visitor`]
+    /// has the same methods for a visitor with cookies.
     #[track_caller]
     pub fn get(&self, path: &str) -> Reply {
         self.visitor().get(path)
     }
 
-    /// Posts a value as JSON, and would like JSON back.
+    /// Posts a value as JSON and accepts JSON.
     #[track_caller]
     pub fn post_json(&self, path: &str, value: &(impl Serialize + ?Sized)) -> Reply {
         self.visitor().post_json(path, value)
     }
 
-    /// A request of any kind, to be sent by [`send`](Fetch::send).
+    /// Builds a request of any method; [`send`](Fetch::send) sends it.
     #[track_caller]
     pub fn fetch(&self, method: Method, path: &str) -> Fetch {
         self.visitor().fetch(method, path)
     }
 
-    /// Where it listens.
+    /// Returns the address on which the program listens.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -136,13 +139,14 @@ impl fmt::Debug for Site {
 impl Drop for Site {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // Asked twice it ends at once: whoever still waits for an answer is cut.
+        // The second call ends the server at once and cuts the requests that are still waiting.
         self.server.stop();
         self.server.stop();
-        // It has ended if there is a word, or can be none; what hangs must not hang the test.
+        // A message or a disconnected channel means that the program has ended. A program that
+        // hangs must not block the test.
         let is_late = self.ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout);
         if let Some(serving) = self.serving.take().filter(|_| !is_late) {
-            // A panic of it was told where it happened.
+            // The panic handler has reported its panic, if there was one.
             let _ = serving.join();
         }
     }

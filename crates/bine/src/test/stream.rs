@@ -1,4 +1,4 @@
-//! Decides how a tab hears what changes on its page: a thread reads the stream, and what came waits until the tab looks.
+//! The event stream of a tab: a thread reads it and queues its messages until the tab looks.
 
 use std::io::{self, BufRead as _, BufReader};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -8,68 +8,68 @@ use std::time::Duration;
 
 use super::exchange::{Content, Reply, Request};
 
-/// A server says something every twenty seconds, if only that it is still there.
+/// The server sends at least a keep-alive comment every twenty seconds.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// The stream of one page. It ends with this value.
+/// The stream of one page. Dropping it closes the connection.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// Has no sender when the stream has ended.
-    pub(super) news: Receiver<News>,
+    /// Disconnected once the stream has ended.
+    pub(super) updates: Receiver<Update>,
     connection: TcpStream,
     reader: Option<JoinHandle<()>>,
 }
 
-/// What a stream has told.
+/// A message of the stream.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum News {
-    /// The region of this number is another now.
+pub(super) enum Update {
+    /// A region has new markup.
     Patch { number: String, hash: String, markup: String },
-    /// The page is to be asked for again.
+    /// The tab must load the page again.
     Reload,
-    /// What the program told those who listen. The cursors of events are in the order of their texts, and each event
-    /// has the same in all streams.
+    /// An event of the program. Cursors are ordered as texts, and one event has the same cursor in
+    /// all streams.
     Event { cursor: String, text: String },
 }
 
-/// What becomes of the wish to follow a page.
+/// Result of a request for a stream.
 pub(super) enum Opened {
     Stream(Stream),
-    /// It is not followed, because of this status.
+    /// The server refused it with this status.
     Not(u16),
 }
 
 impl Stream {
-    /// Sends the request that follows a page.
+    /// Requests the stream of a page.
     ///
     /// # Errors
     ///
-    /// No answer, or no thread for it.
+    /// The connection fails, or the system cannot start a thread.
     pub(super) fn open(request: &Request, site: SocketAddr) -> io::Result<Opened> {
         let (reply, content) = request.open(site, SILENCE)?;
         if !is_stream(&reply) {
             return Ok(Opened::Not(reply.status()));
         }
         let connection = content.connection()?;
-        let (tell, news) = channel();
-        let read = move || read(content, &tell);
+        let (sender, updates) = channel();
+        let read = move || read(content, &sender);
         let reader = thread::Builder::new().name("bine tab".to_owned()).spawn(read)?;
-        Ok(Opened::Stream(Self { news, connection, reader: Some(reader) }))
+        Ok(Opened::Stream(Self { updates, connection, reader: Some(reader) }))
     }
 }
 
 impl Stream {
-    /// Ends it, and gives what has come and was not looked at.
-    pub(super) fn end(mut self) -> Vec<News> {
+    /// Closes the stream and returns the messages that were not read yet.
+    pub(super) fn end(mut self) -> Vec<Update> {
         self.close();
-        self.news.try_iter().collect()
+        self.updates.try_iter().collect()
     }
 
     fn close(&mut self) {
-        // The other side may have closed it before. What the system has of it is still read.
+        // The server may have closed the connection already. Received data is still read.
         let _ = self.connection.shutdown(Shutdown::Both);
         if let Some(reader) = self.reader.take() {
-            // It panics at nothing; if it did, that was told.
+            // The reader does not panic. The panic handler would report it if it did.
             let _ = reader.join();
         }
     }
@@ -85,8 +85,8 @@ fn is_stream(reply: &Reply) -> bool {
     reply.status() == 200 && reply.media_type() == "text/event-stream"
 }
 
-/// Reads server-sent events (HTML 9.2.6) until there are no more, or nobody wants them.
-fn read(content: Content, tell: &Sender<News>) {
+/// Reads server-sent events (HTML 9.2.6) until the stream ends or its receiver is dropped.
+fn read(content: Content, sender: &Sender<Update>) {
     let (mut event, mut id, mut data) = (String::new(), String::new(), Vec::new());
     for line in BufReader::new(content).lines().map_while(Result::ok) {
         let (field, value) = line.split_once(':').unwrap_or((&line, ""));
@@ -97,27 +97,29 @@ fn read(content: Content, tell: &Sender<News>) {
             "data" => data.push(value.to_owned()),
             "" if line.is_empty() => {
                 let (event, data) = (std::mem::take(&mut event), std::mem::take(&mut data));
-                if news(&event, &id, &data).is_some_and(|news| tell.send(news).is_err()) {
+                if parse_event(&event, &id, &data)
+                    .is_some_and(|update| sender.send(update).is_err())
+                {
                     return;
                 }
             }
-            // A comment, of which the page makes nothing.
+            // Comments and unknown fields have no effect.
             _ => {}
         }
     }
 }
 
-/// What an event says, if a page heeds it.
-fn news(event: &str, id: &str, data: &[String]) -> Option<News> {
+/// Parses an event. Returns `None` for one that pages ignore.
+fn parse_event(event: &str, id: &str, data: &[String]) -> Option<Update> {
     match event {
         "patch" => {
             let (first, markup) = data.split_first()?;
             let (number, hash) = first.split_once(' ')?;
             let markup = markup.join("\n");
-            Some(News::Patch { number: number.into(), hash: hash.into(), markup })
+            Some(Update::Patch { number: number.into(), hash: hash.into(), markup })
         }
-        "reload" => Some(News::Reload),
-        "event" => Some(News::Event { cursor: id.to_owned(), text: data.join("\n") }),
+        "reload" => Some(Update::Reload),
+        "event" => Some(Update::Event { cursor: id.to_owned(), text: data.join("\n") }),
         _ => None,
     }
 }

@@ -1,14 +1,14 @@
-//! Decides which values a browser takes for a field of a kind: numbers and dates in their limits, addresses that can be
-//! some (HTML 4.10.5.1 and 4.10.5.3).
+//! Validates the values of form fields as a browser does: numbers, dates, addresses and their
+//! limits (HTML 4.10.5.1 and 4.10.5.3).
 
 use bine_html::tree::Element;
 
-/// Why a browser would not send what is in a field, of which it sends something. `pattern` is not looked at.
-pub(super) fn fault(field: &Element, value: &str) -> Option<String> {
+/// Returns why a browser would reject a field's value that is not empty. `pattern` is not checked.
+pub(super) fn problem(field: &Element, value: &str) -> Option<String> {
     let kind = field.attribute("type").unwrap_or_default().to_ascii_lowercase();
     match &*kind {
         "number" => match number(value) {
-            Some(number) => fault_of_number(field, number),
+            Some(number) => problem_of_number(field, number),
             None => Some("takes a number".to_owned()),
         },
         "email" => {
@@ -20,18 +20,20 @@ pub(super) fn fault(field: &Element, value: &str) -> Option<String> {
         }
         "url" => (!is_whole_address(value.trim()))
             .then(|| "takes a whole address, as https://example.org/".to_owned()),
-        "date" | "month" | "week" | "time" | "datetime-local" => fault_of_time(field, &kind, value),
+        "date" | "month" | "week" | "time" | "datetime-local" => {
+            problem_of_time(field, &kind, value)
+        }
         _ => None,
     }
 }
 
-/// What a browser has in a field of which the page says this value.
-pub(super) fn usual(field: &Element, value: &str) -> String {
+/// Returns the initial value of a field for its `value` attribute.
+pub(super) fn initial(field: &Element, value: &str) -> String {
     let is_number = field.attribute("type").is_some_and(|kind| kind.eq_ignore_ascii_case("number"));
     if is_number && number(value).is_none() { String::new() } else { value.to_owned() }
 }
 
-fn fault_of_number(field: &Element, value: f64) -> Option<String> {
+fn problem_of_number(field: &Element, value: f64) -> Option<String> {
     let limit = |name: &str| number(field.attribute(name)?.trim());
     let (least, most) = (limit("min"), limit("max"));
     if let Some(least) = least.filter(|least| value < *least) {
@@ -46,13 +48,13 @@ fn fault_of_number(field: &Element, value: f64) -> Option<String> {
     let step = limit("step").filter(|step| *step > 0.0).unwrap_or(1.0);
     let base = least.or_else(|| limit("value")).unwrap_or(0.0);
     let steps = (value - base) / step;
-    // A tenth is none in binary; so much less than a step is not a fault of the visitor.
+    // Decimal fractions are inexact in binary, so a small part of a step is tolerated.
     let is_on_step = (steps - steps.round()).abs() <= 1e-9 * steps.abs().max(1.0);
     (!is_on_step).then(|| format!("takes steps of {step} from {base}"))
 }
 
-/// Of one kind their order is that of their texts.
-fn fault_of_time(field: &Element, kind: &str, value: &str) -> Option<String> {
+/// Values of one type sort as their texts do.
+fn problem_of_time(field: &Element, kind: &str, value: &str) -> Option<String> {
     let shape = match kind {
         "date" => "2026-12-31",
         "month" => "2026-12",
@@ -80,7 +82,7 @@ fn fault_of_time(field: &Element, kind: &str, value: &str) -> Option<String> {
     }
 }
 
-/// A floating-point number as HTML has it (2.3.4.3), which is less than Rust reads.
+/// Parses a floating-point number by the rules of HTML (2.3.4.3), which are stricter than Rust's.
 fn number(text: &str) -> Option<f64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b"-+.eE".contains(&byte));
     if !is_plain || text.starts_with('+') || text.ends_with('.') || text.contains(".e") {
@@ -89,7 +91,7 @@ fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// As the pattern of HTML 4.10.5.1.5.
+/// Follows the pattern of HTML 4.10.5.1.5.
 fn is_email(text: &str) -> bool {
     let is_letter =
         |byte: u8| byte.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_`{|}~-".contains(&byte);
@@ -104,7 +106,8 @@ fn is_email(text: &str) -> bool {
     })
 }
 
-/// It says how it is reached, and something more; what a browser finds wrong in the rest is let through.
+/// Checks the scheme and that a host follows where the scheme needs one. Other faults that a
+/// browser would find are accepted.
 fn is_whole_address(text: &str) -> bool {
     text.split_once(':').is_some_and(|(scheme, rest)| {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -122,18 +125,18 @@ mod tests {
 
     use super::*;
 
-    /// Of an `<input>` with these attributes.
+    /// Checks an `<input>` with these attributes.
     #[track_caller]
     fn check(attributes: &[(&'static str, &str)], value: &str, expected: &str) {
         let mut field = Element::new("input").unwrap();
         for (name, value) in attributes {
             field.set_attribute(*name, *value).unwrap();
         }
-        assert_eq!(fault(&field, value).unwrap_or_default(), expected, "{value}");
+        assert_eq!(problem(&field, value).unwrap_or_default(), expected, "{value}");
     }
 
     #[test]
-    fn a_number_is_one_within_its_limits_and_on_its_step() {
+    fn checks_range_and_step_of_numbers() {
         let plain = [("type", "number")];
         for fine in ["0", "-7", "2e3", "10"] {
             check(&plain, fine, "");
@@ -152,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_can_be_one() {
+    fn checks_email_and_url_fields() {
         let mail = "takes an address of mail, as a@b.example";
         for (value, expected) in
             [("ann@example.org", ""), ("a+b@c", ""), ("ann", mail), ("a@-b", mail), ("a b@c", mail)]
@@ -173,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_one_within_its_limits() {
+    fn checks_range_of_dates() {
         let dates = [("type", "date"), ("min", "2026-01-31"), ("max", "2026-12-31")];
         check(&dates, "2026-02-01", "");
         check(&dates, "2026-01-30", "takes 2026-01-31 or later");
@@ -184,12 +187,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_taken_or_refused(value: String, kind in 0..9_usize) {
+        fn validates_any_text_without_panic(value: String, kind in 0..9_usize) {
             let kinds = ["number", "email", "url", "date", "month", "week", "time", "datetime-local", ""];
             let mut field = Element::new("input").unwrap();
             field.set_attribute("type", kinds[kind]).unwrap();
-            let _ = fault(&field, &value);
-            prop_assert!(kind != 8 || fault(&field, &value).is_none());
+            let _ = problem(&field, &value);
+            prop_assert!(kind != 8 || problem(&field, &value).is_none());
         }
     }
 }

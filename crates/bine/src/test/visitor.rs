@@ -1,4 +1,4 @@
-//! Decides what one person is for a test: cookies of their own, in all their tabs and requests.
+//! A visitor of a test's program: the cookies that all their tabs and requests share.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use super::address;
 use super::cookies::Jar;
 use super::exchange::{Reply, Request};
 
-/// Somebody who visits a [`Site`](super::Site): whoever else visits it is another person. A clone is the same one.
+/// A visitor of a [`Site`](super::Site), with cookies of their own. Clones share the cookies.
 #[derive(Clone, Debug)]
 pub struct Visitor {
     pub(super) site: SocketAddr,
@@ -22,53 +22,55 @@ impl Visitor {
         Self { site, jar: Arc::default() }
     }
 
-    /// Somebody who was never at this address before, where a program serves that the test has started as a process of its
-    /// own. One in the test's own process is a [`Site`](super::Site).
+    /// Returns a visitor without cookies for a server at this address, which the test has started
+    /// as a separate process. [`Site`](super::Site) runs a server in the test's own process.
     pub fn at(address: SocketAddr) -> Self {
         Self::new(address)
     }
 
-    /// Asks for `path` without a tab, as a script of the site would.
+    /// Requests `path` without a tab, as a script of the site would.
     #[track_caller]
     pub fn get(&self, path: &str) -> Reply {
         self.fetch(Method::Get, path).send()
     }
 
-    /// Posts a value as JSON, and would like JSON back.
+    /// Posts a value as JSON and accepts JSON.
     #[track_caller]
     pub fn post_json(&self, path: &str, value: &(impl Serialize + ?Sized)) -> Reply {
         let fetch = self.fetch(Method::Post, path).field("Accept", "application/json");
         fetch.json(value).send()
     }
 
-    /// A request of any kind, to be sent by [`send`](Fetch::send).
+    /// Builds a request of any method; [`send`](Fetch::send) sends it.
     #[track_caller]
     pub fn fetch(&self, method: Method, path: &str) -> Fetch {
         assert!(path.starts_with('/'), "a path begins with `/`, and {path:?} does not");
         Fetch { visitor: self.clone(), request: Request::new(method, path) }
     }
 
-    /// Sends a request with the cookies that belong to it, and keeps those that come back.
+    /// Sends a request with the visitor's cookies and stores those of the response.
     pub(super) fn ask(&self, mut request: Request) -> Result<Reply, String> {
-        self.dress(&mut request);
-        let reply = request.send(self.site).map_err(|error| told(self.site, &request, &error))?;
-        self.keep(&request, &reply);
+        self.add_cookies(&mut request);
+        let reply = request
+            .send(self.site)
+            .map_err(|error| describe_failure(self.site, &request, &error))?;
+        self.store_cookies(&request, &reply);
         Ok(reply)
     }
 
-    /// Adds the cookies that belong to a request.
-    pub(super) fn dress(&self, request: &mut Request) {
+    /// Adds the cookies for the request's path, unless the request sets its own.
+    pub(super) fn add_cookies(&self, request: &mut Request) {
         let has_own = request.fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("cookie"));
-        let cookies = self.jar().of(address::path(&request.target));
+        let cookies = self.jar().header_for(address::path(&request.target));
         if let Some(cookies) = cookies.filter(|_| !has_own) {
             request.fields.push(("Cookie".to_owned(), cookies));
         }
     }
 
-    fn keep(&self, request: &Request, reply: &Reply) {
+    fn store_cookies(&self, request: &Request, reply: &Reply) {
         let mut jar = self.jar();
         let set = reply.fields().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
-        set.for_each(|(_, set)| jar.take(set, address::path(&request.target)));
+        set.for_each(|(_, set)| jar.store(set, address::path(&request.target)));
     }
 
     fn jar(&self) -> MutexGuard<'_, Jar> {
@@ -76,8 +78,12 @@ impl Visitor {
     }
 }
 
-/// Why no answer came.
-pub(super) fn told(site: SocketAddr, request: &Request, error: &std::io::Error) -> String {
+/// Describes a request that failed without a response.
+pub(super) fn describe_failure(
+    site: SocketAddr,
+    request: &Request,
+    error: &std::io::Error,
+) -> String {
     let Request { method, target, .. } = request;
     format!(
         "no answer to {} {target}: {error} (is the site at {site} still there?)",
@@ -85,9 +91,10 @@ pub(super) fn told(site: SocketAddr, request: &Request, error: &std::io::Error) 
     )
 }
 
-/// A request that is about to be sent.
+/// A request that has not been sent yet.
 ///
-/// It says that it comes from a page of the same site, unless it has a field `Origin` or `Sec-Fetch-Site`.
+/// It claims to come from a page of the same site, unless it has an `Origin` or `Sec-Fetch-Site`
+/// field.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is sent before `send`"]
 pub struct Fetch {
@@ -102,17 +109,17 @@ impl Fetch {
         self
     }
 
-    /// Its content.
+    /// Sets the content.
     pub fn body(mut self, content: impl Into<Vec<u8>>) -> Self {
         self.request.body = content.into();
         self
     }
 
-    /// A value as its content, in JSON.
+    /// Sets the content to a value, serialized as JSON.
     ///
     /// # Panics
     ///
-    /// The value cannot be JSON.
+    /// The value cannot be serialized as JSON.
     #[track_caller]
     pub fn json(self, value: &(impl Serialize + ?Sized)) -> Self {
         match serde_json::to_vec(value) {
@@ -121,18 +128,18 @@ impl Fetch {
         }
     }
 
-    /// Takes so many bytes of the answer's content at most and then closes the connection: for one that has no end, as
-    /// a stream of events, or more than 256 MiB.
+    /// Reads at most this many bytes of the response's content and then closes the connection. Use
+    /// it for a response that does not end, such as a stream of events, or one above 256 MiB.
     pub const fn most(mut self, bytes: u64) -> Self {
         self.request.most = Some(bytes);
         self
     }
 
-    /// Sends it. A redirect is not followed.
+    /// Sends the request. Redirects are not followed.
     ///
     /// # Panics
     ///
-    /// No answer comes, or it has not come to an end within thirty seconds.
+    /// The connection fails, or the response has not ended within thirty seconds.
     #[track_caller]
     pub fn send(mut self) -> Reply {
         let says_origin = self.request.fields.iter().any(|(name, _)| {

@@ -1,4 +1,4 @@
-//! Claims about who may do what with channels: by rules, by tokens and by a function of the program, until it ends.
+//! Access to channels through rules, tokens and a function of the program, and how it ends.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,18 +13,18 @@ use ring::hmac;
 
 use crate::app::{options, program};
 use crate::harness::{Folder, KINDS, Peer, Program, Reply};
-use crate::metrics::{await_figure, where_watched};
-use crate::websocket::{Socket, asks};
+use crate::metrics::{await_figure, metrics_address};
+use crate::websocket::{Socket, upgrade_request};
 
 const SECRET: &str = "thirty-two bytes that nobody else knows";
-/// What the function gives to those it knows.
+/// Channels that the function grants to members.
 const CLUB: Pattern = Pattern::new("club/*");
-/// Whose pages may do what their visitors may.
+/// Origin whose pages have the rights of their visitors.
 const GUEST: &str = "https://guest.example";
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_with_access_serves() -> Exit {
+fn serve_access_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     let caps = Caps { holds_per_subject: 3, messages_per_subject: 3, ..Caps::default() };
     let access = Access::none()
@@ -43,7 +43,7 @@ fn the_program_with_access_serves() -> Exit {
         .run_with("Usage: access", options.lines())
 }
 
-/// How often the function was asked.
+/// Number of calls of the function.
 #[derive(Default)]
 struct Count(AtomicU32);
 
@@ -80,7 +80,7 @@ async fn revoke(channels: Channels, subject: Path<Text>) -> Result<Response, Err
 }
 
 fn start(options: &[&str]) -> Program {
-    let program = Program::start(&mut program("access::the_program_with_access_serves", options));
+    let program = Program::start(&mut program("access::serve_access_program", options));
     let mut peer = program.connect();
     for name in ["news/1", "wall/ann", "club/1", "vault"] {
         assert_eq!(ask(&mut peer, "POST", &format!("/create/{name}"), "").status(), 200);
@@ -88,7 +88,7 @@ fn start(options: &[&str]) -> Program {
     program
 }
 
-/// In seconds since 1970.
+/// Seconds since 1970.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
@@ -100,7 +100,7 @@ fn base64url(bytes: &[u8]) -> String {
     (0..bytes.len() * 8).step_by(6).map(|from| char::from(LETTERS[letter(from) as usize])).collect()
 }
 
-/// A token made at `iat` that ends at `exp`.
+/// Builds a token with these times and rights.
 fn token_of(subject: &str, iat: u64, exp: u64, channels: &str) -> String {
     let claims =
         format!("{{\"sub\":\"{subject}\",\"iat\":{iat},\"exp\":{exp},\"channels\":{channels}}}");
@@ -119,29 +119,16 @@ fn bearer(token: &str) -> String {
     format!("Authorization: Bearer {token}\r\n")
 }
 
-fn ask_with(peer: &mut Peer, method: &str, target: &str, fields: &str, body: &str) -> Reply {
-    let length = body.len();
-    let length =
-        if method == "GET" { String::new() } else { format!("Content-Length: {length}\r\n") };
-    peer.send(format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{length}{fields}\r\n{body}"));
-    peer.reply()
-}
-
 fn ask(peer: &mut Peer, method: &str, target: &str, fields: &str) -> Reply {
     let body = if method == "POST" { r#"{"channels":"vault","data":"1"}"# } else { "" };
-    ask_with(peer, method, target, fields, body)
+    peer.request(method, target, fields, body)
 }
 
 #[track_caller]
 fn check(program: &Program, request: (&str, &str, &str, &str), status: u16, challenge: &str) {
     let (method, target, fields, body) = request;
     let mut peer = program.connect();
-    let reply = if method == "HEAD" {
-        peer.send(format!("HEAD {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
-        peer.reply_to_head()
-    } else {
-        ask_with(&mut peer, method, target, fields, body)
-    };
+    let reply = peer.request(method, target, fields, body);
     let told = reply.field("WWW-Authenticate").unwrap_or_default();
     assert_eq!(reply.status(), status, "{request:?}: {reply:?}");
     assert!(
@@ -151,7 +138,7 @@ fn check(program: &Program, request: (&str, &str, &str, &str), status: u16, chal
 }
 
 #[test]
-fn whatever_any_part_permits_may_be_done_and_nothing_else() {
+fn permits_what_any_source_grants_and_nothing_else() {
     for scheduler in KINDS {
         let program = start(&["--data", "memory", "--scheduler", scheduler]);
         let (ann, member) = (&*bearer(&token("ann")), "Cookie: a=b; member=bob\r\n");
@@ -163,7 +150,7 @@ fn whatever_any_part_permits_may_be_done_and_nothing_else() {
             (&*follow("news/1"), &*follow("vault"), &*follow("club/1"));
         let both = &*format!("{in_news}&c=vault");
         let table = [
-            // By rules.
+            // Granted by rules.
             (("GET", in_news, "", ""), 204, ""),
             (("POST", "/channels", "", wall), 200, ""),
             (("GET", in_vault, "", ""), 401, none),
@@ -175,7 +162,7 @@ fn whatever_any_part_permits_may_be_done_and_nothing_else() {
             (("POST", "/channels/news/1", "", "1"), 401, none),
             (("PUT", "/channels/news/2", "", ""), 401, none),
             (("DELETE", "/channels/news/1", "", ""), 401, none),
-            // By a token.
+            // Granted by a token.
             (("GET", in_vault, ann, ""), 204, ""),
             (("GET", both, ann, ""), 204, ""),
             (("POST", "/channels", ann, vault), 200, ""),
@@ -185,7 +172,7 @@ fn whatever_any_part_permits_may_be_done_and_nothing_else() {
             (("PUT", "/channels/vault", ann, ""), 403, scope),
             (("DELETE", "/channels/vault", ann, ""), 403, scope),
             (("POST", "/channels/vault/2", "Stream-Closed: true\r\n", ""), 401, none),
-            // A fork shows what its source holds.
+            // A fork reads its source.
             (
                 (
                     "PUT",
@@ -206,14 +193,14 @@ fn whatever_any_part_permits_may_be_done_and_nothing_else() {
                 403,
                 scope,
             ),
-            // By the function.
+            // Granted by the function.
             (("GET", in_club, member, ""), 204, ""),
             (("POST", "/channels", member, club), 200, ""),
             (("PUT", "/channels/club/2", member, ""), 201, ""),
             (("GET", in_vault, member, ""), 403, scope),
-            // By both at once.
+            // Granted by a token and the function together.
             (("GET", &format!("{in_vault}&c=club/1"), &format!("{ann}{member}"), ""), 204, ""),
-            // Tokens that are none.
+            // Invalid tokens.
             (("GET", in_vault, "Authorization: Bearer x\r\n", ""), 401, "error=\"invalid_token\""),
             (("GET", in_vault, "Authorization: Basic eA==\r\n", ""), 401, none),
             (("GET", in_news, "Authorization: Bearer x\r\n", ""), 204, ""),
@@ -226,7 +213,7 @@ fn whatever_any_part_permits_may_be_done_and_nothing_else() {
 }
 
 #[test]
-fn a_token_comes_in_a_field_in_a_cookie_or_in_the_query_which_no_log_tells() {
+fn accepts_token_in_field_cookie_or_query_and_keeps_it_out_of_logs() {
     let folder = Folder::new();
     let log = folder.join("access.log");
     let program = start(&["--data", "memory", "--access-log", log.to_str().unwrap()]);
@@ -240,7 +227,7 @@ fn a_token_comes_in_a_field_in_a_cookie_or_in_the_query_which_no_log_tells() {
         assert_eq!(ask(&mut peer, "GET", target, fields).status(), 204, "{target} {fields}");
     }
     let mut socket = Socket::open(&program, &format!("/channels?c=vault&access_token={token}"));
-    socket.hear_text();
+    socket.receive_text();
     drop(socket);
     assert_eq!(program.stop().code, Some(0));
     let log = fs::read_to_string(log).unwrap();
@@ -248,7 +235,7 @@ fn a_token_comes_in_a_field_in_a_cookie_or_in_the_query_which_no_log_tells() {
 }
 
 #[test]
-fn the_function_is_asked_once_for_whoever_shows_the_same() {
+fn calls_access_function_once_per_credentials() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     let count = |peer: &mut Peer| peer.get("/asked").text().to_owned();
@@ -256,7 +243,7 @@ fn the_function_is_asked_once_for_whoever_shows_the_same() {
         let target = "/channels?c=club/1&wait=0";
         assert_eq!(ask(&mut peer, "GET", target, "Cookie: member=bob\r\n").status(), 204);
         assert_eq!(ask(&mut peer, "GET", target, "").status(), 401);
-        // What rules or a token permit, it is not asked for.
+        // The function is not called for what rules or a token grant.
         let rules = "/channels?c=news/1&wait=0";
         assert_eq!(ask(&mut peer, "GET", rules, "Cookie: member=eve\r\n").status(), 204);
     }
@@ -264,32 +251,33 @@ fn the_function_is_asked_once_for_whoever_shows_the_same() {
     assert_eq!(ask(&mut peer, "POST", "/revoke/bob", "").status(), 200);
     let target = "/channels?c=club/1&wait=0";
     assert_eq!(ask(&mut peer, "GET", target, "Cookie: member=bob\r\n").status(), 204);
-    assert_eq!(count(&mut peer), "3", "what it said before a revocation is not good any more");
+    assert_eq!(count(&mut peer), "3", "grants from before a revocation are not reused");
     let reply = ask(&mut peer, "GET", target, "Cookie: member=panic\r\n");
     assert_eq!(reply.status(), 500);
 }
 
 #[test]
-fn what_is_long_is_not_taken_in_from_whom_the_function_refuses_at_once() {
+fn refuses_long_body_early_if_function_refuses_at_once() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     peer.send("POST /channels/vault HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n");
     assert_eq!(peer.reply().status(), 401);
     let (mut peer, long) = (program.connect(), "x".repeat(1_000_000));
-    // Whom it knows only later is not refused for it.
+    // A subject that the function recognizes later is not refused.
     let fields = "Cookie: member=bob\r\nContent-Type: text/plain\r\n";
-    let made = ask_with(&mut peer, "PUT", "/channels/club/long", fields, &long);
+    let made = peer.request("PUT", "/channels/club/long", fields, &long);
     assert_eq!(made.status(), 201, "{made:?}");
 }
 
-/// Starts it with what tells its figures, and says where.
+/// Starts the program with metrics and returns their address.
 fn start_watched(options: &[&str]) -> (Program, SocketAddr) {
     let mut program = start(&[options, &["--metrics", "127.0.0.1:0"]].concat());
-    let figures = where_watched(&mut program);
+    let figures = metrics_address(&mut program);
     (program, figures)
 }
 
-/// Those who wait by a token: a poll, a stream and a WebSocket. `None`: it had ended before all of them did.
+/// Opens a long poll, an event stream and a WebSocket with tokens. `None` if a token expired before
+/// all were open.
 fn waiting(program: &Program, one: &str, two: &str) -> Option<(Peer, Peer, Socket)> {
     let (mut poll, mut events) = (program.connect(), program.connect());
     let target = "/channels?c=vault&wait=55";
@@ -301,16 +289,16 @@ fn waiting(program: &Program, one: &str, two: &str) -> Option<(Peer, Peer, Socke
         return None;
     }
     let mut socket = program.connect();
-    socket.send(asks(&format!("{target}&access_token={two}"), ""));
+    socket.send(upgrade_request(&format!("{target}&access_token={two}"), ""));
     if socket.reply().status() != 101 {
         return None;
     }
     poll.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n{}\r\n", bearer(two)));
-    Some((poll, events, Socket::agreed(socket)))
+    Some((poll, events, Socket::upgraded(socket)))
 }
 
 #[test]
-fn a_revocation_ends_what_waits_and_is_remembered() {
+fn revocation_ends_waiting_requests_and_survives_restart() {
     for scheduler in KINDS {
         let folder = Folder::new();
         let data = folder.join("data");
@@ -322,7 +310,7 @@ fn a_revocation_ends_what_waits_and_is_remembered() {
         let (mut poll, mut events, mut socket) = waiting(&program, &one, &two).unwrap();
         await_figure(figures, "bine_channels_holds", 3);
         events.await_text("id: ");
-        socket.hear_text();
+        socket.receive_text();
         let mut admin = program.connect();
         let vault = "/channels?c=vault&wait=0";
         assert_eq!(ask(&mut admin, "POST", "/revoke/ann", "").status(), 200);
@@ -338,7 +326,7 @@ fn a_revocation_ends_what_waits_and_is_remembered() {
             assert_eq!(reply.status(), 401, "{scheduler}");
             assert!(reply.text().contains("it was revoked"), "{}", reply.text());
             assert_eq!(ask(&mut peer, "GET", vault, &bearer(&other)).status(), 204);
-            // One that was made later is another.
+            // A token issued later is valid.
             let channels = r#"{"follow":["vault"]}"#;
             let later = token_of("ann", now() + 2, now() + 600, channels);
             assert_eq!(ask(&mut peer, "GET", vault, &bearer(&later)).status(), 204);
@@ -348,15 +336,16 @@ fn a_revocation_ends_what_waits_and_is_remembered() {
         let program = start(&options);
         refused(&program);
         program.stop();
-        // A stop has made an image of all that is kept, or not; either way it is known.
+        // The stop may or may not have written a snapshot; the revocation survives either way.
         refused(&start(&options));
     }
 }
 
-/// Symptom: who showed a token beside the cookie that the function knew them by waited on when the function's name was
-/// revoked. Cause: of both names one was kept. Cure: what both gave together ends with either.
+/// Symptom: after a revocation of the name that the function knew, requests that also carried a
+/// token went on waiting. Cause: only one of the two names was recorded. Fix: revoking either name
+/// ends what both granted together.
 #[test]
-fn what_a_token_and_the_function_gave_together_ends_with_either() {
+fn revoking_either_name_ends_combined_grant() {
     for (name, status) in [("ann", 401), ("bob", 204)] {
         let program = start(&["--data", "memory"]);
         let fields = format!("{}Cookie: member=bob\r\n", bearer(&token("ann")));
@@ -369,14 +358,14 @@ fn what_a_token_and_the_function_gave_together_ends_with_either() {
         assert_eq!(ask(&mut admin, "POST", &format!("/revoke/{name}"), "").status(), 200);
         stream.await_text("0\r\n\r\n");
         stream.expect_closed();
-        // The function lets in whom it knows, a token of before nobody.
+        // The function still admits its user; an older token is refused.
         let again = ask(&mut admin, "GET", &format!("{target}&wait=0"), &fields);
         assert_eq!(again.status(), status, "{name}");
     }
 }
 
 #[test]
-fn a_page_of_another_site_may_read_why_its_poll_has_ended() {
+fn lets_other_origin_read_why_its_poll_ended() {
     let (program, figures) = start_watched(&["--data", "memory"]);
     let (mut poll, mut admin) = (program.connect(), program.connect());
     let fields = format!("{}Origin: {GUEST}\r\n", bearer(&token("ann")));
@@ -390,7 +379,7 @@ fn a_page_of_another_site_may_read_why_its_poll_has_ended() {
 }
 
 #[test]
-fn a_configuration_is_strict_with_the_tokens_of_the_program_too() {
+fn applies_configured_issuer_to_tokens_of_the_program() {
     let program = start(&["--data", "memory", "--channels-issuer", "them"]);
     let mut peer = program.connect();
     let reply = ask(&mut peer, "GET", "/channels?c=vault&wait=0", &bearer(&token("ann")));
@@ -399,7 +388,7 @@ fn a_configuration_is_strict_with_the_tokens_of_the_program_too() {
 }
 
 #[test]
-fn a_channel_that_is_made_with_messages_is_paid_for_like_messages() {
+fn charges_channel_created_with_messages_for_those_messages() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     let fields = |subject| {
@@ -407,21 +396,21 @@ fn a_channel_that_is_made_with_messages_is_paid_for_like_messages() {
         let token = token_of(subject, now(), now() + 600, given);
         format!("{}Content-Type: application/json\r\n", bearer(&token))
     };
-    // At three a second, a debt that is not paid while a busy machine comes to the next request.
+    // At three messages a second the debt outlasts the pause before a busy machine's next request.
     let many = format!("[{}1]", "1,".repeat(99));
     for (subject, method, target) in [("ann", "PUT", "/channels/a"), ("bob", "POST", "/channels/")]
     {
-        let made = ask_with(&mut peer, method, target, &fields(subject), &many);
+        let made = peer.request(method, target, &fields(subject), &many);
         assert_eq!(made.status(), 201, "{made:?}");
-        // One without messages is a publication too.
-        let reply = ask_with(&mut peer, method, target, &fields(subject), "[]");
+        // A publication without messages counts too.
+        let reply = peer.request(method, target, &fields(subject), "[]");
         assert_eq!(reply.status(), 429, "{reply:?}");
         assert!(reply.text().contains("Caps::messages_per_subject"), "{}", reply.text());
     }
 }
 
 #[test]
-fn a_hold_of_many_channels_counts_for_several() {
+fn counts_hold_of_many_channels_several_times() {
     let program = start(&["--data", "memory"]);
     let (mut many, mut peer) = (program.connect(), program.connect());
     let names: Vec<_> = (0..128).map(|number| format!("many/{number}")).collect();
@@ -441,25 +430,26 @@ fn a_hold_of_many_channels_counts_for_several() {
     drop(many);
     while ask(&mut peer, "GET", "/channels?c=many/1&wait=0", &bearer).status() == 429 {}
     let mut socket = Socket::open(&program, &format!("/channels?c=many/1&access_token={token}"));
-    socket.hear_text();
+    socket.receive_text();
     for (names, status) in [(names.join("\",\""), 429), (names[1].clone(), 204)] {
-        socket.say(Frame::Text(&format!("{{\"follow\":[\"{names}\"]}}")));
-        assert!(socket.hear_text().contains("cursor"));
+        socket.send(Frame::Text(&format!("{{\"follow\":[\"{names}\"]}}")));
+        assert!(socket.receive_text().contains("cursor"));
         let reply = ask(&mut peer, "GET", "/channels?c=many/1&wait=0", &bearer);
         assert_eq!(reply.status(), status, "{reply:?}");
     }
 }
 
 #[test]
-fn what_waits_by_a_token_ends_with_it() {
+fn ends_waiting_requests_when_their_token_expires() {
     let check = |scheduler: &str| {
         let program = start(&["--data", "memory", "--scheduler", scheduler, "--workers", "8"]);
-        // One that a busy machine has not taken before it ended says nothing: the next is longer.
+        // On a busy machine the token may expire before all requests wait: try a longer one.
         let mut lives = [3, 6, 12].into_iter().filter_map(|seconds| {
             let brief = token_of("ann", now(), now() + seconds, r#"{"follow":["vault"]}"#);
             waiting(&program, &brief, &brief)
         });
-        let (mut poll, mut events, socket) = lives.next().expect("twelve seconds are enough");
+        let (mut poll, mut events, socket) =
+            lives.next().expect("the machine is too slow for twelve seconds");
         let reply = poll.reply();
         assert_eq!(reply.status(), 401, "{scheduler}: {reply:?}");
         assert!(reply.field("WWW-Authenticate").unwrap().contains("it has ended"), "{reply:?}");
@@ -467,7 +457,7 @@ fn what_waits_by_a_token_ends_with_it() {
         events.expect_closed();
         socket.await_close(4401);
     };
-    // Seconds, for all together.
+    // Run all at once, because each takes seconds.
     thread::scope(|scope| {
         for scheduler in KINDS {
             scope.spawn(move || check(scheduler));
@@ -476,7 +466,7 @@ fn what_waits_by_a_token_ends_with_it() {
 }
 
 #[test]
-fn what_is_too_much_is_told_with_its_cap_and_when_to_come_again() {
+fn names_exceeded_cap_and_retry_time() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     let (one, two) = (token("ann"), token("bob"));
@@ -495,28 +485,29 @@ fn what_is_too_much_is_told_with_its_cap_and_when_to_come_again() {
     assert_eq!((reply.status(), reply.field("Retry-After")), (429, Some("30")), "{reply:?}");
     assert!(reply.text().contains("Caps::holds_per_subject"), "{}", reply.text());
     assert_eq!(ask(&mut peer, "GET", "/channels?c=vault&wait=0", &bearer(&two)).status(), 204);
-    // Who leaves makes room.
+    // Leaving frees a place.
     let vault = "{\"channels\":\"vault\",\"data\":\"1\"}";
     waiters.clear();
     while ask(&mut peer, "GET", "/channels?c=vault&wait=0", &bearer(&one)).status() == 429 {}
-    // Three a second, and a batch may overdraw: by more than is paid before a busy machine comes to the next request.
+    // Three a second, with batches allowed to overdraw: by more than is paid back before a busy
+    // machine's next request.
     let batch = format!("[{}]", [vault; 99].join(","));
-    assert_eq!(ask_with(&mut peer, "POST", "/channels", &bearer(&two), &batch).status(), 200);
-    let reply = ask_with(&mut peer, "POST", "/channels", &bearer(&two), vault);
+    assert_eq!(peer.request("POST", "/channels", &bearer(&two), &batch).status(), 200);
+    let reply = peer.request("POST", "/channels", &bearer(&two), vault);
     assert_eq!(reply.status(), 429, "{reply:?}");
     assert!(reply.field("Retry-After").is_some_and(|after| after.parse::<u64>().unwrap() <= 33));
     assert!(reply.text().contains("Caps::messages_per_subject"), "{}", reply.text());
 }
 
 #[test]
-fn a_websocket_may_follow_and_publish_what_its_grant_says() {
+fn limits_websocket_to_its_grant() {
     let program = start(&["--data", "memory"]);
     let mut socket =
         Socket::open(&program, &format!("/channels?c=vault&access_token={}", token("ann")));
-    socket.hear_text();
+    socket.receive_text();
     let mut say = |text: &str| {
-        socket.say(Frame::Text(text));
-        socket.hear_text()
+        socket.send(Frame::Text(text));
+        socket.receive_text()
     };
     let told = say(r#"{"follow":["club/1"]}"#);
     assert!(told.contains("refused") && told.contains("is not granted to"), "{told}");

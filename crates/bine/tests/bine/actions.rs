@@ -1,5 +1,5 @@
-//! Claims about actions over sockets: they do what they did when the page was made, for whom it was made, and for nobody
-//! else.
+//! Server actions: a form repeats the action captured when its page was rendered, and only for that
+//! page's visitor.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ struct Leaf {
     text: Text,
 }
 
-/// Each leaf with what removes it, and a form for new ones.
+/// Lists leaves with a form to remove each, and a form to add one.
 #[page("/leaves")]
 async fn leaves(store: Store) -> impl Page {
     let leaves: Vec<Leaf> = store.read().newest(50);
@@ -38,7 +38,7 @@ async fn leaves(store: Store) -> impl Page {
     }
 }
 
-/// All that can be captured, and is told again.
+/// Captures a value of each supported type and prints it.
 #[page("/captured")]
 async fn captured(user: Option<User>) -> impl Page {
     drop(user);
@@ -56,20 +56,20 @@ async fn captured(user: Option<User>) -> impl Page {
     }
 }
 
-/// More than has room in an address.
+/// Captures more than an address can hold.
 #[page("/large/{length}")]
 async fn large(length: Path<usize>) -> impl Page {
     let text = "x".repeat(*length);
     html!(<form method="post" action={action!([text: String] |_call| text.len())}></form>)
 }
 
-/// Nothing of it is for anybody alone.
+/// A page without anything specific to a visitor.
 #[page("/plain")]
 async fn plain() -> impl Page {
     html!(<p>Plain</p>)
 }
 
-/// It leaves in pieces, and the action comes late.
+/// A page sent in pieces, with its action near the end.
 #[page("/long")]
 fn long() -> impl Page {
     html! {
@@ -107,7 +107,7 @@ async fn log_in(session: Session, user: Path<Text>) -> Result<Response, Error> {
 }
 
 #[test]
-fn the_program_with_actions_serves() -> Exit {
+fn serve_action_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .table::<Leaf>()
@@ -125,14 +125,14 @@ fn the_program_with_actions_serves() -> Exit {
 }
 
 fn command(options: &[&str]) -> Command {
-    program("actions::the_program_with_actions_serves", options)
+    program("actions::serve_action_program", options)
 }
 
 fn serve() -> Program {
     Program::start(&mut command(&[]))
 }
 
-/// Somebody with a browser, who keeps its cookie.
+/// A browser that stores its session cookie.
 pub(crate) struct Visitor {
     pub(crate) peer: Peer,
     pub(crate) cookie: String,
@@ -148,11 +148,8 @@ impl Visitor {
             "" => String::new(),
             cookie => format!("Cookie: {cookie}\r\n"),
         };
-        let length = body.len();
-        self.peer.send(format!(
-            "{method} {target} HTTP/1.1\r\nHost: a\r\nSec-Fetch-Site: same-origin\r\n{cookie}{more}Content-Length: {length}\r\n\r\n{body}"
-        ));
-        let reply = self.peer.reply();
+        let fields = format!("Sec-Fetch-Site: same-origin\r\n{cookie}{more}");
+        let reply = self.peer.request(method, target, &fields, body);
         if let Some(set) = reply.field("Set-Cookie") {
             set.split(';').next().unwrap().clone_into(&mut self.cookie);
         }
@@ -163,13 +160,13 @@ impl Visitor {
         self.ask("GET", target, "Accept: text/html\r\n", "")
     }
 
-    /// As a browser without script sends a form.
+    /// Submits a form as a browser without scripts does.
     pub(crate) fn submit(&mut self, action: &str, body: &str) -> Reply {
         let more = "Accept: text/html\r\nContent-Type: application/x-www-form-urlencoded\r\n";
         self.ask("POST", action, more, body)
     }
 
-    /// As the script sends it.
+    /// Submits a form as the script does.
     pub(crate) fn call(&mut self, action: &str, body: &str) -> Reply {
         let more =
             "Accept: application/json, text/html;q=0.5\r\nContent-Type: application/json\r\n";
@@ -177,7 +174,7 @@ impl Visitor {
     }
 }
 
-/// The addresses of the forms of a page, in their order.
+/// Returns the addresses of a page's forms, in order.
 pub(crate) fn actions(page: &Reply) -> Vec<String> {
     let text = page.text();
     let forms = text.split("action=\"").skip(1);
@@ -185,7 +182,7 @@ pub(crate) fn actions(page: &Reply) -> Vec<String> {
 }
 
 #[test]
-fn a_form_without_script_does_it_and_comes_back_to_its_page() {
+fn runs_action_without_script_and_returns_to_page() {
     let program = serve();
     let mut visitor = Visitor::new(&program);
     let page = visitor.get("/leaves?order=new");
@@ -200,12 +197,12 @@ fn a_form_without_script_does_it_and_comes_back_to_its_page() {
     let [remove, _] = &actions(&page)[..] else { panic!("{}", page.text()) };
     assert_eq!(visitor.submit(remove, "").field("Location"), Some("/leaves"));
     assert!(!visitor.get("/leaves").text().contains("oak"));
-    // What is gone already may be removed again.
+    // Removing a missing row succeeds again.
     assert_eq!(visitor.submit(remove, "").status(), 303);
 }
 
 #[test]
-fn with_script_it_answers_as_a_service_does() {
+fn answers_script_as_a_service_does() {
     let program = serve();
     let mut visitor = Visitor::new(&program);
     let write = actions(&visitor.get("/leaves")).pop().unwrap();
@@ -225,7 +222,7 @@ fn with_script_it_answers_as_a_service_does() {
 }
 
 #[test]
-fn values_of_all_sorts_come_back_as_they_were() {
+fn restores_captured_values_of_all_types() {
     let program = serve();
     let mut visitor = Visitor::new(&program);
     let tell = actions(&visitor.get("/captured")).pop().unwrap();
@@ -236,7 +233,7 @@ fn values_of_all_sorts_come_back_as_they_were() {
 }
 
 #[test]
-fn a_page_is_the_same_each_time_for_one_visitor_and_another_for_the_next() {
+fn renders_same_action_per_visitor_and_differs_between_visitors() {
     let program = serve();
     let (mut one, mut other) = (Visitor::new(&program), Visitor::new(&program));
     let first = one.get("/leaves");
@@ -244,14 +241,14 @@ fn a_page_is_the_same_each_time_for_one_visitor_and_another_for_the_next() {
     assert_eq!(first.text(), again.text());
     assert_eq!(again.field("Set-Cookie"), None);
     assert_ne!(first.text(), others.text());
-    // What has no action is as it always was.
+    // A page without actions has no cookie and no cache restrictions.
     let plain = Visitor::new(&program).get("/plain");
     let is_for_all = !plain.head.contains("Cookie") && plain.field("Cache-Control").is_none();
     assert!(is_for_all, "{}", plain.head);
 }
 
 #[test]
-fn what_was_not_given_out_to_this_visitor_for_this_action_is_refused() {
+fn rejects_action_not_issued_to_visitor() {
     let program = serve();
     let mut visitor = Visitor::new(&program);
     let write = actions(&visitor.get("/leaves")).pop().unwrap();
@@ -266,7 +263,7 @@ fn what_was_not_given_out_to_this_visitor_for_this_action_is_refused() {
         assert_eq!(reply.status(), 403, "{wrong}");
         assert!(reply.text().contains("load it again"), "{}", reply.text());
     }
-    // Nobody, somebody else, and the same after a login.
+    // A client without cookie, a second visitor, and the same visitor after a login.
     let mut other = Visitor::new(&program);
     let nobodys = other.submit(&write, "text=oak");
     assert_eq!((nobodys.status(), nobodys.field("Set-Cookie")), (403, None));
@@ -278,7 +275,7 @@ fn what_was_not_given_out_to_this_visitor_for_this_action_is_refused() {
 }
 
 #[test]
-fn a_page_of_another_site_calls_no_action() {
+fn rejects_action_from_other_site() {
     let program = serve();
     let mut visitor = Visitor::new(&program);
     let write = actions(&visitor.get("/leaves")).pop().unwrap();
@@ -293,7 +290,7 @@ fn a_page_of_another_site_calls_no_action() {
 }
 
 #[test]
-fn it_outlasts_a_restart_and_what_the_program_has_no_more_is_gone() {
+fn action_survives_restart_and_removed_action_is_gone() {
     let folder = Folder::new();
     let data = folder.path().to_str().unwrap();
     let start = || Program::start(&mut command(&["--data", data]));
@@ -314,7 +311,7 @@ fn it_outlasts_a_restart_and_what_the_program_has_no_more_is_gone() {
 }
 
 #[test]
-fn it_is_sealed_wherever_the_page_is_written() {
+fn seals_actions_in_streamed_and_delayed_pages() {
     let program = serve();
     let mut visitor = Visitor::new(&program);
     for (page, answer) in [("/long", "7"), ("/late", "8")] {
@@ -325,7 +322,7 @@ fn it_is_sealed_wherever_the_page_is_written() {
 }
 
 #[test]
-fn what_cannot_be_sealed_leads_nowhere_and_the_log_says_why() {
+fn replaces_unsealable_action_and_logs_reason() {
     let program = serve();
     let mut visitor = Visitor::new(&program);
     assert!(actions(&visitor.get("/large/4000"))[0].starts_with("/_bine/action/"));
@@ -336,7 +333,7 @@ fn what_cannot_be_sealed_leads_nowhere_and_the_log_says_why() {
 }
 
 #[test]
-fn what_a_live_region_shows_of_it_is_for_its_own_visitor() {
+fn seals_actions_of_live_region_per_visitor() {
     let program = serve();
     let mut visitors = [Visitor::new(&program), Visitor::new(&program)];
     let mut write = String::new();

@@ -1,4 +1,5 @@
-//! Claims about who is let in while workers are full, over sockets: no worker is freed until a test says so.
+//! Admission control while all workers are busy. No worker becomes free until a test opens the
+//! door.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -7,9 +8,9 @@ use bine::prelude::*;
 use crate::app::{options, program};
 use crate::harness::{Folder, Peer, Program, Reply};
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_that_may_be_full_serves() -> Exit {
+fn serve_admission_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .page(page)
@@ -23,7 +24,7 @@ fn the_program_that_may_be_full_serves() -> Exit {
         .run_with("Usage: full", options.lines())
 }
 
-/// How many have come to the door, and whether it is open.
+/// Number of handlers that have reached the door, and whether it is open.
 static DOOR: Mutex<(usize, bool)> = Mutex::new((0, false));
 static OPENED: Condvar = Condvar::new();
 
@@ -48,7 +49,7 @@ async fn log_in(session: Session) -> Result<Response, Error> {
     Ok(Response::text("ann"))
 }
 
-/// Keeps its worker until the door opens.
+/// Occupies its worker until the door opens.
 #[page("/waiting")]
 fn waiting() -> Response {
     let mut door = DOOR.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,40 +70,41 @@ async fn open() -> Response {
     Response::text("open")
 }
 
-/// A program with one worker, and a place for one session.
+/// A program with one worker and room for one session.
 struct Full {
     program: Program,
-    /// Those who wait for the worker, and one who has it.
+    /// Connections that wait for the worker, and the one that occupies it.
     _waiting: Vec<Peer>,
 }
 
 impl Full {
-    /// Starts it; what `before` connects is there before anybody is counted. Then the worker is taken, and more want it.
+    /// Starts the program. `before` opens connections before the server counts sessions; then the
+    /// worker is occupied and requests queue.
     fn start<B>(options: &[&str], before: impl FnOnce(&Program) -> B) -> (Self, B) {
         let own = ["--loops", "1", "--workers", "1", "--admission", "on"];
         let places = ["--admission-least", "1", "--admission-most", "1", "--queue-timeout", "60s"];
         let options = [&own, &places, options].concat();
-        let test = "admission::the_program_that_may_be_full_serves";
+        let test = "admission::serve_admission_program";
         let program = Program::start(&mut program(test, &options));
         let before = before(&program);
         let mut waiting = vec![ask(&program, "/waiting")];
         let mut looking = program.connect();
         assert!((0..1_000_000).any(|_| looking.get("/begun").text() == "1"));
-        // Eight in a row who find no worker free are no accident.
+        // Eight requests in a row without a free worker put the server under load.
         waiting.extend((0..8).map(|_| ask(&program, "/waiting")));
         (Self { program, _waiting: waiting }, before)
     }
 
-    /// Takes the one place there is, on a connection that begins with it. Returns its ticket.
+    /// Takes the only place with a new connection. Returns its ticket.
     fn take_place(&self) -> String {
         let mut peer = self.program.connect();
-        // The loop may not have seen all those yet who want the worker.
+        // The loop may not have counted all queued requests yet.
         let given = (0..1_000_000).find_map(|_| ticket(&peer.get("/page")));
-        given.expect("who comes when workers are full gets a ticket")
+        given.expect("no ticket while all workers are busy")
     }
 
     fn with_ticket(&self, ticket: &str) -> Reply {
-        get(&mut self.program.connect(), "/page", &format!("Cookie: a=b; {ticket}\r\n"))
+        self.program.connect().request("GET", "/page", &format!("Cookie: a=b; {ticket}\r\n"), "")
     }
 }
 
@@ -112,12 +114,7 @@ fn ask(program: &Program, path: &str) -> Peer {
     peer
 }
 
-fn get(peer: &mut Peer, path: &str, fields: &str) -> Reply {
-    peer.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
-    peer.reply()
-}
-
-/// The ticket that a reply gives, as its cookie is sent back.
+/// Returns the ticket of a reply in the form of a Cookie pair.
 fn ticket(reply: &Reply) -> Option<String> {
     let mut cookies = reply.head.lines().filter_map(|line| line.strip_prefix("Set-Cookie: "));
     let cookie = cookies.find(|cookie| cookie.starts_with("ticket="))?;
@@ -140,11 +137,11 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 
 #[test]
-fn strangers_are_refused_while_workers_are_full_and_those_who_have_begun_are_served() {
+fn refuses_new_visitors_and_serves_existing_ones_while_workers_are_busy() {
     let (full, (mut one, mut other)) = Full::start(&["--data", "memory"], |program| {
         let mut begun = [program.connect(), program.connect()].map(|mut peer| {
             let reply = peer.get("/page");
-            assert_eq!(ticket(&reply), None, "while all is calm nobody gets a ticket");
+            assert_eq!(ticket(&reply), None, "no tickets without load");
             peer
         });
         let [one, other] = &mut begun;
@@ -155,8 +152,8 @@ fn strangers_are_refused_while_workers_are_full_and_those_who_have_begun_are_ser
 
     let mut stranger = full.program.connect();
     expect_refusal(&stranger.get("/page"), TEXT);
-    assert_eq!(stranger.get("/asset").text(), "an asset", "what is no page has no gate");
-    expect_refusal(&get(&mut stranger, "/plain", "Accept: text/html,*/*\r\n"), HTML);
+    assert_eq!(stranger.get("/asset").text(), "an asset", "assets are not subject to admission");
+    expect_refusal(&stranger.request("GET", "/plain", "Accept: text/html,*/*\r\n", ""), HTML);
     stranger.send("POST /login HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\na=b");
     expect_refusal(&stranger.reply(), TEXT);
 
@@ -169,25 +166,26 @@ fn strangers_are_refused_while_workers_are_full_and_those_who_have_begun_are_ser
     expect_refusal(&full.with_ticket("ticket=1"), TEXT);
     assert_eq!(full.with_ticket(&format!("{forged}; {own}")).status(), 200);
 
-    // A body that comes late keeps no ticket from whoever was here before.
+    // A visitor who was here before gets a ticket even if the body arrives late.
     other.send("POST /login HTTP/1.1\r\nHost: a\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 3\r\n\r\n");
     other.send("a=b");
     assert!(ticket(&other.reply()).is_some());
 
-    // They are no strangers, although they were never counted.
+    // Existing connections are admitted although they were never counted.
     let given = ticket(&one.get("/page")).unwrap();
     assert_eq!(full.with_ticket(&given).status(), 200);
-    let again = ticket(&one.get("/page")).expect("the first may have been lost");
+    let again =
+        ticket(&one.get("/page")).expect("no second ticket, although the first may have been lost");
     assert_eq!(full.with_ticket(&again).status(), 200);
     assert_eq!(
-        get(&mut full.program.connect(), "/open", &format!("Cookie: {own}\r\n")).text(),
+        full.program.connect().request("GET", "/open", &format!("Cookie: {own}\r\n"), "").text(),
         "open"
     );
-    assert!(ticket(&other.get("/plain")).is_some(), "workers give tickets too");
+    assert!(ticket(&other.get("/plain")).is_some(), "workers must issue tickets too");
 }
 
 #[test]
-fn a_ticket_outlasts_a_restart_and_belongs_to_an_account_from_a_login_on() {
+fn ticket_survives_restart_and_binds_to_account_after_login() {
     let folder = Folder::new();
     let data = ["--data", folder.path().to_str().unwrap()];
     let (full, ()) = Full::start(&data, |_| ());
@@ -208,17 +206,17 @@ fn a_ticket_outlasts_a_restart_and_belongs_to_an_account_from_a_login_on() {
         reply.head.lines().filter_map(|line| line.strip_prefix("Set-Cookie: session="));
     let session = cookies.next_back().unwrap().split_once(';').unwrap().0.to_owned();
     let login = format!("session={session}");
-    let reply = get(&mut visitor, "/page", &format!("Cookie: {login}; {other}\r\n"));
-    let account = ticket(&reply).expect("the account has a ticket of its own");
+    let reply = visitor.request("GET", "/page", &format!("Cookie: {login}; {other}\r\n"), "");
+    let account = ticket(&reply).expect("no ticket for the account");
     assert_eq!(full.with_ticket(&format!("{login}; {account}")).status(), 200);
-    assert_eq!(full.with_ticket(&login).status(), 200, "another place of one account is the same");
+    assert_eq!(full.with_ticket(&login).status(), 200, "sessions of one account share a place");
     expect_refusal(&full.with_ticket(&account), TEXT);
 }
 
-/// A proxy on this machine keeps few connections, and asks over each for whoever comes: all were let in of whom one had
-/// begun.
+/// Regression: a local proxy sends many visitors' requests over few connections, and all visitors
+/// were admitted once one of them had a session.
 #[test]
-fn a_connection_through_the_file_system_may_be_of_many_visitors() {
+fn treats_unix_socket_connection_as_many_visitors() {
     let folder = Folder::new();
     let path = folder.join("socket");
     let listen = format!("unix:{}", path.display());
@@ -229,13 +227,13 @@ fn a_connection_through_the_file_system_may_be_of_many_visitors() {
         proxy
     });
     let mut last = None;
-    // Until somebody is counted, all are let in, and then as many as there are places.
+    // All are admitted until the server counts sessions, then as many as there are places.
     let refused = (0..100_000).find_map(|_| {
         let reply = proxy.get("/page");
         last = ticket(&reply).or(last.take());
         (reply.status() != 200).then_some(reply)
     });
-    expect_refusal(&refused.expect("there is one place"), TEXT);
+    expect_refusal(&refused.expect("no request was rejected"), TEXT);
     if let Some(last) = last {
         proxy.send(format!("GET /page HTTP/1.1\r\nHost: a\r\nCookie: {last}\r\n\r\n"));
         assert_eq!(proxy.reply().status(), 200);
@@ -243,7 +241,7 @@ fn a_connection_through_the_file_system_may_be_of_many_visitors() {
 }
 
 #[test]
-fn what_is_known_of_admission_and_of_workers_can_be_read() {
+fn exports_metrics_of_admission_and_workers() {
     let options = ["--data", "memory", "--metrics", "127.0.0.1:0"];
     let (mut full, ()) = Full::start(&options, |_| ());
     let told = full.program.await_line("metrics at http://");
@@ -292,7 +290,7 @@ fn what_is_known_of_admission_and_of_workers_can_be_read() {
         let value = value(series);
         assert!((least..=most).contains(&value), "{series} is {value}");
     }
-    // Of what little has been measured no more may be known.
+    // These values may be unknown after few measurements.
     let limit = value("bine_admission_session_limit");
     assert!(limit.is_nan() || limit.to_bits() == 1f64.to_bits(), "{limit}");
     for series in ["bine_admission_capacity_requests", "bine_admission_session_requests"] {
@@ -302,7 +300,7 @@ fn what_is_known_of_admission_and_of_workers_can_be_read() {
 }
 
 #[test]
-fn switched_off_nobody_is_counted() {
+fn counts_no_sessions_when_disabled() {
     let (full, ()) = Full::start(&["--data", "memory", "--admission", "off"], |_| ());
     for _ in 0..20 {
         let reply = full.program.connect().get("/page");

@@ -1,7 +1,7 @@
-//! Decides what the program under test serves: a page for each thing a handler can do.
+//! The program that most tests run, with a page for each thing a handler can do.
 //!
-//! The program is this very test binary, started once more for one test only: so it is always built
-//! from the sources at hand, and what belongs to a process (signals, panics, its log) is its own.
+//! The program is this test binary, started again for a single test. It is therefore always built
+//! from the current sources, and has its own signals, panics and log.
 
 use std::fmt::Write as _;
 use std::future::{Future, pending};
@@ -15,33 +15,33 @@ use std::time::Duration;
 use bine::{App, Body, Dress, Exit, Page, Path, Query, Request, Respond, Response, Status, Text};
 use bine::{html, page, timeout};
 
-use crate::harness::{PATIENCE, Program, SCHEDULERS};
+use crate::harness::{PATIENCE, Peer, Program, SCHEDULERS};
 
-/// Holds the options of the program under test.
+/// Environment variable with the options of the program under test.
 const OPTIONS: &str = "BINE_TEST_OPTIONS";
 
 /// Starts the program on a free port.
 pub(crate) fn start(options: &[&str]) -> Program {
-    Program::start(&mut program("app::the_program_under_test_serves", options))
+    Program::start(&mut program("app::serve_program", options))
 }
 
-/// This binary once more, for the one test that is the program.
+/// Returns a command that runs this binary for the single test which is the program.
 pub(crate) fn program(test: &str, options: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]);
-    // However busy the machine is: what it does then has tests of its own.
+    // Admission and timeouts have tests of their own; a busy machine must not trigger them here.
     let usual = ["--listen", "127.0.0.1:0", "--admission", "off"];
     let patient = ["--queue-timeout", "60s", "--first-byte-timeout", "60s"];
     command.env(OPTIONS, [&usual, &patient, options].concat().join("\n"));
     command
 }
 
-/// Runs `check` against the program on each scheduler in turn.
+/// Runs `check` against the program with each scheduler in turn.
 pub(crate) fn on_each_scheduler(check: impl Fn(&Program)) {
     on_each(&SCHEDULERS, check);
 }
 
-/// The same on each of these.
+/// Runs `check` against the program with each of the given schedulers.
 pub(crate) fn on_each(schedulers: &[&str], check: impl Fn(&Program)) {
     for scheduler in schedulers {
         println!("on {scheduler}:");
@@ -49,14 +49,23 @@ pub(crate) fn on_each(schedulers: &[&str], check: impl Fn(&Program)) {
     }
 }
 
-/// The options of the program under test, one on a line, when this process is to be it.
+/// Runs the program of a test with each of these schedulers, and `check` with a connection to it.
+pub(crate) fn on_each_of(test: &str, schedulers: &[&str], check: impl Fn(&mut Peer)) {
+    for scheduler in schedulers {
+        println!("on {scheduler}:");
+        let program = Program::start(&mut program(test, &["--scheduler", scheduler]));
+        check(&mut program.connect());
+    }
+}
+
+/// Returns the program's options, one on a line, if this process is the program under test.
 pub(crate) fn options() -> Option<String> {
     std::env::var(OPTIONS).ok()
 }
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_under_test_serves() -> Exit {
+fn serve_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .page(hello)
@@ -85,13 +94,13 @@ fn the_program_under_test_serves() -> Exit {
 }
 
 #[test]
-fn a_path_that_two_pages_claim_is_refused_with_both_names() {
+fn rejects_two_pages_for_one_path() {
     if let Some(options) = options() {
         let app = App::new().page(hello).page(lost).asset("/hello", "text/plain", b"");
         println!("{:?}", app.run_with("Usage: app", options.lines()));
         return;
     }
-    let test = "app::a_path_that_two_pages_claim_is_refused_with_both_names";
+    let test = "app::rejects_two_pages_for_one_path";
     let output = Program::run(&mut program(test, &[])).output;
     let told = "bine::app::hello and /hello are both at /hello; give one of them another path or other methods";
     assert!(output.contains(told), "{output}");
@@ -102,7 +111,7 @@ pub(crate) async fn hello(name: Query<Text>) -> impl Page {
     html!(<h1>Hello {name}</h1>)
 }
 
-/// The same from a worker.
+/// The same page from a worker.
 #[page("/hello/plain")]
 pub(crate) fn plain_hello(name: Query<Text>) -> impl Page {
     html!(<h1>Hello {name}</h1>)
@@ -111,7 +120,7 @@ pub(crate) fn plain_hello(name: Query<Text>) -> impl Page {
 /// A page of `bytes` bytes, see [`numbered`].
 #[page("/numbers")]
 async fn numbers(bytes: Query<usize>) -> impl Page {
-    // In pieces, as real pages are written.
+    // Write in pieces, as real pages are written.
     let text = numbered(*bytes);
     html!({
         for piece in text.as_bytes().chunks(1000) {
@@ -133,7 +142,7 @@ async fn number_after_a_while(bytes: Query<usize>) -> impl Page {
     html!({ text })
 }
 
-/// Its last row is made only when somebody at `port` says so.
+/// Writes its last row only when the test at `port` permits it.
 #[page("/rows/{port}")]
 async fn rows(port: Path<u16>) -> impl Page {
     html!({numbered(FIRST_ROWS)}{last_row(*port)})
@@ -149,7 +158,7 @@ fn broken_rows(port: Path<u16>) -> impl Page {
     html!({numbered(FIRST_ROWS)}{last_row(*port)} {broken_row()})
 }
 
-/// Bytes of all rows but the last: more than a page keeps back.
+/// Bytes of all rows but the last: more than the server buffers.
 pub(crate) const FIRST_ROWS: usize = 100_000;
 
 fn last_row(port: u16) -> &'static str {
@@ -164,11 +173,11 @@ fn broken_row() -> &'static str {
     "never"
 }
 
-/// `bytes` bytes, in which no piece can be lost, doubled or misplaced unseen.
+/// Returns `bytes` bytes in which a lost, repeated or misplaced piece is visible.
 pub(crate) fn numbered(bytes: usize) -> String {
     let mut text = String::new();
     for number in 0..=bytes / 8 {
-        // Writing into a String cannot fail.
+        // Writing to a String cannot fail.
         let _ = write!(text, "{number:07} ");
     }
     text.truncate(bytes);
@@ -213,7 +222,7 @@ async fn moved() -> impl Respond {
     Response::see_other("/hello?name=a")
 }
 
-/// Says on standard output that it has begun, and answers after `time` milliseconds.
+/// Prints that it has begun and responds after `time` milliseconds.
 #[page("/slow")]
 async fn slow(time: Query<u64>) -> impl Page {
     println!("\nslow has begun");
@@ -221,14 +230,14 @@ async fn slow(time: Query<u64>) -> impl Page {
     html!(<p>slow</p>)
 }
 
-/// Never answers by itself.
+/// Never responds.
 #[page("/late")]
 async fn late() -> impl Page {
     pending::<()>().await;
     html!(<p>never</p>)
 }
 
-/// Says that it has begun, and never gives its thread back.
+/// Prints that it has begun and blocks its thread forever.
 #[page("/stuck")]
 fn stuck() -> impl Page {
     println!("\nstuck has begun");
@@ -261,7 +270,7 @@ async fn broken_later() -> impl Page {
     html!()
 }
 
-/// Fails with words of its peer, as an `unwrap` of parsed input does.
+/// Panics with the client's input, as an `unwrap` of a parse error does.
 #[page("/broken/with")]
 async fn broken_with(words: Query<Text>) -> impl Page {
     fail(&words);
@@ -272,7 +281,7 @@ fn fail(message: &str) {
     assert!(message.is_empty(), "{message}");
 }
 
-/// Pending once, and then ready.
+/// Pending once, then ready.
 #[derive(Default)]
 struct OnceMore {
     asked: bool,

@@ -1,9 +1,9 @@
-//! Decides what a handler's arguments are made of, and what a wrong one is told.
+//! Handler arguments from the query, and the messages for wrong ones.
 
 use crate::app::{on_each_scheduler, start};
 
 #[test]
-fn each_kind_of_argument_is_read() {
+fn reads_each_type_of_argument() {
     let program = start(&[]);
     let mut peer = program.connect();
     let all = "text=a%20b&small=255&sign=-7&ratio=1.5&letter=%C3%A4&flag=on";
@@ -13,7 +13,7 @@ fn each_kind_of_argument_is_read() {
 }
 
 #[test]
-fn a_wrong_argument_is_told_which_and_why() {
+fn names_wrong_argument_and_reason() {
     let program = start(&[]);
     let mut peer = program.connect();
     let right = [
@@ -38,7 +38,7 @@ fn a_wrong_argument_is_told_which_and_why() {
         ("s%6Dall=x", "`small` must be a whole number from 0 to 255, not `x`\n"),
     ];
     for (wrong, told) in cases {
-        // The first one of a name counts.
+        // The first field of a name counts.
         let rest = right.map(|(name, value)| format!("&{name}={value}")).concat();
         let reply = peer.get(&format!("/kinds?{wrong}{rest}"));
         assert_eq!((reply.status(), reply.text()), (400, told), "{wrong}");
@@ -55,7 +55,7 @@ fn a_wrong_argument_is_told_which_and_why() {
 }
 
 #[test]
-fn what_stands_behind_a_thousand_fields_is_not_silently_missing() {
+fn reports_argument_after_a_thousand_fields() {
     let program = start(&[]);
     let mut peer = program.connect();
     let all = "text=a&small=1&sign=1&ratio=1&letter=a&flag=on";
@@ -67,7 +67,7 @@ fn what_stands_behind_a_thousand_fields_is_not_silently_missing() {
 }
 
 #[test]
-fn a_missing_argument_is_a_400_wherever_the_handler_runs() {
+fn missing_argument_is_400_on_each_scheduler() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         for target in ["/hello", "/hello/plain", "/hello?", "/hello?nam=a", "/hello?name2=a"] {
@@ -80,7 +80,7 @@ fn a_missing_argument_is_a_400_wherever_the_handler_runs() {
 }
 
 #[test]
-fn a_name_as_long_as_a_target_may_be_arrives_whole() {
+fn accepts_argument_of_maximum_target_length() {
     on_each_scheduler(|program| {
         let name = "n".repeat(8 * 1024 - "/hello/plain?name=".len());
         let expected = format!("<h1>Hello {name}</h1>");
@@ -91,7 +91,7 @@ fn a_name_as_long_as_a_target_may_be_arrives_whole() {
 }
 
 #[test]
-fn a_handler_that_takes_the_request_decides_about_methods_itself() {
+fn passes_any_method_to_handler_that_takes_request() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         for method in ["GET", "POST", "DELETE", "PATCH", "OPTIONS"] {

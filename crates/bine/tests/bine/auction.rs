@@ -1,4 +1,4 @@
-//! Claims about the auction house of the examples: what its users can do, and that the sessions of the bench walk through it.
+//! The auction example: its users' actions, and the bench's sessions that walk through it.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ mod random;
 #[path = "../../../../bench/src/rubis/mod.rs"]
 mod rubis;
 
-/// With a thousand users and some 40 items.
+/// Starts the example with a thousand users and some 40 items.
 fn house() -> Program {
     let mut command = example("auction");
     Program::start(command.args(["--listen", "127.0.0.1:0"]).env("AUCTION_SCALE", "0.001"))
@@ -30,7 +30,7 @@ fn log_in(tab: &mut Tab, name: &str, password: &str) {
     tab.submit("main form", [("name", name), ("password", password)]);
 }
 
-/// Lands on the page of one that somebody else sells.
+/// Registers a user.
 fn register(tab: &mut Tab, name: &str) {
     tab.visit("/register");
     let words = [
@@ -44,7 +44,7 @@ fn register(tab: &mut Tab, name: &str) {
     tab.expect("h1", "Welcome, Ann");
 }
 
-/// A new user sells something; the address of it.
+/// Registers a seller who offers an item. Returns its address.
 fn sell(address: SocketAddr, seller: &str, words: &[(&str, &str)]) -> String {
     let mut tab = Visitor::at(address).visit("/");
     register(&mut tab, seller);
@@ -60,7 +60,7 @@ fn sell(address: SocketAddr, seller: &str, words: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn what_one_sells_another_bids_for_and_whoever_bids_less_is_told_so() {
+fn accepts_higher_bid_and_reports_lower_one() {
     let house = house();
     let item = sell(house.address(), "ann", &[("reserve", "150")]);
     let mut slow = Visitor::at(house.address()).visit(&format!("{item}/bid"));
@@ -85,7 +85,7 @@ fn what_one_sells_another_bids_for_and_whoever_bids_less_is_told_so() {
 }
 
 #[test]
-fn what_is_bought_at_once_is_gone() {
+fn sells_items_at_fixed_price() {
     let house = house();
     let item = sell(house.address(), "ann", &[("buy_now", "300"), ("quantity", "2")]);
     let mut tab = Visitor::at(house.address()).visit(&item);
@@ -105,7 +105,7 @@ fn what_is_bought_at_once_is_gone() {
 }
 
 #[test]
-fn a_comment_is_read_by_everybody_and_counts() {
+fn shows_comments_and_counts_ratings() {
     let house = house();
     let item = sell(house.address(), "ann", &[]);
     let mut tab = Visitor::at(house.address()).visit(&item);
@@ -120,7 +120,7 @@ fn a_comment_is_read_by_everybody_and_counts() {
 }
 
 #[test]
-fn only_whoever_knows_the_password_acts_as_a_user() {
+fn requires_password_to_act_as_user() {
     let house = house();
     let item = sell(house.address(), "ann", &[]);
     let visitor = Visitor::at(house.address());
@@ -131,7 +131,7 @@ fn only_whoever_knows_the_password_acts_as_a_user() {
         assert_eq!(tab.status(), 403);
         assert!(tab.tree().text().contains("no user of this name with this password"));
     }
-    // A pass that was made by hand, or for longer than it was.
+    // Forged passes, and one with a changed expiry.
     tab.visit(&format!("{item}/bid"));
     log_in(&mut tab, "user1", "password1");
     let page = tab.tree().to_string();
@@ -146,7 +146,7 @@ fn only_whoever_knows_the_password_acts_as_a_user() {
 }
 
 #[test]
-fn a_name_is_taken_once() {
+fn registers_a_name_once() {
     let house = house();
     let mut tab = Visitor::at(house.address()).visit("/");
     register(&mut tab, "ann");
@@ -158,7 +158,7 @@ fn a_name_is_taken_once() {
 }
 
 #[test]
-fn a_wrong_setting_is_told_before_anything_is_made() {
+fn rejects_wrong_settings_before_creating_data() {
     for (name, value) in
         [("AUCTION_SCALE", "7"), ("AUCTION_SCALE", "all"), ("AUCTION_DELAY_MS", "-1")]
     {
@@ -169,7 +169,7 @@ fn a_wrong_setting_is_told_before_anything_is_made() {
 }
 
 #[test]
-fn what_is_kept_in_a_folder_is_there_again_and_never_passes_for_more() {
+fn keeps_data_across_restart_and_rejects_other_scale() {
     let folder = Folder::new();
     let start = |scale: &str| {
         let mut command = example("auction");
@@ -186,7 +186,7 @@ fn what_is_kept_in_a_folder_is_there_again_and_never_passes_for_more() {
     Visitor::at(house.address()).visit(&item).expect("h1", "A <rare> penny");
 }
 
-/// Asks as the emulator does, over one connection.
+/// Sends a request as the bench's client emulator does.
 fn ask(peer: &mut Peer, request: &Request) -> (u16, PageSeen) {
     let (method, path) = (request.method, &request.path);
     let body = request.body.as_deref().unwrap_or_default();
@@ -200,7 +200,7 @@ fn ask(peer: &mut Peer, request: &Request) -> (u16, PageSeen) {
 }
 
 #[test]
-fn every_page_that_sessions_ask_for_is_there() {
+fn serves_every_page_that_bench_sessions_request() {
     let house = house();
     let mut peer = house.connect();
     let mut met = BTreeSet::new();
@@ -217,7 +217,7 @@ fn every_page_that_sessions_ask_for_is_there() {
         }
     }
     let missed: Vec<_> = State::ALL.iter().filter(|state| !met.contains(state)).collect();
-    assert!(missed.is_empty(), "nobody came to {missed:?}");
+    assert!(missed.is_empty(), "no session visited {missed:?}");
     for image in ["/logo.svg", "/bid.svg"] {
         assert_eq!(peer.get(image).field("Content-Type"), Some("image/svg+xml"));
     }

@@ -1,15 +1,16 @@
-//! Claims about channels over HTTP: whoever follows gets every message once, in order, however they follow.
+//! Channels over HTTP: each follower receives every message once and in order, whichever way it
+//! follows.
 
 use bine::channels::{Access, Retention, Settings};
 use bine::prelude::*;
 
 use crate::app::{options, program};
 use crate::harness::{AT_ONCE, Folder, Peer, Program};
-use crate::metrics::{await_figure, where_watched};
+use crate::metrics::{await_figure, metrics_address};
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_with_channels_serves() -> Exit {
+fn serve_channel_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .channels(Access::everything())
@@ -32,29 +33,26 @@ async fn say(channels: Channels, name: Path<Text>, word: Path<Text>) -> Result<R
 }
 
 pub(crate) fn start(options: &[&str]) -> Program {
-    Program::start(&mut program("channels::the_program_with_channels_serves", options))
+    Program::start(&mut program("channels::serve_channel_program", options))
 }
 
-fn post(peer: &mut Peer, target: &str, body: &str) -> (u16, String) {
-    let length = body.len();
-    peer.send(format!(
-        "POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}"
-    ));
-    let reply = peer.reply();
+/// Posts content and returns status and text.
+pub(crate) fn post(peer: &mut Peer, target: &str, body: &str) -> (u16, String) {
+    let reply = peer.request("POST", target, "", body);
     (reply.status(), reply.text().trim_end().to_owned())
 }
 
-fn say_in(peer: &mut Peer, channel: &str, word: &str) {
+fn publish_word(peer: &mut Peer, channel: &str, word: &str) {
     assert_eq!(post(peer, &format!("/say/{channel}/{word}"), ""), (200, "said".to_owned()));
 }
 
-/// The `data` of each message, and the cursor behind them.
+/// Follows channels and returns status, the `data` of each message, and the final cursor.
 fn followed(peer: &mut Peer, query: &str) -> (u16, Vec<String>, String) {
     peer.send(format!("GET /channels?{query} HTTP/1.1\r\nHost: a\r\n\r\n"));
     answered(peer)
 }
 
-/// Status, words and cursor of a reply.
+/// Reads a reply and returns status, the `data` of each message, and the cursor.
 pub(crate) fn answered(peer: &mut Peer) -> (u16, Vec<String>, String) {
     let reply = peer.reply();
     let cursor = reply.field("Cursor").unwrap_or_default().to_owned();
@@ -64,20 +62,20 @@ pub(crate) fn answered(peer: &mut Peer) -> (u16, Vec<String>, String) {
 }
 
 #[test]
-fn a_poll_gets_what_is_there_or_waits_for_what_comes() {
+fn poll_returns_available_messages_or_waits() {
     for scheduler in AT_ONCE {
         let program = start(&["--data", "memory", "--scheduler", scheduler]);
         let (mut peer, mut writer) = (program.connect(), program.connect());
         assert_eq!(post(&mut writer, "/create/news", ""), (200, "made".to_owned()));
-        say_in(&mut writer, "news", "one");
-        say_in(&mut writer, "news", "two");
+        publish_word(&mut writer, "news", "one");
+        publish_word(&mut writer, "news", "two");
         let (status, words, cursor) = followed(&mut peer, "c=news&after=earliest");
         assert_eq!((status, words), (200, vec!["one".to_owned(), "two".to_owned()]), "{scheduler}");
-        // Nothing comes in no time.
+        // No message arrives with a wait of zero.
         let (status, words, same) = followed(&mut peer, &format!("c=news&after={cursor}&wait=0"));
         assert_eq!((status, words.len(), &same), (204, 0, &cursor), "{scheduler}");
         peer.send(format!("GET /channels?c=news&after={cursor} HTTP/1.1\r\nHost: a\r\n\r\n"));
-        say_in(&mut writer, "news", "three");
+        publish_word(&mut writer, "news", "three");
         let (status, words, next) = answered(&mut peer);
         assert_eq!((status, words), (200, vec!["three".to_owned()]), "{scheduler}");
         assert!(next > cursor, "{next} comes behind {cursor}");
@@ -85,7 +83,7 @@ fn a_poll_gets_what_is_there_or_waits_for_what_comes() {
 }
 
 #[test]
-fn several_channels_are_followed_in_one_order_and_a_message_in_both_comes_once() {
+fn follows_several_channels_in_one_order_without_duplicates() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     for name in ["a", "b", "c"] {
@@ -110,12 +108,12 @@ fn several_channels_are_followed_in_one_order_and_a_message_in_both_comes_once()
 }
 
 #[test]
-fn events_go_on_from_the_last_one_that_was_seen() {
+fn event_stream_resumes_after_last_event_id() {
     for scheduler in AT_ONCE {
         let program = start(&["--data", "memory", "--scheduler", scheduler]);
         let mut writer = program.connect();
         post(&mut writer, "/create/news", "");
-        say_in(&mut writer, "news", "one");
+        publish_word(&mut writer, "news", "one");
         let events = |last: &str| {
             let mut peer = program.connect();
             peer.send(format!(
@@ -125,43 +123,43 @@ fn events_go_on_from_the_last_one_that_was_seen() {
         };
         let mut first = events("");
         first.await_text("data: one\n\n");
-        say_in(&mut writer, "news", "two");
+        publish_word(&mut writer, "news", "two");
         let text = first.await_text("data: two\n\n");
         let id = text.rsplit("id: ").next().unwrap().lines().next().unwrap().to_owned();
         first.end();
-        say_in(&mut writer, "news", "three");
+        publish_word(&mut writer, "news", "three");
         let mut second = events(&format!("Last-Event-ID: {id}\r\n"));
         let text = second.await_text("data: three\n\n");
         assert!(!text.contains("data: two") && !text.contains("data: one"), "{text}");
-        say_in(&mut writer, "news", "four");
+        publish_word(&mut writer, "news", "four");
         second.await_text("data: four\n\n");
     }
 }
 
 #[test]
-fn messages_and_cursors_outlive_a_kill() {
+fn messages_and_cursors_survive_a_kill() {
     let folder = Folder::new();
     let data = folder.join("data");
     let options = ["--data", data.to_str().unwrap()];
     let program = start(&options);
     let mut peer = program.connect();
     post(&mut peer, "/create/news", "");
-    say_in(&mut peer, "news", "one");
+    publish_word(&mut peer, "news", "one");
     let (_, _, cursor) = followed(&mut peer, "c=news&after=earliest");
-    say_in(&mut peer, "news", "two");
+    publish_word(&mut peer, "news", "two");
     program.kill();
     let program = start(&options);
     let mut peer = program.connect();
     let (status, words, next) = followed(&mut peer, &format!("c=news&after={cursor}"));
     assert_eq!((status, words), (200, vec!["two".to_owned()]));
-    say_in(&mut peer, "news", "three");
+    publish_word(&mut peer, "news", "three");
     let (_, words, _) = followed(&mut peer, &format!("c=news&after={next}"));
     assert_eq!(words, ["three"]);
     assert_eq!(program.stop().code, Some(0));
 }
 
 #[test]
-fn what_cannot_be_followed_is_refused_with_the_reason() {
+fn rejects_invalid_requests_with_reason() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     post(&mut peer, "/create/news", "");
@@ -190,11 +188,11 @@ fn what_cannot_be_followed_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_stop_lets_followers_go_with_their_cursors() {
-    // They go within half of the drain; a busy machine may be late by as much.
+fn stop_releases_followers_with_cursors() {
+    // The server releases followers within half of the drain time; a busy machine may take it all.
     let options = ["--data", "memory", "--drain-timeout", "12s", "--metrics", "127.0.0.1:0"];
     let mut program = start(&options);
-    let figures = where_watched(&mut program);
+    let figures = metrics_address(&mut program);
     let (mut poll, mut events) = (program.connect(), program.connect());
     let mut writer = program.connect();
     post(&mut writer, "/create/news", "");
@@ -213,7 +211,7 @@ fn a_stop_lets_followers_go_with_their_cursors() {
 }
 
 #[test]
-fn a_batch_of_more_messages_than_may_be_is_refused_with_how_many_may() {
+fn rejects_batch_above_limit_and_names_limit() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     post(&mut peer, "/create/news", "");
@@ -230,7 +228,7 @@ fn a_batch_of_more_messages_than_may_be_is_refused_with_how_many_may() {
 }
 
 #[test]
-fn a_page_of_another_site_cannot_write() {
+fn rejects_writes_from_pages_of_other_sites() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     post(&mut peer, "/create/news", "");

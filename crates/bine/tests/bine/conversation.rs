@@ -1,16 +1,16 @@
-//! Decides how a connection goes from one request to the next, whoever runs the stages.
+//! Sequences of requests on one connection, with each scheduler.
 
 use crate::app::on_each_scheduler;
 use crate::harness::{Peer, Program};
 
-/// A connection that has not lost step answers this.
+/// Asserts that the connection still answers the next request correctly.
 #[track_caller]
-fn expect_in_step(peer: &mut Peer) {
+fn expect_next_response(peer: &mut Peer) {
     assert_eq!(peer.get("/hello?name=next").text(), "<h1>Hello next</h1>");
 }
 
 #[test]
-fn a_thousand_pipelined_requests_are_answered_in_order() {
+fn answers_a_thousand_pipelined_requests_in_order() {
     on_each_scheduler(|program| {
         for page in ["/hello", "/hello/plain"] {
             let mut peer = program.connect();
@@ -25,7 +25,7 @@ fn a_thousand_pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn pipelined_replies_keep_their_order_when_an_early_one_is_late() {
+fn keeps_order_of_pipelined_responses_when_an_early_one_is_slow() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         for target in ["/slow?time=30", "/hello/plain?name=a", "/numbers/later?bytes=3", "/asset"] {
@@ -38,19 +38,19 @@ fn pipelined_replies_keep_their_order_when_an_early_one_is_late() {
 }
 
 #[test]
-fn a_request_may_come_byte_by_byte() {
+fn accepts_a_request_byte_by_byte() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         for byte in "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc".bytes() {
             peer.send([byte]);
         }
         assert_eq!(peer.reply().text(), "abc");
-        expect_in_step(&mut peer);
+        expect_next_response(&mut peer);
     });
 }
 
 #[test]
-fn head_is_get_without_the_content() {
+fn head_equals_get_without_content() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         for target in ["/hello?name=a", "/hello/plain?name=a", "/asset", "/lost", "/nowhere"] {
@@ -61,12 +61,12 @@ fn head_is_get_without_the_content() {
             assert_eq!(head.field("Content-Length"), got.field("Content-Length"), "{target}");
             assert_eq!(head.field("Content-Type"), got.field("Content-Type"), "{target}");
         }
-        expect_in_step(&mut peer);
+        expect_next_response(&mut peer);
     });
 }
 
 #[test]
-fn an_old_peer_is_left_unless_it_asks_to_stay() {
+fn closes_http_1_0_connection_without_keep_alive() {
     on_each_scheduler(|program| {
         for page in ["/hello", "/hello/plain"] {
             let mut peer = program.connect();
@@ -88,7 +88,7 @@ fn an_old_peer_is_left_unless_it_asks_to_stay() {
 }
 
 #[test]
-fn a_peer_that_says_close_is_answered_and_left() {
+fn answers_and_closes_on_connection_close() {
     on_each_scheduler(|program| {
         for target in ["/hello?name=a", "/hello/plain?name=a", "/numbers/later?bytes=1", "/asset"] {
             let mut peer = program.connect();
@@ -102,7 +102,7 @@ fn a_peer_that_says_close_is_answered_and_left() {
 }
 
 #[test]
-fn a_peer_that_ends_its_half_still_gets_its_answers() {
+fn answers_client_that_closed_its_sending_side() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         peer.send("GET /hello?name=a HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3));
@@ -115,7 +115,7 @@ fn a_peer_that_ends_its_half_still_gets_its_answers() {
 }
 
 #[test]
-fn an_address_without_anything_is_a_404_and_the_connection_stays() {
+fn unknown_path_is_404_and_keeps_the_connection() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         for target in ["/", "/hell", "/hello/", "/HELLO", "/hello/plain/x", "/hello%20"] {
@@ -123,12 +123,12 @@ fn an_address_without_anything_is_a_404_and_the_connection_stays() {
             let expected = (404, "There is nothing at this address.\n");
             assert_eq!((reply.status(), reply.text()), expected, "{target}");
         }
-        expect_in_step(&mut peer);
+        expect_next_response(&mut peer);
     });
 }
 
 #[test]
-fn a_path_is_the_same_however_it_is_spelled() {
+fn normalizes_spelling_of_paths() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         for target in ["/%68ello?name=a", "/x/../hello?name=a", "/./hello?name=a"] {
@@ -139,7 +139,7 @@ fn a_path_is_the_same_however_it_is_spelled() {
 }
 
 #[test]
-fn a_page_is_only_read_and_says_so() {
+fn page_rejects_other_methods_with_allow_field() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         for page in ["/hello?name=a", "/hello/plain?name=a", "/hello", "/asset"] {
@@ -153,31 +153,31 @@ fn a_page_is_only_read_and_says_so() {
                 let told = format!("{method} is not what this address answers.\n");
                 assert_eq!(reply.text(), told, "{page}");
             }
-            // A question, which files answer as well.
+            // A query, which files answer as well.
             peer.send(format!("OPTIONS {page} HTTP/1.1\r\nHost: a\r\n\r\n"));
             let reply = peer.reply();
             let expected = (204, Some("GET, HEAD, OPTIONS"), None);
             let told = (reply.status(), reply.field("Allow"), reply.field("Content-Length"));
             assert_eq!(told, expected, "{page}");
         }
-        expect_in_step(&mut peer);
+        expect_next_response(&mut peer);
     });
 }
 
 #[test]
-fn options_of_the_server_tell_its_methods() {
+fn options_of_the_server_lists_its_methods() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         peer.send("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
         let reply = peer.reply();
         assert_eq!((reply.status(), reply.field("Allow")), (204, Some("GET, HEAD, OPTIONS")));
         assert_eq!(reply.field("Content-Length"), None);
-        expect_in_step(&mut peer);
+        expect_next_response(&mut peer);
     });
 }
 
 #[test]
-fn a_body_that_nobody_asked_for_is_dropped() {
+fn discards_body_that_no_handler_reads() {
     on_each_scheduler(|program| {
         let bodies = [
             "Content-Length: 11\r\n\r\nGET / HTTP/".to_owned(),
@@ -188,15 +188,16 @@ fn a_body_that_nobody_asked_for_is_dropped() {
             for body in &bodies {
                 peer.send(format!("GET {page}?name=a HTTP/1.1\r\nHost: a\r\n{body}"));
                 assert_eq!(peer.reply().text(), "<h1>Hello a</h1>");
-                expect_in_step(&mut peer);
+                expect_next_response(&mut peer);
             }
         }
     });
 }
 
-/// A malformed body got a second answer, which a client took for the answer to its next request.
+/// Regression: a malformed body got a second response, which a client took for the response to its
+/// next request.
 #[test]
-fn an_unread_chunked_body_gets_one_answer_and_ends_the_connection() {
+fn unread_chunked_body_gets_one_response_and_closes() {
     on_each_scheduler(|program| {
         for body in ["3\r\nabc\r\n0\r\nSum: x\r\n\r\n", "nonsense\r\n"] {
             for (request, status) in
@@ -216,7 +217,7 @@ fn an_unread_chunked_body_gets_one_answer_and_ends_the_connection() {
 }
 
 #[test]
-fn a_body_too_long_to_drop_ends_the_connection_behind_the_answer() {
+fn closes_after_response_when_body_is_too_long_to_discard() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         peer.send(
@@ -230,7 +231,7 @@ fn a_body_too_long_to_drop_ends_the_connection_behind_the_answer() {
 }
 
 #[test]
-fn a_body_comes_back_as_it_was_sent() {
+fn echoes_bodies_unchanged() {
     on_each_scheduler(|program| {
         for page in ["/echo", "/echo/plain"] {
             let mut peer = program.connect();
@@ -246,13 +247,13 @@ fn a_body_comes_back_as_it_was_sent() {
                  1\r\na\r\n5\r\nbcdef\r\n0\r\n\r\n"
             ));
             assert_eq!(peer.reply().text(), "abcdef");
-            expect_in_step(&mut peer);
+            expect_next_response(&mut peer);
         }
     });
 }
 
 #[test]
-fn a_body_longer_than_its_handler_takes_is_refused() {
+fn rejects_body_above_limit_of_handler() {
     on_each_scheduler(|program| {
         for page in ["/echo", "/echo/plain"] {
             let mut peer = program.connect();
@@ -268,7 +269,7 @@ fn a_body_longer_than_its_handler_takes_is_refused() {
 }
 
 #[test]
-fn a_body_held_back_is_asked_for_only_if_somebody_takes_it() {
+fn sends_100_continue_only_if_handler_reads_body() {
     on_each_scheduler(|program| {
         for page in ["/echo", "/echo/plain"] {
             let mut peer = program.connect();
@@ -278,7 +279,7 @@ fn a_body_held_back_is_asked_for_only_if_somebody_takes_it() {
             assert_eq!(peer.reply().head, "HTTP/1.1 100 Continue\r\n\r\n");
             peer.send("body");
             assert_eq!(peer.reply().text(), "body");
-            expect_in_step(&mut peer);
+            expect_next_response(&mut peer);
         }
         let mut peer = program.connect();
         peer.send(
@@ -292,7 +293,7 @@ fn a_body_held_back_is_asked_for_only_if_somebody_takes_it() {
 }
 
 #[test]
-fn a_reply_can_be_more_than_a_page() {
+fn response_may_have_other_status_and_fields() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         let reply = peer.get("/lost");
@@ -300,16 +301,16 @@ fn a_reply_can_be_more_than_a_page() {
         assert_eq!(reply.text(), "<h1>Not here</h1>");
         let reply = peer.get("/moved");
         assert_eq!((reply.status(), reply.field("Location")), (303, Some("/hello?name=a")));
-        expect_in_step(&mut peer);
+        expect_next_response(&mut peer);
     });
 }
 
-/// A fault is answered once; nothing behind it is.
+/// Asserts that a faulty request gets one response and that the requests after it get none.
 #[track_caller]
 fn check_fault(program: &Program, request: &str, status: u16) {
     let mut peer = program.connect();
     let ask = |name| format!("GET /hello?name={name} HTTP/1.1\r\nHost: a\r\n\r\n");
-    // All at once: who is answered with a fault is not listened to for long.
+    // Send all requests at once, because the server reads little after a faulty one.
     peer.send(ask("before") + request + &ask("behind"));
     assert_eq!(peer.reply().text(), "<h1>Hello before</h1>");
     let reply = peer.reply();
@@ -319,7 +320,7 @@ fn check_fault(program: &Program, request: &str, status: u16) {
 }
 
 #[test]
-fn a_fault_is_answered_once_and_nothing_behind_it_is() {
+fn answers_faulty_request_once_and_ignores_the_rest() {
     let long = "x".repeat(20_000);
     let many = "A: b\r\n".repeat(101);
     let cases = [

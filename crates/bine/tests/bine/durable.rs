@@ -1,5 +1,5 @@
-//! Claims about one channel as a Durable Streams resource. The public suite (`cargo xtask conformance`) asks for more, but
-//! neither restarts the server nor changes its scheduler.
+//! A channel as a Durable Streams resource. The public suite (`cargo xtask conformance`) covers
+//! more, but neither restarts the server nor changes its scheduler.
 
 use crate::channels::start;
 use crate::harness::{Folder, KINDS, Peer, Reply};
@@ -8,11 +8,7 @@ const TEXT: &str = "Content-Type: text/plain\r\n";
 const JSON: &str = "Content-Type: application/json\r\n";
 
 pub(crate) fn ask(peer: &mut Peer, method: &str, target: &str, fields: &str, body: &str) -> Reply {
-    let length = body.len();
-    peer.send(format!(
-        "{method} /channels/{target} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n{fields}\r\n{body}"
-    ));
-    if method == "HEAD" { peer.reply_to_head() } else { peer.reply() }
+    peer.request(method, &format!("/channels/{target}"), fields, body)
 }
 
 pub(crate) fn check(peer: &mut Peer, request: (&str, &str, &str, &str), status: u16) -> Reply {
@@ -23,22 +19,22 @@ pub(crate) fn check(peer: &mut Peer, request: (&str, &str, &str, &str), status: 
 }
 
 fn next(reply: &Reply) -> String {
-    reply.field("Stream-Next-Offset").expect("it says where to go on").to_owned()
+    reply.field("Stream-Next-Offset").expect("no position to continue from").to_owned()
 }
 
 #[test]
-fn a_head_says_no_length_that_a_get_would_not_have() {
+fn head_omits_length_that_get_would_omit() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     check(&mut peer, ("PUT", "log", TEXT, "one"), 201);
     let head = check(&mut peer, ("HEAD", "log", "", ""), 200);
     assert_eq!((head.field("Content-Length"), head.field("Transfer-Encoding")), (None, None));
-    // Nor does its connection end by it.
+    // The connection stays open too.
     assert_eq!(check(&mut peer, ("GET", "log", "", ""), 200).text(), "one");
 }
 
 #[test]
-fn every_request_has_its_status() {
+fn answers_each_request_with_its_status() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     let made = check(&mut peer, ("PUT", "v1/a", TEXT, "one"), 201);
@@ -90,7 +86,7 @@ fn every_request_has_its_status() {
         ("PATCH", "v1/a", "", "", 200),
         ("QUERY", "v1/a", "", "", 405),
         ("DELETE", "v1/a", "", "", 204),
-        // Its fork keeps its name.
+        // The name stays reserved for its fork.
         ("GET", "v1/a", "", "", 410),
         ("PUT", "v1/a", TEXT, "", 409),
         ("DELETE", "fork", "", "", 204),
@@ -101,7 +97,7 @@ fn every_request_has_its_status() {
 }
 
 #[test]
-fn a_reader_waits_by_poll_and_by_events_under_every_scheduler() {
+fn readers_wait_by_poll_and_by_events_on_each_kind_of_scheduler() {
     for scheduler in KINDS {
         let program = start(&["--data", "memory", "--scheduler", scheduler]);
         let (mut poll, mut writer) = (program.connect(), program.connect());
@@ -130,7 +126,7 @@ fn a_reader_waits_by_poll_and_by_events_under_every_scheduler() {
 }
 
 #[test]
-fn a_kill_forgets_neither_producers_nor_ends_nor_forks() {
+fn producers_closed_streams_and_forks_survive_a_kill() {
     let folder = Folder::new();
     let data = folder.join("data");
     let options = ["--data", data.to_str().unwrap()];

@@ -1,11 +1,12 @@
-//! Decides what the example programs say, the smallest one byte for byte.
+//! The example programs; the smallest one is compared byte for byte.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::harness::{Folder, Peer, Program, SCHEDULERS, undated};
 
-/// Cargo builds a package's examples with its tests, in a folder beside theirs.
+/// Returns a command for an example. Cargo builds them with the tests, in a folder next to the
+/// tests'.
 pub(crate) fn example(name: &str) -> Command {
     let mut path: PathBuf = std::env::current_exe().unwrap();
     path.pop();
@@ -13,7 +14,7 @@ pub(crate) fn example(name: &str) -> Command {
     path.push(name);
     assert!(path.exists(), "build it: cargo build --example {name}");
     let mut command = Command::new(path);
-    // However busy the machine is: what it does then has tests of its own.
+    // Admission and timeouts have tests of their own; a busy machine must not trigger them here.
     command.envs([("BINE_ADMISSION", "off"), ("BINE_QUEUE_TIMEOUT", "60s")]);
     command
 }
@@ -27,7 +28,7 @@ fn serve(name: &str) -> Program {
 }
 
 #[test]
-fn hello_says_hello_byte_for_byte() {
+fn hello_example_responds_byte_for_byte() {
     for scheduler in SCHEDULERS {
         let mut command = program();
         command.args(["--listen", "127.0.0.1:0", "--scheduler", scheduler]);
@@ -48,7 +49,7 @@ fn hello_says_hello_byte_for_byte() {
 }
 
 #[test]
-fn a_page_that_may_block_is_written_as_any_other() {
+fn serves_blocking_page_like_any_other() {
     for scheduler in SCHEDULERS {
         let mut command = example("plain");
         command.args(["--listen", "127.0.0.1:0", "--scheduler", scheduler]);
@@ -60,14 +61,14 @@ fn a_page_that_may_block_is_written_as_any_other() {
 }
 
 #[test]
-fn a_name_from_outside_is_only_text() {
+fn escapes_name_from_query() {
     let program = Program::start(program().args(["--listen", "127.0.0.1:0"]));
     let reply = program.connect().get("/hello?name=%3Cscript%3E+%26");
     assert_eq!(reply.text(), "<h1>Hello &lt;script&gt; &amp;</h1>");
 }
 
 #[test]
-fn filters_stand_before_the_pages_in_their_order() {
+fn runs_filters_before_pages_in_order() {
     let program = serve("filter");
     let mut peer = program.connect();
     assert_eq!(peer.get("/welcome.html").text(), "<h1>Welcome</h1>");
@@ -78,7 +79,7 @@ fn filters_stand_before_the_pages_in_their_order() {
 }
 
 #[test]
-fn a_service_is_called_by_its_name() {
+fn calls_service_by_name() {
     let folder = Folder::new();
     let mut command = example("services");
     command.args(["--listen", "127.0.0.1:0"]).current_dir(folder.path());
@@ -97,7 +98,7 @@ fn a_service_is_called_by_its_name() {
 }
 
 #[test]
-fn a_step_of_the_program_may_ask_another_server() {
+fn forwards_to_another_server_in_a_step() {
     let other = serve("hello");
     let mut command = example("step");
     command.args(["--listen", "127.0.0.1:0"]).env("OTHER", other.address().to_string());
@@ -109,7 +110,7 @@ fn a_step_of_the_program_may_ask_another_server() {
 }
 
 #[test]
-fn a_room_is_open_to_whoever_knows_its_word_and_what_is_said_is_counted() {
+fn rooms_example_checks_password_and_counts_messages() {
     let program = serve("rooms");
     let mut peer = program.connect();
     for (target, status) in [
@@ -126,13 +127,13 @@ fn a_room_is_open_to_whoever_knows_its_word_and_what_is_said_is_counted() {
     );
     assert_eq!(peer.reply().status(), 303);
     assert!(peer.get("/rooms/hop/said?word=cone").text().contains("\"data\":\"Up\""));
-    // The thread that counts is told by itself.
+    // The counting thread receives the message with a delay.
     let is_counted = (0..10_000).any(|_| peer.get("/").text().contains("so far: 1"));
     assert!(is_counted);
 }
 
 #[test]
-fn a_token_opens_the_door_until_it_is_taken_back() {
+fn tokens_example_admits_token_until_revoked() {
     let program = serve("tokens");
     let mut peer = program.connect();
     let ask = |peer: &mut Peer, line: &str, fields: &str| {
@@ -149,14 +150,14 @@ fn a_token_opens_the_door_until_it_is_taken_back() {
 }
 
 #[test]
-fn a_clock_ticks_while_somebody_reads() {
+fn stream_example_sends_clock_ticks() {
     let reply = serve("stream").connect().get("/clock?times=3&every=1").text().to_owned();
     assert_eq!(reply, "tick 1\ntick 2\ntick 3\n");
 }
 
-/// The fragment gets a document around it, whose head can name the sheet.
+/// The server completes the fragment to a document, because only a head can link the style sheet.
 #[test]
-fn a_style_sheet_and_its_classes_reach_the_page() {
+fn style_example_links_sheet_and_uses_its_classes() {
     let program = serve("style");
     let mut peer = program.connect();
     let page = peer.get("/").text().to_owned();
@@ -182,7 +183,7 @@ fn a_style_sheet_and_its_classes_reach_the_page() {
 }
 
 #[test]
-fn notes_are_there_after_a_kill() {
+fn notes_example_keeps_notes_after_a_kill() {
     let folder = Folder::new();
     let start = || {
         let mut command = example("notes");
@@ -201,7 +202,7 @@ fn notes_are_there_after_a_kill() {
 }
 
 #[test]
-fn a_visitor_logs_in_and_out_again() {
+fn session_example_logs_in_and_out() {
     let folder = Folder::new();
     let mut command = example("session");
     command.args(["--listen", "127.0.0.1:0"]).current_dir(folder.path());
@@ -232,7 +233,7 @@ fn a_visitor_logs_in_and_out_again() {
 }
 
 #[test]
-fn what_is_said_to_the_echo_comes_back() {
+fn socket_example_echoes_messages() {
     let program = serve("socket");
     let mut peer = program.connect();
     assert!(peer.get("/").text().contains("src=\"/socket.js\""));

@@ -1,10 +1,10 @@
-//! Decides what a handler that fails costs: its own reply, and a line that tells where.
+//! Handlers that panic or time out: the response, and the line in the log.
 
 use crate::app::{on_each_scheduler, start};
 use crate::harness::{Folder, KINDS};
 
 #[test]
-fn a_handler_that_panics_is_a_500_and_the_program_goes_on() {
+fn answers_panicking_handler_with_500_and_continues() {
     for scheduler in KINDS {
         let program = start(&["--scheduler", scheduler]);
         for page in ["/broken", "/broken/plain", "/broken/later"] {
@@ -27,15 +27,16 @@ fn a_handler_that_panics_is_a_500_and_the_program_goes_on() {
                 "{errors}"
             );
         }
-        assert!(errors.contains("tests/bine/app.rs:"), "a backtrace names files: {errors}");
+        assert!(errors.contains("tests/bine/app.rs:"), "the backtrace lacks file names: {errors}");
         assert_eq!(errors.matches("bine::app::fail").count(), 3, "{errors}");
     }
 }
 
-/// A panic's message may hold what the peer sent, and was written as it was: a line break in it
-/// began a line that looked like one of ours, and an escape reached the terminal.
+/// Regression: the text of a panic may contain input from the client and was logged unescaped. A
+/// line break in it began a line that looked like one of ours, and an escape sequence reached the
+/// terminal.
 #[test]
-fn a_peers_words_in_a_panic_cannot_look_like_a_line_of_the_log() {
+fn escapes_client_input_in_panic_message_of_the_log() {
     let program = start(&[]);
     let words = "a%0Abine:%20error:%20forged%0D%1B%5B31m%0A";
     let reply = program.connect().get(&format!("/broken/with?words={words}"));
@@ -48,7 +49,7 @@ fn a_peers_words_in_a_panic_cannot_look_like_a_line_of_the_log() {
 }
 
 #[test]
-fn a_handler_that_panics_has_its_line_in_the_access_log() {
+fn logs_panicking_handler_in_access_log() {
     for scheduler in KINDS {
         let folder = Folder::new();
         let log = folder.join("access.log");
@@ -67,7 +68,7 @@ fn a_handler_that_panics_has_its_line_in_the_access_log() {
 }
 
 #[test]
-fn earlier_replies_of_a_pipeline_survive_a_panic() {
+fn sends_earlier_pipelined_responses_before_panic() {
     on_each_scheduler(|program| {
         for page in ["/broken", "/broken/plain", "/broken/later"] {
             let mut peer = program.connect();
@@ -83,7 +84,7 @@ fn earlier_replies_of_a_pipeline_survive_a_panic() {
 }
 
 #[test]
-fn a_handler_that_takes_too_long_is_replaced_by_a_504() {
+fn answers_slow_handler_with_504() {
     for scheduler in KINDS {
         let program = start(&["--scheduler", scheduler, "--handler-timeout", "50ms"]);
         let mut peer = program.connect();

@@ -1,5 +1,5 @@
-//! Claims about those who follow channels, found by a checker in what real sockets have said: nothing is lost, nothing
-//! comes twice, and there is one order, whichever way is followed and whatever breaks off.
+//! A checker for followers of channels, over real sockets: messages are neither lost nor repeated
+//! and have one order, in any view and after any disconnection.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use crate::app::program;
-use crate::harness::{Folder, KINDS, PATIENCE, Peer, Program};
+use crate::harness::{Folder, KINDS, PATIENCE, Peer, Program, find_member};
 
-/// What a follower has seen: where, and which message.
+/// Cursor and text of each message that a follower has received.
 type History = Vec<(String, String)>;
 
-/// A way to follow.
+/// A response format for followers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum View {
     Poll,
@@ -23,11 +23,11 @@ enum View {
 
 const VIEWS: [View; 4] = [View::Poll, View::Events, View::Lines, View::Parts];
 const CHANNELS: [&str; 3] = ["a", "b", "c"];
-/// The last message, in all channels.
+/// The last message, sent to all channels.
 const END: &str = "end";
 
 fn start(options: &[&str]) -> Program {
-    Program::start(&mut program("channels::the_program_with_channels_serves", options))
+    Program::start(&mut program("channels::serve_channel_program", options))
 }
 
 fn create(address: SocketAddr, name: &str) {
@@ -37,13 +37,13 @@ fn create(address: SocketAddr, name: &str) {
 }
 
 #[test]
-fn followers_who_change_their_view_and_come_back_get_every_message_once_in_one_order() {
+fn followers_receive_each_message_once_in_one_order_across_views_and_reconnects() {
     const WRITERS: u64 = 3;
     const MESSAGES: u64 = 120;
     const FOLLOWERS: u64 = 9;
     for scheduler in KINDS {
         println!("on {scheduler}:");
-        // A follower may hold a thread, and a writer must find one.
+        // A follower may occupy a thread, and the writers need threads too.
         let workers = (FOLLOWERS + WRITERS + 2).to_string();
         let program = start(&["--data", "memory", "--scheduler", scheduler, "--workers", &workers]);
         let address = program.address();
@@ -65,7 +65,7 @@ fn followers_who_change_their_view_and_come_back_get_every_message_once_in_one_o
         assert_eq!(record.len() as u64, WRITERS * MESSAGES + 1);
         assert!(record.is_sorted_by(|one, next| one.0 < next.0), "one order");
         for written in &told {
-            // In the order of the writer, and where the acknowledgment has said.
+            // In the writer's order, with the cursors of the acknowledgments.
             let own: History =
                 record.iter().filter(|message| written.contains(message)).cloned().collect();
             assert_eq!(&own, written);
@@ -83,7 +83,7 @@ fn followers_who_change_their_view_and_come_back_get_every_message_once_in_one_o
     }
 }
 
-/// The channels that a message is in, by its name.
+/// Returns the channels of a message, which follow from its name.
 fn channels_of(word: &str) -> Vec<&'static str> {
     let number = word.rsplit('-').next().unwrap().parse::<usize>();
     match number {
@@ -93,7 +93,7 @@ fn channels_of(word: &str) -> Vec<&'static str> {
     }
 }
 
-/// Publishes so many messages, some of them several at once, and tells where each has come to stand.
+/// Publishes this number of messages, some in batches, and returns their cursors.
 fn write(address: SocketAddr, writer: u64, messages: u64) -> History {
     let (mut history, mut next, mut random) = (History::new(), 0, Random::new(writer));
     while next < messages {
@@ -101,13 +101,13 @@ fn write(address: SocketAddr, writer: u64, messages: u64) -> History {
         let words: Vec<_> =
             (next..next + many).map(|number| format!("{writer}-{number}")).collect();
         next += many;
-        // A pool whose threads are all taken closes connections that rest, so each publication has its own.
+        // A fully occupied pool closes idle connections, so each publication opens its own.
         history.extend(publish(&mut Peer::tcp(address), &[], &words));
     }
     history
 }
 
-/// Publishes at once, in these channels or in those of each word.
+/// Publishes a batch in these channels, or else in those of each word.
 fn publish(peer: &mut Peer, channels: &[&str], words: &[String]) -> History {
     peer.send(publication(channels, words));
     let reply = peer.reply();
@@ -126,15 +126,16 @@ fn publication(channels: &[&str], words: &[String]) -> String {
     format!("POST /channels HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
-/// Each word with the cursor that its acknowledgment names.
+/// Pairs each word with the cursor in its acknowledgment.
 fn told(acknowledgment: &str, words: &[String]) -> History {
     let cursors: Vec<_> =
-        acknowledgment.split('{').skip(1).filter_map(|one| member(one, "cursor")).collect();
+        acknowledgment.split('{').skip(1).filter_map(|one| find_member(one, "cursor")).collect();
     assert_eq!(cursors.len(), words.len(), "{acknowledgment}");
     cursors.into_iter().zip(words.iter().cloned()).collect()
 }
 
-/// Follows up to the last message by ways that change, breaking off now and then, and tells of which channels.
+/// Follows until the last message, with changing views and some disconnections. Returns the
+/// channels and the messages.
 fn follow(address: SocketAddr, number: u64) -> (Vec<&'static str>, History) {
     let sets: [&[&str]; 4] = [&["a"], &["b", "c"], &["c", "a", "b"], &["b"]];
     let channels = sets[(number % 4) as usize];
@@ -153,8 +154,8 @@ fn follow(address: SocketAddr, number: u64) -> (Vec<&'static str>, History) {
     }
 }
 
-/// Follows from a cursor on until so many messages are seen or the last one is, then breaks off; the cursor to go on
-/// from comes with them.
+/// Follows from a cursor, disconnects after `most` messages or the last one, and returns the
+/// messages with the next cursor.
 fn look(
     address: SocketAddr,
     channels: &[&str],
@@ -177,9 +178,9 @@ fn look(
     let (mut reader, mut history) = (Reader::new(view), Vec::new());
     loop {
         let chunk = peer.chunk();
-        assert!(!chunk.is_empty(), "a stream has ended by itself");
+        assert!(!chunk.is_empty(), "the stream ended unexpectedly");
         for (cursor, word) in reader.read(&chunk) {
-            // What comes in one piece with the last that is looked at comes once more later.
+            // Messages after the limit in the same chunk arrive again later.
             if let Some(word) = word {
                 history.push((cursor.clone(), word));
                 if history.len() == most || history.last().is_some_and(|(_, word)| word == END) {
@@ -198,7 +199,7 @@ fn request(channels: &[&str], view: View, after: &str, most: usize) -> String {
         View::Lines => "application/x-ndjson",
         View::Parts => "multipart/mixed",
     };
-    // The place of a stream of events is said as a browser says it.
+    // A browser resumes an event stream with `Last-Event-ID`.
     let (query, field) = match view {
         View::Events if after != "earliest" => {
             (String::new(), format!("Last-Event-ID: {after}\r\n"))
@@ -210,7 +211,7 @@ fn request(channels: &[&str], view: View, after: &str, most: usize) -> String {
     )
 }
 
-/// All that is retained, by polls that do not wait.
+/// Reads all retained messages by polls that do not wait.
 fn read_all(address: SocketAddr, channels: &[&str]) -> History {
     read_behind(address, channels, "earliest").0
 }
@@ -232,11 +233,12 @@ fn read_behind(address: SocketAddr, channels: &[&str], after: &str) -> (History,
     }
 }
 
-/// Reads messages and marks out of a stream, cut anywhere.
+/// Parses messages and marks from a stream, in pieces of any size.
 struct Reader {
     view: View,
     text: String,
-    /// A reader who breaks off goes on from here, so it must not run ahead of what was sent.
+    /// The latest cursor. It must not exceed what the server has sent, because a disconnected
+    /// reader resumes there.
     last: String,
 }
 
@@ -245,7 +247,7 @@ impl Reader {
         Self { view, text: String::new(), last: String::new() }
     }
 
-    /// Each cursor that became known, with its message or, from a mark, without one.
+    /// Returns each new cursor, with its message unless it is from a mark.
     fn read(&mut self, bytes: &[u8]) -> Vec<(String, Option<String>)> {
         self.text.push_str(std::str::from_utf8(bytes).unwrap());
         let mut seen: Vec<(String, Option<String>)> = Vec::new();
@@ -277,7 +279,7 @@ impl Reader {
         seen
     }
 
-    /// Where the first that is whole ends.
+    /// Returns the end of the first complete item.
     fn end(&self) -> Option<usize> {
         if self.view != View::Parts {
             let end = if self.view == View::Events { "\n\n" } else { "\n" };
@@ -290,23 +292,17 @@ impl Reader {
     }
 }
 
-/// Messages and marks as objects of JSON.
+/// Parses messages and marks from JSON objects.
 fn read_objects(text: &str, seen: &mut Vec<(String, Option<String>)>) {
     for one in text.split("{\"cursor\":").skip(1) {
         let cursor = one.split('"').nth(1).unwrap();
-        seen.push((cursor.to_owned(), member(one, "data")));
+        seen.push((cursor.to_owned(), find_member(one, "data")));
     }
 }
 
-/// A text in an object, which has nothing to be decoded here.
-fn member(object: &str, name: &str) -> Option<String> {
-    let (_, behind) = object.split_once(&format!("\"{name}\":\""))?;
-    Some(behind.split('"').next()?.to_owned())
-}
-
-/// Set `BINE_KILLS` for more of them.
+/// `BINE_KILLS` sets the number of kills.
 #[test]
-fn what_was_acknowledged_before_a_kill_is_there_behind_it_and_cursors_go_on() {
+fn acknowledged_messages_survive_kills_and_cursors_stay_valid() {
     let kills = std::env::var("BINE_KILLS").map_or(20, |times| times.parse().unwrap());
     let folder = Folder::new();
     let data = folder.join("data");
@@ -314,7 +310,7 @@ fn what_was_acknowledged_before_a_kill_is_there_behind_it_and_cursors_go_on() {
     let mut random = Random::new(kills);
     let (mut acknowledged, mut recovered) = (0, 0);
     let (mut behind, mut followed) = ("earliest".to_owned(), "earliest".to_owned());
-    // Behind the cursor that those who follow had seen: what they have still to get.
+    // Messages that the followers have still to receive.
     let mut owed = History::new();
     let mut program = start(&options);
     for name in CHANNELS {
@@ -345,20 +341,23 @@ fn what_was_acknowledged_before_a_kill_is_there_behind_it_and_cursors_go_on() {
         });
         program = start(&options);
         let (found, last) = read_behind(program.address(), &CHANNELS, &behind);
-        assert!(last > behind || behind == "earliest", "cursors go on: {behind}, then {last}");
+        assert!(
+            last > behind || behind == "earliest",
+            "the cursor decreased: {behind}, then {last}"
+        );
         assert!(found.is_sorted_by(|one, next| one.0 < next.0), "one order");
         for written in &told {
             let own: History =
                 found.iter().filter(|message| written.contains(message)).cloned().collect();
-            assert_eq!(&own, written, "acknowledged, and there behind kill {kill}");
+            assert_eq!(&own, written, "acknowledged messages after kill {kill}");
         }
         let most: usize = told.iter().map(|written| written.len() + 1).sum();
         let kept = told.iter().map(Vec::len).sum::<usize>();
-        assert!((kept..=most).contains(&found.len()), "each is there once");
+        assert!((kept..=most).contains(&found.len()), "messages are lost or duplicated");
         acknowledged += kept;
         recovered += found.len() - kept;
         owed.extend(found);
-        assert!(owed.starts_with(&seen), "followed over kill {kill}: {seen:?} of {owed:?}");
+        assert!(owed.starts_with(&seen), "received across kill {kill}: {seen:?} of {owed:?}");
         if let Some((cursor, _)) = seen.last() {
             followed.clone_from(cursor);
         }
@@ -370,7 +369,7 @@ fn what_was_acknowledged_before_a_kill_is_there_behind_it_and_cursors_go_on() {
     );
 }
 
-/// Publishes until the connection breaks; what was acknowledged.
+/// Publishes until the connection breaks. Returns the acknowledged messages.
 fn write_until_cut(address: SocketAddr, kill: u64, writer: u64, count: &AtomicU64) -> History {
     let mut history = History::new();
     let Ok(mut stream) = TcpStream::connect(address) else { return history };
@@ -387,7 +386,7 @@ fn write_until_cut(address: SocketAddr, kill: u64, writer: u64, count: &AtomicU6
     history
 }
 
-/// A whole one, or none when the connection breaks.
+/// Reads a complete acknowledgment; `None` if the connection breaks.
 fn acknowledgment(stream: &mut TcpStream) -> Option<String> {
     let (mut reply, mut piece) = (Vec::new(), [0; 4096]);
     while !reply.ends_with(b"]\n") {
@@ -399,12 +398,12 @@ fn acknowledgment(stream: &mut TcpStream) -> Option<String> {
     Some(reply)
 }
 
-/// Follows until the connection breaks; what was whole.
+/// Follows until the connection breaks. Returns the complete messages.
 fn read_until_cut(address: SocketAddr, view: View, request: &str) -> History {
     let Ok(mut stream) = TcpStream::connect(address) else { return History::new() };
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut bytes = Vec::new();
-    // A broken connection is an end like any other.
+    // A broken connection ends the stream like any other end.
     let _ = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_end(&mut bytes));
     let (mut reader, mut history) = (Reader::new(view), History::new());
     let head = bytes.windows(4).position(|four| four == b"\r\n\r\n");
@@ -420,7 +419,7 @@ fn read_until_cut(address: SocketAddr, view: View, request: &str) -> History {
     history
 }
 
-/// Numbers that look random and are the same each time (Marsaglia's xorshift).
+/// A deterministic pseudo-random generator (Marsaglia's xorshift).
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Claims about frames over sockets: what one tab has chosen another does not see, and it is there after reload and Back.
+//! Frames: the state of one browser tab, invisible to other tabs, kept across reload and Back.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::actions::{Visitor, actions};
 use crate::app::{options, program};
 use crate::harness::{Folder, Program};
 
-/// Shows the forum that its tab has chosen, and lets another be chosen.
+/// Shows the forum chosen in this tab, with actions to change it.
 #[page("/")]
 async fn chosen(frame: Frame) -> impl Page {
     let forum: Option<Text> = frame.get("forum");
@@ -36,34 +36,34 @@ async fn other(frame: Frame) -> impl Page {
     }
 }
 
-/// A page without one.
+/// A page without a frame.
 #[page("/plain")]
 async fn plain() -> impl Page {
     html!(<form method="post" action={action!(name = "frameless", |call| call.frame().map(drop))}></form>)
 }
 
-/// Too much, then little.
+/// Sets a value of a given length, to exceed the limit.
 #[service]
 async fn set(caller: Caller, length: usize) -> Result<(), Error> {
     caller.frame()?.set("text", "x".repeat(length)).await
 }
 
 #[test]
-fn the_program_with_frames_serves() -> Exit {
+fn serve_frame_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     let app = App::new().forgetful().page(chosen).page(other).page(plain).service(set);
     app.run_with("Usage: frames", options.lines())
 }
 
 fn command(options: &[&str]) -> Command {
-    program("frames::the_program_with_frames_serves", options)
+    program("frames::serve_frame_program", options)
 }
 
 fn serve() -> Program {
     Program::start(&mut command(&[]))
 }
 
-/// Opens a page in another tab: where that is, with its frame.
+/// Opens a page in a new tab. Returns its address with the frame.
 fn open(visitor: &mut Visitor, page: &str) -> String {
     let sent = visitor.get(page);
     assert_eq!(sent.status(), 303, "{}", sent.head);
@@ -71,7 +71,7 @@ fn open(visitor: &mut Visitor, page: &str) -> String {
 }
 
 #[test]
-fn each_tab_has_its_own_choice_which_reload_and_back_find_again() {
+fn keeps_choice_per_tab_across_reload_and_back() {
     let program = serve();
     let mut visitor = Visitor::new(&program);
     let (one, two) = (open(&mut visitor, "/"), open(&mut visitor, "/"));
@@ -91,14 +91,14 @@ fn each_tab_has_its_own_choice_which_reload_and_back_find_again() {
     assert_eq!(visitor.call(&back, "").status(), 204);
     shows(&mut visitor, &two, "hops");
     shows(&mut visitor, &one, "malt &amp; yeast");
-    // A link keeps it.
+    // A link keeps the frame.
     let other = one.replace("/?", "/other?a=b&");
     assert!(visitor.get(&one).text().contains(&other.replace('&', "&amp;")));
     shows(&mut visitor, &other, "malt &amp; yeast");
 }
 
 #[test]
-fn another_page_takes_the_view_and_keeps_the_frame() {
+fn replaces_page_and_keeps_frame() {
     let program = serve();
     let mut visitor = Visitor::new(&program);
     let other = open(&mut visitor, "/other");
@@ -111,17 +111,17 @@ fn another_page_takes_the_view_and_keeps_the_frame() {
 }
 
 #[test]
-fn the_frame_of_somebody_else_is_none_and_one_without_cookies_is_not_sent_around() {
+fn ignores_frame_of_other_visitor_and_stops_redirects_without_cookies() {
     let program = serve();
     let (mut visitor, mut other) = (Visitor::new(&program), Visitor::new(&program));
     let one = open(&mut visitor, "/");
     let [hops, _] = &actions(&visitor.get(&one))[..] else { panic!("two choices") };
     visitor.submit(hops, "");
-    // Somebody without a session follows the link, and gets one of their own.
+    // A visitor without a session gets a frame of their own for the same link.
     let own = open(&mut other, &one);
     assert!(own.starts_with("/?_frame=0."), "{own}");
     assert!(other.get(&own).text().contains("<h1>none</h1>"));
-    // With a session too.
+    // So does a visitor with a session.
     let own = open(&mut other, &one);
     assert!(other.get(&own).text().contains("<h1>none</h1>"));
     assert!(other.get("/?_frame=x").field("Location").is_some_and(|own| own != "/?_frame=x"));
@@ -135,7 +135,7 @@ fn the_frame_of_somebody_else_is_none_and_one_without_cookies_is_not_sent_around
 }
 
 #[test]
-fn it_outlasts_a_restart_and_holds_four_kilobytes() {
+fn frame_survives_restart_and_holds_four_kilobytes() {
     let folder = Folder::new();
     let data = folder.path().to_str().unwrap();
     let start = || Program::start(&mut command(&["--data", data]));
@@ -161,7 +161,7 @@ fn it_outlasts_a_restart_and_holds_four_kilobytes() {
 }
 
 #[test]
-fn another_page_is_one_of_this_site() {
+fn rejects_replacement_by_other_site() {
     let program = serve();
     let mut visitor = Visitor::new(&program);
     let other = open(&mut visitor, "/other");

@@ -1,4 +1,4 @@
-//! Decides that a page of any size arrives whole, however it is framed and whoever wrote it.
+//! Pages of all sizes arrive complete, with either framing and from any kind of handler.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -6,22 +6,22 @@ use std::net::TcpListener;
 use crate::app::{FIRST_ROWS, numbered, on_each, on_each_scheduler, start};
 use crate::harness::AT_ONCE;
 
-/// Where the size of a buffer, a chunk or the length's digits could go wrong.
+/// Sizes around the limits of buffers, chunks and length digits.
 fn sizes() -> impl Iterator<Item = usize> {
     let edges = [1, 10, 100, 1000, 4096, 8192, 10_000, 16 * 1024, 32 * 1024, 64 * 1024, 100_000];
     let around = edges.into_iter().flat_map(|edge| edge - 1..=edge + 1);
     around.chain([65_000, 66_000, 66_001, 127_999, 128 * 1024])
 }
 
-/// Written on the loop, by a worker, and by a task: the last is written whole before it leaves.
+/// Pages rendered on the loop, by a worker, and by a task, which buffers the whole page.
 const PAGES: [&str; 3] = ["/numbers", "/numbers/plain", "/numbers/later"];
 
-/// A page is longer than 64 KiB by a piece at least before it begins to leave, and a piece may take six times the
-/// room that it needs.
+/// Size above which a response must be chunked: streaming begins once a page exceeds 64 KiB by at
+/// least one piece, and a piece may reserve six times its size.
 const LONG: usize = 64 * 1024 + 7 * 1024;
 
 #[test]
-fn a_page_of_any_size_arrives_whole() {
+fn delivers_pages_of_all_sizes_complete() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         for page in PAGES {
@@ -39,7 +39,7 @@ fn a_page_of_any_size_arrives_whole() {
 }
 
 #[test]
-fn a_pipeline_of_pages_of_any_size_stays_in_order() {
+fn keeps_order_of_pipelined_pages_of_all_sizes() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         let requests = sizes()
@@ -53,7 +53,7 @@ fn a_pipeline_of_pages_of_any_size_stays_in_order() {
 }
 
 #[test]
-fn head_of_a_page_of_any_size_is_a_head_alone() {
+fn head_of_pages_of_all_sizes_has_no_content() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         for page in PAGES {
@@ -71,7 +71,7 @@ fn head_of_a_page_of_any_size_is_a_head_alone() {
 }
 
 #[test]
-fn an_old_peer_gets_no_chunks() {
+fn sends_no_chunks_to_http_1_0_client() {
     on_each_scheduler(|program| {
         for page in PAGES {
             for size in sizes() {
@@ -93,7 +93,7 @@ fn an_old_peer_gets_no_chunks() {
 }
 
 #[test]
-fn the_first_rows_leave_before_the_last_is_made() {
+fn sends_first_rows_before_last_is_rendered() {
     on_each_scheduler(|program| {
         for version in ["HTTP/1.1", "HTTP/1.0"] {
             for page in ["/rows", "/rows/plain"] {
@@ -102,7 +102,7 @@ fn the_first_rows_leave_before_the_last_is_made() {
                 let mut peer = program.connect();
                 peer.send(format!("GET {page}/{port} {version}\r\nHost: a\r\n\r\n"));
                 peer.await_beginning(64 * 1024);
-                // Only now may the page go on.
+                // The handler continues only now.
                 door.accept().unwrap().0.write_all(b"!").unwrap();
                 let reply = peer.reply();
                 let is_whole = reply.text() == numbered(FIRST_ROWS) + "the last row";
@@ -113,7 +113,7 @@ fn the_first_rows_leave_before_the_last_is_made() {
 }
 
 #[test]
-fn a_page_that_fails_when_its_first_rows_have_left_is_cut() {
+fn truncates_page_that_fails_after_first_rows() {
     on_each_scheduler(|program| {
         let door = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = door.local_addr().unwrap().port();
@@ -129,7 +129,7 @@ fn a_page_that_fails_when_its_first_rows_have_left_is_cut() {
 }
 
 #[test]
-fn a_worker_is_free_again_when_its_peer_leaves_in_the_middle() {
+fn frees_worker_when_client_disconnects_midway() {
     let program = start(&["--workers", "1"]);
     let door = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = door.local_addr().unwrap().port();
@@ -139,7 +139,7 @@ fn a_worker_is_free_again_when_its_peer_leaves_in_the_middle() {
     drop(peer);
     door.accept().unwrap().0.write_all(b"!").unwrap();
     assert_eq!(program.connect().get("/hello/plain?name=a").text(), "<h1>Hello a</h1>");
-    // One that reads no further holds its worker only as long as it stays.
+    // A client that stops reading occupies a worker only until it disconnects.
     let mut peer = program.connect();
     peer.send("GET /numbers/plain?bytes=9000000 HTTP/1.1\r\nHost: a\r\n\r\n");
     peer.await_beginning(64 * 1024);
@@ -148,14 +148,14 @@ fn a_worker_is_free_again_when_its_peer_leaves_in_the_middle() {
 }
 
 #[test]
-fn a_peer_that_reads_late_gets_all_of_a_long_page() {
+fn delivers_long_page_to_slow_reader() {
     on_each(&AT_ONCE, |program| {
         let mut peers: Vec<_> = (0..4).map(|_| program.connect()).collect();
         let size = 9_000_001;
         for (peer, page) in peers.iter_mut().zip(PAGES.into_iter().cycle()) {
             peer.send(format!("GET {page}?bytes={size} HTTP/1.1\r\nHost: a\r\n\r\n"));
         }
-        // The last one first: the others stand with their buffers full.
+        // Read in reverse order, while the buffers of the rest are full.
         for mut peer in peers.into_iter().rev() {
             assert!(peer.reply().text() == numbered(size));
             assert_eq!(peer.get("/hello?name=a").text(), "<h1>Hello a</h1>");

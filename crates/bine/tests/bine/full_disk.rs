@@ -1,5 +1,5 @@
-//! Tests that a server on a full disk restarts, serves reads, says that it refuses changes, and takes them again when there is
-//! room.
+//! A server on a full disk restarts, serves reads, reports that it refuses changes, and accepts
+//! them again once there is space.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,17 +10,16 @@ use std::time::Instant;
 use crate::app::program;
 use crate::harness::{Folder, PATIENCE, Program};
 
-/// Bytes that the disk has in all.
+/// Size of the disk in bytes.
 const SIZE: usize = 1 << 20;
-/// Bytes that are left for the server.
+/// Free space for the server, in bytes.
 const LEFT: usize = 36 << 10;
-/// Says to the process with mounts of its own where the disk is.
+/// Environment variable with the disk's path, for the process with its own mounts.
 const DISK: &str = "BINE_FULL_DISK";
 
 #[test]
-fn server_restarts_on_a_full_disk_and_writes_again_when_there_is_room() {
-    let Some(disk) =
-        disk("full_disk::server_restarts_on_a_full_disk_and_writes_again_when_there_is_room")
+fn restarts_on_full_disk_and_writes_again_once_space_is_free() {
+    let Some(disk) = disk("full_disk::restarts_on_full_disk_and_writes_again_once_space_is_free")
     else {
         return;
     };
@@ -28,7 +27,7 @@ fn server_restarts_on_a_full_disk_and_writes_again_when_there_is_room() {
     fs::write(&ballast, vec![1; SIZE - LEFT]).unwrap();
     let start = || {
         let options = ["--data", data.to_str().unwrap()];
-        Program::start(&mut program("kept::the_program_with_tables_serves", &options))
+        Program::start(&mut program("kept::serve_table_program", &options))
     };
 
     let server = start();
@@ -50,7 +49,7 @@ fn server_restarts_on_a_full_disk_and_writes_again_when_there_is_room() {
     assert_eq!(ended.code, Some(0), "{}", ended.errors);
     let told: Vec<&str> =
         ended.errors.lines().filter(|line| line.contains("answered 507")).collect();
-    // 21 were refused within a moment; a slow machine may take some seconds for them.
+    // Twenty-one changes were refused at once; a slow machine may need some seconds for them.
     assert!(!told.is_empty() && told.len() < 10, "{}", ended.errors);
     assert!(
         told[0].ends_with("answered 507: the disk is full: nothing was written"),
@@ -58,7 +57,7 @@ fn server_restarts_on_a_full_disk_and_writes_again_when_there_is_room() {
         told[0]
     );
 
-    // Somebody else takes the last byte before the restart.
+    // A second process fills the disk before the restart.
     let mut file = fs::File::create(&rest).unwrap();
     while file.write(&[1; 512]).is_ok_and(|written| written > 0) {}
     drop(file);
@@ -70,7 +69,7 @@ fn server_restarts_on_a_full_disk_and_writes_again_when_there_is_room() {
     fs::remove_file(&ballast).unwrap();
     let begun = Instant::now();
     while get(&server, "/ready").1 != "ready\n" {
-        assert!(begun.elapsed() < PATIENCE, "there is room, and the server does not notice");
+        assert!(begun.elapsed() < PATIENCE, "the server does not notice the free space");
     }
     assert_eq!(post(&server, "last"), 200);
     kept.push("last".to_owned());
@@ -81,9 +80,7 @@ fn server_restarts_on_a_full_disk_and_writes_again_when_there_is_room() {
 }
 
 fn post(server: &Program, name: &str) -> u16 {
-    let mut peer = server.connect();
-    peer.send(format!("POST /add/{name} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"));
-    peer.reply().status()
+    server.connect().request("POST", &format!("/add/{name}"), "", "").status()
 }
 
 fn get(server: &Program, target: &str) -> (u16, String) {
@@ -91,8 +88,8 @@ fn get(server: &Program, target: &str) -> (u16, String) {
     (reply.status(), reply.text().to_owned())
 }
 
-/// A disk of its own for the test of this name, which runs again in a process with mounts of its own. `None`: it has run
-/// there, or this system lets a test mount nothing.
+/// Mounts a small disk for this test, which runs again in a process with its own mounts. `None` if
+/// it has run there, or if the system permits no mounts.
 fn disk(test: &str) -> Option<PathBuf> {
     if let Some(disk) = std::env::var_os(DISK) {
         return Some(disk.into());

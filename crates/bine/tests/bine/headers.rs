@@ -1,4 +1,4 @@
-//! Claims about the security headers of responses, the hosts that are answered for, and handlers in foreign markup.
+//! Security headers of responses, accepted host names, and event handlers in raw markup.
 
 use bine::prelude::*;
 use bine::{Frames, SecurityHeaders};
@@ -67,30 +67,30 @@ fn app() -> App {
         .asset("/asset", "text/javascript", b"1")
 }
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_with_headers_serves() -> Exit {
+fn serve_header_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     app().run_with("", options.lines())
 }
 
-/// The same that may be embedded.
+/// The same program with other headers, which permit embedding.
 #[test]
-fn the_program_that_may_be_embedded_serves() -> Exit {
+fn serve_embeddable_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     let headers = SecurityHeaders::new().frames(Frames::Any).content_security_policy("img-src *");
     app().security_headers(headers).run_with("", options.lines())
 }
 
 fn start(options: &[&str]) -> Program {
-    Program::start(&mut program("headers::the_program_with_headers_serves", options))
+    Program::start(&mut program("headers::serve_header_program", options))
 }
 
 fn start_embedded(options: &[&str]) -> Program {
-    Program::start(&mut program("headers::the_program_that_may_be_embedded_serves", options))
+    Program::start(&mut program("headers::serve_embeddable_program", options))
 }
 
-/// The three headers of a response.
+/// Returns the three headers of a response.
 fn headers(reply: &Reply) -> [Option<&str>; 3] {
     ["X-Content-Type-Options", "X-Frame-Options", "Content-Security-Policy"]
         .map(|name| reply.field(name))
@@ -105,18 +105,18 @@ fn check(reply: &Reply, expected: [Option<&str>; 3]) {
     }
 }
 
-const USUAL: [Option<&str>; 3] = [Some("nosniff"), Some("SAMEORIGIN"), None];
+const DEFAULT: [Option<&str>; 3] = [Some("nosniff"), Some("SAMEORIGIN"), None];
 const OF_PAGES: [Option<&str>; 3] = [Some("nosniff"), Some("SAMEORIGIN"), Some(STRICT)];
 
 #[test]
-fn adds_security_headers_to_every_response() {
+fn adds_security_headers_to_each_response() {
     let folder = Folder::new();
     folder.write("a.html", b"<p>a");
     let root = folder.path().to_str().unwrap().to_owned();
     let program = start(&["--root", &root]);
     let mut peer = program.connect();
     for path in ["/text", "/moved", "/failed", "/asset", "/a.html", "/none", "/health"] {
-        check(&peer.get(path), USUAL);
+        check(&peer.get(path), DEFAULT);
     }
     for path in ["/page", "/foreign"] {
         check(&peer.get(path), OF_PAGES);
@@ -128,15 +128,15 @@ fn adds_security_headers_to_every_response() {
     peer.send("HEAD /page HTTP/1.1\r\nHost: a\r\n\r\n");
     check(&peer.reply_to_head(), OF_PAGES);
     peer.send("POST /page HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
-    check(&peer.reply(), USUAL);
+    check(&peer.reply(), DEFAULT);
     peer.send("POST /bine/serve HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
-    check(&peer.reply(), USUAL);
+    check(&peer.reply(), DEFAULT);
     peer.send("nonsense\r\n\r\n");
-    check(&peer.reply(), USUAL);
+    check(&peer.reply(), DEFAULT);
 }
 
 #[test]
-fn lets_a_response_override_and_remove_security_headers() {
+fn response_overrides_and_removes_security_headers() {
     let program = start(&[]);
     let mut peer = program.connect();
     let own = [Some("nosniff"), Some("DENY"), Some("default-src 'none'")];
@@ -145,7 +145,7 @@ fn lets_a_response_override_and_remove_security_headers() {
 }
 
 #[test]
-fn lets_a_program_and_the_configuration_choose_security_headers() {
+fn program_and_configuration_choose_security_headers() {
     let program = start_embedded(&[]);
     check(&program.connect().get("/page"), [Some("nosniff"), None, Some("img-src *")]);
     for (arguments, expected) in [
@@ -159,7 +159,7 @@ fn lets_a_program_and_the_configuration_choose_security_headers() {
 }
 
 #[test]
-fn lets_a_rule_of_a_site_override_security_headers_of_files() {
+fn site_rule_overrides_security_headers_of_files() {
     let folder = Folder::new();
     folder.write("a.html", b"<p>a");
     folder.write("b.txt", b"b");
@@ -169,12 +169,12 @@ fn lets_a_rule_of_a_site_override_security_headers_of_files() {
     let mut peer = program.connect();
     for _ in 0..2 {
         check(&peer.get("/a.html"), [Some("nosniff"), Some("DENY"), None]);
-        check(&peer.get("/b.txt"), USUAL);
+        check(&peer.get("/b.txt"), DEFAULT);
     }
 }
 
 #[test]
-fn refuses_foreign_hosts_on_loopback() {
+fn rejects_foreign_hosts_on_loopback() {
     let program = start(&["--hosts", "auto"]);
     let mut peer = program.connect();
     for (host, status) in [
@@ -199,7 +199,7 @@ fn refuses_foreign_hosts_on_loopback() {
 }
 
 #[test]
-fn gives_raw_markup_no_handlers() {
+fn disables_event_handlers_in_raw_markup() {
     let program = start(&[]);
     assert_eq!(
         program.connect().get("/foreign").text(),

@@ -1,4 +1,4 @@
-//! Claims about pages that hold their reply until channels have messages, and about those that follow by themselves.
+//! Pages that hold their response until a channel has messages, and followers inside the program.
 
 use std::sync::OnceLock;
 use std::thread;
@@ -10,12 +10,12 @@ use bine_http::websocket::Frame;
 
 use crate::app::{options, program};
 use crate::channels::answered;
-use crate::harness::{AT_ONCE, PATIENCE, Peer, Program};
-use crate::websocket::{Socket, asks};
+use crate::harness::{AT_ONCE, PATIENCE, Program};
+use crate::websocket::{Socket, upgrade_request};
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_that_holds_serves() -> Exit {
+fn serve_holding_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .channels(Access::none().caps(Caps { holds: 8, ..Caps::default() }))
@@ -51,7 +51,7 @@ async fn at_once(
 
 #[page("/later")]
 async fn later(channels: Channels) -> Result<impl Respond, Error> {
-    // It pends here, and its request is not in the buffer any more.
+    // The task suspends here, after which the request is no longer in the buffer.
     channels.publish("echo", "somebody came").await?;
     Ok(channels.hold(["news"]).earliest())
 }
@@ -77,7 +77,7 @@ async fn stream(channels: Channels) -> Response {
     })
 }
 
-/// A thread of the program's own follows too: it says in `echo` what it hears in `news`.
+/// A thread of the program follows too: it repeats the messages of `news` in `echo`.
 #[page(POST "/repeat")]
 fn repeat(channels: Channels) -> Response {
     static ONCE: OnceLock<()> = OnceLock::new();
@@ -100,28 +100,24 @@ fn repeat(channels: Channels) -> Response {
 }
 
 fn start(scheduler: &str) -> Program {
-    // Under `pool` one who follows has a thread until it is noticed that the peer is gone.
+    // With the scheduler `pool` each follower occupies a thread until the server notices the
+    // disconnection.
     let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "8"];
-    Program::start(&mut program("held::the_program_that_holds_serves", &options))
-}
-
-fn post(peer: &mut Peer, target: &str) {
-    peer.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"));
-    assert_eq!(peer.reply().status(), 200);
+    Program::start(&mut program("held::serve_holding_program", &options))
 }
 
 #[test]
-fn a_page_of_any_kind_holds_its_reply_until_there_is_something() {
+fn page_of_any_kind_holds_response_until_a_message_arrives() {
     for scheduler in AT_ONCE {
         let program = start(scheduler);
         let (mut peer, mut writer) = (program.connect(), program.connect());
         for target in ["/at-once/news", "/blocks", "/later"] {
-            // Where the last reply ended, so that nothing said meanwhile is missed.
+            // Continue at the end of the last response, so that no message is missed.
             peer.send(format!("GET {target}?after=now&wait=0 HTTP/1.1\r\nHost: a\r\n\r\n"));
             let (status, words, cursor) = answered(&mut peer);
             assert_eq!((status, words.len()), (204, 0), "{scheduler} {target}");
             peer.send(format!("GET {target}?after={cursor} HTTP/1.1\r\nHost: a\r\n\r\n"));
-            post(&mut writer, "/say/one");
+            writer.expect_post("/say/one", "");
             let (status, words, next) = answered(&mut peer);
             assert_eq!((status, words), (200, vec!["one".to_owned()]), "{scheduler} {target}");
             assert!(next > cursor);
@@ -129,17 +125,17 @@ fn a_page_of_any_kind_holds_its_reply_until_there_is_something() {
         assert_eq!(program.connect().get("/at-once/news?key=wrong").status(), 403);
         assert_eq!(program.connect().get("/at-once/nowhere").status(), 404);
         assert_eq!(program.connect().get("/at-once/news?wait=long").status(), 400);
-        // The page says where it begins if the request does not, and which channels whatever it says.
+        // The page sets the start if the request does not; it always sets the channels.
         peer.send("GET /later?c=echo HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!(answered(&mut peer).1, ["one", "one", "one"], "{scheduler}");
     }
 }
 
 #[test]
-fn a_held_page_comes_in_the_view_that_is_asked_for_or_that_it_has_fixed() {
+fn held_page_uses_requested_or_fixed_view() {
     for scheduler in AT_ONCE {
         let program = start(scheduler);
-        post(&mut program.connect(), "/say/one");
+        program.connect().expect_post("/say/one", "");
         for (target, accept, begin) in [
             ("/later", "text/event-stream", "id: "),
             ("/lines", "text/event-stream", "{\"cursor\":"),
@@ -151,28 +147,28 @@ fn a_held_page_comes_in_the_view_that_is_asked_for_or_that_it_has_fixed() {
             assert!(text.starts_with("HTTP/1.1 200 "), "{scheduler} {target} {text}");
         }
         let mut socket = Socket::open(&program, "/later");
-        assert!(socket.hear_text().contains("\"data\":\"one\""), "{scheduler}");
-        // The page alone says which channels.
+        assert!(socket.receive_text().contains("\"data\":\"one\""), "{scheduler}");
+        // Only the page chooses the channels.
         for word in ["{\"follow\":[\"echo\"]}", "{\"publish\":{\"channels\":\"echo\",\"data\":1}}"]
         {
-            socket.say(Frame::Text(word));
-            let told = socket.hear_text();
+            socket.send(Frame::Text(word));
+            let told = socket.receive_text();
             assert!(told.starts_with("{\"refused\":\"the page alone"), "{scheduler}: {told}");
         }
     }
 }
 
-/// Returns when one more may wait: somebody goes when that is noticed.
+/// Waits until a request may wait again, after the server has noticed a disconnection.
 #[track_caller]
 fn await_room(program: &Program) {
     let (mut peer, began) = (program.connect(), Instant::now());
     while peer.get("/blocks?wait=0").status() != 204 {
-        assert!(began.elapsed() < PATIENCE, "nobody goes");
+        assert!(began.elapsed() < PATIENCE, "no place becomes free");
     }
 }
 
 #[test]
-fn a_page_holds_no_more_than_may_wait() {
+fn limits_number_of_held_requests() {
     let program = start("hybrid");
     let lines = || {
         let mut peer = program.connect();
@@ -188,18 +184,18 @@ fn a_page_holds_no_more_than_may_wait() {
 }
 
 #[test]
-fn websockets_that_a_page_holds_are_no_more_than_may_wait() {
+fn limits_number_of_held_websockets() {
     let program = start("hybrid");
     let target = "/at-once/news";
     let sockets: Vec<_> = (0..8)
         .map(|_| {
             let mut socket = Socket::open(&program, target);
-            socket.hear_text();
+            socket.receive_text();
             socket
         })
         .collect();
     let mut peer = program.connect();
-    peer.send(asks(target, ""));
+    peer.send(upgrade_request(target, ""));
     let refused = peer.reply();
     assert_eq!((refused.status(), refused.field("Retry-After")), (429, Some("30")));
     assert_eq!(program.connect().get("/blocks?wait=0").status(), 429);
@@ -208,19 +204,19 @@ fn websockets_that_a_page_holds_are_no_more_than_may_wait() {
 }
 
 #[test]
-fn a_page_and_a_thread_follow_by_themselves() {
+fn page_and_thread_follow_channels_inside_the_program() {
     for scheduler in AT_ONCE {
         let program = start(scheduler);
         let mut writer = program.connect();
-        post(&mut writer, "/repeat");
+        writer.expect_post("/repeat", "");
         let mut peer = program.connect();
         peer.send("GET /at-once/echo?after=earliest HTTP/1.1\r\nHost: a\r\n\r\n");
-        post(&mut writer, "/say/one");
+        writer.expect_post("/say/one", "");
         assert_eq!(answered(&mut peer).1, ["one"], "{scheduler}");
         let mut reader = program.connect();
         reader.send("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
         reader.await_text("one\n");
-        post(&mut writer, "/say/two");
+        writer.expect_post("/say/two", "");
         reader.await_text("two\n");
     }
 }

@@ -1,4 +1,5 @@
-//! Claims about the house of the examples, which is two programs: one has the devices, the other shows and steers them.
+//! The house example, which is two programs: one has the devices, the other displays and controls
+//! them.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -27,7 +28,7 @@ fn home_of(devices: SocketAddr) -> Program {
     Program::start(&mut command)
 }
 
-/// A tab of a home that hears its devices.
+/// Opens a tab of a home that is connected to its devices.
 fn visit(home: &Program) -> Tab {
     let mut tab = Visitor::at(home.address()).visit("/");
     tab.expect("[role=status]", "The devices are here.");
@@ -35,7 +36,7 @@ fn visit(home: &Program) -> Tab {
 }
 
 #[test]
-fn time_brings_a_house_to_what_is_wished_and_no_further() {
+fn devices_reach_their_targets_and_stop() {
     let mut house = House::default();
     (house.warmth, house.shutters) =
         (Dial { now: 20.0, wish: 21.0 }, Dial { now: 50.0, wish: 0.0 });
@@ -48,7 +49,7 @@ fn time_brings_a_house_to_what_is_wished_and_no_further() {
 }
 
 #[test]
-fn what_one_tab_wishes_the_devices_do_and_every_tab_shows() {
+fn wish_from_one_tab_reaches_devices_and_all_tabs() {
     let devices = devices_at("127.0.0.1:0");
     let home = home_of(devices.address());
     let (mut one, mut other) = (visit(&home), visit(&home));
@@ -59,7 +60,7 @@ fn what_one_tab_wishes_the_devices_do_and_every_tab_shows() {
     one.click("[value='Ode to Joy']");
     other.expect("output", "Ode to Joy");
     Visitor::at(devices.address()).visit("/").expect("li", "Player: Ode to Joy, 0 listen");
-    // No browser sends this, and somebody may.
+    // A browser rejects this value, but other clients may send it.
     let told = Visitor::at(home.address())
         .post_json(&["", "home", "heat"].join("/"), &json!({ "degrees": 99.0 }));
     assert!(told.text().contains("must be from 5 to 30"), "{}", told.text());
@@ -68,8 +69,8 @@ fn what_one_tab_wishes_the_devices_do_and_every_tab_shows() {
 }
 
 #[test]
-fn devices_that_were_killed_are_away_until_they_are_started_again() {
-    // An address that nothing else here opens connections from, so that its port is free when it is wanted again.
+fn killed_devices_are_offline_until_restarted() {
+    // No other test opens connections from this address, so its port stays free for the restart.
     let devices = devices_at("127.7.7.8:0");
     let address = devices.address();
     let home = home_of(address);
@@ -86,7 +87,7 @@ fn devices_that_were_killed_are_away_until_they_are_started_again() {
 }
 
 #[test]
-fn those_who_listen_at_one_time_hear_the_same_music() {
+fn simultaneous_listeners_hear_the_same_music() {
     const HEAD: usize = 44;
     let devices = devices_at("127.0.0.1:0");
     let home = home_of(devices.address());
@@ -94,27 +95,28 @@ fn those_who_listen_at_one_time_hear_the_same_music() {
     tab.click("[value='Brother John']");
     tab.expect("output", "Brother John");
     let mut early = Listener::new(devices.address());
-    early.hear(HEAD + 10_000);
+    early.receive(HEAD + 10_000);
     tab.expect("p", "1 listen");
     let mut late = Listener::new(devices.address());
-    late.hear(HEAD + 10_000);
+    late.receive(HEAD + 10_000);
     tab.expect("p", "2 listen");
-    assert_eq!(early.heard[..HEAD], late.heard[..HEAD]);
-    let own = late.heard.split_off(HEAD);
-    assert!(own.iter().any(|byte| *byte != 0), "it is silent");
-    // From the moment on at which it came, to the end of what it has heard.
-    while !early.heard.windows(own.len()).any(|part| part == own) {
-        assert!(early.heard.len() < 1_000_000, "the one has not heard what the other has");
-        early.hear(early.heard.len() + 1);
+    assert_eq!(early.received[..HEAD], late.received[..HEAD]);
+    let own = late.received.split_off(HEAD);
+    assert!(own.iter().any(|byte| *byte != 0), "the music is silent");
+    // The late listener's music is a part of the early one's, up to the end of what it has
+    // received.
+    while !early.received.windows(own.len()).any(|part| part == own) {
+        assert!(early.received.len() < 1_000_000, "the listeners received different music");
+        early.receive(early.received.len() + 1);
     }
     drop(early);
     tab.expect("p", "1 listen");
 }
 
-/// One who hears the music.
+/// A client that receives the music stream.
 struct Listener {
     peer: Peer,
-    heard: Vec<u8>,
+    received: Vec<u8>,
 }
 
 impl Listener {
@@ -123,18 +125,18 @@ impl Listener {
         peer.send("GET /music HTTP/1.1\r\nHost: a\r\n\r\n");
         let head = peer.reply_to_head();
         assert_eq!((head.status(), head.field("Content-Type")), (200, Some("audio/wav")));
-        Self { peer, heard: Vec::new() }
+        Self { peer, received: Vec::new() }
     }
 
-    fn hear(&mut self, bytes: usize) {
-        while self.heard.len() < bytes {
-            self.heard.extend(self.peer.chunk());
+    fn receive(&mut self, bytes: usize) {
+        while self.received.len() < bytes {
+            self.received.extend(self.peer.chunk());
         }
     }
 }
 
 #[test]
-fn an_alarm_is_heard_by_exactly_one_of_those_who_listen() {
+fn alarm_reaches_exactly_one_listener() {
     let devices = devices_at("127.0.0.1:0");
     let address = format!("http://{}", devices.address());
     let mut status = Visitor::at(devices.address()).visit("/");
@@ -142,7 +144,7 @@ fn an_alarm_is_heard_by_exactly_one_of_those_who_listen() {
         let mut alarms = remote(&address).on::<String>("alarm");
         move || [(); 2].map(|()| alarms.wait(PATIENCE).unwrap().unwrap())
     };
-    let heard: Vec<_> = thread::scope(|scope| {
+    let alarms_received: Vec<_> = thread::scope(|scope| {
         let listeners = [listen(), listen()].map(|listener| scope.spawn(listener));
         status.expect("li", "Alarm: 2 homes hear it");
         for what in ["first", "second", "third", "fourth"] {
@@ -150,12 +152,12 @@ fn an_alarm_is_heard_by_exactly_one_of_those_who_listen() {
         }
         listeners.into_iter().map(|listener| listener.join().unwrap()).collect()
     });
-    // In turn: whoever has the first has the third next, and has not heard the second.
+    // Alarms alternate: the receiver of the first also gets the third.
     let [mut first, mut second] = [["first", "third"], ["second", "fourth"]];
-    if heard[0][0] == second[0] {
+    if alarms_received[0][0] == second[0] {
         (first, second) = (second, first);
     }
-    assert_eq!(heard, [first, second]);
+    assert_eq!(alarms_received, [first, second]);
     status.expect("li", "Alarm: 0 homes hear it");
     let told = remote(&address).call(house::alarm, ("fifth".into(),)).wait();
     assert!(

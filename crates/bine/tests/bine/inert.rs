@@ -1,4 +1,4 @@
-//! Claims that nothing a client has stored runs as part of the application that serves it.
+//! Content stored by clients never runs as part of the application that serves it.
 
 use std::path::{Path as FilePath, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::channels::start;
 use crate::durable::{ask, check};
 use crate::harness::{Folder, Program, Reply};
 
-/// Media types that a browser would run, and some that it would only show.
+/// Media types that a browser would run, then types that it only displays.
 const ACTIVE: [&str; 9] = [
     "text/html",
     "TEXT/HTML; charset=utf-8",
@@ -31,7 +31,7 @@ const PASSIVE: [&str; 5] = [
     "video/mp4",
 ];
 
-/// What browsers say that they want content for.
+/// Values of Sec-Fetch-Dest for content to run, then for content to display.
 const TO_RUN: [&str; 7] =
     ["script", "style", "xslt", "worker", "sharedworker", "serviceworker", "audioworklet"];
 const TO_SHOW: [&str; 4] = ["empty", "document", "image", "video"];
@@ -45,10 +45,10 @@ fn check_inert(reply: &Reply, is_active: bool) {
     assert_eq!(disposition == Some("attachment"), is_active, "{reply:?}");
 }
 
-/// A channel created with `text/html` was a page of the application: whoever may create one could act as anybody who
-/// opened it.
+/// Regression: a channel created with `text/html` was a page of the application, so its creator
+/// could act as any user who opened it.
 #[test]
-fn serves_no_channel_as_active_content() {
+fn serves_channels_as_inactive_content() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     let kinds =
@@ -77,7 +77,7 @@ fn serves_no_channel_as_active_content() {
 }
 
 #[test]
-fn refuses_a_channel_as_script_or_style_sheet() {
+fn rejects_channel_as_script_or_style_sheet() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     check(&mut peer, ("PUT", "a", "Content-Type: text/javascript\r\n", "run()"), 201);
@@ -92,7 +92,7 @@ fn refuses_a_channel_as_script_or_style_sheet() {
 }
 
 #[test]
-fn serves_views_of_several_channels_inertly() {
+fn serves_views_of_several_channels_as_inactive_content() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     check(&mut peer, ("PUT", "a", "Content-Type: text/html\r\n", "<script>1</script>"), 201);
@@ -111,9 +111,9 @@ fn serves_views_of_several_channels_inertly() {
     }
 }
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_with_stored_files_serves() -> Exit {
+fn serve_stored_file_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     let app = App::new().page(stored).page(stored_and_later).page(trusted);
     app.run_with("Usage: inert", options.lines())
@@ -139,12 +139,12 @@ fn file(name: &str) -> PathBuf {
 }
 
 #[test]
-fn serves_stored_files_inertly_unless_they_are_trusted() {
+fn serves_stored_files_as_inactive_content_unless_trusted() {
     let folder = Folder::new();
     for (name, _) in FILES {
         folder.write(name, b"<script>1</script>");
     }
-    let mut command = program("inert::the_program_with_stored_files_serves", &[]);
+    let mut command = program("inert::serve_stored_file_program", &[]);
     let program = Program::start(command.env("STORED", folder.path()));
     let mut peer = program.connect();
     for (name, is_active) in FILES {
@@ -163,12 +163,13 @@ fn serves_stored_files_inertly_unless_they_are_trusted() {
     }
 }
 
-/// An uploaded script that a page named by its address was run: of all headers of a response, none prevents that.
+/// Regression: a page could run an uploaded script by its address. No response header prevents
+/// that, so the server must reject the request.
 #[test]
-fn refuses_a_stored_file_as_script_or_style_sheet() {
+fn rejects_stored_file_as_script_or_style_sheet() {
     let folder = Folder::new();
     folder.write("a.js", b"run()");
-    let mut command = program("inert::the_program_with_stored_files_serves", &[]);
+    let mut command = program("inert::serve_stored_file_program", &[]);
     let program = Program::start(command.env("STORED", folder.path()));
     let mut peer = program.connect();
     let mut ask = |method: &str, path: &str, destination: &str| {

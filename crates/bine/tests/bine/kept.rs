@@ -1,4 +1,4 @@
-//! Claims about a program's tables: what a page was told is kept stays, whatever becomes of the program.
+//! A program's tables: acknowledged changes survive any end of the program.
 
 use std::thread;
 
@@ -15,9 +15,9 @@ struct Name {
     text: Text,
 }
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_with_tables_serves() -> Exit {
+fn serve_table_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .table::<Name>()
@@ -60,7 +60,7 @@ async fn lose(store: Store) -> Result<Response, Error> {
     Ok(Response::text("changed"))
 }
 
-/// Another is always first.
+/// Conflicts: a concurrent change always commits first.
 #[page(POST "/collide")]
 fn collide(store: Store) -> Result<Response, Error> {
     let first = store.read().all::<Name>().next().map(|name| name.id).unwrap_or_default();
@@ -75,14 +75,11 @@ fn collide(store: Store) -> Result<Response, Error> {
 }
 
 fn start(options: &[&str]) -> Program {
-    Program::start(&mut program("kept::the_program_with_tables_serves", options))
+    Program::start(&mut program("kept::serve_table_program", options))
 }
 
 fn post(program: &Program, target: &str) -> (u16, String) {
-    let mut peer = program.connect();
-    peer.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"));
-    let reply = peer.reply();
-    (reply.status(), reply.text().trim_end().to_owned())
+    crate::channels::post(&mut program.connect(), target, "")
 }
 
 fn names_of(program: &Program) -> Vec<String> {
@@ -91,7 +88,7 @@ fn names_of(program: &Program) -> Vec<String> {
 }
 
 #[test]
-fn what_a_page_said_is_kept_outlives_a_kill() {
+fn acknowledged_changes_survive_a_kill() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let folder = Folder::new();
@@ -110,7 +107,7 @@ fn what_a_page_said_is_kept_outlives_a_kill() {
 }
 
 #[test]
-fn many_peers_change_tables_at_once_and_each_change_is_kept() {
+fn keeps_each_of_many_concurrent_changes() {
     const PEERS: usize = 8;
     const CHANGES: usize = 25;
     let folder = Folder::new();
@@ -143,7 +140,7 @@ fn many_peers_change_tables_at_once_and_each_change_is_kept() {
 }
 
 #[test]
-fn a_change_that_was_not_made_is_told_with_its_reason() {
+fn reports_reason_of_failed_change() {
     let program = start(&["--data", "memory"]);
     let long = "x".repeat(21);
     let told = [
@@ -165,23 +162,23 @@ fn a_change_that_was_not_made_is_told_with_its_reason() {
 }
 
 #[test]
-fn a_second_server_on_the_same_folder_is_refused() {
+fn rejects_second_server_on_same_folder() {
     let folder = Folder::new();
     let data = folder.join("data");
     let options = ["--data", data.to_str().unwrap()];
     let first = start(&options);
-    let second = Program::run(&mut program("kept::the_program_with_tables_serves", &options));
+    let second = Program::run(&mut program("kept::serve_table_program", &options));
     assert!(second.errors.contains("data/journal") || second.output.contains("data/journal"));
     assert_eq!(post(&first, "/add/still"), (200, "kept".to_owned()));
 }
 
 #[test]
-fn a_page_that_takes_tables_of_a_program_without_any_keeps_it_from_starting() {
+fn page_that_needs_tables_prevents_start_without_tables() {
     if let Some(options) = options() {
         println!("{:?}", App::new().page(names).run_with("Usage: app", options.lines()));
         return;
     }
-    let test = "kept::a_page_that_takes_tables_of_a_program_without_any_keeps_it_from_starting";
+    let test = "kept::page_that_needs_tables_prevents_start_without_tables";
     let output = Program::run(&mut program(test, &[])).output;
     assert!(output.contains("kept::names takes the `Store`"), "{output}");
     assert!(output.contains("add `.table::<..>()`"), "{output}");

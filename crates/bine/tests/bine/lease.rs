@@ -1,23 +1,15 @@
-//! Claims about the life of a channel over HTTP: it is made with or without a name, renewed, closed, and goes by itself;
-//! its messages stay as long as was said.
+//! The life of a channel over HTTP: creation with or without a name, renewal, closing, expiry, and
+//! retention of messages.
 
 use std::time::Instant;
 
 use crate::channels::start;
 use crate::durable::{ask, check};
-use crate::harness::{Folder, PATIENCE, Peer, Reply};
+use crate::harness::{Folder, PATIENCE, Peer, Reply, member};
 
 const TEXT: &str = "Content-Type: text/plain\r\n";
 
-/// The value of a text of that name in JSON.
-#[track_caller]
-fn member(reply: &Reply, name: &str) -> String {
-    let found = reply.text().split_once(&format!("\"{name}\":\""));
-    let (_, behind) = found.unwrap_or_else(|| panic!("no {name} in {reply:?}"));
-    behind.split_once('"').unwrap().0.to_owned()
-}
-
-/// Asks until the answer is as it should be, which it will be by time alone.
+/// Repeats the request until the reply meets the condition, which time alone brings about.
 #[track_caller]
 fn await_reply(peer: &mut Peer, target: &str, is_due: impl Fn(&Reply) -> bool) -> Reply {
     let begin = Instant::now();
@@ -31,43 +23,46 @@ fn await_reply(peer: &mut Peer, target: &str, is_due: impl Fn(&Reply) -> bool) -
 }
 
 #[test]
-fn a_channel_without_a_name_gets_one_and_is_renewed_and_closed_by_it() {
+fn creates_renews_and_closes_channel_without_name() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     let fields = format!("{TEXT}Stream-TTL: 60\r\n");
     let made = check(&mut peer, ("POST", "", &fields, "first"), 201);
-    let (name, end) = (member(&made, "channel"), member(&made, "expires"));
+    let (name, end) = (member(made.text(), "channel"), member(made.text(), "expires"));
     assert_eq!(made.field("Location"), Some(&*format!("http://a/channels/{name}")));
     assert_eq!(made.field("Stream-TTL-Of"), Some("publishers"));
     let other = check(&mut peer, ("POST", "", &fields, ""), 201);
-    assert!(name.len() >= 20 && member(&other, "channel") != name);
+    assert!(name.len() >= 20 && member(other.text(), "channel") != name);
     assert_eq!(check(&mut peer, ("GET", &name, "", ""), 200).text(), "first");
-    // Renewed, it goes no sooner; with another time, at that; with a moment, then.
+    // A renewal never shortens the life; a new TTL or expiry date replaces the old one.
     let renewed = check(&mut peer, ("PATCH", &name, "", ""), 200);
-    assert!(member(&renewed, "expires") >= end);
+    assert!(member(renewed.text(), "expires") >= end);
     let renewed = check(&mut peer, ("PATCH", &name, "Stream-TTL: 3600\r\n", ""), 200);
-    assert!(member(&renewed, "expires") > end);
+    assert!(member(renewed.text(), "expires") > end);
     assert_eq!(renewed.field("Stream-TTL"), Some("3600"));
     assert_eq!(renewed.field("Stream-TTL-Of"), Some("publishers"));
     let at = "2100-01-01T00:00:00.000Z";
     let moment = format!("Stream-Expires-At: {at}\r\n");
     let renewed = check(&mut peer, ("PATCH", &name, &moment, ""), 200);
-    assert_eq!((&*member(&renewed, "expires"), &*member(&renewed, "channel")), (at, &*name));
+    assert_eq!(
+        (&*member(renewed.text(), "expires"), &*member(renewed.text(), "channel")),
+        (at, &*name)
+    );
     check(&mut peer, ("POST", &name, "Stream-Closed: true\r\n", ""), 204);
     check(&mut peer, ("POST", &name, TEXT, "late"), 409);
     check(&mut peer, ("DELETE", &name, "", ""), 204);
     check(&mut peer, ("PATCH", &name, "", ""), 404);
-    // Nothing said is a day.
+    // The default TTL is one day.
     let made = check(&mut peer, ("POST", "", "", ""), 201);
     assert_eq!(made.field("Stream-TTL"), Some("86400"));
-    // What was made to stay has no end.
+    // A channel created without a lifetime never expires.
     check(&mut peer, ("PUT", "stays", TEXT, ""), 201);
     let renewed = check(&mut peer, ("PATCH", "stays", "", ""), 200);
     assert_eq!(renewed.text(), "{\"channel\":\"stays\",\"expires\":null}\n");
 }
 
 #[test]
-fn what_a_life_cannot_be_is_refused_with_what_it_can() {
+fn rejects_invalid_lifetime_and_lists_valid_ones() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     check(&mut peer, ("PUT", "a", TEXT, ""), 201);
@@ -99,28 +94,28 @@ fn what_a_life_cannot_be_is_refused_with_what_it_can() {
 }
 
 #[test]
-fn readers_do_not_keep_a_channel_whose_time_is_its_publishers() {
+fn readers_do_not_extend_ttl_of_publishers() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     let fields = format!("{TEXT}Stream-TTL: 1\r\nStream-TTL-Of: publishers\r\n");
-    // One that a busy machine renews too late has gone.
+    // On a busy machine the channel may expire before the renewal.
     let renewed = (0..20).any(|_| {
         check(&mut peer, ("PUT", "moved", &fields, "one"), 201);
         let renewed = ask(&mut peer, "PATCH", "moved", "Stream-TTL: 60\r\n", "");
         assert!(matches!(renewed.status(), 200 | 404), "{renewed:?}");
         renewed.status() == 200
     });
-    assert!(renewed, "none is renewed within its second");
+    assert!(renewed, "no renewal arrived within a second");
     check(&mut peer, ("PUT", "brief", &fields, "one"), 201);
     check(&mut peer, ("PUT", "long", &format!("{TEXT}Stream-TTL: 60\r\n"), "one"), 201);
-    // It was made behind the one that is renewed: when it has gone, that one had, but for this.
+    // `brief` was created after `moved`: without the renewal, `moved` would have expired before it.
     await_reply(&mut peer, "brief", |reply| reply.status() == 404);
     assert_eq!(check(&mut peer, ("GET", "long", "", ""), 200).text(), "one");
     assert_eq!(check(&mut peer, ("GET", "moved", "", ""), 200).text(), "one");
 }
 
 #[test]
-fn messages_stay_for_the_time_and_in_the_number_that_were_set() {
+fn retains_messages_by_age_number_and_size() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     let retained = |limits: &str| format!("{TEXT}Stream-Retention: {limits}\r\n");
@@ -146,13 +141,13 @@ fn messages_stay_for_the_time_and_in_the_number_that_were_set() {
     let small = words(&ask(&mut peer, "GET", "small", "", ""));
     assert!((1..5).contains(&small), "{small}");
     assert_eq!(words(&ask(&mut peer, "GET", "all", "", "")), 5);
-    // What is gone is not passed over in silence.
+    // A request for messages that were removed is an error.
     let offset = beginning.field("Stream-Next-Offset").unwrap();
     check(&mut peer, ("GET", &format!("few?offset={offset}"), "", ""), 410);
 }
 
 #[test]
-fn a_kill_forgets_neither_a_new_end_nor_what_stays() {
+fn expiry_and_retention_survive_a_kill() {
     let folder = Folder::new();
     let data = folder.join("data");
     let options = ["--data", data.to_str().unwrap()];
@@ -160,13 +155,13 @@ fn a_kill_forgets_neither_a_new_end_nor_what_stays() {
     let mut peer = program.connect();
     let fields = format!("{TEXT}Stream-Retention: messages=2\r\nStream-Durability: interval\r\n");
     let made = check(&mut peer, ("POST", "", &fields, "one"), 201);
-    let name = member(&made, "channel");
+    let name = member(made.text(), "channel");
     let renewed = check(
         &mut peer,
         ("PATCH", &name, "Stream-TTL: 7200\r\nStream-TTL-Of: everybody\r\n", ""),
         200,
     );
-    // Behind it everything is on the disk.
+    // After this commit everything before it is on the disk.
     check(&mut peer, ("PUT", "whole", TEXT, ""), 201);
     program.kill();
     let program = start(&options);
@@ -181,5 +176,5 @@ fn a_kill_forgets_neither_a_new_end_nor_what_stays() {
         assert_eq!(told.field(field), value, "{field}");
     }
     let again = check(&mut peer, ("PATCH", &name, "", ""), 200);
-    assert!(member(&again, "expires") >= member(&renewed, "expires"));
+    assert!(member(again.text(), "expires") >= member(renewed.text(), "expires"));
 }

@@ -1,5 +1,5 @@
-//! Claims about pages that somebody looks at: what they show between `<Live>` and `</Live>` is what it would be if they
-//! were fetched again.
+//! Live pages: the content between `<Live>` and `</Live>` equals that of a new request for the
+//! page.
 
 mod load;
 mod model;
@@ -17,7 +17,7 @@ use bine::{Body, Signal};
 
 use crate::app::{options, program};
 use crate::harness::{Folder, KINDS, Program};
-use crate::metrics::{await_figure, where_watched};
+use crate::metrics::{await_figure, metrics_address};
 use viewer::{Event, Viewer};
 
 #[derive(Clone, Table)]
@@ -28,9 +28,9 @@ struct Note {
     text: Text,
 }
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_with_regions_serves() -> Exit {
+fn serve_live_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .table::<Note>()
@@ -60,7 +60,7 @@ fn the_program_with_regions_serves() -> Exit {
         .run_with("Usage: live", options.lines())
 }
 
-/// A note comes.
+/// Adds a note.
 #[page(POST "/say/{room}")]
 async fn say(store: Store, room: Path<Text>, text: Body) -> Result<Response, Error> {
     let text = String::from_utf8_lossy(&text).into_owned().into();
@@ -68,7 +68,7 @@ async fn say(store: Store, room: Path<Text>, text: Body) -> Result<Response, Err
     Ok(Response::text("said"))
 }
 
-/// All notes of a room go.
+/// Removes all notes of a room.
 #[page(POST "/clear/{room}")]
 async fn clear(store: Store, room: Path<Text>) -> Result<Response, Error> {
     store
@@ -80,7 +80,7 @@ async fn clear(store: Store, room: Path<Text>) -> Result<Response, Error> {
     Ok(Response::text("gone"))
 }
 
-/// How often each page was run, by its target.
+/// Number of runs of each page, by target.
 static RUNS: LazyLock<Mutex<HashMap<String, u64>>> = LazyLock::new(Mutex::default);
 
 fn ran(page: impl Into<String>) -> u64 {
@@ -116,7 +116,7 @@ fn room_by_worker(store: Store, room: Path<Text>) -> impl Page {
     html!(<Live><ul>{for note in notes_of(&store, &room) { <li>{note.text}</li> }}</ul></Live>)
 }
 
-/// It has waited for something before it reads.
+/// Suspends before it reads.
 #[page("/room/{room}/later")]
 async fn room_later(store: Store, room: Path<Text>) -> impl Page {
     ran(room.as_str());
@@ -124,7 +124,7 @@ async fn room_later(store: Store, room: Path<Text>) -> impl Page {
     html!(<Live><ul>{for note in notes_of(&store, &room) { <li>{note.text}</li> }}</ul></Live>)
 }
 
-/// Each region shows a room of its own.
+/// Each region displays a different room.
 #[page("/two")]
 async fn two(store: Store) -> impl Page {
     ran("two");
@@ -135,7 +135,7 @@ async fn two(store: Store) -> impl Page {
     }
 }
 
-/// It has a region more for each note.
+/// Has one more region for each note.
 #[page("/grows")]
 async fn grows(store: Store) -> impl Page {
     html! {
@@ -144,7 +144,7 @@ async fn grows(store: Store) -> impl Page {
     }
 }
 
-/// The last note says what becomes of the page.
+/// Fails as the last note asks.
 fn fail(store: &Store) -> Result<usize, Error> {
     let notes = notes_of(store, "fails");
     match notes.last().map(|note| note.text.as_str()) {
@@ -167,7 +167,7 @@ fn may_fail_by_worker(store: Store) -> Result<impl Page, Error> {
     Ok(html!(<Live><p>{count} notes</p></Live>))
 }
 
-/// Its third run panics: the one that a change begins.
+/// Its third run panics: the one that the change triggers.
 #[page("/first")]
 async fn only_at_first(store: Store) -> impl Page {
     assert_ne!(ran("first"), 3);
@@ -180,7 +180,7 @@ async fn nothing_lives() -> impl Page {
 }
 
 static DEGREES: LazyLock<Signal<i64>> = LazyLock::new(Signal::default);
-/// Changes by itself.
+/// Changes through interior mutability, so the program must call `notify`.
 static DOORS: LazyLock<Signal<Mutex<i64>>> = LazyLock::new(Signal::default);
 
 #[page("/degrees")]
@@ -191,7 +191,7 @@ async fn degrees() -> impl Page {
     }
 }
 
-/// Its signal changes while it is made, as often as there is something to say.
+/// Changes its signal while it renders, a few times.
 #[page("/while-made")]
 async fn while_made() -> impl Page {
     let seen = DEGREES.get();
@@ -215,22 +215,17 @@ async fn set(way: Path<Text>, value: Path<i64>) -> Response {
 }
 
 fn start(scheduler: &str) -> Program {
-    // Under `pool` one who follows has a thread until it is noticed that the peer is gone.
+    // With the scheduler `pool` each follower occupies a thread until the server notices the
+    // disconnection.
     let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "12"];
-    Program::start(&mut program("live::the_program_with_regions_serves", &options))
+    Program::start(&mut program("live::serve_live_program", &options))
 }
 
 fn post(program: &Program, target: &str, content: &str) {
-    let mut peer = program.connect();
-    let length = content.len();
-    peer.send(format!(
-        "POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{content}"
-    ));
-    let reply = peer.reply();
-    assert_eq!(reply.status(), 200, "{reply:?}");
+    program.connect().expect_post(target, content);
 }
 
-fn say_in(program: &Program, room: &str, text: &str) {
+fn add_note(program: &Program, room: &str, text: &str) {
     post(program, &format!("/say/{room}"), text);
 }
 
@@ -238,57 +233,53 @@ fn runs(program: &Program, page: &str) -> u64 {
     program.connect().get(&format!("/runs/{page}")).text().trim().parse().unwrap()
 }
 
-/// A program that tells how many follow its pages, and where.
+/// Starts a program with metrics. Returns their address too.
 fn start_watched(scheduler: &str) -> (Program, SocketAddr) {
     start_watched_with(&["--scheduler", scheduler])
 }
 
-/// The same with these options.
+/// Starts it with these options.
 fn start_watched_with(options: &[&str]) -> (Program, SocketAddr) {
     let own = ["--data", "memory", "--workers", "12", "--metrics", "127.0.0.1:0"];
     let options = [&own, options].concat();
-    let mut program =
-        Program::start(&mut program("live::the_program_with_regions_serves", &options));
-    let figures = where_watched(&mut program);
+    let mut program = Program::start(&mut program("live::serve_live_program", &options));
+    let figures = metrics_address(&mut program);
     (program, figures)
 }
 
 #[test]
-fn a_note_reaches_all_who_look_once_and_nobody_else() {
+fn sends_change_once_to_each_viewer_of_the_page() {
     for scheduler in KINDS {
         for (own, way) in [("a", ""), ("b", "/worker"), ("c", "/later")] {
             println!("on {scheduler}, {own}:");
-            // One of its own, of which nobody has gone yet: how many follow is known to the last of them.
+            // Each case starts its own program, without disconnected viewers, so that the number of
+            // viewers is exact.
             let (program, figures) = start_watched(scheduler);
             let target = format!("/room/{own}{way}");
             let mut viewers = vec![Viewer::of(&program, &target), Viewer::of(&program, &target)];
             let mut other = Viewer::of(&program, "/room/other");
-            say_in(&program, own, "<one>");
+            add_note(&program, own, "<one>");
             for viewer in &mut viewers {
                 viewer.await_shown("<li>&lt;one&gt;</li>");
             }
             for text in ["two", "three"] {
                 let runs_before = runs(&program, own);
-                say_in(&program, own, text);
+                add_note(&program, own, text);
                 let shown = format!("<li>{text}</li>");
                 for viewer in &mut viewers {
                     assert_eq!(viewer.await_shown(&shown), [Event::Patch(0)]);
                 }
-                assert_eq!(
-                    runs(&program, own) - runs_before,
-                    1,
-                    "of one change, however many look"
-                );
+                assert_eq!(runs(&program, own) - runs_before, 1, "one change must cause one run");
                 if text == "two" {
-                    // A poll that only came when the change is there would have the page made for itself.
+                    // A poll that arrived after the change would cause a run of its own.
                     viewers.push(Viewer::polling(&program, &target));
                     await_figure(figures, "bine_live_viewers", 4);
                 }
             }
             let text = format!("behind {own}");
-            say_in(&program, "other", &text);
+            add_note(&program, "other", &text);
             assert_eq!(other.await_shown(&text), [Event::Patch(0)]);
-            assert!(!other.heard.contains("two"), "{}", other.heard);
+            assert!(!other.received.contains("two"), "{}", other.received);
             for viewer in &mut viewers {
                 assert_eq!(viewer.regions, viewer.fresh());
             }
@@ -297,7 +288,7 @@ fn a_note_reaches_all_who_look_once_and_nobody_else() {
 }
 
 #[test]
-fn many_quick_changes_take_few_runs_and_the_last_state_comes() {
+fn merges_quick_changes_and_sends_last_state() {
     const CHANGES: usize = 200;
     for scheduler in KINDS {
         println!("on {scheduler}:");
@@ -305,7 +296,7 @@ fn many_quick_changes_take_few_runs_and_the_last_state_comes() {
         let mut viewers = [Viewer::of(&program, "/room/a"), Viewer::polling(&program, "/room/a")];
         let mut peer = program.connect();
         let began = Instant::now();
-        // All at once, behind each other.
+        // Send all changes in one pipeline.
         let say = |number: usize| {
             let text = format!("note {number}.");
             let length = text.len();
@@ -321,25 +312,26 @@ fn many_quick_changes_take_few_runs_and_the_last_state_comes() {
             assert_eq!(viewer.regions, viewer.fresh());
         }
         counts.push(runs(&program, "a"));
-        // However long a busy machine takes over the changes: one run every 40 ms, and those for who comes and asks.
+        // The limit scales with the time that a busy machine takes: one run every 40 ms, and those
+        // for new viewers.
         let most = began.elapsed().as_millis() as u64 / 40 + 12;
         assert!(counts.iter().all(|count| *count <= most), "{scheduler}: {counts:?} of {most}");
     }
 }
 
 #[test]
-fn a_region_alone_is_sent_that_has_changed() {
+fn sends_only_the_changed_region() {
     let program = start("hybrid");
     let mut viewer = Viewer::of(&program, "/two");
-    say_in(&program, "b", "below");
+    add_note(&program, "b", "below");
     assert_eq!(viewer.await_shown("below"), [Event::Patch(1)]);
-    say_in(&program, "a", "above");
+    add_note(&program, "a", "above");
     assert_eq!(viewer.await_shown("above"), [Event::Patch(0)]);
     assert_eq!(viewer.regions, viewer.fresh());
 }
 
 #[test]
-fn who_comes_again_gets_what_differs_at_once_and_else_nothing() {
+fn sends_differences_on_reconnect_and_nothing_else() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
@@ -347,14 +339,14 @@ fn who_comes_again_gets_what_differs_at_once_and_else_nothing() {
             let mut viewer = Viewer::with(&program, "/two", "", is_poll);
             viewer.load();
             let text = format!("meanwhile, {is_poll}");
-            say_in(&program, "b", &text);
+            add_note(&program, "b", &text);
             assert_eq!(viewer.follow(), 200);
             assert_eq!(viewer.await_shown(&text), [Event::Patch(1)], "{scheduler}");
-            // What it has got by that is what is there.
+            // The hashes that it received describe the current state.
             let mut viewer = Viewer::with(&program, "/two", "", is_poll);
             viewer.load();
             assert_eq!(viewer.follow(), 200);
-            say_in(&program, "a", &text);
+            add_note(&program, "a", &text);
             assert_eq!(viewer.next(), Event::Patch(0), "{scheduler}");
             assert!(viewer.regions[0].markup.contains(&text));
         }
@@ -362,7 +354,7 @@ fn who_comes_again_gets_what_differs_at_once_and_else_nothing() {
 }
 
 #[test]
-fn a_page_that_has_other_regions_is_to_be_fetched_again() {
+fn requests_reload_when_regions_differ() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
@@ -370,13 +362,13 @@ fn a_page_that_has_other_regions_is_to_be_fetched_again() {
             let mut viewer = Viewer::with(&program, "/grows", "", is_poll);
             viewer.load();
             assert_eq!(viewer.follow(), 200);
-            say_in(&program, "grows", "one");
+            add_note(&program, "grows", "one");
             assert_eq!(viewer.next(), Event::Reload, "{scheduler}");
             viewer.load();
             assert_eq!((viewer.regions.len(), viewer.follow()), (2, 200));
             post(&program, "/clear/grows", "");
             assert_eq!(viewer.next(), Event::Reload, "{scheduler}");
-            // It comes again with what it has shown before.
+            // It reconnects with the regions it displayed before.
             assert_eq!(viewer.follow(), 200);
             assert_eq!(viewer.next(), Event::Reload, "{scheduler}");
         }
@@ -384,7 +376,7 @@ fn a_page_that_has_other_regions_is_to_be_fetched_again() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_told_why() {
+fn rejects_pages_that_cannot_be_followed_with_reason() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
@@ -401,11 +393,11 @@ fn what_cannot_be_followed_is_told_why() {
                 status
             };
             assert_eq!(follow("/nowhere"), 404);
-            say_in(&program, "fails", "forbid");
+            add_note(&program, "fails", "forbid");
             assert_eq!(follow("/fails"), 403);
             assert_eq!(follow("/fails/worker"), 403);
-            say_in(&program, "fails", "panic");
-            assert_eq!(follow("/fails"), 503, "it may come to something at another time");
+            add_note(&program, "fails", "panic");
+            assert_eq!(follow("/fails"), 503, "a later attempt may succeed");
             assert_eq!(follow("/fails/worker"), 503);
         }
         let ask = |query: &str| program.connect().get(&format!("/_bine/live{query}"));
@@ -443,14 +435,14 @@ fn what_cannot_be_followed_is_told_why() {
 }
 
 #[test]
-fn a_page_that_is_not_for_them_any_more_sends_all_away() {
+fn ends_streams_of_a_page_that_becomes_forbidden() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         for (target, told, status) in [("/fails", "forbid", 403), ("/fails/worker", "lose", 404)] {
             post(&program, "/clear/fails", "");
             let mut viewer = Viewer::of(&program, target);
-            say_in(&program, "fails", told);
+            add_note(&program, "fails", told);
             assert_eq!(viewer.next(), Event::Reload, "{scheduler}");
             assert_eq!(viewer.follow(), status, "{scheduler}");
         }
@@ -458,17 +450,17 @@ fn a_page_that_is_not_for_them_any_more_sends_all_away() {
 }
 
 #[test]
-fn a_page_that_panics_goes_on_when_it_does_not() {
+fn retries_page_that_panics() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         let targets = ["/fails", "/fails/worker", "/first"];
         let mut viewers = targets.map(|target| Viewer::of(&program, target));
-        say_in(&program, "fails", "panic");
-        say_in(&program, "first", "the only one");
-        // Nobody has asked again, and no other change has come.
+        add_note(&program, "fails", "panic");
+        add_note(&program, "first", "the only one");
+        // The retry needs no new request and no other change.
         assert_eq!(viewers[2].await_shown("<p>1 notes</p>"), [Event::Patch(0)]);
-        say_in(&program, "fails", "well again");
+        add_note(&program, "fails", "well again");
         for viewer in &mut viewers[..2] {
             assert_eq!(viewer.await_shown("<p>2 notes</p>"), [Event::Patch(0)]);
         }
@@ -476,7 +468,7 @@ fn a_page_that_panics_goes_on_when_it_does_not() {
 }
 
 #[test]
-fn signals_move_the_regions_that_read_them() {
+fn signals_update_the_regions_that_read_them() {
     const WAYS: [(&str, i64); 3] = [("set", 20), ("update", 3), ("notify", 4)];
     let change = |program: &Program, (way, value): (&str, i64)| {
         post(program, &format!("/set/{way}/{value}"), "");
@@ -491,7 +483,8 @@ fn signals_move_the_regions_that_read_them() {
             let due = change(&program, way);
             assert_eq!(viewer.await_shown(shown), due, "{scheduler}");
         }
-        // A poll that asks again when the next change is there already may have all told once more: one change for each.
+        // A poll that reconnects after the next change may receive everything again, so each change
+        // gets its own program.
         let shown = ["<p>20 degrees</p>", "<p>3 degrees</p>", "<p>4 doors</p>"];
         for (way, shown) in WAYS.into_iter().zip(shown) {
             let (program, figures) = start_watched(scheduler);
@@ -507,41 +500,41 @@ fn signals_move_the_regions_that_read_them() {
 }
 
 #[test]
-fn a_signal_that_changes_while_its_page_is_made_is_not_missed() {
+fn does_not_miss_signal_changed_during_render() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         let mut viewer = Viewer::with(&program, "/while-made", "", false);
         viewer.load();
-        // Nothing but the page itself moves it.
+        // Only the page itself changes the signal.
         while viewer.follow() == 503 {}
         viewer.await_shown("<p>5 degrees</p>");
     }
 }
 
 #[test]
-fn a_browser_that_returns_after_a_kill_shows_what_the_page_shows() {
+fn reconnect_after_a_kill_shows_current_page() {
     let folder = Folder::new();
     let data = folder.join("data");
     let start = || {
         let options = ["--data", data.to_str().unwrap()];
-        Program::start(&mut program("live::the_program_with_regions_serves", &options))
+        Program::start(&mut program("live::serve_live_program", &options))
     };
     let mut program = start();
     let mut viewers = [Viewer::of(&program, "/two"), Viewer::polling(&program, "/two")];
     for round in 0..2 {
         let text = format!("round {round}");
-        say_in(&program, "a", &text);
+        add_note(&program, "a", &text);
         for viewer in &mut viewers {
             viewer.await_shown(&text);
         }
         program.kill();
         program = start();
         let text = format!("after round {round}");
-        say_in(&program, "b", &text);
+        add_note(&program, "b", &text);
         for viewer in &mut viewers {
             assert_eq!(viewer.follow_at(&program), 200);
-            // The new process knows the hash of the other region.
+            // The new process computes the same hash for the unchanged region.
             assert_eq!(viewer.await_shown(&text), [Event::Patch(1)]);
             assert_eq!(viewer.regions, viewer.fresh());
         }
@@ -549,7 +542,7 @@ fn a_browser_that_returns_after_a_kill_shows_what_the_page_shows() {
 }
 
 #[test]
-fn who_says_of_no_region_what_it_shows_is_to_fetch_the_page() {
+fn requests_reload_if_client_names_no_regions() {
     let program = start("hybrid");
     let reply = program.connect().get("/_bine/live?page=/two");
     assert_eq!(reply.status(), 200);

@@ -1,4 +1,4 @@
-//! Claims about channels that are open to whoever has logged in, and about what waits there when a session ends.
+//! Channels for logged-in users, and the end of their waiting requests with the session.
 
 use std::net::SocketAddr;
 use std::sync::LazyLock;
@@ -9,11 +9,11 @@ use bine::{Filter, Seen, Signal, Verdict};
 
 use crate::app::{options, program};
 use crate::harness::{KINDS, Peer, Program, Reply};
-use crate::websocket::{Socket, asks};
+use crate::websocket::{Socket, upgrade_request};
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_with_logins_serves() -> Exit {
+fn serve_login_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .channels(
@@ -91,7 +91,7 @@ async fn held_behind_filter(user: Path<Text>, channels: Channels) -> Response {
     channels.hold([format!("inbox/{}", *user)]).into()
 }
 
-/// Sends each user of one path to their own.
+/// Rewrites one path to a page of the request's user.
 struct Own;
 
 impl Filter for Own {
@@ -109,7 +109,7 @@ impl Filter for Own {
 
 static COUNT: LazyLock<Signal<u64>> = LazyLock::new(Signal::default);
 
-/// The same for everybody.
+/// A page that is equal for all users.
 #[page("/open")]
 async fn open() -> impl Page {
     html!(<Live><p>{COUNT.get()}</p></Live>)
@@ -117,7 +117,7 @@ async fn open() -> impl Page {
 
 fn start(scheduler: &str) -> Program {
     let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "48"];
-    let program = Program::start(&mut program("logins::the_program_with_logins_serves", &options));
+    let program = Program::start(&mut program("logins::serve_login_program", &options));
     let mut peer = program.connect();
     for name in ["users/wall", "inbox/ann", "inbox/ben", "own/ann", "own/ben"] {
         assert_eq!(ask(&mut peer, &format!("POST /create/{name}"), "", "").status(), 200);
@@ -132,15 +132,15 @@ fn ask(peer: &mut Peer, request: &str, fields: &str, content: &str) -> Reply {
     peer.reply()
 }
 
-/// A new session of this user, as a field.
+/// Logs in a user. Returns the cookie as a header field.
 fn log_in_as(address: SocketAddr, user: &str) -> String {
     let reply = ask(&mut Peer::tcp(address), &format!("POST /login/{user}"), "", "");
     let (pair, _) = reply.field("Set-Cookie").unwrap().split_once(';').unwrap();
     format!("Cookie: {pair}\r\n")
 }
 
-/// All ways to wait by one login: at `/channels` as a poll, a stream and a WebSocket, and the same held by pages, however
-/// those know the user.
+/// All ways to wait with one login: polls, streams and sockets, at `/channels` and held by pages
+/// that get the user in different ways.
 struct Waiting {
     polls: [Peer; 4],
     streams: [Peer; 4],
@@ -168,17 +168,18 @@ impl Waiting {
             stream
         });
         let sockets = targets.each_ref().map(|target| {
-            let mut socket = Socket::ask(program, asks(target, cookie));
-            socket.hear_text();
+            let mut socket = Socket::ask(program, upgrade_request(target, cookie));
+            socket.receive_text();
             socket
         });
-        // Nothing tells when a poll is there; one that comes late is owed what was said meanwhile.
+        // The test cannot observe when a poll waits. A late one receives the messages after the
+        // cursor.
         let after = cursor.trim_end();
         let polls = targets.map(|target| begin(&format!("{target}&after={after}"), ""));
         Self { polls, streams, sockets }
     }
 
-    /// All of it ends though nothing is published.
+    /// Asserts that all requests end without a publication.
     fn expect_end(self) {
         for mut poll in self.polls {
             let reply = poll.reply();
@@ -193,7 +194,7 @@ impl Waiting {
         }
     }
 
-    /// All of it gets what is published.
+    /// Asserts that all requests receive the publication.
     fn expect_news(self) {
         for mut poll in self.polls {
             assert!(poll.reply().text().contains("news"));
@@ -202,13 +203,13 @@ impl Waiting {
             stream.await_text("news");
         }
         for mut socket in self.sockets {
-            assert!(socket.hear_text().contains("news"));
+            assert!(socket.receive_text().contains("news"));
         }
     }
 }
 
 #[test]
-fn users_do_what_rules_for_users_and_the_function_let_them() {
+fn grants_users_what_rules_and_function_permit() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
@@ -230,7 +231,7 @@ fn users_do_what_rules_for_users_and_the_function_let_them() {
                 assert_eq!(reply.status(), status, "{request} {fields}: {reply:?}");
             }
         }
-        // What was said to the session is not said to whoever shows its cookie later.
+        // Rights granted to a session end with it, even if a client sends its cookie again.
         assert_eq!(ask(&mut peer, "POST /logout", &cookie, "").text(), "out");
         for (request, status, _) in cases {
             assert_eq!(ask(&mut peer, request, &cookie, "").status(), status, "{request}");
@@ -238,9 +239,10 @@ fn users_do_what_rules_for_users_and_the_function_let_them() {
     }
 }
 
-/// A user named `*` or `{x}` got everybody's inbox: the documented grant of `inbox/{user}` took the name for a pattern.
+/// Regression: a user named `*` or `{x}` received the messages of all inboxes, because the
+/// documented grant of `inbox/{user}` parsed the name as a pattern.
 #[test]
-fn gives_no_user_the_inbox_of_another_whatever_they_are_called() {
+fn denies_access_to_inbox_of_other_user_for_any_name() {
     let program = start("hybrid");
     let mut peer = program.connect();
     for name in ["%2A", "%7Bx%7D", "be*", "%20ben", "ben%20"] {
@@ -259,7 +261,7 @@ fn gives_no_user_the_inbox_of_another_whatever_they_are_called() {
 }
 
 #[test]
-fn what_waits_by_a_session_ends_with_it_and_nothing_else_does() {
+fn ends_requests_of_a_session_with_it_and_no_others() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
@@ -267,7 +269,7 @@ fn what_waits_by_a_session_ends_with_it_and_nothing_else_does() {
         let ben = log_in_as(program.address(), "ben");
         let waiting = |user, cookie: &str| Waiting::by(&program, user, cookie);
         let mut peer = program.connect();
-        // By another session of the user, and by itself.
+        // First a second session of the user ends it, then the session itself.
         let gone = waiting("ann", &two);
         assert_eq!(ask(&mut peer, "POST /revoke-others", &one, "").text(), "1");
         gone.expect_end();
@@ -279,10 +281,11 @@ fn what_waits_by_a_session_ends_with_it_and_nothing_else_does() {
     }
 }
 
-/// Symptom: who listened to an event for users beside a page that is the same for all heard it after they had logged out.
-/// Cause: such a page is for strangers too, so its stream was not bound to the login; the event was forgotten.
+/// Symptom: a stream for a page without user data also delivered an event for users, and continued
+/// to after the logout. Cause: strangers may see such a page, so its stream was not bound to the
+/// login. Fix: the event binds it.
 #[test]
-fn an_event_for_users_is_not_heard_behind_the_end_of_the_session() {
+fn ends_event_for_users_with_the_session() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
@@ -299,7 +302,7 @@ fn an_event_for_users_is_not_heard_behind_the_end_of_the_session() {
         first.await_text("event: patch");
         let page = program.connect().get("/open").text().to_owned();
         let (_, hash) = page.split_once("<!--/live 0 ").unwrap();
-        // Who shows what is there needs no run.
+        // A client with the current hash causes no run.
         let mut second = follow(&format!("&have=0.{}", &hash[..16]), &cookie);
         second.await_text("\r\n\r\n");
         assert_eq!(ask(&mut program.connect(), "POST /logout", &cookie, "").text(), "out");

@@ -1,4 +1,4 @@
-//! Decides that the front door keeps what it promises to programs and to those they serve.
+//! Integration tests of the facade crate: programs run as processes and are tested over sockets.
 
 mod access;
 mod actions;
@@ -47,5 +47,6 @@ mod watchdog;
 mod websocket;
 mod xhtml;
 
-// The programs of these tests are one binary. What lives in one would put the script into the pages of all.
+// All programs of these tests are one binary, so a live region in any of them would add the script
+// to every page.
 bine::__private::submit! { bine::__private::Has::BarePages }

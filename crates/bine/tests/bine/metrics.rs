@@ -1,4 +1,4 @@
-//! Decides what whoever watches a program is told: its figures at an address of their own, and whether it is well.
+//! Metrics at an address of their own, and health checks.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,24 +10,24 @@ use rustix::process::Signal;
 use super::examples::example;
 use crate::harness::{Folder, PATIENCE, Peer, Program, SCHEDULERS};
 
-/// A program that tells figures, and where.
-fn watched(command: &mut Command) -> (Program, SocketAddr) {
+/// Starts a program with metrics. Returns their address too.
+fn start_with_metrics(command: &mut Command) -> (Program, SocketAddr) {
     let arguments = ["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"];
     let mut program = Program::start(command.args(arguments));
-    let address = where_watched(&mut program);
+    let address = metrics_address(&mut program);
     (program, address)
 }
 
-/// Where a program tells its figures, which was started with `--metrics`.
-pub(crate) fn where_watched(program: &mut Program) -> SocketAddr {
+/// Returns the metrics address of a program started with `--metrics`.
+pub(crate) fn metrics_address(program: &mut Program) -> SocketAddr {
     let told = program.await_line("metrics at http://");
     let (address, path) = told.split_once('/').unwrap();
     assert_eq!(path, "metrics");
     address.parse().unwrap()
 }
 
-/// Returns when a series has this value: what a peer has sent is known to have come when a figure says so, and not
-/// before.
+/// Waits until a series has this value. A metric shows that the server has received a request,
+/// which the client cannot know otherwise.
 #[track_caller]
 pub(crate) fn await_figure(address: SocketAddr, series: &str, due: u64) {
     let (mut peer, began) = (Peer::tcp(address), Instant::now());
@@ -41,7 +41,7 @@ pub(crate) fn await_figure(address: SocketAddr, series: &str, due: u64) {
     }
 }
 
-/// The value of a series, as it stands with its labels.
+/// Returns the value of a series with these labels.
 #[track_caller]
 fn value<'p>(page: &'p str, series: &str) -> &'p str {
     let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
@@ -60,15 +60,16 @@ fn figures(address: SocketAddr) -> String {
 }
 
 #[test]
-fn figures_are_those_of_what_was_done_under_each_scheduler() {
+fn counts_requests_on_each_scheduler() {
     for scheduler in SCHEDULERS {
-        let (program, address) = watched(example("hello").args(["--scheduler", scheduler]));
+        let (program, address) =
+            start_with_metrics(example("hello").args(["--scheduler", scheduler]));
         let mut peer = program.connect();
         for _ in 0..10 {
             assert_eq!(peer.get("/hello?name=a").status(), 200);
         }
         assert_eq!(peer.get("/nowhere").status(), 404);
-        // A thread counts a reply when its bytes have left, and its peer may have read them by then.
+        // A thread counts a response after sending it, so the client may have read it earlier.
         await_figure(address, "bine_replies_total{class=\"4xx\"}", 1);
         let page = figures(address);
         for (series, expected) in [
@@ -88,16 +89,16 @@ fn figures_are_those_of_what_was_done_under_each_scheduler() {
         assert!((0.0..=1.0).contains(&number(&page, &load)));
         assert!(number(&page, "process_resident_memory_bytes") > 1e5);
         assert!(number(&page, "process_start_time_seconds") > 1.7e9);
-        // Who reads them is not among those they are about.
+        // Requests for metrics are not counted.
         assert_eq!(value(&figures(address), "bine_requests_total"), "11");
         assert_eq!(program.stop().code, Some(0));
     }
 }
 
-/// The page is text that any reader of the format takes: each series in a family of its own, and once.
+/// Each series belongs to its own family and occurs once, as readers of the format require.
 #[test]
-fn each_series_is_told_once_behind_what_it_means() {
-    let (program, address) = watched(example("board").args(["--data", "memory"]));
+fn lists_each_series_once_after_its_description() {
+    let (program, address) = start_with_metrics(example("board").args(["--data", "memory"]));
     assert_eq!(program.connect().get("/").status(), 200);
     let page = figures(address);
     let (mut family, mut all) = ("", Vec::new());
@@ -122,25 +123,26 @@ fn each_series_is_told_once_behind_what_it_means() {
 }
 
 #[test]
-fn every_figure_is_in_the_guide() {
+fn documents_each_metric_in_the_guide() {
     let guide = include_str!("../../../../docs/guide/metrics.md");
     let named: Vec<&str> = guide.split('`').skip(1).step_by(2).collect();
-    let (program, address) = watched(example("board").args(["--data", "memory"]));
+    let (program, address) = start_with_metrics(example("board").args(["--data", "memory"]));
     assert_eq!(program.connect().get("/").status(), 200);
     let page = figures(address);
     for name in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
         let name = name.split(' ').next().unwrap();
-        // Names that begin alike are written out once.
+        // The guide abbreviates names with a common prefix.
         let is_named = |word: &&str| *word == name || word.starts_with('_') && name.ends_with(word);
         assert!(named.iter().any(is_named), "{name} is not in the guide");
     }
 }
 
 #[test]
-fn figures_are_told_while_every_thread_is_busy() {
+fn serves_metrics_while_all_threads_are_busy() {
     let mut command = example("hello");
-    let (program, address) = watched(command.args(["--scheduler", "pool", "--workers", "1"]));
-    // It has the only thread, in the middle of a request.
+    let (program, address) =
+        start_with_metrics(command.args(["--scheduler", "pool", "--workers", "1"]));
+    // This connection occupies the only thread with an incomplete request.
     let mut busy = program.connect();
     busy.get("/hello");
     busy.send("GET /hello?name=a HT");
@@ -150,8 +152,8 @@ fn figures_are_told_while_every_thread_is_busy() {
 }
 
 #[test]
-fn only_figures_and_health_are_at_their_address() {
-    let (_program, address) = watched(&mut example("hello"));
+fn serves_only_metrics_and_health_at_their_address() {
+    let (_program, address) = start_with_metrics(&mut example("hello"));
     let mut peer = Peer::tcp(address);
     assert_eq!(peer.get("/hello").status(), 404);
     assert_eq!(peer.get("/health").text(), "alive\n");
@@ -163,7 +165,7 @@ fn only_figures_and_health_are_at_their_address() {
 }
 
 #[test]
-fn a_program_says_whether_it_is_well_where_no_page_has_the_path() {
+fn answers_health_checks_unless_a_page_has_the_path() {
     let program = Program::start(example("hello").args(["--listen", "127.0.0.1:0"]));
     let mut peer = program.connect();
     let reply = peer.get("/health");
@@ -177,18 +179,19 @@ fn a_program_says_whether_it_is_well_where_no_page_has_the_path() {
 }
 
 #[test]
-fn a_program_that_stops_is_not_ready_and_tells_so_to_the_end() {
+fn stopping_program_is_not_ready_until_it_ends() {
     for scheduler in SCHEDULERS {
-        let (program, address) = watched(example("hello").args(["--scheduler", scheduler]));
+        let (program, address) =
+            start_with_metrics(example("hello").args(["--scheduler", scheduler]));
         let mut peer = program.connect();
         peer.get("/hello?name=a");
-        // A request that is not whole keeps it from ending.
+        // An incomplete request delays the stop.
         peer.send("GET /hello?name=a HT");
         let mut watcher = Peer::tcp(address);
         program.signal(Signal::TERM);
         let patience = Instant::now() + PATIENCE;
         while watcher.get("/ready").status() == 200 {
-            assert!(Instant::now() < patience, "{scheduler} is ready for ever");
+            assert!(Instant::now() < patience, "{scheduler} stays ready");
         }
         let reply = watcher.get("/ready");
         assert_eq!((reply.status(), reply.text()), (503, "not ready: it stops\n"));
@@ -200,7 +203,7 @@ fn a_program_that_stops_is_not_ready_and_tells_so_to_the_end() {
 }
 
 #[test]
-fn health_is_logged_only_if_that_is_wished_for() {
+fn logs_health_checks_only_if_configured() {
     for (wish, lines) in [("off", 1), ("on", 2)] {
         let folder = Folder::new();
         let log = folder.join("access.log");
@@ -217,7 +220,7 @@ fn health_is_logged_only_if_that_is_wished_for() {
 }
 
 #[test]
-fn an_address_that_is_none_is_refused_with_the_cure() {
+fn rejects_invalid_metrics_address_with_hint() {
     let ended = Program::run(example("hello").args(["--metrics", "nowhere"]));
     assert_eq!(ended.code, Some(2));
     assert!(ended.errors.contains("--metrics nowhere: `nowhere` is no address"), "{ended:?}");

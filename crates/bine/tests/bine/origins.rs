@@ -1,4 +1,5 @@
-//! Claims about pages of other sites: those that may reach channels are told so in every reply, and no others.
+//! Cross-origin requests to channels: every response to a permitted site carries the CORS fields,
+//! and no other response does.
 
 use bine::channels::{Access, Settings};
 use bine::prelude::*;
@@ -6,14 +7,14 @@ use bine::prelude::*;
 use crate::app::{options, program};
 use crate::harness::{Peer, Program, Reply};
 
-/// Whose pages may.
+/// Origin of the permitted site.
 const GUEST: &str = "https://guest.example";
 const MESSAGE: &str = r#"{"channels":"news","data":"one"}"#;
 const TEXT: &str = "Content-Type: text/plain\r\n";
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_with_a_guest_serves() -> Exit {
+fn serve_cors_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .channels(Access::everything().origin(GUEST))
@@ -22,10 +23,10 @@ fn the_program_with_a_guest_serves() -> Exit {
 }
 
 fn start() -> Program {
-    Program::start(&mut program("origins::the_program_with_a_guest_serves", &["--data", "memory"]))
+    Program::start(&mut program("origins::serve_cors_program", &["--data", "memory"]))
 }
 
-/// `fields` each have their end of line.
+/// Sends a request. Each of `fields` includes its line end.
 fn ask(peer: &mut Peer, line: &str, origin: &str, fields: &str, body: &str) {
     let length = body.len();
     peer.send(format!(
@@ -35,7 +36,7 @@ fn ask(peer: &mut Peer, line: &str, origin: &str, fields: &str, body: &str) {
 }
 
 #[track_caller]
-fn is_told(reply: &Reply) {
+fn expect_cors_fields(reply: &Reply) {
     assert_eq!(reply.field("Access-Control-Allow-Origin"), Some(GUEST));
     assert_eq!(reply.field("Access-Control-Allow-Credentials"), Some("true"));
     let varies = reply.field("Vary").unwrap();
@@ -44,7 +45,7 @@ fn is_told(reply: &Reply) {
 }
 
 #[test]
-fn a_page_of_a_site_that_may_reads_every_kind_of_reply() {
+fn permits_site_to_read_all_kinds_of_responses() {
     let program = start();
     let (mut peer, mut other) = (program.connect(), program.connect());
     for (line, fields, body, status) in [
@@ -60,9 +61,9 @@ fn a_page_of_a_site_that_may_reads_every_kind_of_reply() {
         ask(&mut peer, line, GUEST, fields, body);
         let reply = peer.reply();
         assert_eq!(reply.status(), status, "{line}: {}", reply.text());
-        is_told(&reply);
+        expect_cors_fields(&reply);
     }
-    // Held until something comes.
+    // Requests that wait for a message.
     for before in ["GET /channels?c=news&after=", "GET /channels/news?live=long-poll&offset="] {
         let now = other.get("/channels?c=news&wait=0");
         let line = format!("{before}{}", now.field("Cursor").unwrap());
@@ -71,7 +72,7 @@ fn a_page_of_a_site_that_may_reads_every_kind_of_reply() {
         assert_eq!(other.reply().status(), 200);
         let reply = peer.reply();
         assert_eq!(reply.status(), 200, "{line}: {}", reply.text());
-        is_told(&reply);
+        expect_cors_fields(&reply);
     }
     let mut stream = program.connect();
     ask(
@@ -86,7 +87,7 @@ fn a_page_of_a_site_that_may_reads_every_kind_of_reply() {
 }
 
 #[test]
-fn a_browser_that_asks_before_is_told_what_may_be_sent() {
+fn answers_preflight_with_permitted_methods_and_fields() {
     let program = start();
     let mut peer = program.connect();
     for target in ["/channels", "/channels/", "/channels/news"] {
@@ -94,7 +95,7 @@ fn a_browser_that_asks_before_is_told_what_may_be_sent() {
         ask(&mut peer, &format!("OPTIONS {target}"), GUEST, wish, "");
         let reply = peer.reply();
         assert_eq!(reply.status(), 204);
-        is_told(&reply);
+        expect_cors_fields(&reply);
         assert!(reply.field("Access-Control-Allow-Methods").unwrap().contains("POST"));
         assert!(reply.field("Access-Control-Allow-Headers").unwrap().contains("Content-Type"));
         ask(&mut peer, &format!("OPTIONS {target}"), "https://other.example", wish, "");
@@ -103,7 +104,7 @@ fn a_browser_that_asks_before_is_told_what_may_be_sent() {
 }
 
 #[test]
-fn what_a_cache_may_keep_says_by_what_it_differs() {
+fn cacheable_responses_vary_by_origin() {
     let program = start();
     let mut peer = program.connect();
     ask(&mut peer, "PUT /channels/log", GUEST, TEXT, "one");
@@ -122,7 +123,7 @@ fn what_a_cache_may_keep_says_by_what_it_differs() {
 }
 
 #[test]
-fn a_page_of_any_other_site_is_told_nothing_and_writes_nothing() {
+fn denies_other_sites_reading_and_writing() {
     let program = start();
     let mut peer = program.connect();
     for origin in
@@ -138,7 +139,7 @@ fn a_page_of_any_other_site_is_told_nothing_and_writes_nothing() {
 }
 
 #[test]
-fn a_websocket_is_opened_by_pages_of_a_site_that_may_and_by_no_other() {
+fn opens_websockets_only_for_permitted_site() {
     let program = start();
     for (origin, status) in [(GUEST, 101), ("https://other.example", 403)] {
         let mut peer = program.connect();

@@ -1,4 +1,4 @@
-//! Decides what a program can say about its pages: arguments from everywhere, errors, layout, filters, steps.
+//! Pages: arguments from all parts of a request, errors, layouts, filters and steps.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -10,14 +10,17 @@ use bine::{
     Query, Request, Respond, Response, Seen, State, Status, Text, Upload, Verdict, html, page,
 };
 
-use crate::app::{options, program};
+use crate::app::{on_each_of, options, program};
 use crate::harness::{Peer, Program, SCHEDULERS};
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The test that is the program.
+const PROGRAM: &str = "pages::serve_page_program";
+
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_with_pages_serves() -> Exit {
+fn serve_page_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
-    // `cargo test` builds for development; users are shown less.
+    // `cargo test` builds for development. This option selects the behavior of a release.
     let app = App::new().development(options.contains("--workers\n7")).state(Counter::default());
     app.layout(layout)
         .error_page(sorry)
@@ -49,16 +52,8 @@ fn the_program_with_pages_serves() -> Exit {
         .run_with("Usage: pages", options.lines())
 }
 
-fn on_each_scheduler(check: impl Fn(&mut Peer)) {
-    for scheduler in SCHEDULERS {
-        println!("on {scheduler}:");
-        let program = start(&["--scheduler", scheduler]);
-        check(&mut program.connect());
-    }
-}
-
 fn start(options: &[&str]) -> Program {
-    Program::start(&mut program("pages::the_program_with_pages_serves", options))
+    Program::start(&mut program(PROGRAM, options))
 }
 
 #[derive(Default)]
@@ -82,7 +77,7 @@ fn sorry<'a>(failure: &'a Failure<'a>) -> impl Page + 'a {
     }
 }
 
-/// Lets nobody in at one path.
+/// Denies access to one path.
 struct Gate;
 
 impl Filter for Gate {
@@ -94,7 +89,7 @@ impl Filter for Gate {
     }
 }
 
-/// Knows short names of pages.
+/// Rewrites short paths to pages.
 struct Short;
 
 impl Filter for Short {
@@ -108,7 +103,7 @@ impl Filter for Short {
     }
 }
 
-/// Answers one path itself and leaves the others to the program.
+/// A step that answers one path and passes other requests on.
 struct Marking(Arc<dyn Handler>);
 
 struct LocalMarking {
@@ -289,20 +284,17 @@ fn own_file() -> Result<Response, Error> {
     Ok(Response::file(path)?.with_field("X-Own", "yes"))
 }
 
-/// Sends a body; the reply is still to be read.
+/// Sends a body. The caller reads the reply.
 fn post<'p>(peer: &'p mut Peer, target: &str, kind: &str, body: &str) -> &'p mut Peer {
-    let length = body.len();
-    peer.send(format!(
-        "POST {target} HTTP/1.1\r\nHost: a\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}"
-    ));
+    peer.send_request("POST", target, &format!("Content-Type: {kind}\r\n"), body);
     peer
 }
 
 const URLENCODED: &str = "application/x-www-form-urlencoded";
 
 #[test]
-fn a_path_has_typed_parameters() {
-    on_each_scheduler(|peer| {
+fn parses_typed_path_parameters() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         assert!(peer.get("/forum/a%20b").text().ends_with("<main>a b on page 1</main>"));
         assert!(peer.get("/forum/x?page=2").text().ends_with("<main>x on page 2</main>"));
         assert_eq!(peer.get("/below/a/b.c").text(), "a/b.c");
@@ -315,7 +307,7 @@ fn a_path_has_typed_parameters() {
 
 #[test]
 fn pages_of_one_path_share_its_methods() {
-    on_each_scheduler(|peer| {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         assert_eq!(post(peer, "/forum/7", "text/plain", "").reply().text(), "POST /forum/7 to 7");
         peer.send("PATCH /forum/7 HTTP/1.1\r\nHost: a\r\n\r\n");
         let reply = peer.reply();
@@ -328,8 +320,8 @@ fn pages_of_one_path_share_its_methods() {
 }
 
 #[test]
-fn fields_and_cookies_are_arguments() {
-    on_each_scheduler(|peer| {
+fn passes_header_fields_and_cookies_as_arguments() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         peer.send(
             "GET /fields HTTP/1.1\r\nHost: a\r\nUser-Agent: me\r\nX-Depth: 3\r\nCookie: a=b; theme=\"dark\"\r\n\r\n",
         );
@@ -343,8 +335,8 @@ fn fields_and_cookies_are_arguments() {
 }
 
 #[test]
-fn a_form_comes_in_either_encoding() {
-    on_each_scheduler(|peer| {
+fn accepts_both_form_encodings() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         assert_eq!(
             post(peer, "/form", URLENCODED, "author=A%26+B&age=7").reply().text(),
             "A& B Some(7)"
@@ -371,13 +363,13 @@ fn a_form_comes_in_either_encoding() {
 }
 
 #[test]
-fn a_file_too_long_for_memory_is_uploaded_with_the_fields_around_it() {
+fn uploads_file_too_long_for_memory_with_its_form_fields() {
     let field =
         |name| format!("--x\r\nContent-Disposition: form-data; name={name}\r\n\r\n{name}!\r\n");
     let head = "--x\r\nContent-Disposition: form-data; name=file; filename=f\r\n\r\n";
-    // In memory, across the windows that are looked at on disk, and longer than an async page takes.
+    // Sizes in memory, across the scanning windows on disk, and above the limit of an async page.
     for length in [10, 64 * 1024, 300_000, 20_000_000] {
-        on_each_scheduler(|peer| {
+        on_each_of(PROGRAM, &SCHEDULERS, |peer| {
             let content = "a\r\n-".repeat(length / 4);
             let body =
                 [&field("before"), head, &content, "\r\n", &field("behind"), "--x--"].concat();
@@ -390,9 +382,9 @@ fn a_file_too_long_for_memory_is_uploaded_with_the_fields_around_it() {
 }
 
 #[test]
-fn a_file_of_a_page_is_confirmed_and_sent_in_parts() {
+fn revalidates_file_response_and_sends_ranges() {
     let source = include_str!("../../src/lib.rs");
-    on_each_scheduler(|peer| {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         for path in ["/source", "/source/later"] {
             let whole = peer.get(path);
             assert_eq!((whole.status(), whole.text()), (200, source));
@@ -411,8 +403,8 @@ fn a_file_of_a_page_is_confirmed_and_sent_in_parts() {
 }
 
 #[test]
-fn a_page_may_be_sent_while_it_is_made() {
-    on_each_scheduler(|peer| {
+fn streams_page_while_it_is_rendered() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         let rows: Vec<_> = (0..50_000).map(|number| format!("<li>{number}</li>")).collect();
         let reply = peer.get("/rows?count=50000");
         assert_eq!(reply.text(), format!("<ul>{}</ul>", rows.concat()));
@@ -422,8 +414,8 @@ fn a_page_may_be_sent_while_it_is_made() {
 }
 
 #[test]
-fn what_a_reader_gives_is_sent_as_it_comes() {
-    on_each_scheduler(|peer| {
+fn streams_content_of_a_reader() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         let reply = peer.get("/read");
         assert_eq!(reply.text(), include_str!("../../src/lib.rs"));
         assert_eq!(reply.field("X-Read"), Some("yes"));
@@ -431,7 +423,7 @@ fn what_a_reader_gives_is_sent_as_it_comes() {
 }
 
 #[test]
-fn a_stream_that_fails_is_cut_and_the_log_says_why() {
+fn truncates_failing_stream_and_logs_reason() {
     for scheduler in SCHEDULERS {
         let program = start(&["--scheduler", scheduler]);
         let mut peer = program.connect();
@@ -443,9 +435,9 @@ fn a_stream_that_fails_is_cut_and_the_log_says_why() {
 }
 
 #[test]
-fn a_panic_has_the_programs_own_page_and_its_words_in_development() {
+fn shows_error_page_on_panic_and_its_message_in_development() {
     for scheduler in SCHEDULERS {
-        // As `the_program_with_pages_serves` has it, users of seven workers are shown more, unless the key says it.
+        // `serve_page_program` switches development on for seven workers; the option overrides it.
         for (workers, word, is_told) in
             [("7", "auto", true), ("6", "auto", false), ("7", "off", false), ("6", "on", true)]
         {
@@ -470,8 +462,8 @@ fn a_panic_has_the_programs_own_page_and_its_words_in_development() {
 }
 
 #[test]
-fn a_file_is_uploaded() {
-    on_each_scheduler(|peer| {
+fn uploads_a_file() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         let parts = |file: &str| {
             format!(
                 "--b\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nT\r\n--b\r\n\
@@ -490,8 +482,8 @@ fn a_file_is_uploaded() {
 }
 
 #[test]
-fn json_comes_in_and_goes_out() {
-    on_each_scheduler(|peer| {
+fn accepts_and_returns_json() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         let reply = post(peer, "/double", "application/json", "[1, 2]").reply();
         assert_eq!(reply.field("Content-Type"), Some("application/json"));
         assert_eq!(reply.text(), "[2,4]");
@@ -509,7 +501,7 @@ fn json_comes_in_and_goes_out() {
 }
 
 #[test]
-fn an_error_is_told_to_its_user_and_its_causes_to_the_log() {
+fn shows_error_to_user_and_logs_its_causes() {
     for scheduler in SCHEDULERS {
         let program = start(&["--scheduler", scheduler]);
         let mut peer = program.connect();
@@ -532,15 +524,15 @@ fn an_error_is_told_to_its_user_and_its_causes_to_the_log() {
 }
 
 #[test]
-fn in_development_a_page_tells_the_causes_of_its_error() {
+fn shows_causes_of_error_in_development() {
     let program = start(&["--workers", "7"]);
     let reply = program.connect().get("/failing?number=x");
     assert!(reply.text().ends_with("\n  invalid digit found in string\n"), "{}", reply.text());
 }
 
 #[test]
-fn who_reads_pages_is_told_on_a_page() {
-    on_each_scheduler(|peer| {
+fn renders_error_as_page_for_browsers() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         peer.send("GET /nowhere HTTP/1.1\r\nHost: a\r\nAccept: text/html,*/*;q=0.8\r\n\r\n");
         let reply = peer.reply();
         assert_eq!((reply.status(), reply.field("Vary")), (404, Some("Accept")));
@@ -551,8 +543,8 @@ fn who_reads_pages_is_told_on_a_page() {
 }
 
 #[test]
-fn a_layout_stands_around_pages_that_want_one() {
-    on_each_scheduler(|peer| {
+fn wraps_pages_in_layout_unless_disabled() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         let expected = "<title>Forum</title><meta name=\"robots\" content=\"noindex\" /><main>x on page 1</main>";
         assert_eq!(peer.get("/forum/x").text(), expected);
         assert_eq!(peer.get("/whole").text(), "<p>alone</p>");
@@ -560,8 +552,8 @@ fn a_layout_stands_around_pages_that_want_one() {
 }
 
 #[test]
-fn filters_answer_rewrite_or_pass_on() {
-    on_each_scheduler(|peer| {
+fn filters_answer_rewrite_or_pass() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         let reply = peer.get("/closed");
         assert_eq!((reply.status(), reply.text()), (403, "Closed.\n"));
         assert!(peer.get("/f").text().ends_with("<main>a b on page 3</main>"));
@@ -572,16 +564,16 @@ fn filters_answer_rewrite_or_pass_on() {
 }
 
 #[test]
-fn a_program_replaces_the_step_from_request_to_response() {
-    on_each_scheduler(|peer| {
+fn program_replaces_a_step() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         assert_eq!(peer.get("/stepped").text(), "stepped");
         assert_eq!(peer.get("/whole").text(), "<p>alone</p>");
     });
 }
 
 #[test]
-fn state_is_shared_by_all_threads() {
-    on_each_scheduler(|peer| {
+fn shares_state_between_threads() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         for expected in 1..=5 {
             let text = peer.get("/counted").text().to_owned();
             assert!(text.ends_with(&format!("<main>{expected}</main>")), "{text}");
@@ -590,8 +582,8 @@ fn state_is_shared_by_all_threads() {
 }
 
 #[test]
-fn a_file_from_anywhere_is_an_answer() {
-    on_each_scheduler(|peer| {
+fn serves_file_from_any_path() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         let source = include_str!("../../src/lib.rs");
         let reply = peer.get("/source");
         assert_eq!((reply.status(), reply.text()), (200, source));
@@ -603,12 +595,12 @@ fn a_file_from_anywhere_is_an_answer() {
 }
 
 #[test]
-fn a_program_that_lacks_a_state_does_not_start() {
+fn missing_state_prevents_start() {
     if let Some(options) = options() {
         println!("{:?}", App::new().page(counted).run_with("Usage: app", options.lines()));
         return;
     }
-    let test = "pages::a_program_that_lacks_a_state_does_not_start";
+    let test = "pages::missing_state_prevents_start";
     let output = Program::run(&mut program(test, &[])).output;
     assert!(output.contains("pages::counted takes `State<"), "{output}");
     assert!(output.contains("add `.state(..)`"), "{output}");

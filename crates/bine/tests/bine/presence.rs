@@ -1,4 +1,5 @@
-//! Claims about who is present in a channel: one coming and one going for each, however they follow and how often.
+//! Presence in channels: one join and one leave per session, for any view and any number of
+//! connections.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +11,12 @@ use crate::app::{options, program};
 use crate::harness::{Folder, KINDS, PATIENCE, Peer, Program};
 use crate::websocket::Socket;
 
-/// Who is away for so long has gone.
+/// A session that is disconnected for this time has left.
 const AWAY: Duration = Duration::from_secs(2);
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_that_counts_who_is_present_serves() -> Exit {
+fn serve_presence_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .channels(Access::everything().ask(may))
@@ -50,7 +51,7 @@ fn start(scheduler: &str) -> Program {
 }
 
 fn start_with(options: &[&str]) -> Program {
-    Program::start(&mut program("presence::the_program_that_counts_who_is_present_serves", options))
+    Program::start(&mut program("presence::serve_presence_program", options))
 }
 
 fn follow(peer: &mut Peer, query: &str, accept: &str) {
@@ -71,12 +72,12 @@ fn await_present(peer: &mut Peer, due: &str) {
 
 const NOBODY: &str = "[{\"channel\":\"board\",\"count\":0,\"sessions\":[]}]";
 
-/// What was told of comings and goings when the last has gone.
+/// Waits until the last session has left. Returns all events.
 #[track_caller]
 fn await_last(peer: &mut Peer) -> Vec<String> {
     let begin = Instant::now();
     loop {
-        let told = told(peer);
+        let told = events_so_far(peer);
         if told.last().is_some_and(|last| last.starts_with("leave") && last.ends_with(" 0")) {
             return told;
         }
@@ -84,8 +85,8 @@ fn await_last(peer: &mut Peer) -> Vec<String> {
     }
 }
 
-/// What was told of comings and goings so far, in their order.
-fn told(peer: &mut Peer) -> Vec<String> {
+/// Returns all events so far, in order.
+fn events_so_far(peer: &mut Peer) -> Vec<String> {
     let reply = peer.get("/channels?c=board/presence&after=earliest");
     let each = reply.text().split("{\"cursor\"").skip(1);
     let told = each.map(|one| {
@@ -98,7 +99,8 @@ fn told(peer: &mut Peer) -> Vec<String> {
     told.collect()
 }
 
-/// Follows by a stream as this name or session, which is there when this returns and as long as the peer is.
+/// Follows a stream with this name or session, which is present while the returned connection is
+/// open.
 fn stay(program: &Program, query: &str, fields: &str) -> Peer {
     let mut peer = program.connect();
     peer.send(format!(
@@ -109,18 +111,19 @@ fn stay(program: &Program, query: &str, fields: &str) -> Peer {
 }
 
 #[test]
-fn who_polls_again_and_again_comes_once_and_goes_once() {
+fn repeated_polls_join_once_and_leave_once() {
     for scheduler in KINDS {
-        // Who is away for two seconds has gone: polls of a machine that stalls so long between two of them say nothing.
+        // A session leaves after two seconds without a poll, so an attempt on a machine that stalls
+        // that long does not count.
         let mut attempts = (0..10).filter_map(|_| polled_again_and_again(scheduler));
-        let told =
-            attempts.next().expect("a machine that does not stall for two seconds each time");
+        let told = attempts.next().expect("the machine stalls for two seconds in each attempt");
         let due = ["begin  0", "join Ann 1", "join Ben 2", "leave Ann 1", "leave Ben 0"];
         assert_eq!(told, due, "{scheduler}");
     }
 }
 
-/// What is told of two who poll, one behind the other. `None`: somebody may have been away for too long meanwhile.
+/// Returns the events of two sessions that poll in turn. `None` if the machine stalled between two
+/// polls.
 fn polled_again_and_again(scheduler: &str) -> Option<Vec<String>> {
     let program = start(scheduler);
     let (mut peer, mut writer) = (program.connect(), program.connect());
@@ -133,7 +136,7 @@ fn polled_again_and_again(scheduler: &str) -> Option<Vec<String>> {
         is_late |= last.elapsed() >= AWAY;
         last = begin;
     }
-    // One that waits is present as long as it waits, which is longer than the other is missed.
+    // A waiting poll keeps its session present for longer than the other one's timeout.
     follow(&mut peer, "c=board&c=other&as=Ben&wait=3", "*/*");
     let both = "[{\"channel\":\"board\",\"count\":2,\"sessions\":[\"Ann\",\"Ben\"]}]";
     while !is_late && present(&mut writer) != both {
@@ -146,7 +149,7 @@ fn polled_again_and_again(scheduler: &str) -> Option<Vec<String>> {
 }
 
 #[test]
-fn a_stream_is_present_as_long_as_it_lives_and_two_tabs_are_one() {
+fn stream_is_present_while_open_and_two_tabs_count_as_one() {
     for scheduler in KINDS {
         let program = start(scheduler);
         let mut writer = program.connect();
@@ -159,7 +162,7 @@ fn a_stream_is_present_as_long_as_it_lives_and_two_tabs_are_one() {
         await_present(&mut writer, ann);
         drop(one);
         let mut socket = Socket::open(&program, "/channels?c=board&as=Cid");
-        socket.hear_text();
+        socket.receive_text();
         let mut held = program.connect();
         held.send("GET /own/Dora HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n");
         held.await_text("id: ");
@@ -179,17 +182,17 @@ fn a_stream_is_present_as_long_as_it_lives_and_two_tabs_are_one() {
 }
 
 #[test]
-fn who_gives_no_name_gets_one_to_come_back_by() {
+fn assigns_reusable_session_to_client_without_name() {
     let program = start("hybrid");
     let (mut peer, mut writer) = (program.connect(), program.connect());
     follow(&mut peer, "c=board&wait=0", "*/*");
     let reply = peer.reply();
-    let session = reply.field("Session").expect("it was given one").to_owned();
+    let session = reply.field("Session").expect("no session was assigned").to_owned();
     for _ in 0..5 {
         follow(&mut peer, &format!("c=board&wait=0&session={session}"), "*/*");
         assert_eq!(peer.reply().field("Session"), None);
     }
-    // Whoever comes by it is the same.
+    // A client with the same token continues the session.
     let stays = stay(&program, &format!("c=board&session={session}"), "");
     let one = format!("[{{\"channel\":\"board\",\"count\":1,\"sessions\":[\"{session}\"]}}]");
     assert_eq!(present(&mut writer), one);
@@ -200,8 +203,8 @@ fn who_gives_no_name_gets_one_to_come_back_by() {
     follow(&mut lines, "c=board", "application/x-ndjson");
     lines.await_text("{\"session\":\"");
     let mut socket = Socket::open(&program, "/channels?c=board");
-    assert!(socket.hear_text().starts_with("{\"session\":\""));
-    // Nobody is asked where nobody is counted.
+    assert!(socket.receive_text().starts_with("{\"session\":\""));
+    // A channel without presence assigns no session.
     follow(&mut peer, "c=other&wait=0&as=Ann", "*/*");
     assert_eq!(peer.reply().field("Session"), None);
     for (target, status, told) in [
@@ -217,7 +220,7 @@ fn who_gives_no_name_gets_one_to_come_back_by() {
 }
 
 #[test]
-fn who_is_known_is_present_by_that_name_whatever_they_say() {
+fn uses_name_of_authenticated_user_over_requested_name() {
     for scheduler in KINDS {
         let program = start(scheduler);
         let (mut peer, mut streams) = (program.connect(), Vec::new());
@@ -234,7 +237,7 @@ fn who_is_known_is_present_by_that_name_whatever_they_say() {
 }
 
 #[test]
-fn comings_and_goings_are_followed_as_they_happen() {
+fn streams_joins_and_leaves() {
     let program = start("hybrid");
     let (mut events, mut peer) = (program.connect(), program.connect());
     follow(&mut events, "c=board/presence", "text/event-stream");
@@ -245,10 +248,11 @@ fn comings_and_goings_are_followed_as_they_happen() {
     events.await_text("event: leave\ndata: {\"session\":\"Ann\",\"count\":0}\n\n");
 }
 
-/// Symptom: one request made an answer of hundreds of megabytes. Cause: a channel was told of as often as it was named.
-/// Cure: once, and of all of them together no more than the limit are named.
+/// Symptom: one request caused a response of hundreds of megabytes. Cause: a channel was listed as
+/// often as the request named it. Fix: list each channel once, with a limit on the names of all
+/// channels together.
 #[test]
-fn each_channel_is_told_of_once_and_all_together_within_the_limit() {
+fn lists_each_channel_once_within_the_limit() {
     let program = start("hybrid");
     let mut peer = program.connect();
     let streams = ["Ann", "Ben"].map(|name| {
@@ -282,7 +286,7 @@ fn each_channel_is_told_of_once_and_all_together_within_the_limit() {
 }
 
 #[test]
-fn comings_and_goings_are_told_by_the_program_alone() {
+fn rejects_forged_presence_events() {
     let program = start("hybrid");
     let (mut peer, mut events) = (program.connect(), program.connect());
     follow(&mut events, "c=board/presence", "text/event-stream");
@@ -308,24 +312,25 @@ fn comings_and_goings_are_told_by_the_program_alone() {
         assert!(reply.text().contains("tells who comes and goes"), "{}", reply.text());
     }
     let mut socket = Socket::open(&program, "/channels?c=board/presence");
-    socket.hear_text();
-    socket.say(Frame::Text(&format!("{{\"publish\":{forged}}}")));
-    assert!(socket.hear_text().contains("tells who comes and goes"));
-    // The next that is told is true.
+    socket.receive_text();
+    socket.send(Frame::Text(&format!("{{\"publish\":{forged}}}")));
+    assert!(socket.receive_text().contains("tells who comes and goes"));
+    // The next event is a real one.
     follow(&mut peer, "c=board&as=Ann&wait=0", "*/*");
     assert_eq!(peer.reply().status(), 204);
     let told = events.await_text("{\"session\":\"Ann\",\"count\":1}");
     assert!(!told.contains("Eve"), "{told}");
 }
 
-/// Symptom: a program did not start any more. Cause: somebody had made, or closed, a channel by the name in which comings
-/// and goings are told. Cure: that is told to the log, and who is present can be asked for all the same.
+/// Symptom: a program no longer started. Cause: a client had created or closed a channel with the
+/// name of a presence channel. Fix: the server logs the conflict, and the list of present sessions
+/// still works.
 #[test]
-fn whatever_was_called_so_before_ends_no_start() {
+fn name_conflict_does_not_prevent_start() {
     let folder = Folder::new();
     let data = folder.join("data");
     let options = ["--data", data.to_str().unwrap()];
-    let before = Program::start(&mut program("origins::the_program_with_a_guest_serves", &options));
+    let before = Program::start(&mut program("origins::serve_cors_program", &options));
     let mut peer = before.connect();
     for (name, fields) in [("board", "Stream-Closed: true\r\n"), ("lobby", "")] {
         peer.send(format!(
@@ -344,13 +349,13 @@ fn whatever_was_called_so_before_ends_no_start() {
 }
 
 #[test]
-fn a_websocket_that_goes_elsewhere_is_present_there_by_its_own_name() {
+fn websocket_keeps_its_session_when_it_changes_channels() {
     for scheduler in KINDS {
         let program = start(scheduler);
         let mut peer = program.connect();
         let go = |socket: &mut Socket, channel: &str| {
-            socket.say(Frame::Text(&format!("{{\"follow\":[\"{channel}\"]}}")));
-            let told = socket.hear_text();
+            socket.send(Frame::Text(&format!("{{\"follow\":[\"{channel}\"]}}")));
+            let told = socket.receive_text();
             let session = told.split("\"session\":\"").nth(1);
             session.map(|rest| rest.split('"').next().unwrap().to_owned())
         };
@@ -358,15 +363,15 @@ fn a_websocket_that_goes_elsewhere_is_present_there_by_its_own_name() {
             format!("[{{\"channel\":\"board\",\"count\":1,\"sessions\":[\"{name}\"]}}]")
         };
         let mut socket = Socket::open(&program, "/channels?c=other&as=Cid");
-        socket.hear_text();
+        socket.receive_text();
         assert_eq!(go(&mut socket, "board"), None, "{scheduler}");
         await_present(&mut peer, &here("Cid"));
         assert_eq!(go(&mut socket, "other"), None);
         await_present(&mut peer, NOBODY);
-        // Who says no name is given one where it is needed, once.
+        // A session without a name gets one once, when it first needs it.
         let mut socket = Socket::open(&program, "/channels?c=other");
-        socket.hear_text();
-        let given = go(&mut socket, "board").expect("it was given one");
+        socket.receive_text();
+        let given = go(&mut socket, "board").expect("no session was assigned");
         await_present(&mut peer, &here(&given));
         go(&mut socket, "other");
         assert_eq!(go(&mut socket, "board"), None, "{scheduler}");

@@ -1,4 +1,4 @@
-//! Claims about channels that are followed by QUERY (RFC 10008): a form of any length asks what an address asks.
+//! Channels requested by QUERY (RFC 10008): a form of any length, with the meaning of a GET query.
 
 use crate::channels::start;
 use crate::harness::{KINDS, Peer, Program, Reply};
@@ -16,28 +16,20 @@ fn ask(peer: &mut Peer, fields: &str, form: &str) -> Reply {
     peer.reply()
 }
 
-fn post(peer: &mut Peer, target: &str, body: &str) {
-    let length = body.len();
-    peer.send(format!(
-        "POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}"
-    ));
-    assert_eq!(peer.reply().status(), 200);
-}
-
-/// A program with the channels `a`, which says `one`, and `b`.
-fn begun(scheduler: &str) -> Program {
+/// Starts a program with the channels `a`, which has the message `one`, and `b`.
+fn start_with_channels(scheduler: &str) -> Program {
     let program = start(&["--data", "memory", "--scheduler", scheduler, "--workers", "6"]);
     let mut peer = program.connect();
     for target in ["/create/a", "/create/b", "/say/a/one"] {
-        post(&mut peer, target, "");
+        peer.expect_post(target, "");
     }
     program
 }
 
 #[test]
-fn a_form_asks_in_every_view_what_an_address_asks() {
+fn query_form_equals_get_query_in_each_view() {
     for scheduler in KINDS {
-        let program = begun(scheduler);
+        let program = start_with_channels(scheduler);
         let (mut peer, mut writer) = (program.connect(), program.connect());
         let reply = ask(&mut peer, FORM, "c=a&c=b&after=earliest");
         assert_eq!(reply.status(), 200, "{scheduler}: {}", reply.text());
@@ -45,17 +37,17 @@ fn a_form_asks_in_every_view_what_an_address_asks() {
         let cursor = reply.field("Cursor").unwrap().to_owned();
         let nothing = ask(&mut peer, FORM, &format!("c=a&c=%62&after={cursor}&wait=0"));
         assert_eq!((nothing.status(), nothing.field("Cursor")), (204, Some(&*cursor)));
-        // What waits, waits as behind a GET.
+        // A QUERY waits as a GET does.
         peer.send(query("/channels", FORM, &format!("c=a&c=b&after={cursor}")));
         let views = ["text/event-stream", "application/x-ndjson", "multipart/mixed"];
         let mut streams = views.map(|accept| {
             let mut stream = program.connect();
             let fields = format!("{FORM}Accept: {accept}\r\n");
-            // Some words may stand in the address.
+            // Some parameters may be in the address.
             stream.send(query("/channels?c=b", &fields, &format!("c=a&after={cursor}")));
             stream
         });
-        post(&mut writer, "/say/b/two", "");
+        writer.expect_post("/say/b/two", "");
         let reply = peer.reply();
         assert!(reply.text().contains("\"data\":\"two\""), "{scheduler}: {}", reply.text());
         for stream in &mut streams {
@@ -65,8 +57,8 @@ fn a_form_asks_in_every_view_what_an_address_asks() {
 }
 
 #[test]
-fn a_query_that_comes_byte_by_byte_is_the_same() {
-    let program = begun("hybrid");
+fn accepts_a_query_byte_by_byte() {
+    let program = start_with_channels("hybrid");
     let mut peer = program.connect();
     let whole = query("/channels", FORM, "c=a&after=-1");
     whole.bytes().for_each(|byte| peer.send([byte]));
@@ -74,8 +66,8 @@ fn a_query_that_comes_byte_by_byte_is_the_same() {
 }
 
 #[test]
-fn ten_thousand_channels_are_followed_at_once_and_not_one_more() {
-    let program = begun("hybrid");
+fn follows_at_most_ten_thousand_channels() {
+    let program = start_with_channels("hybrid");
     let mut writer = program.connect();
     let names: Vec<_> = (0..10_001).map(|number| format!("site/{number:05}/comments")).collect();
     for name in &names {
@@ -91,10 +83,11 @@ fn ten_thousand_channels_are_followed_at_once_and_not_one_more() {
     let last = &names[9_999];
     let begin = ask(&mut writer, FORM, &format!("c={last}&wait=0"));
     let after = begin.field("Cursor").unwrap();
-    // Only now: who says nothing for ten seconds is closed, and a busy machine takes longer to make so many channels.
+    // Connect late: the server closes a connection after ten idle seconds, and a busy machine takes
+    // longer to create the channels.
     let mut peer = program.connect();
     peer.send(query("/channels", FORM, &format!("{}&after={after}", form(10_000))));
-    post(&mut writer, "/channels", &format!("{{\"channels\":\"{last}\",\"data\":\"last\"}}"));
+    writer.expect_post("/channels", &format!("{{\"channels\":\"{last}\",\"data\":\"last\"}}"));
     let reply = peer.reply();
     assert!(reply.text().contains("\"data\":\"last\""), "{}", reply.text());
     let reply = ask(&mut writer, FORM, &form(10_001));
@@ -114,8 +107,8 @@ fn ten_thousand_channels_are_followed_at_once_and_not_one_more() {
 }
 
 #[test]
-fn what_is_no_form_or_says_nothing_is_refused_with_the_reason() {
-    let program = begun("hybrid");
+fn rejects_invalid_forms_with_reason() {
+    let program = start_with_channels("hybrid");
     let mut peer = program.connect();
     for (fields, form, status, told) in [
         ("", "c=a", 400, "Content-Type is missing"),
@@ -140,8 +133,8 @@ fn what_is_no_form_or_says_nothing_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_server_says_that_it_can_be_asked_so() {
-    let program = begun("hybrid");
+fn advertises_query_support() {
+    let program = start_with_channels("hybrid");
     let mut peer = program.connect();
     peer.send("OPTIONS /channels HTTP/1.1\r\nHost: a\r\n\r\n");
     let reply = peer.reply();

@@ -1,26 +1,18 @@
-//! Claims about what clients can make a server hold in channels: in memory, and on the disk.
+//! Quotas on the channel data that clients can make a server hold, in memory and on the disk.
 
 use std::fs;
 use std::path::Path;
 
-use crate::channels::start;
+use crate::channels::{post, start};
 use crate::durable::{ask, check};
-use crate::harness::{Folder, Peer};
+use crate::harness::Folder;
 
 const MIB: usize = 1 << 20;
 
-fn post(peer: &mut Peer, body: &str) -> (u16, String) {
-    let length = body.len();
-    peer.send(format!(
-        "POST /channels HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}"
-    ));
-    let reply = peer.reply();
-    (reply.status(), reply.text().to_owned())
-}
-
-/// One batch for many channels was checked once and counted for each: two locked every channel, also after a restart.
+/// Regression: a batch for many channels was checked once but charged to each channel. Two batches
+/// blocked all channels, even after a restart.
 #[test]
-fn a_batch_for_many_channels_counts_once_also_after_a_restart() {
+fn charges_batch_for_many_channels_once_even_after_restart() {
     let folder = Folder::new();
     let data = folder.join("data");
     let options = ["--data", data.to_str().unwrap()];
@@ -37,7 +29,7 @@ fn a_batch_for_many_channels_counts_once_also_after_a_restart() {
     );
     let batch = format!("[{}]", vec![message; 15].join(","));
     for _ in 0..2 {
-        let (status, told) = post(&mut peer, &batch);
+        let (status, told) = post(&mut peer, "/channels", &batch);
         assert_eq!(status, 200, "{told}");
     }
     check(&mut peer, ("PUT", "mine", "Content-Type: text/plain\r\n", "one"), 201);
@@ -49,10 +41,10 @@ fn a_batch_for_many_channels_counts_once_also_after_a_restart() {
     check(&mut peer, ("POST", "all/7", "Content-Type: application/octet-stream\r\n", "four"), 204);
 }
 
-/// Bytes of all files below a folder.
+/// Returns the size of all files below a folder.
 fn size_of(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).unwrap();
-    // A file may go while the journal is compacted.
+    // Compaction of the journal may delete a file meanwhile.
     let sizes = entries.filter_map(Result::ok).map(|entry| match entry.metadata() {
         Ok(kind) if kind.is_dir() => size_of(&entry.path()),
         Ok(kind) => kind.len(),
@@ -61,9 +53,10 @@ fn size_of(folder: &Path) -> u64 {
     sizes.sum()
 }
 
-/// A hundred channels with a first body of 16 MiB each were 1 735 MiB of memory and 2 224 MiB of journal.
+/// Regression: a hundred channels with a first body of 16 MiB each took 1 735 MiB of memory and 2
+/// 224 MiB of journal.
 #[test]
-fn channels_with_a_first_body_are_bounded_in_memory_and_on_the_disk() {
+fn limits_first_bodies_of_channels_in_memory_and_on_disk() {
     let folder = Folder::new();
     let data = folder.join("data");
     let quota = 64 * MIB as u64;
@@ -80,16 +73,16 @@ fn channels_with_a_first_body_are_bounded_in_memory_and_on_the_disk() {
         assert!(told.contains("`bine channel list --by size`"), "{told}");
         assert!(told.contains("`bine channel delete NAME`"), "{told}");
     }
-    // What was refused is not in the journal either.
+    // The journal does not contain the rejected bodies.
     assert!(size_of(&data) < quota + MIB as u64, "{}", size_of(&data));
-    // The way out: the largest are found, and removed.
+    // An administrator can find the largest channels and remove them.
     check(&mut peer, ("PUT", "small", kind, "one"), 201);
     let listed = check(&mut peer, ("GET", "?by=size&limit=4", "", ""), 200);
     let listed: serde_json::Value = serde_json::from_slice(listed.text().as_bytes()).unwrap();
     let names: Vec<_> = listed.as_array().unwrap().iter().map(|one| &one["channel"]).collect();
     assert_eq!(names, ["big/0", "big/1", "big/2", "big/3"]);
     assert!(listed[0]["bytes"].as_u64().unwrap() > 15 * MIB as u64);
-    // An image, the one that takes its place, and what the journal has grown by meanwhile.
+    // Room for a snapshot, its successor, and the growth of the journal meanwhile.
     let most = 6 * quota;
     for round in 0..12 {
         for number in 0..4 {
@@ -104,7 +97,7 @@ fn channels_with_a_first_body_are_bounded_in_memory_and_on_the_disk() {
 }
 
 #[test]
-fn refuses_a_first_body_beyond_the_quota_of_its_publisher() {
+fn rejects_first_body_beyond_quota_of_publisher() {
     let quotas = ["--channels-bytes", "4m", "--channels-bytes-per-subject", "3m"];
     let program = start(&[&["--data", "memory"], &quotas[..]].concat());
     let mut peer = program.connect();
@@ -118,7 +111,7 @@ fn refuses_a_first_body_beyond_the_quota_of_its_publisher() {
 }
 
 #[test]
-fn a_list_has_what_its_reader_may_manage_in_the_order_that_is_asked_for() {
+fn lists_manageable_channels_in_requested_order() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     for (name, length) in [("b", 1000), ("a", 10), ("c", 100_000)] {

@@ -1,20 +1,15 @@
-//! Claims about those who follow channels within a range of time: what is there is told at once, what is to come is waited
-//! for, until the range or the wait has ended.
+//! Channels followed within a range of time: existing messages arrive at once, and the request
+//! waits for future ones until the range or the wait ends.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::channels::start;
 use crate::harness::{KINDS, PATIENCE, Peer, Program, Reply};
 
-/// A message: when it was published, and its word.
-type Told = (u64, String);
+/// A message: time of publication and text.
+type Message = (u64, String);
 
 const MEMORY: [&str; 2] = ["--data", "memory"];
-
-fn post(peer: &mut Peer, target: &str) {
-    peer.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"));
-    assert_eq!(peer.reply().status(), 200);
-}
 
 fn ask(peer: &mut Peer, query: &str, accept: &str) {
     peer.send(format!("GET /channels?{query} HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n"));
@@ -25,8 +20,8 @@ fn poll(peer: &mut Peer, query: &str) -> Reply {
     peer.reply()
 }
 
-/// The messages in a view that shows them as JSON.
-fn messages(text: &str) -> Vec<Told> {
+/// Parses the messages of a view in JSON.
+fn messages(text: &str) -> Vec<Message> {
     let each = text.split("\"time\":").skip(1);
     let told = each.map(|message| {
         let time = message.split(',').next().unwrap().parse().unwrap();
@@ -37,42 +32,43 @@ fn messages(text: &str) -> Vec<Told> {
 }
 
 fn cursor(reply: &Reply) -> String {
-    reply.field("Cursor").expect("it says where to go on").to_owned()
+    reply.field("Cursor").expect("no position to continue from").to_owned()
 }
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
 }
 
-/// Waits until a time has come, by what is tested here.
+/// Waits until a time, with a range request.
 fn await_time(peer: &mut Peer, time: u64) {
     assert_eq!(poll(peer, &format!("c=idle&after=earliest&before={time}")).status(), 204);
     assert!(now() >= time);
 }
 
-/// A program with the channels `a`, `b` and `idle`, and messages at four times in turn in `a` and `b`.
-fn filled(options: &[&str]) -> (Program, Vec<Told>) {
+/// Starts a program with the channels `a`, `b` and `idle`, and four messages at different times in
+/// `a` and `b`.
+fn start_with_messages(options: &[&str]) -> (Program, Vec<Message>) {
     let program = start(options);
     let mut peer = program.connect();
     for name in ["a", "b", "idle"] {
-        post(&mut peer, &format!("/create/{name}"));
+        peer.expect_post(&format!("/create/{name}"), "");
     }
     for (word, channel) in
         ["one", "two", "three", "four"].into_iter().zip(["a", "b"].iter().cycle())
     {
         let next = now() + 2;
         await_time(&mut peer, next);
-        post(&mut peer, &format!("/say/{channel}/{word}"));
+        peer.expect_post(&format!("/say/{channel}/{word}"), "");
     }
     let all = messages(poll(&mut peer, "c=a&c=b&after=earliest").text());
     assert!(all.len() == 4 && all.is_sorted_by(|one, next| one.0 < next.0), "{all:?}");
     (program, all)
 }
 
-/// Milliseconds since 1970 as RFC 3339 has them.
-fn written(time: u64) -> String {
+/// Formats milliseconds since 1970 by RFC 3339.
+fn rfc3339(time: u64) -> String {
     let (days, of_day) = (time / 86_400_000, time % 86_400_000);
-    // Howard Hinnant's civil_from_days, for days behind 1970.
+    // Howard Hinnant's civil_from_days, for days after 1970.
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -87,21 +83,21 @@ fn written(time: u64) -> String {
 }
 
 #[test]
-fn a_range_of_time_has_the_messages_of_its_first_moment_and_not_those_of_its_last() {
-    let (program, all) = filled(&MEMORY);
+fn range_includes_its_start_and_excludes_its_end() {
+    let (program, all) = start_with_messages(&MEMORY);
     let mut peer = program.connect();
     for start in 0..all.len() {
         for end in start..all.len() {
             let (from, to) = (all[start].0, all[end].0);
             for range in [
                 format!("after={from}&before={to}"),
-                format!("after={}&before={}", written(from), written(to)),
-                format!("after={}&before={to}", written(from).replace('Z', "+00:00")),
+                format!("after={}&before={}", rfc3339(from), rfc3339(to)),
+                format!("after={}&before={to}", rfc3339(from).replace('Z', "+00:00")),
             ] {
                 let reply = poll(&mut peer, &format!("c=a&c=b&{range}"));
                 assert_eq!(messages(reply.text()), all[start..end], "{range}");
                 assert_eq!(reply.status(), if start == end { 204 } else { 200 }, "{range}");
-                // From its cursor on comes what was not before its end.
+                // The cursor continues at the end of the range.
                 let rest = poll(&mut peer, &format!("c=a&c=b&wait=0&after={}", cursor(&reply)));
                 assert_eq!(messages(rest.text()), all[end..], "{range}");
                 let only = poll(&mut peer, &format!("c=b&{range}"));
@@ -111,10 +107,10 @@ fn a_range_of_time_has_the_messages_of_its_first_moment_and_not_those_of_its_las
             }
         }
     }
-    // Who says no start begins with the first.
+    // Without a start the range begins with the first message.
     let reply = poll(&mut peer, &format!("c=a&c=b&before={}", all[2].0));
     assert_eq!(messages(reply.text()), all[..2]);
-    // One page behind the other, to the end of the range.
+    // Page through the range.
     let (mut after, mut got) = (all[0].0.to_string(), Vec::new());
     loop {
         let range = format!("c=a&c=b&limit=1&after={after}&before={}", all[3].0);
@@ -129,8 +125,8 @@ fn a_range_of_time_has_the_messages_of_its_first_moment_and_not_those_of_its_las
 }
 
 #[test]
-fn a_range_in_the_past_is_answered_at_once_in_every_view() {
-    let (program, all) = filled(&MEMORY);
+fn answers_past_range_at_once_in_each_view() {
+    let (program, all) = start_with_messages(&MEMORY);
     let (from, to) = (all[1].0, all[3].0);
     let (empty, range) = (from - 1, format!("c=a&c=b&after={from}&before={to}"));
     for (accept, status) in
@@ -148,21 +144,21 @@ fn a_range_in_the_past_is_answered_at_once_in_every_view() {
     ask(&mut peer, &format!("c=a&after={empty}&before={from}"), "application/x-ndjson");
     assert_eq!(messages(peer.reply().text()), []);
     assert_eq!(poll(&mut peer, &format!("c=a&after=now&before={from}")).status(), 204);
-    // An `EventSource` that was answered 200 would ask again for ever.
+    // An `EventSource` reconnects after a 200 but not after a 204.
     ask(&mut peer, &format!("c=a&after={empty}&before={from}"), "text/event-stream");
     let reply = peer.reply();
     assert_eq!((reply.status(), cursor(&reply).len()), (204, 25));
 }
 
 #[test]
-fn a_range_that_ends_in_the_future_is_waited_for_to_its_end_and_no_longer() {
+fn waits_for_future_range_until_its_end() {
     for scheduler in KINDS {
         let (program, all) =
-            filled(&["--data", "memory", "--scheduler", scheduler, "--workers", "6"]);
+            start_with_messages(&["--data", "memory", "--scheduler", scheduler, "--workers", "6"]);
         let end = now() + 400;
         let range = |from: u64| format!("c=a&c=b&after={from}&before={end}&wait=50");
         let mut writer = program.connect();
-        // What is there is told at once.
+        // Existing messages arrive at once.
         let there = poll(&mut writer, &range(all[3].0));
         assert_eq!(messages(there.text()), all[3..], "{scheduler}");
         let behind = format!("c=a&c=b&before={end}&wait=50&after={}", cursor(&there));
@@ -172,7 +168,7 @@ fn a_range_that_ends_in_the_future_is_waited_for_to_its_end_and_no_longer() {
         ask(&mut lines, &range(all[3].0), "application/x-ndjson");
         ask(&mut events, &behind, "text/event-stream");
         await_time(&mut writer, end);
-        post(&mut writer, "/say/a/late");
+        writer.expect_post("/say/a/late", "");
         assert_eq!(idle.reply().status(), 204, "{scheduler}");
         assert_eq!(messages(lines.reply().text()), all[3..], "{scheduler}");
         let events = events.reply();
@@ -184,23 +180,24 @@ fn a_range_that_ends_in_the_future_is_waited_for_to_its_end_and_no_longer() {
     }
 }
 
-/// A message put the end of a stream's range off to its next sign of life, twenty seconds later.
+/// Regression: a message delayed the end of a stream's range to its next keep-alive, twenty seconds
+/// later.
 #[test]
-fn a_message_does_not_put_off_the_end_of_its_range() {
+fn message_does_not_delay_end_of_range() {
     let program = start(&MEMORY);
     let mut writer = program.connect();
-    post(&mut writer, "/create/a");
-    // A busy machine may come to the message when the range is over: the next one is longer.
+    writer.expect_post("/create/a", "");
+    // On a busy machine the range may end before the message: try a longer one.
     let mut ends = [3000, 6000, 12_000].into_iter().filter_map(|length| {
         let (mut events, end) = (program.connect(), now() + length);
         ask(&mut events, &format!("c=a&before={end}&after=now"), "text/event-stream");
         if events.reply_to_head().status() != 200 {
             return None;
         }
-        post(&mut writer, "/say/a/one");
+        writer.expect_post("/say/a/one", "");
         (now() < end).then_some((events, end))
     });
-    let (mut events, end) = ends.next().expect("twelve seconds are enough");
+    let (mut events, end) = ends.next().expect("the machine is too slow for twelve seconds");
     events.await_text("data: one");
     events.await_text("0\r\n\r\n");
     let late = now().saturating_sub(end);
@@ -208,44 +205,51 @@ fn a_message_does_not_put_off_the_end_of_its_range() {
 }
 
 #[test]
-fn what_comes_before_a_range_begins_is_not_for_it() {
+fn omits_messages_before_start_of_range() {
     for scheduler in KINDS {
-        // A busy machine may come to the early message when the range has begun: the next one begins later.
+        // On a busy machine the range may begin before the early message: try a later one.
         let mut begun = [600, 3000, 12_000].into_iter().filter_map(|lead| {
-            let (program, _) =
-                filled(&["--data", "memory", "--scheduler", scheduler, "--workers", "6"]);
+            let (program, _) = start_with_messages(&[
+                "--data",
+                "memory",
+                "--scheduler",
+                scheduler,
+                "--workers",
+                "6",
+            ]);
             let (mut peer, mut lines) = (program.connect(), program.connect());
             let (mut short, mut writer) = (program.connect(), program.connect());
             let begin = now() + lead;
             ask(&mut peer, &format!("c=a&c=b&after={begin}&wait=50"), "*/*");
-            ask(&mut lines, &format!("c=a&c=b&after={}", written(begin)), "application/x-ndjson");
+            ask(&mut lines, &format!("c=a&c=b&after={}", rfc3339(begin)), "application/x-ndjson");
             ask(&mut short, &format!("c=a&after={}&wait=1", begin + 60_000), "*/*");
-            post(&mut writer, "/say/a/early");
+            writer.expect_post("/say/a/early", "");
             (now() < begin).then_some((program, [peer, lines, short, writer], begin))
         });
-        let (_program, peers, begin) = begun.next().expect("twelve seconds are enough");
+        let (_program, peers, begin) =
+            begun.next().expect("the machine is too slow for twelve seconds");
         let [mut peer, mut lines, mut short, mut writer] = peers;
         await_time(&mut writer, begin);
-        post(&mut writer, "/say/b/due");
+        writer.expect_post("/say/b/due", "");
         let due = poll(&mut writer, &format!("c=a&c=b&after={begin}"));
         let due = messages(due.text());
         assert_eq!(messages(peer.reply().text()), due, "{scheduler}");
         assert_eq!(messages(&lines.await_text("\"due\"}\n")), due, "{scheduler}");
-        // It has waited as long as it said, though its range is still to come.
+        // The wait has ended, although the range has not begun.
         assert_eq!(short.reply().status(), 204, "{scheduler}");
     }
 }
 
 #[test]
-fn a_range_that_ends_before_it_begins_is_refused() {
-    let (program, all) = filled(&MEMORY);
+fn rejects_range_that_ends_before_it_begins() {
+    let (program, all) = start_with_messages(&MEMORY);
     let mut peer = program.connect();
     let (first, last) = (all[0].0, all[3].0);
     let early = cursor(&poll(&mut peer, "c=a&c=b&after=earliest&limit=1"));
     let late = cursor(&poll(&mut peer, "c=a&c=b&after=earliest"));
     for (range, told) in [
         (format!("after={last}&before={first}"), "exchange them"),
-        (format!("after={}&before={first}", written(last)), "exchange them"),
+        (format!("after={}&before={first}", rfc3339(last)), "exchange them"),
         (format!("after={late}&before={early}"), "exchange them"),
         ("before=earliest".to_owned(), "there is nothing before `earliest`"),
         ("after=2026-02-30T00:00:00Z".to_owned(), "a time like 2026-11-20T21:00:00Z"),

@@ -1,4 +1,4 @@
-//! Claims about one server that calls another, and hears its events.
+//! Calls and events between two servers.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::app::{options, program};
 use crate::harness::{KINDS, Peer, Program, Reply};
 
-/// The program itself, which calls and is called. As a test among the others it has nothing to do.
+/// The program under test, which calls and is called. Ordinary test runs skip it.
 #[test]
-fn the_program_that_calls_serves() -> Exit {
+fn serve_remote_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .event("bell")
@@ -28,7 +28,7 @@ fn the_program_that_calls_serves() -> Exit {
         .run_with("Usage: remote", options.lines())
 }
 
-/// What crosses from one to the other and back.
+/// A value for the round trip between the servers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Reading {
     number: i64,
@@ -56,12 +56,12 @@ fn reading() -> Reading {
     }
 }
 
-/// How it comes back.
+/// The value after the round trip.
 fn noted() -> Reading {
     Reading { note: Some("here".to_owned()), ..reading() }
 }
 
-/// What it gets it gives back, changed a little, so that it is seen that it was here.
+/// Returns its argument with a change that proves the call.
 #[service]
 fn turn(reading: Reading, note: Option<Text>) -> Reading {
     Reading { note: note.as_deref().map(str::to_owned), ..reading }
@@ -103,7 +103,7 @@ async fn ask_for_refusal(of: Query<Text>) -> Result<Response, Error> {
     Ok(Response::text(format!("{told:?}")))
 }
 
-/// By its path, with arguments that it does not have.
+/// Calls by path, with an argument that the service does not have.
 #[page("/ask/wrongly")]
 async fn ask_wrongly(of: Query<Text>) -> Result<Response, Error> {
     let arguments = std::collections::BTreeMap::from([("readin", 7)]);
@@ -118,11 +118,11 @@ async fn ask_nobody(of: Query<Text>) -> Result<Response, Error> {
 }
 
 fn start(options: &[&str]) -> Program {
-    Program::start(&mut program("remote::the_program_that_calls_serves", options))
+    Program::start(&mut program("remote::serve_remote_program", options))
 }
 
 #[test]
-fn a_page_of_either_kind_calls_another_server_and_values_come_back_as_they_were() {
+fn calls_other_server_and_returns_values_unchanged() {
     let called = start(&[]);
     for scheduler in KINDS {
         println!("on {scheduler}:");
@@ -141,23 +141,23 @@ fn a_page_of_either_kind_calls_another_server_and_values_come_back_as_they_were(
         let (status, text) = told(peer.get(&format!("/ask/wrongly?{of}")));
         assert_eq!(status, 400);
         assert!(text.contains("did you mean `reading`?"), "{text}");
-        // That the other has no such service is this program's mistake, and not its visitor's.
+        // A missing remote service is a fault of this program, not of its client.
         assert_eq!(told(peer.get(&format!("/ask/lost?{of}"))).0, 502);
-        // A server may call itself, too.
+        // A server may call itself.
         let own = format!("/ask?of=http://{}", caller.address());
         assert_eq!(peer.get(&own).text(), "true");
     }
 }
 
 #[test]
-fn what_a_server_broadcasts_is_heard_by_another_as_it_was() {
-    // At an address of its own too, where nothing else here takes the port when it is gone.
+fn receives_broadcast_events_unchanged() {
+    // Use a separate address, where no other test takes the port after the kill.
     let mut server = start(&["--listen", "127.7.7.9:0"]);
     let other = remote(server.await_address().trim_end_matches('/'));
     let mut bell = other.on::<Reading>("bell");
     let mut peer = Peer::tcp(server.address());
     let heard = loop {
-        // What is rung before it listens is not heard.
+        // Events before the subscription are not delivered.
         peer.send("POST /ring HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
         assert_eq!(peer.reply().text(), "rung");
         if let Some(heard) = bell.wait(Duration::from_millis(20)) {
@@ -173,13 +173,13 @@ fn what_a_server_broadcasts_is_heard_by_another_as_it_was() {
         }
     };
     assert!(matches!(told, Some(Err(remote::Error::Unanswered(_)))), "{told:?}");
-    // Tried again, after a pause.
+    // The client reconnects after a pause.
     let told = bell.wait(crate::harness::PATIENCE);
     assert!(matches!(told, Some(Err(remote::Error::Unreached(_)))), "{told:?}");
 }
 
 #[test]
-fn an_event_that_is_not_there_is_refused() {
+fn rejects_unknown_event() {
     let server = start(&[]);
     let mut bells = remote(&format!("http://{}", server.address())).on::<()>("b\u{e9}lls & more");
     let told = bells.wait(crate::harness::PATIENCE);

@@ -1,4 +1,4 @@
-//! Claims about who may call which services of a program that says it once for all of them.
+//! Access rules of services: a program's default and the rules of single services.
 
 use bine::prelude::*;
 use bine::{Rule, Status};
@@ -48,7 +48,7 @@ async fn log_in(caller: Caller, user: Text) -> Result<(), Error> {
     Ok(())
 }
 
-/// The same as actions, and one of a name.
+/// The same services as actions; two have names.
 #[page("/forms")]
 async fn forms(_session: Session) -> impl Page {
     html! {
@@ -68,42 +68,39 @@ fn app() -> App {
 }
 
 #[test]
-fn the_program_for_members_serves() -> Exit {
+fn serve_member_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     app().services_for(MEMBERS).run_with("Usage: rules", options.lines())
 }
 
 #[test]
-fn the_program_for_anyone_serves() -> Exit {
+fn serve_open_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     app().run_with("Usage: rules", options.lines())
 }
 
-/// It has no page and no service that looks at sessions, but for the rule.
+/// A program in which only the rule needs sessions.
 #[test]
-fn the_program_for_users_serves() -> Exit {
+fn serve_user_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     let app = App::new().forgetful().service(usual).services_for(Rule::USERS);
     app.run_with("Usage: rules", options.lines())
 }
 
 fn call(peer: &mut Peer, path: &str, fields: &str, content: &str) -> Reply {
-    let length = content.len();
-    peer.send(format!(
-        "POST /bine/{path} HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\nContent-Length: {length}\r\nContent-Type: application/json\r\n{fields}\r\n{content}"
-    ));
-    peer.reply()
+    let fields = format!("Origin: http://a\r\nContent-Type: application/json\r\n{fields}");
+    peer.request("POST", &format!("/bine/{path}"), &fields, content)
 }
 
-/// The cookie of somebody who has logged in with this name.
+/// Logs in a user. Returns the cookie.
 fn log_in_as(program: &Program, user: &str) -> String {
     let content = format!("{{\"user\": \"{user}\"}}");
     let reply = call(&mut program.connect(), "log_in", "", &content);
     reply.field("Set-Cookie").unwrap().split(';').next().unwrap().to_owned()
 }
 
-/// What becomes of all actions, for whoever has logged in with this name, if with any; each as a form of their own page.
-fn acted(program: &Program, user: Option<&str>) -> [Reply; 4] {
+/// Calls all actions from a page of this user, if any, and returns the replies.
+fn call_actions(program: &Program, user: Option<&str>) -> [Reply; 4] {
     let mut visitor = Visitor::new(program);
     if let Some(user) = user {
         visitor.cookie = log_in_as(program, user);
@@ -114,36 +111,36 @@ fn acted(program: &Program, user: Option<&str>) -> [Reply; 4] {
     forms.map(|action| visitor.call(&action, contents.next().unwrap()))
 }
 
-/// The statuses of all services for whoever has logged in with this name, if with any; those of actions are the same.
+/// Returns the statuses of all services for this user, if any. Actions must have the same ones.
 fn statuses(program: &Program, user: Option<&str>) -> [u16; 4] {
     let mut peer = program.connect();
     let fields = user.map(|user| format!("Cookie: {}\r\n", log_in_as(program, user)));
     let fields = fields.unwrap_or_default();
-    let statuses = acted(program, user).map(|reply| reply.status());
+    let statuses = call_actions(program, user).map(|reply| reply.status());
     let word = "{\"word\": \"a\"}";
     let calls = [("usual", word), ("open", ""), ("known", ""), ("owned", "")];
     let of_services = calls.map(|(path, content)| call(&mut peer, path, &fields, content).status());
-    assert_eq!(statuses, of_services, "of actions and of services");
+    assert_eq!(statuses, of_services, "statuses of actions and services differ");
     of_services
 }
 
 #[test]
-fn a_service_that_says_nothing_is_for_whom_its_program_says() {
-    let program = Program::start(&mut program("rules::the_program_for_members_serves", &[]));
+fn service_without_rule_has_default_of_program() {
+    let program = Program::start(&mut program("rules::serve_member_program", &[]));
     assert_eq!(statuses(&program, None), [401, 200, 401, 401]);
     assert_eq!(statuses(&program, Some("ben")), [403, 200, 200, 403]);
     assert_eq!(statuses(&program, Some("anna")), [200, 200, 200, 200]);
     assert_eq!(statuses(&program, Some("mallory")), [410, 200, 200, 410]);
     let reply = call(&mut program.connect(), "usual", "", "");
-    let [of_action, ..] = acted(&program, None);
+    let [of_action, ..] = call_actions(&program, None);
     assert_eq!(of_action.text(), reply.text());
     assert!(reply.text().contains("This is for members. Log in first."), "{}", reply.text());
 }
 
-/// An action is bound to the session that got its page, and whoever logs out has another.
+/// An action is bound to the session of its page. A logout replaces the session.
 #[test]
-fn an_action_of_before_a_logout_says_who_may_call_rather_than_that_its_page_is_old() {
-    let program = Program::start(&mut program("rules::the_program_for_members_serves", &[]));
+fn action_from_before_logout_reports_rule_not_old_page() {
+    let program = Program::start(&mut program("rules::serve_member_program", &[]));
     let mut visitor = Visitor::new(&program);
     visitor.cookie = log_in_as(&program, "anna");
     let [usual, open, ..] = &actions(&visitor.get("/forms"))[..] else { panic!("four forms") };
@@ -156,27 +153,27 @@ fn an_action_of_before_a_logout_says_who_may_call_rather_than_that_its_page_is_o
 }
 
 #[test]
-fn a_program_that_says_nothing_lets_anyone_call() {
-    let program = Program::start(&mut program("rules::the_program_for_anyone_serves", &[]));
+fn permits_anyone_without_default_rule() {
+    let program = Program::start(&mut program("rules::serve_open_program", &[]));
     assert_eq!(statuses(&program, None), [200, 200, 401, 401]);
 }
 
 #[test]
-fn a_rule_alone_has_a_program_know_sessions() {
-    let program = Program::start(&mut program("rules::the_program_for_users_serves", &[]));
+fn rule_alone_enables_sessions() {
+    let program = Program::start(&mut program("rules::serve_user_program", &[]));
     assert_eq!(call(&mut program.connect(), "usual", "", "{\"word\": \"a\"}").status(), 401);
 }
 
 #[test]
-fn whoever_may_not_call_is_told_so_before_anything_is_read() {
-    let program = Program::start(&mut program("rules::the_program_for_members_serves", &[]));
+fn rejects_caller_before_reading_body() {
+    let program = Program::start(&mut program("rules::serve_member_program", &[]));
     let mut peer = program.connect();
     peer.send("POST /bine/usual HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\nContent-Length: 9\r\nContent-Type: application/json\r\n\r\n");
     assert_eq!(peer.reply().status(), 401);
 }
 
 #[test]
-fn it_is_told_which_rule_holds_for_each_service() {
+fn lists_rule_of_each_service() {
     let told = |test| {
         let output = Program::run(&mut program(test, &["--routes"])).output;
         ["usual", "open", "known", "owned"].map(|name| {
@@ -185,9 +182,9 @@ fn it_is_told_which_rule_holds_for_each_service() {
             line.rsplit(' ').next().unwrap().to_owned()
         })
     };
-    let members = told("rules::the_program_for_members_serves");
+    let members = told("rules::serve_member_program");
     assert_eq!(members, ["members", "anyone", "users", "members"]);
-    let anyone = told("rules::the_program_for_anyone_serves");
+    let anyone = told("rules::serve_open_program");
     assert_eq!(anyone, ["anyone", "anyone", "users", "members"]);
     let of_actions = |test| {
         let output = Program::run(&mut program(test, &["--routes"])).output;
@@ -197,8 +194,8 @@ fn it_is_told_which_rule_holds_for_each_service() {
             line.rsplit(' ').next().unwrap().to_owned()
         })
     };
-    let members = of_actions("rules::the_program_for_members_serves");
+    let members = of_actions("rules::serve_member_program");
     assert_eq!(members, ["members", "members", "anyone"]);
-    let anyone = of_actions("rules::the_program_for_anyone_serves");
+    let anyone = of_actions("rules::serve_open_program");
     assert_eq!(anyone, ["anyone", "members", "anyone"]);
 }

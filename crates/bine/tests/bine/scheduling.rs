@@ -1,4 +1,4 @@
-//! Decides that a program can bring its own scheduler, with the front door's words alone.
+//! A program with its own scheduler, written with the facade's public API only.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::harness::{PATIENCE, Program};
 #[path = "../../../../examples/scheduler.rs"]
 mod example;
 
-/// Everything on the event loops, and how often it was asked about a stage that may block.
+/// Runs everything on the event loops and counts the stages that may block.
 #[derive(Default)]
 struct Counting {
     stages: AtomicUsize,
@@ -45,14 +45,14 @@ impl Scheduler for Counting {
 }
 
 #[test]
-fn a_program_can_bring_its_own_scheduler() -> Exit {
+fn runs_with_scheduler_of_the_program() -> Exit {
     if let Some(options) = app::options() {
         let app = App::new().page(app::hello).page(app::plain_hello);
         return app
             .scheduler(Arc::new(Counting::default()))
             .run_with("Usage: app", options.lines());
     }
-    let test = "scheduling::a_program_can_bring_its_own_scheduler";
+    let test = "scheduling::runs_with_scheduler_of_the_program";
     let program = Program::start(&mut app::program(test, &[]));
     let mut peer = program.connect();
     for target in ["/hello?name=a", "/hello/plain?name=a"] {
@@ -60,12 +60,12 @@ fn a_program_can_bring_its_own_scheduler() -> Exit {
     }
     let ended = program.stop();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    // A loop asks about a stage that may block, and there was one.
+    // The loop asks for each stage that may block; there was one.
     assert!(ended.output.contains("\nstages: 1\n"), "{ended:?}");
     Exit::fine()
 }
 
-/// Whose turn it was, in order, and how many of those who hold threads may go.
+/// Order in which requests ran, and the number of blocked threads that may continue.
 static TURNS: Mutex<Vec<Text>> = Mutex::new(Vec::new());
 static GATE: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
 
@@ -89,10 +89,10 @@ async fn open() -> impl Page {
     html!("open")
 }
 
-/// The last word that was to be said.
+/// The last word requested.
 static ASKED: Mutex<String> = Mutex::new(String::new());
 
-/// Notes it on the loop, before the scheduler is asked.
+/// Records it on the loop, before the loop asks the scheduler.
 struct Noting;
 
 impl Filter for Noting {
@@ -116,13 +116,13 @@ async fn turns() -> impl Page {
 }
 
 #[test]
-fn the_example_serves_whoever_came_last_first() -> Exit {
+fn example_scheduler_serves_last_request_first() -> Exit {
     if let Some(options) = app::options() {
         let app = App::new().filter(Noting).page(hold).page(say).page(open).page(turns).page(asked);
         let stack = Arc::<example::Stack>::default();
         return app.scheduler(stack).run_with("Usage: app", options.lines());
     }
-    let test = "scheduling::the_example_serves_whoever_came_last_first";
+    let test = "scheduling::example_scheduler_serves_last_request_first";
     let program = Program::start(&mut app::program(test, &["--loops", "1"]));
     let mut asking = program.connect();
     let mut held: Vec<_> = (0..4).map(|_| program.connect()).collect();
@@ -131,18 +131,18 @@ fn the_example_serves_whoever_came_last_first() -> Exit {
     }
     let began = Instant::now();
     while asking.get("/turns").text() != "held held held held" {
-        assert!(began.elapsed() < PATIENCE, "not every thread is held");
+        assert!(began.elapsed() < PATIENCE, "not all threads are blocked");
     }
     let mut waiting = ["first", "second", "third"].map(|word| {
         let mut peer = program.connect();
         peer.send(format!("GET /say/{word} HTTP/1.1\r\nHost: a\r\n\r\n"));
-        // What the one loop says behind that is said when the request waits for a thread.
+        // The only loop answers this after it has queued the request.
         while asking.get("/asked").text() != word {
-            assert!(began.elapsed() < PATIENCE, "{word} does not come");
+            assert!(began.elapsed() < PATIENCE, "the request {word} does not arrive");
         }
         peer
     });
-    // One thread is free, and does all that waits.
+    // One thread becomes free and runs all queued requests.
     assert_eq!(asking.get("/open").text(), "open");
     for peer in &mut waiting {
         assert_eq!(peer.reply().text(), "said");

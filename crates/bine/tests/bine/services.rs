@@ -1,4 +1,4 @@
-//! Claims about services: how they are called, what comes in, what goes out, and who may not.
+//! Services: calls, arguments, results, and access.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bine::prelude::*;
 
 use crate::app::{options, program};
-use crate::harness::{KINDS, Peer, Program, Reply};
+use crate::harness::{KINDS, Peer, Program};
 
 #[derive(Clone, Table)]
 struct Remark {
@@ -27,7 +27,7 @@ fn count(call: &mut Call) -> usize {
     call.count::<Remark>()
 }
 
-/// Takes one of each kind.
+/// Takes an argument of each kind.
 #[service(safe)]
 fn add(one: i64, other: Option<u8>, more: Vec<i64>, minus: bool) -> i64 {
     let sum = one + i64::from(other.unwrap_or(0)) + more.iter().sum::<i64>();
@@ -69,7 +69,7 @@ async fn log_in(caller: Caller, user: Text) -> Result<Response, Error> {
     Ok(Response::text("welcome"))
 }
 
-/// Says that it changes nothing, and does if it is not asked for less.
+/// Declared safe, but writes if asked to.
 #[service(safe)]
 fn peek(call: &mut Call, writes: bool) -> Result<usize, Error> {
     if writes {
@@ -78,7 +78,7 @@ fn peek(call: &mut Call, writes: bool) -> Result<usize, Error> {
     Ok(call.count::<Remark>())
 }
 
-/// Another changes what it has looked at, in each of so many first runs; says how often it ran.
+/// A concurrent change conflicts with the first runs. Returns the number of runs.
 #[service]
 fn interrupted(call: &mut Call, times: u32) -> Result<u32, Error> {
     run_among_others(call, times)
@@ -94,9 +94,9 @@ fn run_among_others(call: &mut Call, times: u32) -> Result<u32, Error> {
     let run = state.count.fetch_add(1, Ordering::Relaxed) + 1;
     let before = call.count::<Remark>();
     if run <= times {
-        let mut other = state.store.get().expect("it is open").begin();
+        let mut other = state.store.get().expect("the store is open").begin();
         other.insert(Remark { id: Id::new(), forum: "x".into(), body: "other".into() })?;
-        state.store.get().expect("it is open").commit(other)?.wait()?;
+        state.store.get().expect("the store is open").commit(other)?.wait()?;
     }
     let body = format!("own {before}").as_str().into();
     call.insert(Remark { id: Id::new(), forum: "x".into(), body })?;
@@ -119,7 +119,7 @@ async fn board() -> impl Page {
     }
 }
 
-/// Its address is that of an answer, which nobody can ask for again.
+/// A page with the address of a POST, to which no form can return.
 #[page(POST "/answered")]
 async fn answered() -> impl Page {
     html!(<form method="post" action={forget}></form>)
@@ -131,7 +131,7 @@ async fn account(own: bine::User) -> impl Page {
 }
 
 #[test]
-fn the_program_with_services_serves() -> Exit {
+fn serve_service_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     let runs = Runs::default();
     let store = Arc::clone(&runs.store);
@@ -164,64 +164,56 @@ fn the_program_with_services_serves() -> Exit {
 }
 
 fn start() -> Program {
-    Program::start(&mut program("services::the_program_with_services_serves", &[]))
-}
-
-/// Sends content to a service, with fields beside.
-fn send(peer: &mut Peer, path: &str, fields: &str, content: &str) -> Reply {
-    let length = content.len();
-    peer.send(format!(
-        "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n{fields}\r\n{content}"
-    ));
-    peer.reply()
+    Program::start(&mut program("services::serve_service_program", &[]))
 }
 
 const JSON: &str = "Content-Type: application/json\r\n";
 const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
-/// As a browser sends it with a form.
+/// Header fields of a form that a browser submits.
 const BROWSER: &str = "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nContent-Type: application/x-www-form-urlencoded\r\nOrigin: http://a\r\n";
 
 #[test]
-fn a_service_is_called_by_its_name() {
+fn calls_service_by_name() {
     for scheduler in KINDS {
-        let test = "services::the_program_with_services_serves";
+        let test = "services::serve_service_program";
         check_calls(&Program::start(&mut program(test, &["--scheduler", scheduler])));
     }
 }
 
 fn check_calls(program: &Program) {
     let mut peer = program.connect();
-    let reply = send(&mut peer, "/bine/post", JSON, r#"{"forum": "garden", "body": "hops"}"#);
+    let reply = peer.request("POST", "/bine/post", JSON, r#"{"forum": "garden", "body": "hops"}"#);
     assert_eq!((reply.status(), reply.field("Content-Type")), (200, Some("application/json")));
     assert_eq!(reply.text().len(), "\"\"".len() + Id::<Remark>::new().to_string().len());
-    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "1");
-    // Its arguments come later than its head.
+    assert_eq!(peer.request("POST", "/bine/count", "", "").text(), "1");
+    // The arguments arrive after the head.
     peer.send(format!(
         "POST /elsewhere HTTP/1.1\r\nHost: a\r\n{FORM}Content-Length: 11\r\n\r\nname="
     ));
     peer.send("Anna+B");
     let reply = peer.reply();
     assert_eq!((reply.status(), reply.text()), (200, "\"Hello Anna B: 1\""));
-    let reply = send(&mut peer, "/bine/forget", JSON, "{}");
+    let reply = peer.request("POST", "/bine/forget", JSON, "{}");
     assert_eq!((reply.status(), reply.text()), (204, ""));
-    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "0");
+    assert_eq!(peer.request("POST", "/bine/count", "", "").text(), "0");
     let reply = peer.get("/bine/count");
     assert_eq!((reply.status(), reply.field("Allow")), (405, Some("POST, OPTIONS")));
 }
 
 #[test]
-fn a_safe_service_takes_its_arguments_from_the_query() {
+fn reads_arguments_of_safe_service_from_query() {
     let program = start();
     let mut peer = program.connect();
     assert_eq!(peer.get("/bine/add?one=1&more=2&more=3&minus=on").text(), "-6");
     assert_eq!(peer.get("/bine/add?one=1&other=").text(), "1");
-    let reply = send(&mut peer, "/bine/add", JSON, r#"{"one": 1, "more": [], "minus": false}"#);
+    let reply =
+        peer.request("POST", "/bine/add", JSON, r#"{"one": 1, "more": [], "minus": false}"#);
     assert_eq!(reply.text(), "1");
     assert!(peer.get("/bine/shown?times=3").text().contains("<p>3 times</p>"));
 }
 
 #[test]
-fn a_form_is_sent_back_to_its_page() {
+fn redirects_form_to_its_page() {
     let program = start();
     let mut peer = program.connect();
     let page = peer.get("/board").text().to_owned();
@@ -238,22 +230,22 @@ fn a_form_is_sent_back_to_its_page() {
         ("Referer: http://a.b/board\r\n", "/"),
         ("Referer: http://a@b/board\r\n", "/"),
     ] {
-        let reply = send(&mut peer, "/bine/post", &format!("{BROWSER}{referer}"), form);
+        let reply = peer.request("POST", "/bine/post", &format!("{BROWSER}{referer}"), form);
         assert_eq!((reply.status(), reply.field("Location")), (303, Some(location)), "{referer}");
     }
     let parts = "--x\r\nContent-Disposition: form-data; name=\"forum\"\r\n\r\na\r\n\
         --x\r\nContent-Disposition: form-data; name=\"body\"\r\n\r\nb\r\n--x--\r\n";
     let kind = "Content-Type: multipart/form-data; boundary=x\r\n";
-    assert_eq!(send(&mut peer, "/bine/post", kind, parts).status(), 200);
-    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "7");
+    assert_eq!(peer.request("POST", "/bine/post", kind, parts).status(), 200);
+    assert_eq!(peer.request("POST", "/bine/count", "", "").text(), "7");
 }
 
 #[test]
-fn what_is_wrong_is_told_by_the_names_of_the_arguments() {
+fn reports_errors_by_argument_name() {
     let program = start();
     let mut peer = program.connect();
     let check = |peer: &mut Peer, path: &str, fields: &str, content: &str, told: &str| {
-        let reply = send(peer, path, fields, content);
+        let reply = peer.request("POST", path, fields, content);
         assert_eq!(reply.field("Content-Type"), Some("application/problem+json"), "{content}");
         let text = reply.text();
         assert!(text.contains(told), "{content}: {text}");
@@ -285,23 +277,24 @@ fn what_is_wrong_is_told_by_the_names_of_the_arguments() {
     assert_eq!(check(&mut peer, "/bine/add", "Content-Type: text/plain\r\n", "x", "Send"), 415);
     assert_eq!(check(&mut peer, "/bine/broken", FORM, "place=2", "Something went wrong here"), 500);
     let browser = format!("{BROWSER}Referer: http://a/board?\"x\r\n");
-    let reply = send(&mut peer, "/bine/post", &browser, "forum=a");
+    let reply = peer.request("POST", "/bine/post", &browser, "forum=a");
     assert_eq!(
         (reply.status(), reply.field("Content-Type")),
         (400, Some("text/html; charset=utf-8"))
     );
-    let reply = send(&mut peer, "/nowhere", "Accept: application/json, text/html;q=0.5\r\n", "");
+    let reply =
+        peer.request("POST", "/nowhere", "Accept: application/json, text/html;q=0.5\r\n", "");
     assert_eq!(
         (reply.status(), reply.field("Content-Type")),
         (404, Some("application/problem+json"))
     );
-    let reply = send(&mut peer, "/bine/post", &browser, "forum=a");
+    let reply = peer.request("POST", "/bine/post", &browser, "forum=a");
     let told = "<p>`body` is missing</p><p><a href=\"http://a/board?&quot;x\">Back</a></p>";
     assert!(reply.text().contains(told), "{}", reply.text());
 }
 
 #[test]
-fn only_pages_of_this_site_may_call() {
+fn accepts_calls_only_from_same_site() {
     let program = start();
     let mut peer = program.connect();
     for (fields, status) in [
@@ -316,50 +309,50 @@ fn only_pages_of_this_site_may_call() {
         ("Sec-Fetch-Site: same-site\r\nOrigin: http://a\r\n", 403),
         ("Sec-Fetch-Site: cross-site\r\n", 403),
     ] {
-        let reply = send(&mut peer, "/bine/count", fields, "");
+        let reply = peer.request("POST", "/bine/count", fields, "");
         assert_eq!(reply.status(), status, "{fields}");
     }
 }
 
 #[test]
-fn a_service_runs_again_when_another_was_first() {
+fn retries_service_after_conflict() {
     let program = start();
     let mut peer = program.connect();
-    let reply = send(&mut peer, "/bine/interrupted", FORM, "times=3");
+    let reply = peer.request("POST", "/bine/interrupted", FORM, "times=3");
     assert_eq!((reply.status(), reply.text()), (200, "4"));
-    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "4");
+    assert_eq!(peer.request("POST", "/bine/count", "", "").text(), "4");
     let program = start();
     let mut peer = program.connect();
-    let reply = send(&mut peer, "/bine/interrupted", FORM, "times=4");
+    let reply = peer.request("POST", "/bine/interrupted", FORM, "times=4");
     assert_eq!(
         (reply.status(), reply.field("Content-Type")),
         (409, Some("application/problem+json"))
     );
-    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "4");
+    assert_eq!(peer.request("POST", "/bine/count", "", "").text(), "4");
     let program = start();
     let mut peer = program.connect();
-    assert_eq!(send(&mut peer, "/bine/interrupted_once", FORM, "times=1").status(), 409);
-    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "1");
-    let reply = send(&mut peer, "/bine/interrupted_once", FORM, "times=0");
+    assert_eq!(peer.request("POST", "/bine/interrupted_once", FORM, "times=1").status(), 409);
+    assert_eq!(peer.request("POST", "/bine/count", "", "").text(), "1");
+    let reply = peer.request("POST", "/bine/interrupted_once", FORM, "times=0");
     assert_eq!((reply.status(), reply.text()), (200, "2"));
 }
 
 #[test]
-fn a_service_for_users_is_for_who_has_logged_in() {
+fn requires_login_for_user_service() {
     let program = start();
     let mut peer = program.connect();
-    assert_eq!(send(&mut peer, "/bine/secret", "", "").status(), 401);
-    let reply = send(&mut peer, "/bine/log_in", FORM, "user=anna");
+    assert_eq!(peer.request("POST", "/bine/secret", "", "").status(), 401);
+    let reply = peer.request("POST", "/bine/log_in", FORM, "user=anna");
     assert_eq!((reply.status(), reply.text()), (200, "welcome"));
     let cookie = reply.field("Set-Cookie").unwrap().split(';').next().unwrap();
     let fields = format!("Cookie: {cookie}\r\nOrigin: http://a\r\n");
-    assert_eq!(send(&mut peer, "/bine/secret", &fields, "").text(), "7");
+    assert_eq!(peer.request("POST", "/bine/secret", &fields, "").text(), "7");
 }
 
 #[test]
-fn a_program_tells_what_it_serves() {
+fn lists_routes_of_the_program() {
     let told = |options: &[&str]| {
-        let test = "services::the_program_with_services_serves";
+        let test = "services::serve_service_program";
         Program::run(&mut program(test, options)).output
     };
     let output = told(&["--routes"]);
@@ -387,7 +380,7 @@ fn a_program_tells_what_it_serves() {
         ["POST", "/bine/secret", "service", "bine::services::secret", "users"]
     );
     assert_eq!(line("/bine/interrupted_once").last(), Some(&"once"));
-    // Whatever the argument is called, and its type.
+    // Recognized by its type, whatever its name and path.
     assert_eq!(line("/account")[4..], ["own: bine::User", "users"]);
     assert_eq!(line("/answered")[4..], ["anyone", "from anywhere"]);
     assert_eq!(line("/a.txt")[2..], ["asset", "/a.txt", "anyone"]);
@@ -404,7 +397,7 @@ fn a_program_tells_what_it_serves() {
 }
 
 #[test]
-fn a_safe_service_that_writes_has_written_nothing_and_the_log_says_why() {
+fn discards_writes_of_safe_service_and_logs_reason() {
     let program = start();
     let mut peer = program.connect();
     assert_eq!(peer.get("/bine/peek").text(), "0");
@@ -415,17 +408,18 @@ fn a_safe_service_that_writes_has_written_nothing_and_the_log_says_why() {
     assert!(errors.contains(told), "{errors}");
 }
 
-/// A program that is open for a service. As a test among the others it has nothing to do.
+/// A program that accepts cross-site posts for a service, which is an error. Does nothing as an
+/// ordinary test.
 #[test]
-fn the_program_whose_service_is_open() -> Exit {
+fn serve_cross_site_service_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     let app = App::new().service(shown).posts_from_anywhere("/bine/shown");
     app.run_with("Usage: services", options.lines())
 }
 
 #[test]
-fn a_service_cannot_be_opened_for_pages_of_other_sites() {
-    let test = "services::the_program_whose_service_is_open";
+fn rejects_cross_site_posts_to_a_service() {
+    let test = "services::serve_cross_site_service_program";
     let refused = Program::run(&mut program(test, &[]));
     assert!(refused.errors.contains("bine::services::shown, which is no page"), "{refused:?}");
 }

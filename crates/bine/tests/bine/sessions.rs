@@ -1,4 +1,4 @@
-//! Claims about sessions over sockets: what a browser is told of its cookie, and what becomes of it.
+//! Sessions over sockets: the cookie in each response, and its effect in later requests.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -10,9 +10,9 @@ use bine::{Body, Filter, Open, Seen, Sessions, Verdict};
 use crate::app::{options, program};
 use crate::harness::{Folder, KINDS, Peer, Program, Reply};
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_with_sessions_serves() -> Exit {
+fn serve_session_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .sessions(Sessions::new().most(1000))
@@ -47,7 +47,7 @@ fn the_program_with_sessions_serves() -> Exit {
         .run_with("Usage: sessions", options.lines())
 }
 
-/// Keeps what begins with `/admin/` from everybody but Ann.
+/// Denies paths below `/admin/` to everybody but Ann.
 struct Curtain;
 
 impl Filter for Curtain {
@@ -130,7 +130,7 @@ async fn set(session: Session, name: Path<Text>, body: Body) -> Result<Response,
     Ok(Response::text("set"))
 }
 
-/// `user name=value`.
+/// Responds `user name=value`.
 #[page("/value/{name}")]
 async fn value(session: Session, name: Path<Text>) -> Response {
     let value: String = session.get(&name).unwrap_or_default();
@@ -201,10 +201,10 @@ async fn revoke_others(session: Session) -> Result<Response, Error> {
 }
 
 fn start(options: &[&str]) -> Program {
-    Program::start(&mut program("sessions::the_program_with_sessions_serves", options))
+    Program::start(&mut program("sessions::serve_session_program", options))
 }
 
-/// Keeps one cookie, as a browser does.
+/// A client that stores one cookie, as a browser does.
 #[derive(Clone)]
 struct Browser {
     address: SocketAddr,
@@ -242,7 +242,7 @@ impl Browser {
 }
 
 #[test]
-fn a_visitor_has_a_name_and_keeps_it() {
+fn visitor_keeps_name() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(&["--scheduler", scheduler, "--data", "memory"]);
@@ -263,7 +263,7 @@ fn a_visitor_has_a_name_and_keeps_it() {
 }
 
 #[test]
-fn who_is_not_looked_at_gets_no_cookie() {
+fn sets_no_cookie_unless_session_is_used() {
     let program = start(&["--data", "memory"]);
     let mut browser = Browser::of(&program);
     for target in ["/nothing", "/lost", "/login/ann"] {
@@ -273,11 +273,11 @@ fn who_is_not_looked_at_gets_no_cookie() {
     }
     let reply = browser.ask("GET /perhaps", "");
     assert_eq!((reply.text(), reply.field("Set-Cookie")), ("nobody", None));
-    assert_eq!(reply.field("Vary"), Some("Cookie"), "who has a session would get another answer");
+    assert_eq!(reply.field("Vary"), Some("Cookie"), "the response depends on the session");
 }
 
 #[test]
-fn every_kind_of_answer_tells_of_the_session() {
+fn all_kinds_of_responses_carry_the_session_cookie() {
     let program = start(&["--data", "memory"]);
     for (target, status) in
         [("/frozen", 200), ("/file", 200), ("/unstored", 200), ("/public", 200), ("/failing", 403)]
@@ -292,12 +292,12 @@ fn every_kind_of_answer_tells_of_the_session() {
 }
 
 #[test]
-fn a_page_for_users_is_not_run_for_anybody_else() {
+fn rejects_page_for_users_without_login() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(&["--scheduler", scheduler, "--data", "memory"]);
         let mut browser = Browser::of(&program);
-        // Neither of a stranger, nor of one who has a session.
+        // First without a session, then with one.
         for _ in 0..2 {
             for target in ["/user", "/user/plain"] {
                 let reply = browser.ask(&format!("GET {target}"), "");
@@ -321,7 +321,7 @@ fn a_page_for_users_is_not_run_for_anybody_else() {
 }
 
 #[test]
-fn who_reads_pages_is_told_by_a_page_to_log_in() {
+fn asks_browser_to_log_in_with_an_html_page() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     peer.send("GET /user HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\n\r\n");
@@ -331,7 +331,7 @@ fn who_reads_pages_is_told_by_a_page_to_log_in() {
 }
 
 #[test]
-fn filters_and_the_access_log_know_the_user() {
+fn filters_and_access_log_know_the_user() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let folder = Folder::new();
@@ -351,14 +351,14 @@ fn filters_and_the_access_log_know_the_user() {
         let lines = fs::read_to_string(&log).unwrap();
         let lines = lines.lines().filter(|line| line.contains("/admin/user"));
         let mut users: Vec<_> = lines.map(|line| line.split(' ').nth(2).unwrap()).collect();
-        // Each thread gathers its own lines.
+        // Each thread buffers its own lines.
         users.sort_unstable();
         assert_eq!(users, ["-", "ann", "ben"]);
     }
 }
 
 #[test]
-fn what_is_said_to_a_user_whom_a_filter_or_the_request_knows_is_kept_from_shared_caches() {
+fn keeps_responses_to_a_known_user_out_of_shared_caches() {
     let program = start(&["--data", "memory"]);
     let mut browser = Browser::of(&program);
     let told = |reply: &Reply| (reply.status(), reply.field("Cache-Control").map(str::to_owned));
@@ -369,16 +369,17 @@ fn what_is_said_to_a_user_whom_a_filter_or_the_request_knows_is_kept_from_shared
         assert_eq!(told(&reply), (200, Some("private, no-cache".to_owned())), "{request}");
         assert_eq!((reply.field("Vary"), reply.field("Set-Cookie")), (Some("Cookie"), None));
     }
-    // Nobody has looked.
+    // A page that does not use the session has no such restriction.
     assert_eq!(told(&browser.ask("GET /nothing", "")), (200, None));
     browser.post("/logout", "");
     assert_eq!(told(&browser.ask("GET /user/request", "")), (200, None));
 }
 
-/// Symptom: who had sent the head of a request before they logged out was the user still of what they sent behind it.
-/// Cause: a page that learns of the user by the whole request, or from a filter, was told who they were at the head.
+/// Symptom: a client that sent the head of a request before its logout was still the user when the
+/// body arrived. Cause: pages that get the user from the whole request or from a filter resolved it
+/// at the head.
 #[test]
-fn who_logs_out_while_a_body_comes_is_no_user_when_it_is_there() {
+fn logout_during_upload_ends_the_users_rights() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(&["--scheduler", scheduler, "--data", "memory"]);
@@ -396,7 +397,7 @@ fn who_logs_out_while_a_body_comes_is_no_user_when_it_is_there() {
             let mut peer = program.connect();
             let fields = format!("Host: a\r\nCookie: {cookie}\r\nContent-Length: 3\r\n");
             peer.send(format!("POST {path} HTTP/1.1\r\n{fields}Expect: 100-continue\r\n\r\n"));
-            // Its head was seen.
+            // The server has processed the head.
             assert_eq!(peer.reply_to_head().status(), 100);
             assert_eq!(browser.post("/logout", ""), 303);
             peer.send("abc");
@@ -406,7 +407,7 @@ fn who_logs_out_while_a_body_comes_is_no_user_when_it_is_there() {
 }
 
 #[test]
-fn what_a_page_of_another_site_sends_is_refused() {
+fn rejects_posts_from_other_sites() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(&["--scheduler", scheduler, "--data", "memory"]);
@@ -420,9 +421,9 @@ fn what_a_page_of_another_site_sends_is_refused() {
             ("Origin: null", false),
             ("Origin: http://foe.example", false),
             (&*own, true),
-            // The field of which scripts can say nothing goes before.
+            // Scripts cannot set Sec-Fetch-Site, so it has precedence over Origin.
             ("Sec-Fetch-Site: same-origin\r\nOrigin: null", true),
-            // No browser.
+            // A client that is not a browser.
             ("Accept: */*", true),
         ];
         for (fields, is_own) in cases {
@@ -443,7 +444,7 @@ fn what_a_page_of_another_site_sends_is_refused() {
                 assert_eq!(reply.field("Set-Cookie").is_some(), is_own, "{path} {fields}");
             }
             assert_eq!(post("/paid/7", "").text(), "paid 7", "{fields}");
-            // A link of another site may lead here.
+            // Links from other sites are permitted.
             let host = program.address();
             peer.send(format!("GET /nothing HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n\r\n"));
             assert_eq!(peer.reply().status(), 200, "{fields}");
@@ -451,25 +452,26 @@ fn what_a_page_of_another_site_sends_is_refused() {
     }
 }
 
-/// A program that names a path of no page. As a test among the others it has nothing to do.
+/// A program that accepts cross-site posts at a path without a page. Does nothing as an ordinary
+/// test.
 #[test]
-fn the_program_that_is_open_at_no_page() -> Exit {
+fn serve_missing_page_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     let app = App::new().page(name).posts_from_anywhere("/saml");
     app.run_with("Usage: sessions", options.lines())
 }
 
 #[test]
-fn a_path_to_which_others_may_send_must_be_one_of_a_page() {
-    let test = "sessions::the_program_that_is_open_at_no_page";
+fn rejects_cross_site_posts_to_a_path_without_page() {
+    let test = "sessions::serve_missing_page_program";
     let refused = Program::run(&mut program(test, &["--data", "memory"]));
     let told = "`.posts_from_anywhere(\"/saml\")` names no path of a page";
     assert!(refused.errors.contains(told), "{refused:?}");
 }
 
-/// A cache that others share gave one visitor's session to the next.
+/// Regression: a shared cache gave one visitor's session to the next.
 #[test]
-fn what_a_page_has_shared_caches_keep_is_not_kept_with_a_cookie() {
+fn public_response_with_a_cookie_is_private() {
     let program = start(&["--data", "memory"]);
     let mut browser = Browser::of(&program);
     let first = browser.ask("GET /public", "");
@@ -480,9 +482,9 @@ fn what_a_page_has_shared_caches_keep_is_not_kept_with_a_cookie() {
     assert_eq!(again.field("Cache-Control"), Some("public, max-age=60"));
 }
 
-/// What a page asks for beside a login made its visitor a stranger again.
+/// Regression: a request concurrent with a login logged its visitor out again.
 #[test]
-fn what_was_asked_with_the_cookie_from_before_a_login_sets_none() {
+fn request_with_cookie_from_before_login_sets_no_cookie() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(&["--scheduler", scheduler, "--data", "memory"]);
@@ -499,7 +501,7 @@ fn what_was_asked_with_the_cookie_from_before_a_login_sets_none() {
 }
 
 #[test]
-fn a_login_changes_the_cookie_and_the_one_before_opens_nothing() {
+fn login_changes_cookie_and_invalidates_old_one() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(&["--scheduler", scheduler, "--data", "memory"]);
@@ -518,7 +520,7 @@ fn a_login_changes_the_cookie_and_the_one_before_opens_nothing() {
 }
 
 #[test]
-fn sessions_outlive_a_kill_and_die_with_their_keys() {
+fn sessions_survive_a_kill_until_their_keys_are_removed() {
     let folder = Folder::new();
     let data = folder.join("data");
     let options = ["--data", data.to_str().unwrap()];
@@ -541,7 +543,7 @@ fn sessions_outlive_a_kill_and_die_with_their_keys() {
 }
 
 #[test]
-fn many_who_come_at_once_do_not_mix() {
+fn concurrent_sessions_do_not_mix() {
     let program = start(&["--data", "memory"]);
     thread::scope(|scope| {
         for number in 0..8 {
@@ -566,7 +568,7 @@ fn many_who_come_at_once_do_not_mix() {
 }
 
 #[test]
-fn with_tls_the_cookie_is_the_hosts_alone() {
+fn cookie_with_tls_has_host_prefix() {
     let folder = Folder::new();
     let data = folder.join("data");
     let program = start(&["--data", data.to_str().unwrap(), "--tls", "self-signed"]);
@@ -590,11 +592,11 @@ fn with_tls_the_cookie_is_the_hosts_alone() {
 }
 
 #[test]
-fn times_of_sessions_are_said_by_the_configuration() {
+fn configuration_sets_lifetimes_of_sessions() {
     let program = start(&["--data", "memory", "--session-idle", "30m"]);
     let reply = Browser::of(&program).ask("GET /name", "");
     assert!(reply.field("Set-Cookie").unwrap().contains("; Max-Age=1800;"), "{}", reply.head);
-    let test = "sessions::the_program_with_sessions_serves";
+    let test = "sessions::serve_session_program";
     let wrong = Program::run(&mut crate::app::program(test, &["--session-idle", "5s"]));
     let told = "--session-idle 5s: must be a time like 30m, 12h or 14d, from 10s to 400d";
     assert!(wrong.errors.contains(told), "{wrong:?}");

@@ -1,4 +1,4 @@
-//! Decides how a program that is told to stop treats what it has begun.
+//! Stopping a program: requests in progress, the drain time, and a second signal.
 
 use rustix::process::Signal;
 
@@ -6,7 +6,7 @@ use crate::app::start;
 use crate::harness::{AT_ONCE, Program, SCHEDULERS};
 
 #[test]
-fn what_has_begun_is_finished_before_the_program_ends() {
+fn completes_requests_in_progress_before_exit() {
     for scheduler in SCHEDULERS {
         for signal in [Signal::TERM, Signal::INT] {
             let mut program = start(&["--scheduler", scheduler]);
@@ -16,23 +16,23 @@ fn what_has_begun_is_finished_before_the_program_ends() {
             peer.send("GET /slow?time=200 HTTP/1.1\r\nHost: a\r\n\r\n");
             program.await_line("slow has begun");
             program.signal(signal);
-            // One that waits for nothing is let go at once.
+            // An idle connection is closed at once.
             idle.expect_closed();
             let reply = peer.reply();
             assert_eq!(reply.text(), "<p>slow</p>", "{scheduler}");
             peer.expect_closed();
             let ended = program.wait();
             assert_eq!(ended.code, Some(0), "{scheduler}");
-            // A machine with much else to do may be slow, which is told.
+            // A busy machine may cause reports of a slow loop.
             let errors = ended.errors.lines().filter(|line| !line.contains("held its loop"));
             assert_eq!(errors.collect::<Vec<_>>(), [""; 0], "{scheduler}");
         }
     }
 }
 
-/// The exit status was 0, as if nobody had been cut: a second signal was only a faster stop.
+/// Regression: the exit status was 0 although requests were cut.
 #[test]
-fn a_second_signal_ends_the_program_at_once() {
+fn second_signal_ends_program_at_once() {
     for scheduler in AT_ONCE {
         let mut program = start(&["--scheduler", scheduler]);
         let mut idle = program.connect();
@@ -41,7 +41,7 @@ fn a_second_signal_ends_the_program_at_once() {
         peer.send("GET /slow?time=25000 HTTP/1.1\r\nHost: a\r\n\r\n");
         program.await_line("slow has begun");
         program.signal(Signal::TERM);
-        // The first signal has been seen: two at once would be one.
+        // Wait for the first signal to take effect, because two pending ones merge.
         idle.expect_closed();
         program.signal(Signal::TERM);
         peer.expect_closed();
@@ -49,17 +49,16 @@ fn a_second_signal_ends_the_program_at_once() {
     }
 }
 
-/// A handler that blocks on its loop kept it from ever hearing that the server stops: the program
-/// went on after two signals and any time, until it was killed. A thread of its own counts signals
-/// and time.
+/// Regression: a handler that blocked its loop kept it from noticing the stop, so the program
+/// ignored two signals and the deadline. A separate thread now counts signals and time.
 #[test]
-fn a_handler_that_blocks_for_ever_does_not_outlive_a_second_signal() {
+fn second_signal_ends_program_with_blocked_handler() {
     for scheduler in SCHEDULERS {
         let mut program = start(&["--scheduler", scheduler, "--loops", "1"]);
         let mut peer = program.connect();
         peer.send("GET /stuck HTTP/1.1\r\nHost: a\r\n\r\n");
         program.await_line("stuck has begun");
-        // Both kinds, because two of the same that nobody took yet are one.
+        // Send different signals, because two pending ones of the same kind merge.
         program.signal(Signal::TERM);
         program.signal(Signal::INT);
         let ended = program.wait();
@@ -68,7 +67,7 @@ fn a_handler_that_blocks_for_ever_does_not_outlive_a_second_signal() {
 }
 
 #[test]
-fn a_handler_that_blocks_for_ever_does_not_outlive_the_drain() {
+fn drain_timeout_ends_program_with_blocked_handler() {
     for scheduler in SCHEDULERS {
         let mut program =
             start(&["--scheduler", scheduler, "--loops", "1", "--drain-timeout", "50ms"]);
@@ -80,9 +79,9 @@ fn a_handler_that_blocks_for_ever_does_not_outlive_the_drain() {
     }
 }
 
-/// The exit status was 0 here too.
+/// Regression: the exit status was 0 here too.
 #[test]
-fn what_takes_longer_than_the_drain_is_cut() {
+fn drain_timeout_cuts_slow_requests() {
     for scheduler in SCHEDULERS {
         let mut program = start(&["--scheduler", scheduler, "--drain-timeout", "50ms"]);
         let mut peer = program.connect();
@@ -94,11 +93,11 @@ fn what_takes_longer_than_the_drain_is_cut() {
     }
 }
 
-/// It ends by itself, and both its status and its last words say that not all went well.
+/// Asserts that the program ends by itself, and that status and log report the cut requests.
 #[track_caller]
 fn check_cut(program: Program, scheduler: &str) {
     let ended = program.wait();
-    // A failure that is returned from `main` is 1; the harness of tests makes 101 of it.
+    // A failure returned from `main` gives 1; the test harness turns it into 101.
     assert!(matches!(ended.code, Some(1 | 101)), "{scheduler}: {ended:?}");
     assert_ne!(ended.errors, "", "{scheduler}");
 }

@@ -1,17 +1,20 @@
-//! Decides which pages name the program's style sheet, and what a peer gets who asks for it.
+//! The program's style sheet: which pages link it, and how it is served.
 
 use std::sync::LazyLock;
 
 use bine::{App, Dress, Exit, Frozen, Page, Respond, html, page, tree};
 
-use crate::app::{options, program};
-use crate::harness::{KINDS, Peer, Program};
+use crate::app::{on_each_of, options};
+use crate::harness::KINDS;
 
 const SHEET: &str = "p { color: seagreen }";
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The test that is the program.
+const PROGRAM: &str = "style::serve_style_program";
+
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_with_a_style_sheet_serves() -> Exit {
+fn serve_style_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .style(SHEET)
@@ -68,16 +71,7 @@ async fn frozen_piece() -> impl Page {
     PIECE.clone()
 }
 
-fn on_each_scheduler(check: impl Fn(&mut Peer)) {
-    for scheduler in KINDS {
-        println!("on {scheduler}:");
-        let test = "style::the_program_with_a_style_sheet_serves";
-        let program = Program::start(&mut program(test, &["--scheduler", scheduler]));
-        check(&mut program.connect());
-    }
-}
-
-/// The link that a page has, which is its only one and ends its head.
+/// Returns the only link of a page, which must end its head.
 fn link(page: &str) -> &str {
     let (_, link) = page.split_once("<link rel=\"stylesheet\" href=\"").expect(page);
     let (link, behind) = link.split_once("\" />").unwrap();
@@ -86,8 +80,8 @@ fn link(page: &str) -> &str {
 }
 
 #[test]
-fn every_page_with_a_head_names_the_style_sheet_once() {
-    on_each_scheduler(|peer| {
+fn pages_with_a_head_link_the_style_sheet_once() {
+    on_each_of(PROGRAM, &KINDS, |peer| {
         let document = peer.get("/document").text().to_owned();
         let sheet = link(&document).to_owned();
         assert!(
@@ -110,8 +104,8 @@ fn every_page_with_a_head_names_the_style_sheet_once() {
 }
 
 #[test]
-fn the_style_sheet_is_kept_for_as_long_as_it_is_the_same() {
-    on_each_scheduler(|peer| {
+fn style_sheet_is_cached_until_it_changes() {
+    on_each_of(PROGRAM, &KINDS, |peer| {
         let sheet = link(peer.get("/document").text()).to_owned();
         let reply = peer.get(&sheet);
         assert_eq!(reply.field("Content-Type"), Some("text/css; charset=utf-8"));
@@ -131,10 +125,10 @@ fn the_style_sheet_is_kept_for_as_long_as_it_is_the_same() {
     });
 }
 
-/// The page that was frozen is the same with every sheet; the one that is sent is not.
+/// The frozen page does not depend on the style sheet, but the response does.
 #[test]
-fn a_frozen_page_has_another_tag_with_another_style_sheet() {
-    on_each_scheduler(|peer| {
+fn tag_of_frozen_page_depends_on_style_sheet() {
+    on_each_of(PROGRAM, &KINDS, |peer| {
         let reply = peer.get("/frozen");
         let (tag, sheet) = (reply.field("ETag").unwrap().to_owned(), link(reply.text()).to_owned());
         let hash = sheet.trim_start_matches("/_bine/style-").trim_end_matches(".css");

@@ -1,4 +1,4 @@
-//! Claims about tables that `#[derive(Table)]` makes.
+//! Tables defined by `#[derive(Table)]`.
 
 use bine::Text;
 use bine::store::{Error, Id, Options, Store, Table, Time, Word};
@@ -50,7 +50,7 @@ fn message(author: Id<User>, forum: &str, posted: i64) -> BoardMessage {
 }
 
 #[test]
-fn a_struct_is_a_table_and_its_indexes_have_names() {
+fn derives_table_with_named_indexes() {
     assert_eq!((User::NAME, BoardMessage::NAME), ("people", "board_message"));
     let store = store();
     let (anna, first) = store
@@ -86,7 +86,7 @@ fn a_struct_is_a_table_and_its_indexes_have_names() {
 }
 
 #[test]
-fn a_row_that_others_name_stays_and_one_that_is_not_there_is_not_named() {
+fn enforces_references_between_rows() {
     let store = store();
     let anna = store
         .change(|change| change.insert(User { id: Id::new(), name: "anna".into(), age: None }))
@@ -104,7 +104,7 @@ fn a_row_that_others_name_stays_and_one_that_is_not_there_is_not_named() {
     store
         .change(|change| {
             change.update(first, |row: &mut BoardMessage| row.parent = Some(first))?;
-            // It may name itself, and goes all the same.
+            // A row may reference itself and can still be removed.
             change.remove(first)?;
             change.remove(anna)
         })
@@ -139,7 +139,7 @@ struct Defaults {
 }
 
 #[test]
-fn a_default_is_a_value_of_its_column() {
+fn converts_defaults_to_column_values() {
     let columns = Defaults::schema().columns;
     let defaults = columns.into_iter().map(|column| column.default.unwrap());
     let told: Vec<String> = defaults.map(|default| format!("{default:?}")).collect();

@@ -1,4 +1,4 @@
-//! Decides that `bine::test` visits a program as people do, and says well what it does not find.
+//! `bine::test`: tabs behave as a browser does, and failures are reported clearly.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::app::{options, program};
 use crate::harness::{PATIENCE, Program};
 
-// Examples that carry tests, which run here with the others.
+// Examples with tests of their own, which run here too.
 #[allow(dead_code, reason = "its `main` is for people")]
 #[path = "../../../../examples/actions.rs"]
 mod actions;
@@ -153,7 +153,7 @@ async fn post(store: Store, body: Form<Text>, events: Events) -> Result<Response
     Ok(Response::see_other("/board"))
 }
 
-/// A job for one of those who listen; whether there is one.
+/// Sends a job to one listener. Returns whether there was one.
 #[page(POST "/job/{number}")]
 async fn job(events: Events, number: Path<u32>) -> Result<Json<bool>, Error> {
     Ok(Json(events.signal("job", *number)?))
@@ -174,14 +174,14 @@ async fn clear(store: Store, events: Events) -> Result<Response, Error> {
     Ok(Response::see_other("/board"))
 }
 
-/// Its region is never the same.
+/// Its region differs in each response.
 #[page("/changing")]
 async fn changing() -> impl Page {
     static MADE: AtomicUsize = AtomicUsize::new(0);
     html!(<div><Live><p>{MADE.fetch_add(1, Ordering::Relaxed)}</p></Live></div>)
 }
 
-/// It has more regions each time.
+/// Has more regions in each response.
 #[page("/restless")]
 async fn restless() -> impl Page {
     static MADE: AtomicUsize = AtomicUsize::new(1);
@@ -198,7 +198,7 @@ async fn endless() -> Response {
     })
 }
 
-/// What it stands for is shown to those who have logged in.
+/// Displays data for logged-in users.
 #[page("/users")]
 async fn users(user: User, store: Store) -> impl Page {
     html! {
@@ -226,7 +226,7 @@ fn boards() -> App {
     app.page(users).page(log_in).page(log_out).page(scripted).service(shout)
 }
 
-/// A page as it is with the script, which sends its forms.
+/// A page with the script, which submits its forms.
 #[page("/scripted")]
 async fn scripted(store: Store) -> impl Page {
     html! {
@@ -246,15 +246,15 @@ fn shout(call: &mut Call, body: Text) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a test is told that fails.
+/// Runs a check that must fail. Returns the message.
 #[track_caller]
-fn told(fails: impl FnOnce()) -> String {
-    let panic = catch_unwind(AssertUnwindSafe(fails)).expect_err("it is fine with that");
-    *panic.downcast::<String>().expect("it says something")
+fn failure_of(fails: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(fails)).expect_err("the check did not fail");
+    *panic.downcast::<String>().expect("the panic has no message")
 }
 
 #[test]
-fn a_form_is_sent_as_a_browser_sends_it() {
+fn submits_forms_as_a_browser_does() {
     let site = Site::new(shop());
     let mut tab = site.visit("/order");
     let none: [(&str, &str); 0] = [];
@@ -287,13 +287,13 @@ fn a_form_is_sent_as_a_browser_sends_it() {
     check(&mut tab, rest);
     tab.expect_count("li", 3);
     assert!(
-        told(|| tab.submit("form", none))
+        failure_of(|| tab.submit("form", none))
             .starts_with("a browser would not send this form: `name` is required and empty\n")
     );
 }
 
 #[test]
-fn what_a_form_does_not_take_is_refused_with_what_it_takes() {
+fn rejects_invalid_input_and_lists_valid_choices() {
     let site = Site::new(shop());
     let mut tab = site.visit("/order");
     for (name, value, expected) in [
@@ -323,22 +323,22 @@ fn what_a_form_does_not_take_is_refused_with_what_it_takes() {
             "a browser would not send this form: `name` takes at most 10 characters, not 12",
         ),
     ] {
-        let told = told(|| tab.submit("form", [(name, value)]));
-        assert_eq!(told.lines().next(), Some(expected));
+        let message = failure_of(|| tab.submit("form", [(name, value)]));
+        assert_eq!(message.lines().next(), Some(expected));
         assert!(
-            told.contains("\n\nthe page is /order (status 200), and reads:\n    Orders\n"),
-            "{told}"
+            message.contains("\n\nthe page is /order (status 200), and reads:\n    Orders\n"),
+            "{message}"
         );
     }
 }
 
 #[test]
-fn lines_are_sent_and_what_is_disabled_is_not_as_by_a_browser() {
+fn normalizes_lines_and_skips_disabled_fields() {
     let site = Site::new(shop());
     let mut tab = site.visit("/fields");
     let none: [(&str, &str); 0] = [];
     let body = |tab: &mut bine::test::Tab| {
-        let said = tab.tree().find("li").unwrap().expect("something was sent").text();
+        let said = tab.tree().find("li").unwrap().expect("the form was not submitted").text();
         tab.visit("/fields");
         said
     };
@@ -351,53 +351,54 @@ fn lines_are_sent_and_what_is_disabled_is_not_as_by_a_browser() {
     tab.submit("#kinds", [("count", "4"), ("mail", "a@b.example")]);
     assert_eq!(body(&mut tab), "application/x-www-form-urlencoded count=4&mail=a%40b.example");
     tab.submit("#parts", none);
-    assert!(body(&mut tab).contains("name=\"a\""), "it is sent in parts");
+    assert!(body(&mut tab).contains("name=\"a\""), "the form is not multipart");
     for (form, filled, expected) in [
         ("#button", &[][..], "its first button is disabled"),
         ("#kinds", &[("count", "3")], "`count` takes steps of 2 from 2, not \"3\""),
         ("#kinds", &[("mail", "ann")], "`mail` takes an address of mail"),
     ] {
-        let told = told(|| tab.submit(form, filled.iter().copied()));
+        let message = failure_of(|| tab.submit(form, filled.iter().copied()));
         assert!(
-            told.starts_with(&format!("a browser would not send this form: {expected}")),
-            "{told}"
+            message.starts_with(&format!("a browser would not send this form: {expected}")),
+            "{message}"
         );
     }
 }
 
 #[test]
-fn links_lead_on_and_back() {
+fn follows_links_and_goes_back() {
     let site = Site::new(shop());
     let mut tab = site.visit("/order");
     tab.click("a > b");
     assert_eq!(tab.url(), "/order?page=2");
     tab.back();
     assert_eq!(tab.url(), "/order");
-    assert!(told(|| tab.back()).starts_with("no page was shown before this one\n"));
-    let away = told(|| tab.click("a[href^=https]"));
+    assert!(failure_of(|| tab.back()).starts_with("no page was shown before this one\n"));
+    let away = failure_of(|| tab.click("a[href^=https]"));
     assert!(
         away.starts_with("the link leads away from the site, to https://example.org/\n"),
         "{away}"
     );
-    assert!(told(|| tab.click("a")).starts_with("there are 2 `a`; say which"));
+    assert!(failure_of(|| tab.click("a")).starts_with("there are 2 `a`; say which"));
     assert!(
-        told(|| tab.click("h1")).starts_with("`h1` is no link, and no button that sends a form\n")
+        failure_of(|| tab.click("h1"))
+            .starts_with("`h1` is no link, and no button that sends a form\n")
     );
-    assert_eq!(told(|| tab.visit("/circle")), "sent on 20 times, at last to /circle");
+    assert_eq!(failure_of(|| tab.visit("/circle")), "sent on 20 times, at last to /circle");
     tab.visit("/lost");
     assert_eq!((tab.url(), tab.status()), ("/lost", 404));
 }
 
 #[test]
-fn what_is_expected_and_missing_is_told_with_what_is_near() {
+fn reports_missing_elements_with_similar_ones() {
     let site = Site::new(shop());
     let mut tab = site.visit("/order");
-    let missing = told(|| tab.expect("h2", "Orders"));
+    let missing = failure_of(|| tab.expect("h2", "Orders"));
     assert!(
         missing.starts_with("there is no `h2`\n\nnothing on the page is `h2`; it has a, b, "),
         "{missing}"
     );
-    let unlike = told(|| tab.expect("h1", "Notes"));
+    let unlike = failure_of(|| tab.expect("h1", "Notes"));
     assert!(
         unlike.starts_with(
             "no `h1` says \"Notes\"\n\nthere is one `h1`:\n    <h1> Orders\n\nthe page is /order"
@@ -405,19 +406,20 @@ fn what_is_expected_and_missing_is_told_with_what_is_near() {
         "{unlike}"
     );
     assert!(
-        told(|| tab.expect_none("h1", "Ord"))
+        failure_of(|| tab.expect_none("h1", "Ord"))
             .starts_with("there is a `h1` that says \"Ord\"\n\n    <h1> Orders\n")
     );
-    assert!(told(|| tab.expect_count("h1", 2)).starts_with("there are 1 `h1`, not 2\n"));
+    assert!(failure_of(|| tab.expect_count("h1", 2)).starts_with("there are 1 `h1`, not 2\n"));
     assert!(
-        told(|| _ = tab.count("h1 >")).starts_with("the selector \"h1 >\" is wrong at character 5")
+        failure_of(|| _ = tab.count("h1 >"))
+            .starts_with("the selector \"h1 >\" is wrong at character 5")
     );
     tab.expect("h1", |text: &str| text.len() == 6);
     tab.expect_none("li", "");
 }
 
 #[test]
-fn plain_requests_have_all_of_the_answer() {
+fn plain_requests_return_the_whole_response() {
     let site = Site::new(shop());
     let reply = site.get("/count");
     assert_eq!((reply.status(), reply.field("content-type")), (200, Some("application/json")));
@@ -432,7 +434,7 @@ fn plain_requests_have_all_of_the_answer() {
 }
 
 #[test]
-fn each_site_begins_with_nothing_and_many_run_at_once() {
+fn many_sites_run_at_once_with_separate_data() {
     let sites: Vec<Site> = (0..20).map(|_| Site::new(shop())).collect();
     for (number, site) in sites.iter().enumerate() {
         let mut tab = site.visit("/order");
@@ -444,15 +446,15 @@ fn each_site_begins_with_nothing_and_many_run_at_once() {
 }
 
 #[test]
-fn a_site_leaves_no_thread_behind() {
-    let test = "testing::a_site_leaves_no_thread_behind";
+fn site_leaves_no_threads() {
+    let test = "testing::site_leaves_no_threads";
     if options().is_none() {
-        // Alone in a process, or the threads of other tests would be counted.
+        // Run alone in a process, because threads of other tests would count.
         let ended = Program::run(&mut program(test, &[]));
         assert_eq!(ended.code, Some(0), "{}", ended.errors);
         return;
     }
-    // Names, for whoever must find out which.
+    // Names help to find the thread that remains.
     let threads = || -> Vec<String> {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
         let mut names: Vec<String> = tasks
@@ -466,7 +468,7 @@ fn a_site_leaves_no_thread_behind() {
     visit();
     let before = threads();
     (0..10).for_each(|_| visit());
-    // Some are only told to end.
+    // Some threads end asynchronously.
     let deadline = Instant::now() + PATIENCE;
     while threads().len() > before.len() && Instant::now() < deadline {
         std::thread::yield_now();
@@ -476,7 +478,7 @@ fn a_site_leaves_no_thread_behind() {
 }
 
 #[test]
-fn a_site_that_was_never_asked_ends_too() {
+fn stops_site_without_requests() {
     let site = Site::new(shop());
     let address = site.address();
     drop(site);
@@ -484,14 +486,14 @@ fn a_site_that_was_never_asked_ends_too() {
 }
 
 #[test]
-fn a_program_that_cannot_start_says_why() {
-    let told = told(|| drop(Site::new(App::new().page(count))));
-    assert!(told.starts_with("the program cannot start: "), "{told}");
-    assert!(told.contains("takes the `Store`, and the program has no tables"), "{told}");
+fn reports_why_program_cannot_start() {
+    let message = failure_of(|| drop(Site::new(App::new().page(count))));
+    assert!(message.starts_with("the program cannot start: "), "{message}");
+    assert!(message.contains("takes the `Store`, and the program has no tables"), "{message}");
 }
 
 #[test]
-fn tabs_see_what_others_post() {
+fn tabs_show_changes_by_others() {
     let site = Site::new(boards());
     let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
     assert_ne!(ann.text("h1"), bo.text("h1"));
@@ -505,9 +507,9 @@ fn tabs_see_what_others_post() {
     bo.expect_count("li", 0);
 }
 
-/// Whoever is told when a server has ended does not go on for nobody.
+/// A monitor ends with the server, so its thread can end too.
 #[test]
-fn a_thread_tells_and_is_told_who_listens_until_the_server_has_ended() {
+fn monitor_reports_listeners_until_server_stops() {
     let (give, given) = std::sync::mpsc::channel();
     let app = App::new().event("bell").page(nothing).at_events(move |events| {
         let monitor = events.monitor("bell")?;
@@ -533,23 +535,23 @@ async fn nothing() -> impl Page {
 }
 
 #[test]
-fn a_tab_hears_the_events_that_it_listens_to() {
+fn tab_receives_events_it_listens_to() {
     let site = Site::new(boards());
     let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
     bo.listen("posted");
     ann.submit("form[action='/board']", [("body", "hi")]);
     assert_eq!(bo.expect_event("posted"), "hi");
     bo.expect("li", "hi");
-    let told = told(|| bo.listen("poste"));
-    assert!(told.contains("the event `poste` cannot be heard\n"), "{told}");
+    let message = failure_of(|| bo.listen("poste"));
+    assert!(message.contains("the event `poste` cannot be heard\n"), "{message}");
 }
 
 #[test]
-fn a_signal_goes_to_one_of_those_who_listen_and_the_next_to_another() {
+fn signals_reach_listeners_in_turn() {
     let site = Site::new(boards());
     let job =
         |number: u32| site.fetch(Method::Post, &format!("/job/{number}")).send().json::<bool>();
-    assert!(!job(1), "nobody listens");
+    assert!(!job(1), "no listener yet");
     let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
     ann.listen("job");
     bo.listen("job");
@@ -561,29 +563,29 @@ fn a_signal_goes_to_one_of_those_who_listen_and_the_next_to_another() {
 }
 
 #[test]
-fn what_is_absent_stays_so_until_all_that_was_done_is_shown() {
+fn expect_none_waits_until_all_changes_are_shown() {
     let site = Site::new(boards());
     let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
     for round in 0..20 {
         let said = format!("secret {round}");
         ann.submit("form[action='/board']", [("body", &said)]);
         bo.expect_none("li", "nobody said it");
-        // What had not come then would not be there: this does not look for more.
+        // The check has waited for the latest change; `tree` does not wait.
         let newest = bo.tree().find("li").unwrap().map(bine::tree::Element::text);
         assert_eq!(newest, Some(said));
     }
     ann.submit("form[action='/board']", [("body", "found out")]);
-    let absent = told(|| bo.expect_none("li", "found out"));
+    let absent = failure_of(|| bo.expect_none("li", "found out"));
     assert!(absent.starts_with("there is a `li` that says \"found out\""), "{absent}");
     drop(site);
-    let told = told(|| bo.expect_none("li", "another"));
-    // Whichever the tab notices first.
+    let message = failure_of(|| bo.expect_none("li", "another"));
+    // The tab may notice either first.
     let reasons = ["the tab no longer follows its page: its stream", "no answer to GET /board"];
-    assert!(reasons.iter().any(|reason| told.starts_with(reason)), "{told}");
+    assert!(reasons.iter().any(|reason| message.starts_with(reason)), "{message}");
 }
 
 #[test]
-fn a_region_that_is_another_each_time_can_be_looked_at() {
+fn checks_page_whose_region_always_differs() {
     let site = Site::new(boards());
     let mut tab = site.visit("/changing");
     tab.expect_none("p", "never");
@@ -591,15 +593,18 @@ fn a_region_that_is_another_each_time_can_be_looked_at() {
 }
 
 #[test]
-fn a_page_that_is_to_be_asked_for_again_for_ever_is_told() {
+fn reports_page_that_reloads_endlessly() {
     let site = Site::new(boards());
     let mut tab = site.visit("/restless");
-    let told = told(|| tab.expect("p", "never"));
-    assert!(told.contains("no longer followed: it is to be asked for again and again"), "{told}");
+    let message = failure_of(|| tab.expect("p", "never"));
+    assert!(
+        message.contains("no longer followed: it is to be asked for again and again"),
+        "{message}"
+    );
 }
 
 #[test]
-fn who_listens_to_a_second_event_keeps_the_first() {
+fn listening_to_second_event_keeps_the_first() {
     let site = Site::new(boards());
     let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
     bo.listen("posted");
@@ -611,14 +616,14 @@ fn who_listens_to_a_second_event_keeps_the_first() {
     ann.submit("form[action='/board']", [("body", "two")]);
     assert_eq!(bo.expect_event("cleared"), "all");
     assert_eq!(bo.expect_event("posted"), "one");
-    let told = told(|| bo.listen("lost"));
-    assert!(told.contains("the event `lost` cannot be heard"), "{told}");
+    let message = failure_of(|| bo.listen("lost"));
+    assert!(message.contains("the event `lost` cannot be heard"), "{message}");
     assert_eq!(bo.expect_event("posted"), "two");
     bo.expect_count("li", 1);
 }
 
 #[test]
-fn an_answer_without_end_is_taken_in_part() {
+fn reads_part_of_endless_response() {
     let site = Site::new(boards());
     let reply =
         site.fetch(Method::Get, "/_bine/live?on=posted").field("Accept", "text/event-stream");
@@ -627,7 +632,7 @@ fn an_answer_without_end_is_taken_in_part() {
 }
 
 #[test]
-fn who_is_logged_out_elsewhere_sees_it() {
+fn logout_in_one_tab_ends_the_other() {
     let site = Site::new(boards());
     let ann = site.visitor();
     ann.fetch(Method::Post, "/login")
@@ -645,7 +650,7 @@ fn who_is_logged_out_elsewhere_sees_it() {
 }
 
 #[test]
-fn a_form_is_sent_by_the_script_where_there_is_one() {
+fn script_submits_forms_on_pages_that_have_it() {
     let site = Site::new(boards());
     let mut tab = site.visit("/scripted");
     tab.submit("#shout", [("body", "hi")]);
@@ -659,7 +664,7 @@ fn a_form_is_sent_by_the_script_where_there_is_one() {
 }
 
 #[test]
-fn a_service_is_called_and_answers_forms_too() {
+fn calls_services_and_submits_forms_to_them() {
     let site = Site::new(boards());
     assert_eq!(site.post_json("/shout", &json!({ "body": "a" })).status(), 204);
     let refused = site.post_json("/shout", &json!({ "bdy": "a" }));
@@ -680,7 +685,7 @@ fn a_service_is_called_and_answers_forms_too() {
 }
 
 #[test]
-fn a_file_that_was_chosen_is_sent() {
+fn uploads_chosen_file() {
     let site = Site::new(shop());
     let mut tab = site.visit("/upload");
     tab.choose("input[type=file]", "hop \"1\".png", "image/png", b"\x89PNG\r\n--".as_slice());
@@ -690,21 +695,21 @@ fn a_file_that_was_chosen_is_sent() {
     tab.submit("form", [("title", "No hop")]);
     tab.expect("p", "`picture` is missing from the form");
     tab.visit("/upload");
-    let told = told(|| tab.choose("input[name=title]", "a", "text/plain", ""));
+    let message = failure_of(|| tab.choose("input[name=title]", "a", "text/plain", ""));
     assert!(
-        told.starts_with("`input[name=title]` takes no file\n\n    <input name=\"title\""),
-        "{told}"
+        message.starts_with("`input[name=title]` takes no file\n\n    <input name=\"title\""),
+        "{message}"
     );
 }
 
 #[test]
-fn a_page_whose_site_has_ended_says_that_it_is_no_longer_followed() {
+fn reports_that_page_of_stopped_site_is_not_followed() {
     let site = Site::new(boards());
     let mut tab = site.visit("/board");
     drop(site);
-    let told = told(|| tab.expect("li", "hi"));
-    assert!(told.starts_with("there is no `li`\n"), "{told}");
-    assert!(told.contains("(status 200, and no longer followed: its stream: "), "{told}");
-    // It may be given to another thread.
+    let message = failure_of(|| tab.expect("li", "hi"));
+    assert!(message.starts_with("there is no `li`\n"), "{message}");
+    assert!(message.contains("(status 200, and no longer followed: its stream: "), "{message}");
+    // Tabs are `Send`.
     std::thread::scope(|scope| scope.spawn(move || drop(tab)).join().unwrap());
 }

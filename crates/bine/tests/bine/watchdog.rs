@@ -1,4 +1,5 @@
-//! A loop that is stuck in a handler: it is reported, and does not keep its process from ending or being replaced.
+//! A loop blocked by a handler is reported, and prevents neither exit nor replacement of the
+//! process.
 
 use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
@@ -11,15 +12,15 @@ use rustix::process::Signal;
 use crate::app;
 use crate::harness::{Folder, PATIENCE, Peer, Program};
 
-/// Those whose handlers run in place on event loops.
+/// Schedulers that run handlers on event loops.
 const LOOPS: [&str; 3] = ["hybrid", "event", "cohort"];
-/// Messages come line by line, in order with the program's own.
+/// Logs to standard output, in order with the program's own lines.
 const LOGGED: [&str; 4] = ["--error-log", "/dev/stdout", "--watchdog-report", "100ms"];
 
 #[test]
-fn the_program_with_a_watchdog_serves() -> Exit {
+fn serve_watchdog_program() -> Exit {
     let Some(options) = app::options() else { return Exit::fine() };
-    // A supervisor runs this very program again, with the same options.
+    // A supervisor runs the same program again with the same options.
     let is_child = std::env::var_os("BINE_SUPERVISED").is_some();
     let options = options.lines().filter(|option| !(is_child && *option == "--supervise"));
     App::new()
@@ -32,7 +33,7 @@ fn the_program_with_a_watchdog_serves() -> Exit {
         .run_with("Usage: app", options)
 }
 
-/// Never gives its loop back, and uses all of a core.
+/// Never returns to its loop and uses a whole core.
 #[page("/spins")]
 async fn spins() -> impl Page {
     println!("\nspins has begun");
@@ -46,7 +47,7 @@ fn spin_for_ever() {
     }
 }
 
-/// Gives its loop back when whoever listens at `port` closes the connection.
+/// Blocks its loop until the listener at `port` closes the connection.
 #[page("/blocks/{port}")]
 async fn blocks(port: Path<u16>) -> impl Page {
     wait_for_end(*port);
@@ -69,7 +70,7 @@ async fn thread() -> impl Page {
     html!({ name })
 }
 
-/// Answers when whoever listens at `port` closes the connection; its loop goes on meanwhile.
+/// Responds when the listener at `port` closes the connection, without blocking its loop.
 #[page("/held-open/{port}")]
 async fn held_open(port: Path<u16>) -> impl Page {
     println!("\nheld open");
@@ -82,12 +83,12 @@ fn start(options: &[&str]) -> Program {
 }
 
 fn start_with(options: &[&str], variables: &[(&str, &str)]) -> Program {
-    let test = "watchdog::the_program_with_a_watchdog_serves";
+    let test = "watchdog::serve_watchdog_program";
     let mut command = app::program(test, options);
     Program::start(command.envs(variables.iter().copied()))
 }
 
-/// Waits for a line with `mark`, and tells the whole text up to the line with `end`.
+/// Waits for a line with `mark`. Returns the text up to the line with `end`.
 fn lines_until(program: &mut Program, mark: &str, end: &str) -> String {
     let mut text = program.await_line(mark);
     loop {
@@ -101,7 +102,7 @@ fn lines_until(program: &mut Program, mark: &str, end: &str) -> String {
 }
 
 #[test]
-fn reports_a_stuck_loop_once_with_its_stack_and_again_when_it_turns() {
+fn reports_blocked_loop_once_with_stack_and_reports_its_recovery() {
     for scheduler in LOOPS {
         let mut program = start(
             &[&LOGGED[..], &["--scheduler", scheduler, "--loops", "1", "--metrics", "127.0.0.1:0"]]
@@ -120,23 +121,24 @@ fn reports_a_stuck_loop_once_with_its_stack_and_again_when_it_turns() {
         assert!(figures.contains("\nbine_loop_stalls_total 1\n"), "{figures}");
         drop(held);
         let text = lines_until(&mut program, "", "loop 0 turns again");
-        assert!(text.contains("wait_for_end"), "the stack names the function: {text}");
-        assert!(text.contains("watchdog.rs:"), "with its place: {text}");
-        assert!(!text.contains("has not turned"), "once: {text}");
+        assert!(text.contains("wait_for_end"), "the stack lacks the function: {text}");
+        assert!(text.contains("watchdog.rs:"), "the stack lacks the file: {text}");
+        assert!(!text.contains("has not turned"), "reported twice: {text}");
         assert_eq!(peer.reply().text(), "<p>done</p>", "{scheduler}");
         assert_eq!(program.stop().code, Some(0), "{scheduler}");
     }
 }
 
-/// Before, the first signal to a server whose only loop was stuck was logged nowhere, and neither was where it hung.
+/// Regression: the first signal to a server with its only loop blocked was not logged, nor was the
+/// stack.
 #[test]
-fn a_handler_that_spins_for_ever_does_not_outlive_a_second_signal() {
+fn second_signal_ends_program_with_spinning_handler() {
     for scheduler in LOOPS {
         let mut program = start(&["--scheduler", scheduler, "--loops", "1"]);
         let mut peer = program.connect();
         peer.send("GET /spins HTTP/1.1\r\nHost: a\r\n\r\n");
         program.await_line("spins has begun");
-        // Both kinds, because two of the same that nobody took yet are one.
+        // Send different signals, because two pending ones of the same kind merge.
         program.signal(Signal::TERM);
         program.signal(Signal::INT);
         let ended = program.wait();
@@ -146,7 +148,7 @@ fn a_handler_that_spins_for_ever_does_not_outlive_a_second_signal() {
 }
 
 #[test]
-fn a_handler_that_spins_for_ever_does_not_outlive_the_drain() {
+fn drain_timeout_ends_program_with_spinning_handler() {
     for scheduler in LOOPS {
         let mut program =
             start(&["--scheduler", scheduler, "--loops", "1", "--drain-timeout", "50ms"]);
@@ -157,26 +159,30 @@ fn a_handler_that_spins_for_ever_does_not_outlive_the_drain() {
         let ended = program.wait();
         assert_eq!(ended.code, Some(1), "{scheduler}");
         assert!(ended.errors.contains("still held up"), "{}", ended.errors);
-        assert!(ended.errors.contains("spin_for_ever"), "the stack is logged: {}", ended.errors);
+        assert!(
+            ended.errors.contains("spin_for_ever"),
+            "the stack is not logged: {}",
+            ended.errors
+        );
     }
 }
 
 #[test]
-fn a_supervisor_replaces_a_server_with_a_stuck_loop() {
+fn supervisor_replaces_server_with_blocked_loop() {
     let options = ["--loops", "1", "--supervise", "--watchdog-replace", "200ms"];
     let mut program = start(&[&LOGGED[..], &options].concat());
     let first = program.connect().get("/process").text().to_owned();
     let mut stuck = program.connect();
     stuck.send("GET /spins HTTP/1.1\r\nHost: a\r\n\r\n");
     program.await_line("spins has begun");
-    // It waits in the kernel's queue meanwhile.
+    // The new connection waits in the kernel's queue.
     let mut newcomer = program.connect();
     stuck.expect_closed();
     let second = newcomer.get("/process").text().to_owned();
-    assert_ne!(first, second, "another process answers");
+    assert_ne!(first, second, "the same process still responds");
     let ended = program.stop();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    // The supervisor itself was started without a configuration for its log.
+    // The supervisor started without a configured log.
     assert_eq!(
         ended.errors.matches("had a stuck loop; it is started again").count(),
         1,
@@ -185,7 +191,7 @@ fn a_supervisor_replaces_a_server_with_a_stuck_loop() {
 }
 
 #[test]
-fn the_other_loops_finish_their_requests_before_a_process_is_replaced() {
+fn other_loops_complete_requests_before_replacement() {
     let options = ["--loops", "2", "--supervise", "--watchdog-replace", "200ms"];
     let mut program = start(&[&LOGGED[..], &options].concat());
     let mut healthy = program.connect();
@@ -207,9 +213,9 @@ fn the_other_loops_finish_their_requests_before_a_process_is_replaced() {
     assert_eq!(program.stop().code, Some(0));
 }
 
-/// `WatchdogSec=` in a unit: the service manager restarts what does not say that it is alive.
+/// With `WatchdogSec=` in a unit, the service manager restarts a process without heartbeats.
 #[test]
-fn heartbeats_stop_while_a_loop_is_stuck() {
+fn stops_heartbeats_while_a_loop_is_blocked() {
     for supervise in [&[][..], &["--supervise", "--watchdog-replace", "off"]] {
         let folder = Folder::new();
         let path = folder.join("notify");
@@ -226,9 +232,9 @@ fn heartbeats_stop_while_a_loop_is_stuck() {
         let (held, _) = waiting.accept().unwrap();
         program.await_line("loop 0 has not turned for");
         manager.set_read_timeout(Some(Duration::from_millis(250))).unwrap();
-        // A last one may be under way; each wait is longer than a beat takes when all is well.
+        // One more may be under way. Each wait is longer than the interval of heartbeats.
         let beats = (0..10).take_while(|_| manager.recv(&mut [0; 64]).is_ok()).count();
-        assert!(beats < 10, "beats go on while a loop is stuck");
+        assert!(beats < 10, "heartbeats continue while a loop is blocked");
         manager.set_read_timeout(Some(PATIENCE)).unwrap();
         drop(held);
         await_beat(&manager);
@@ -240,7 +246,7 @@ fn heartbeats_stop_while_a_loop_is_stuck() {
 fn await_beat(manager: &UnixDatagram) {
     let mut state = [0; 64];
     loop {
-        let length = manager.recv(&mut state).expect("a heartbeat");
+        let length = manager.recv(&mut state).expect("no heartbeat");
         if &state[..length] == b"WATCHDOG=1" {
             return;
         }

@@ -1,4 +1,5 @@
-//! Claims about programs that speak WebSocket: what is said arrives, what is wrong is told, and every end is one.
+//! WebSocket handlers: messages arrive, protocol errors are reported, and each connection ends
+//! properly.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -12,12 +13,12 @@ use rustix::process::Signal;
 use crate::app::{options, program};
 use crate::harness::{KINDS, PATIENCE, Peer, Program};
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_with_websockets_serves() -> Exit {
+fn serve_websocket_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
-        .state(Told::default())
+        .state(Records::default())
         .page(echo)
         .page(plain)
         .page(anywhere)
@@ -30,12 +31,12 @@ fn the_program_with_websockets_serves() -> Exit {
         .run_with("Usage: websockets", options.lines())
 }
 
-/// What handlers have to tell of their ends.
+/// Records how connections ended.
 #[derive(Default)]
-struct Told(Mutex<String>);
+struct Records(Mutex<String>);
 
-impl Told {
-    fn tell(&self, word: &str) {
+impl Records {
+    fn add(&self, word: &str) {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         told.push_str(word);
         told.push(';');
@@ -43,12 +44,12 @@ impl Told {
 }
 
 #[page("/told")]
-async fn told(told: State<Told>) -> Response {
+async fn told(told: State<Records>) -> Response {
     Response::text(told.0.lock().unwrap_or_else(PoisonError::into_inner).clone())
 }
 
 #[page("/echo")]
-async fn echo(upgrade: Upgrade, told: State<Told>) -> Response {
+async fn echo(upgrade: Upgrade, told: State<Records>) -> Response {
     let response = upgrade.speaking(&["chat", "echo"]).accept(async move |mut socket| {
         while let Some(message) = socket.receive().await? {
             match &message {
@@ -62,7 +63,7 @@ async fn echo(upgrade: Upgrade, told: State<Told>) -> Response {
             }
         }
         let (code, reason) = socket.closed().unwrap_or((CloseCode::NORMAL, "nothing".to_owned()));
-        told.tell(&format!("{} {reason}", code.number()));
+        told.add(&format!("{} {reason}", code.number()));
         Ok(())
     });
     response.with_field("X-Room", "one")
@@ -82,23 +83,23 @@ async fn anywhere(upgrade: Upgrade) -> Response {
 }
 
 #[page("/brief")]
-async fn brief(upgrade: Upgrade, told: State<Told>) -> Response {
+async fn brief(upgrade: Upgrade, told: State<Records>) -> Response {
     upgrade.with_limit(10).accept(async move |mut socket| {
         let heard = socket.receive().await;
-        told.tell(if heard.is_err() { "gone" } else { "heard" });
+        told.add(if heard.is_err() { "gone" } else { "heard" });
         heard?;
         Ok(())
     })
 }
 
-/// For which a peer may be silent until it is asked, and then until it answers.
+/// Time until the server pings a silent client, and then until it gives up.
 const PAUSE: Duration = Duration::from_millis(2100);
 
 #[page("/asking")]
-async fn asking(upgrade: Upgrade, told: State<Told>) -> Response {
+async fn asking(upgrade: Upgrade, told: State<Records>) -> Response {
     upgrade.with_pings(PAUSE).accept(async move |mut socket| {
         let heard = socket.receive().await;
-        told.tell(if heard.is_err() { "silent" } else { "heard" });
+        told.add(if heard.is_err() { "silent" } else { "heard" });
         heard?;
         Ok(())
     })
@@ -114,16 +115,16 @@ async fn failing(upgrade: Upgrade, how: Path<Text>) -> Response {
 }
 
 #[page("/flooding/{patience}")]
-async fn flooding(upgrade: Upgrade, told: State<Told>, patience: Path<u64>) -> Response {
+async fn flooding(upgrade: Upgrade, told: State<Records>, patience: Path<u64>) -> Response {
     upgrade.with_pings(Duration::from_millis(*patience)).accept(async move |mut socket| {
         let piece = "f".repeat(10_000);
         while socket.send(&piece).await.is_ok() {}
-        told.tell("stalled");
+        told.add("stalled");
         Ok(())
     })
 }
 
-/// Its handler waits for something that never comes.
+/// Its handler waits forever.
 #[page("/deaf")]
 async fn deaf(upgrade: Upgrade) -> Response {
     upgrade.accept(async |_socket| {
@@ -134,27 +135,27 @@ async fn deaf(upgrade: Upgrade) -> Response {
 
 fn start(scheduler: &str) -> Program {
     let options = ["--scheduler", scheduler, "--workers", "16"];
-    Program::start(&mut program("websocket::the_program_with_websockets_serves", &options))
+    Program::start(&mut program("websocket::serve_websocket_program", &options))
 }
 
 const KEY: [u8; 4] = [1, 2, 3, 4];
 
-/// A peer's end.
+/// A client's WebSocket.
 pub(crate) struct Socket(Peer);
 
 impl Socket {
     #[track_caller]
     pub(crate) fn open(program: &Program, target: &str) -> Self {
-        Self::ask(program, asks(target, ""))
+        Self::ask(program, upgrade_request(target, ""))
     }
 
-    /// With frames right behind the request.
+    /// Opens a WebSocket and sends frames together with the request.
     #[track_caller]
     fn open_with(program: &Program, target: &str, frames: &[u8]) -> Self {
-        Self::ask(program, [asks(target, "").as_bytes(), frames].concat())
+        Self::ask(program, [upgrade_request(target, "").as_bytes(), frames].concat())
     }
 
-    /// By this request.
+    /// Opens a WebSocket with this request.
     #[track_caller]
     pub(crate) fn ask(program: &Program, request: impl AsRef<[u8]>) -> Self {
         let mut peer = program.connect();
@@ -165,20 +166,20 @@ impl Socket {
         Self(peer)
     }
 
-    /// What goes on behind a 101 that the caller has read.
-    pub(crate) const fn agreed(peer: Peer) -> Self {
+    /// Continues after a 101 that the caller has read.
+    pub(crate) const fn upgraded(peer: Peer) -> Self {
         Self(peer)
     }
 
-    pub(crate) fn say(&mut self, frame: Frame<'_>) {
+    pub(crate) fn send(&mut self, frame: Frame<'_>) {
         self.0.send(masked(frame));
     }
 
-    /// The next frame: its first byte, and what it holds.
+    /// Returns the first byte and payload of the next frame.
     #[track_caller]
-    fn hear(&mut self) -> (u8, Vec<u8>) {
+    fn receive(&mut self) -> (u8, Vec<u8>) {
         let head = self.0.take(2);
-        assert!(head[1] < 128, "a server sends without a mask");
+        assert!(head[1] < 128, "a server must not mask its frames");
         let length = match head[1] {
             126 => u16::from_be_bytes(self.0.take(2).try_into().unwrap()).into(),
             127 => u64::from_be_bytes(self.0.take(8).try_into().unwrap()),
@@ -187,45 +188,46 @@ impl Socket {
         (head[0], self.0.take(length as usize))
     }
 
-    /// The next frame, which must be text.
+    /// Returns the next frame, which must be text.
     #[track_caller]
-    pub(crate) fn hear_text(&mut self) -> String {
-        let (first, heard) = self.hear();
-        assert_eq!(first, 0x81, "{heard:?}");
-        String::from_utf8(heard).unwrap()
+    pub(crate) fn receive_text(&mut self) -> String {
+        let (first, payload) = self.receive();
+        assert_eq!(first, 0x81, "{payload:?}");
+        String::from_utf8(payload).unwrap()
     }
 
     #[track_caller]
     fn expect_text(&mut self, text: &str) {
-        assert_eq!(self.hear_text(), text);
+        assert_eq!(self.receive_text(), text);
     }
 
-    /// The server closes, for this reason; it is answered, and the connection ends.
+    /// Asserts that the server closes with this code, replies, and expects the end of the
+    /// connection.
     #[track_caller]
     pub(crate) fn expect_close(mut self, code: u16) {
-        let frame = self.hear();
-        self.part(&frame, code);
+        let frame = self.receive();
+        self.finish(&frame, code);
     }
 
-    /// The same behind whatever else it says.
+    /// Like `expect_close`, but skips text frames before it.
     #[track_caller]
     pub(crate) fn await_close(mut self, code: u16) {
-        let mut frame = self.hear();
+        let mut frame = self.receive();
         while frame.0 == 0x81 {
-            frame = self.hear();
+            frame = self.receive();
         }
-        self.part(&frame, code);
+        self.finish(&frame, code);
     }
 
     #[track_caller]
-    fn part(mut self, (first, heard): &(u8, Vec<u8>), code: u16) {
-        assert_eq!((*first, &heard[..2]), (0x88, &code.to_be_bytes()[..]), "{heard:?}");
-        self.say(Frame::Close { code: CloseCode::new(code), reason: "" });
+    fn finish(mut self, (first, payload): &(u8, Vec<u8>), code: u16) {
+        assert_eq!((*first, &payload[..2]), (0x88, &code.to_be_bytes()[..]), "{payload:?}");
+        self.send(Frame::Close { code: CloseCode::new(code), reason: "" });
         self.0.expect_closed();
     }
 }
 
-pub(crate) fn asks(target: &str, fields: &str) -> String {
+pub(crate) fn upgrade_request(target: &str, fields: &str) -> String {
     format!(
         "GET {target} HTTP/1.1\r\nHost: a.example\r\nConnection: keep-alive, Upgrade\r\n\
          Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
@@ -245,29 +247,29 @@ fn part(header: Header, payload: &[u8]) -> Vec<u8> {
     [header.masked(KEY).as_bytes(), &payload].concat()
 }
 
-/// Returns when a handler has told so.
+/// Waits until a handler has recorded this.
 #[track_caller]
-fn await_told(program: &Program, word: &str) {
+fn await_record(program: &Program, word: &str) {
     let (mut peer, began) = (program.connect(), Instant::now());
     loop {
         let told = peer.get("/told").text().to_owned();
         if told.contains(word) {
             return;
         }
-        assert!(began.elapsed() < PATIENCE, "it told {told:?}");
+        assert!(began.elapsed() < PATIENCE, "recorded {told:?}");
     }
 }
 
 #[test]
-fn what_is_said_comes_back_whole_however_it_is_cut() {
+fn echoes_messages_split_in_any_way() {
     for scheduler in KINDS {
         let program = start(scheduler);
         let mut socket = Socket::open_with(&program, "/echo", &masked(Frame::Text("behind")));
         socket.expect_text("behind");
-        socket.say(Frame::Binary(&[0, 255]));
-        assert_eq!(socket.hear(), (0x82, vec![0, 255]));
+        socket.send(Frame::Binary(&[0, 255]));
+        assert_eq!(socket.receive(), (0x82, vec![0, 255]));
         let long = "l".repeat(500_000);
-        socket.say(Frame::Text(&long));
+        socket.send(Frame::Text(&long));
         socket.expect_text(&long);
         let parts = [
             part(Header::fragment(Opcode::Text, 2), b"fr"),
@@ -278,20 +280,20 @@ fn what_is_said_comes_back_whole_however_it_is_cut() {
         for byte in parts.concat() {
             socket.0.send([byte]);
         }
-        assert_eq!(socket.hear(), (0x8a, b"between".to_vec()), "{scheduler}");
+        assert_eq!(socket.receive(), (0x8a, b"between".to_vec()), "{scheduler}");
         socket.expect_text("frame");
-        // Many at once.
+        // Send many at once.
         let words: Vec<Vec<u8>> = (0..1000).map(|n| masked(Frame::Text(&n.to_string()))).collect();
         socket.0.send(words.concat());
         (0..1000).for_each(|number| socket.expect_text(&number.to_string()));
-        socket.say(Frame::Close { code: CloseCode::new(3000), reason: "enough" });
+        socket.send(Frame::Close { code: CloseCode::new(3000), reason: "enough" });
         socket.expect_close(3000);
-        await_told(&program, "3000 enough;");
+        await_record(&program, "3000 enough;");
     }
 }
 
 #[test]
-fn a_page_that_returns_from_a_worker_may_agree_too() {
+fn upgrades_from_page_on_a_worker() {
     for scheduler in KINDS {
         let program = start(scheduler);
         let mut socket = Socket::open(&program, "/plain");
@@ -301,14 +303,14 @@ fn a_page_that_returns_from_a_worker_may_agree_too() {
 }
 
 #[test]
-fn who_asks_wrongly_or_from_another_host_is_told_so() {
+fn rejects_invalid_and_cross_origin_upgrades() {
     let program = start("hybrid");
     let mut peer = program.connect();
     let reply = peer.get("/echo");
     assert_eq!((reply.status(), reply.field("Upgrade")), (426, Some("websocket")));
     let ask = |target: &str, fields: &str| {
         let mut peer = program.connect();
-        peer.send(asks(target, fields));
+        peer.send(upgrade_request(target, fields));
         peer.reply()
     };
     assert_eq!(ask("/echo", "Origin: https://b.example\r\n").status(), 403);
@@ -319,23 +321,23 @@ fn who_asks_wrongly_or_from_another_host_is_told_so() {
 }
 
 #[test]
-fn the_subprotocol_that_was_agreed_on_is_known() {
+fn reports_negotiated_subprotocol() {
     let program = start("hybrid");
     let mut socket = Socket::open(&program, "/echo");
-    socket.say(Frame::Text("protocol"));
+    socket.send(Frame::Text("protocol"));
     socket.expect_text("none");
-    socket.say(Frame::Text("bye"));
+    socket.send(Frame::Text("bye"));
     socket.expect_close(1000);
 }
 
 #[test]
-fn a_peer_that_breaks_the_rules_is_told_which_kind() {
+fn closes_with_code_for_each_protocol_error() {
     for scheduler in KINDS {
         let program = start(scheduler);
         let mut long = Socket::open(&program, "/brief");
-        long.say(Frame::Text("more than ten bytes"));
+        long.send(Frame::Text("more than ten bytes"));
         long.expect_close(1009);
-        await_told(&program, "gone;");
+        await_record(&program, "gone;");
         let mut bare = Socket::open(&program, "/echo");
         bare.0.send(b"\x81\x01a");
         bare.expect_close(1002);
@@ -349,12 +351,12 @@ fn a_peer_that_breaks_the_rules_is_told_which_kind() {
 }
 
 #[test]
-fn a_handler_that_fails_costs_its_own_connection_alone() {
+fn failing_handler_ends_only_its_connection() {
     for scheduler in KINDS {
         let program = start(scheduler);
         for how in ["error", "panic"] {
             let mut socket = Socket::open(&program, &format!("/failing/{how}"));
-            socket.say(Frame::Text("now"));
+            socket.send(Frame::Text("now"));
             socket.expect_close(1011);
         }
         assert_eq!(program.connect().get("/told").status(), 200);
@@ -364,26 +366,26 @@ fn a_handler_that_fails_costs_its_own_connection_alone() {
 }
 
 #[test]
-fn a_silent_peer_is_asked_and_one_that_does_not_answer_is_let_go() {
+fn pings_silent_client_and_drops_it_without_pong() {
     let check = |scheduler: &str| {
-        // A peer that a busy machine keeps from answering in time is silent, which says nothing of one that answers.
+        // On a busy machine this client may answer too late, so such an attempt does not count.
         let is_told = (0..10).any(|_| {
             let program = start(scheduler);
             let began = Instant::now();
             let mut socket = Socket::open(&program, "/asking");
-            assert_eq!(socket.hear(), (0x89, Vec::new()));
+            assert_eq!(socket.receive(), (0x89, Vec::new()));
             socket.0.send(masked(Frame::Pong(b"")));
             if began.elapsed() >= 2 * PAUSE {
                 return false;
             }
-            assert_eq!(socket.hear(), (0x89, Vec::new()), "{scheduler}");
-            await_told(&program, "silent;");
+            assert_eq!(socket.receive(), (0x89, Vec::new()), "{scheduler}");
+            await_record(&program, "silent;");
             socket.0.expect_closed();
             true
         });
         assert!(is_told, "{scheduler}: no answer comes within {PAUSE:?}");
     };
-    // Seconds, for all together.
+    // Run all at once, because each takes seconds.
     thread::scope(|scope| {
         for scheduler in KINDS {
             scope.spawn(move || check(scheduler));
@@ -392,24 +394,24 @@ fn a_silent_peer_is_asked_and_one_that_does_not_answer_is_let_go() {
 }
 
 #[test]
-fn a_peer_that_takes_nothing_is_cut() {
+fn drops_client_that_does_not_read() {
     for scheduler in KINDS {
         let program = start(scheduler);
         let _socket = Socket::open(&program, "/flooding/100");
-        await_told(&program, "stalled;");
+        await_record(&program, "stalled;");
     }
 }
 
 #[test]
-fn a_close_is_heard_by_who_sends_without_end() {
+fn receives_close_while_sending_endlessly() {
     for scheduler in KINDS {
         let program = start(scheduler);
         let mut socket = Socket::open(&program, "/flooding/30000");
-        socket.say(Frame::Close { code: Some(CloseCode::NORMAL), reason: "" });
+        socket.send(Frame::Close { code: Some(CloseCode::NORMAL), reason: "" });
         let code = loop {
-            let (first, heard) = socket.hear();
+            let (first, payload) = socket.receive();
             if first == 0x88 {
-                break heard;
+                break payload;
             }
         };
         assert_eq!(code, 1000_u16.to_be_bytes(), "{scheduler}");
@@ -418,31 +420,31 @@ fn a_close_is_heard_by_who_sends_without_end() {
 }
 
 #[test]
-fn a_ping_is_answered_whatever_the_handler_waits_for() {
+fn answers_ping_while_handler_waits() {
     for scheduler in KINDS {
         let program = start(scheduler);
         let mut socket = Socket::open(&program, "/deaf");
-        socket.say(Frame::Ping(b"there?"));
-        assert_eq!(socket.hear(), (0x8a, b"there?".to_vec()), "{scheduler}");
+        socket.send(Frame::Ping(b"there?"));
+        assert_eq!(socket.receive(), (0x8a, b"there?".to_vec()), "{scheduler}");
     }
 }
 
 #[test]
-fn a_peer_that_goes_without_a_word_is_noticed() {
+fn notices_client_that_disconnects() {
     for scheduler in KINDS {
         let program = start(scheduler);
         drop(Socket::open(&program, "/brief"));
-        await_told(&program, "gone;");
+        await_record(&program, "gone;");
     }
 }
 
 #[test]
-fn a_stop_is_told_to_all_and_ends_with_their_farewell() {
+fn closes_all_connections_on_stop() {
     for scheduler in KINDS {
         let program = start(scheduler);
         let mut sockets: Vec<Socket> = (0..3).map(|_| Socket::open(&program, "/echo")).collect();
         for socket in &mut sockets {
-            socket.say(Frame::Text("here"));
+            socket.send(Frame::Text("here"));
             socket.expect_text("here");
         }
         program.signal(Signal::TERM);

@@ -1,4 +1,4 @@
-//! Decides which of a page's two languages its reader gets, and that XML reads the second.
+//! Negotiation between HTML and XHTML, checked with an XML parser.
 
 use bine::prelude::*;
 use roxmltree::{Document, ParsingOptions};
@@ -9,9 +9,9 @@ use crate::harness::{Peer, Program, Reply};
 const XHTML: &str = "application/xhtml+xml; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_with_two_languages_serves() -> Exit {
+fn serve_xhtml_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .development(false)
@@ -62,14 +62,14 @@ async fn fragment() -> impl Respond {
     html!(<p>a<br>b</p>).without_layout()
 }
 
-/// Whole by itself, but no document to XML.
+/// A complete page in HTML, but not a document in XML.
 #[page("/headless")]
 async fn headless() -> impl Page {
     html!(<title>Headless</title><p>a</p>)
 }
 
 fn serve() -> Program {
-    Program::start(&mut program("xhtml::the_program_with_two_languages_serves", &[]))
+    Program::start(&mut program("xhtml::serve_xhtml_program", &[]))
 }
 
 fn ask(peer: &mut Peer, target: &str, accept: &str) -> Reply {
@@ -77,7 +77,7 @@ fn ask(peer: &mut Peer, target: &str, accept: &str) -> Reply {
     peer.reply()
 }
 
-/// The page as XML, or the parser's complaint.
+/// Parses the page as XML or panics with the parser's error.
 fn parsed(reply: &Reply) -> Document<'_> {
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
     let document = Document::parse_with_options(reply.text(), options);
@@ -85,7 +85,7 @@ fn parsed(reply: &Reply) -> Document<'_> {
 }
 
 #[test]
-fn who_prefers_xhtml_gets_the_same_page_as_xml() {
+fn serves_same_page_as_xml_to_clients_that_prefer_xhtml() {
     let program = serve();
     let mut peer = program.connect();
     let target = "/said?what=%3Cb%3E%0D%0A%00%01%26%22%09%EF%BF%BF";
@@ -96,7 +96,7 @@ fn who_prefers_xhtml_gets_the_same_page_as_xml() {
     assert!(root.has_tag_name(("http://www.w3.org/1999/xhtml", "html")), "{}", said.text());
     assert_eq!(root.attribute("lang"), Some("en"));
     let find = |name| document.descendants().find(|node| node.has_tag_name(name)).unwrap();
-    // What XML cannot hold is replaced, all else is what was said.
+    // Characters that XML cannot represent are replaced; all others are kept.
     let what = "<b>\r\n\u{fffd}\u{fffd}&\"\t\u{fffd}";
     assert_eq!(find("p").attribute("title"), Some(what));
     assert_eq!(find("p").text(), Some(what));
@@ -113,7 +113,7 @@ fn who_prefers_xhtml_gets_the_same_page_as_xml() {
 }
 
 #[test]
-fn all_others_get_html() {
+fn serves_html_to_other_clients() {
     let program = serve();
     let mut peer = program.connect();
     assert_eq!(peer.get("/alone").field("Content-Type"), Some(HTML));
@@ -125,7 +125,7 @@ fn all_others_get_html() {
 }
 
 #[test]
-fn only_a_whole_document_becomes_xhtml() {
+fn serves_only_complete_documents_as_xhtml() {
     let program = serve();
     let mut peer = program.connect();
     let fragment = ask(&mut peer, "/fragment", "application/xhtml+xml");
@@ -140,7 +140,7 @@ fn only_a_whole_document_becomes_xhtml() {
 }
 
 #[test]
-fn xhtml_comes_late_long_and_with_bad_news_as_html_does() {
+fn serves_late_long_and_error_pages_as_xhtml() {
     let program = serve();
     let mut peer = program.connect();
     let late = ask(&mut peer, "/late", "application/xhtml+xml");

@@ -1,4 +1,5 @@
-//! Decides how a test starts a program, talks to it and sees it end, with a bound on every wait.
+//! Test harness: starts programs, sends requests and observes exits, with a time limit on each
+//! wait.
 #![allow(
     dead_code,
     unused_imports,
@@ -16,32 +17,47 @@ use std::time::Duration;
 pub(crate) use peer::{Peer, Reply, undated};
 pub(crate) use program::{Ended, Program};
 
-/// What is not there by now will not come: far longer than a busy machine needs.
+/// Time limit for anything a test waits for: far longer than a busy machine needs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Every scheduler that `--scheduler` knows.
+/// All values of `--scheduler`.
 pub(crate) const SCHEDULERS: [&str; 8] =
     ["hybrid", "event", "cohort", "nothread", "one-to-one", "pool", "accept-many", "queue"];
-/// Those that serve several connections at one time, and so can let one wait for news.
+/// The schedulers that serve several connections at a time, so that a request may wait for an
+/// event.
 pub(crate) const AT_ONCE: [&str; 7] =
     ["hybrid", "event", "cohort", "one-to-one", "pool", "accept-many", "queue"];
-/// One of each way to run a handler, for what does not depend on more: on a worker, on a loop, on its connection's thread.
+/// One scheduler for each way to run a handler: on a worker, on an event loop, and on its
+/// connection's thread.
 pub(crate) const KINDS: [&str; 3] = ["hybrid", "event", "pool"];
 
-/// A folder of one test's own, which goes with it.
+/// Returns a string member of a JSON object, without unescaping.
+#[track_caller]
+pub(crate) fn member(json: &str, name: &str) -> String {
+    find_member(json, name).unwrap_or_else(|| panic!("no {name} in {json}"))
+}
+
+/// Returns a string member of a JSON object, without unescaping, if it exists.
+pub(crate) fn find_member(json: &str, name: &str) -> Option<String> {
+    let (_, value) = json.split_once(&format!("\"{name}\":\""))?;
+    Some(value.split('"').next()?.to_owned())
+}
+
+/// A temporary folder of one test, removed on drop.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        // A Unix socket's path has room for 107 bytes, so this cannot lie deep in the checkout.
+        // A Unix socket's path is limited to 107 bytes, which excludes folders deep in the
+        // checkout.
         let path = std::env::temp_dir().join(format!("bine-{}-{count}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
-    /// Writes a file into it and tells its path.
+    /// Writes a file into the folder and returns its path.
     pub(crate) fn write(&self, name: &str, content: &[u8]) -> PathBuf {
         let path = self.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -60,7 +76,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is the temporary folder's own business.
+        // Files that cannot be removed stay in the system's temporary folder.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

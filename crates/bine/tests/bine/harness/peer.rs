@@ -1,4 +1,4 @@
-//! Decides how a test talks HTTP: raw bytes out, whole replies in, framing read to the letter.
+//! An HTTP client for tests: raw bytes out, whole replies in, with strict framing.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -7,14 +7,14 @@ use std::path::Path;
 
 use super::PATIENCE;
 
-/// One end of a connection, held by a test.
+/// A client's end of a connection.
 pub(crate) struct Peer<S = TcpStream> {
     stream: S,
-    /// What came behind the replies taken so far.
+    /// Bytes received after the replies read so far.
     received: Vec<u8>,
 }
 
-/// A reply, its content freed of the framing.
+/// A reply with its content decoded.
 #[derive(Debug)]
 pub(crate) struct Reply {
     /// From the status line to the empty line.
@@ -31,7 +31,7 @@ impl Peer {
         Self { stream, received: Vec::new() }
     }
 
-    /// Says that nothing more will be sent, and goes on listening.
+    /// Closes the sending side. Replies can still be read.
     pub(crate) fn end(&mut self) {
         self.stream.shutdown(Shutdown::Write).unwrap();
     }
@@ -50,13 +50,41 @@ impl<S: Read + Write> Peer<S> {
         self.stream.write_all(bytes.as_ref()).unwrap();
     }
 
-    /// Asks with the least a request may consist of.
+    /// Sends the shortest valid GET request and reads the reply.
     pub(crate) fn get(&mut self, target: &str) -> Reply {
         self.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
         self.reply()
     }
 
-    /// The next reply, to anything but HEAD.
+    /// Sends a request and reads the reply. Each of `fields` ends with CR LF.
+    pub(crate) fn request(
+        &mut self,
+        method: &str,
+        target: &str,
+        fields: &str,
+        body: &str,
+    ) -> Reply {
+        self.send_request(method, target, fields, body);
+        if method == "HEAD" { self.reply_to_head() } else { self.reply() }
+    }
+
+    /// Sends a request, with a length unless it is a GET or HEAD without content.
+    pub(crate) fn send_request(&mut self, method: &str, target: &str, fields: &str, body: &str) {
+        let length = match (method, body.len()) {
+            ("GET" | "HEAD", 0) => String::new(),
+            (_, length) => format!("Content-Length: {length}\r\n"),
+        };
+        self.send(format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{length}{fields}\r\n{body}"));
+    }
+
+    /// Posts content and asserts that the reply has the status 200.
+    #[track_caller]
+    pub(crate) fn expect_post(&mut self, target: &str, body: &str) {
+        let reply = self.request("POST", target, "", body);
+        assert_eq!(reply.status(), 200, "{target}: {reply:?}");
+    }
+
+    /// Reads the reply to any method but HEAD.
     pub(crate) fn reply(&mut self) -> Reply {
         let head = self.head();
         let mut reply = Reply { head, body: Vec::new() };
@@ -74,14 +102,14 @@ impl<S: Read + Write> Peer<S> {
         reply
     }
 
-    /// Waits until at least so many bytes of what comes next are here, and leaves them there.
+    /// Waits until the buffer has at least `count` bytes.
     pub(crate) fn await_beginning(&mut self, count: usize) {
         while self.received.len() < count {
             self.await_more();
         }
     }
 
-    /// Everything up to `text`, however it is framed.
+    /// Reads all bytes up to and including `text`, without decoding.
     pub(crate) fn await_text(&mut self, text: &str) -> String {
         loop {
             let here = self.received.windows(text.len()).position(|part| part == text.as_bytes());
@@ -92,12 +120,12 @@ impl<S: Read + Write> Peer<S> {
         }
     }
 
-    /// The next reply when the request was HEAD: whatever its head says, nothing follows it.
+    /// Reads the reply to a HEAD request, which has no content.
     pub(crate) fn reply_to_head(&mut self) -> Reply {
         Reply { head: self.head(), body: Vec::new() }
     }
 
-    /// The next chunk of a body that goes on; the last one is empty.
+    /// Reads the next chunk of a chunked body. The last chunk is empty.
     pub(crate) fn chunk(&mut self) -> Vec<u8> {
         let line = self.line();
         let size = usize::from_str_radix(&line, 16).unwrap();
@@ -106,17 +134,21 @@ impl<S: Read + Write> Peer<S> {
         chunk
     }
 
-    /// Everything until the other side closes. A reset is an end like any other only here.
+    /// Reads everything until the server closes the connection. Only this method accepts a reset.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         while self.receive() {}
         std::mem::take(&mut self.received)
     }
 
-    /// The other side has closed, and said nothing more before.
+    /// Asserts that the server closes the connection without sending more.
     #[track_caller]
     pub(crate) fn expect_closed(&mut self) {
         let rest = self.rest();
-        assert_eq!(String::from_utf8_lossy(&rest), "", "nothing was to follow");
+        assert_eq!(
+            String::from_utf8_lossy(&rest),
+            "",
+            "unexpected data before the end of the connection"
+        );
     }
 
     fn head(&mut self) -> String {
@@ -150,7 +182,7 @@ impl<S: Read + Write> Peer<S> {
         }
     }
 
-    /// The next so many bytes, however they are framed.
+    /// Reads `count` bytes without decoding.
     pub(crate) fn take(&mut self, count: usize) -> Vec<u8> {
         while self.received.len() < count {
             self.await_more();
@@ -162,12 +194,12 @@ impl<S: Read + Write> Peer<S> {
     fn await_more(&mut self) {
         assert!(
             self.receive(),
-            "closed in the middle of {:?}",
+            "the connection closed within {:?}",
             String::from_utf8_lossy(&self.received)
         );
     }
 
-    /// Whether there was more; `false` at the end of the connection.
+    /// Reads once. Returns `false` at the end of the connection.
     fn receive(&mut self) -> bool {
         let mut piece = [0; 16 * 1024];
         match self.stream.read(&mut piece) {
@@ -188,7 +220,7 @@ impl Reply {
         self.head["HTTP/1.1 ".len()..][..3].parse().unwrap()
     }
 
-    /// The value of the only field of that name.
+    /// Returns the value of a field that occurs at most once.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut values = self.head.lines().filter_map(|line| {
             let (known, value) = line.split_once(':')?;
@@ -204,7 +236,7 @@ impl Reply {
     }
 }
 
-/// `head` with the time taken out of its Date.
+/// Replaces the time in the Date field of `head`.
 pub(crate) fn undated(head: &str) -> String {
     let (before, date) = head.split_once("Date: ").unwrap();
     let (date, after) = date.split_once("\r\n").unwrap();

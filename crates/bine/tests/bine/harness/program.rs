@@ -1,4 +1,4 @@
-//! Decides how a program under test is started, known to be ready, told to stop, and never left behind.
+//! Starts the program under test, waits until it is ready, and stops it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -10,29 +10,29 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{PATIENCE, Peer};
 
-/// A program that runs. It is killed when this goes.
+/// A running program. Dropping the value kills it.
 pub(crate) struct Program {
     child: Child,
     /// Standard output, line by line.
     lines: Receiver<String>,
-    /// Standard error, at once when the program has ended.
+    /// Standard error, sent once the program has ended.
     errors: Receiver<String>,
     addresses: Vec<String>,
 }
 
-/// How a program ended.
+/// The exit of a program.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// `None`: by a signal.
+    /// `None` if a signal ended it.
     pub(crate) code: Option<i32>,
-    /// What it had said on standard output since it was ready.
+    /// Standard output since the program was ready.
     pub(crate) output: String,
     pub(crate) errors: String,
 }
 
 impl Program {
-    /// Starts a server and waits until it has told of its first address.
-    /// Hosts have tests of their own, which say `--hosts`.
+    /// Starts a server and waits for its first address. The check of host names is off; its tests
+    /// pass `--hosts`.
     pub(crate) fn start(command: &mut Command) -> Self {
         command.env("BINE_HOSTS", "any");
         let mut program = Self::spawn(command);
@@ -40,12 +40,12 @@ impl Program {
         program
     }
 
-    /// Runs a program that is to end by itself.
+    /// Runs a program that ends by itself.
     pub(crate) fn run(command: &mut Command) -> Ended {
         Self::spawn(command).wait()
     }
 
-    /// The caller decides about standard input: it may be a socket to inherit.
+    /// Spawns the program. The caller configures standard input, which may be a socket.
     fn spawn(command: &mut Command) -> Self {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap_or_else(|error| {
@@ -55,7 +55,7 @@ impl Program {
         let (line, lines) = channel();
         thread::spawn(move || {
             for text in output.lines().map_while(Result::ok) {
-                // Nobody listens to a program that is no longer looked at.
+                // A test that no longer needs the output drops the receiver.
                 let _ = line.send(text);
             }
         });
@@ -69,14 +69,14 @@ impl Program {
         Self { child, lines, errors: told_errors, addresses: Vec::new() }
     }
 
-    /// Waits for one more address, as the program spells it.
+    /// Waits for the next address and returns it as printed.
     pub(crate) fn await_address(&mut self) -> String {
         let address = self.await_line("listening on ");
         self.addresses.push(address.clone());
         address
     }
 
-    /// Waits for a line with `mark` in it and tells what stands behind.
+    /// Waits for a line that contains `mark` and returns the text after it.
     pub(crate) fn await_line(&mut self, mark: &str) -> String {
         loop {
             let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
@@ -90,12 +90,12 @@ impl Program {
         }
     }
 
-    /// Every address that was waited for, as the program spells them.
+    /// Returns all addresses that the test has waited for, as printed.
     pub(crate) fn addresses(&self) -> &[String] {
         &self.addresses
     }
 
-    /// The first TCP address.
+    /// Returns the first TCP address.
     pub(crate) fn address(&self) -> SocketAddr {
         let mut tcp = self
             .addresses
@@ -116,19 +116,19 @@ impl Program {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Asks it to stop, and waits until it has.
+    /// Sends SIGTERM and waits for the exit.
     pub(crate) fn stop(self) -> Ended {
         self.signal(Signal::TERM);
         self.wait()
     }
 
-    /// Ends it as a crash would.
+    /// Kills the program, to simulate a crash.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Waits until it has ended.
+    /// Waits for the exit.
     pub(crate) fn wait(mut self) -> Ended {
         let Ok(errors) = self.errors.recv_timeout(PATIENCE) else {
             panic!("the program does not end");
@@ -141,7 +141,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The program may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

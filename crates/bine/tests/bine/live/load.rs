@@ -1,5 +1,5 @@
-//! Claims about live pages under load: what one client asks for does not delay others, and what nobody waits for is not
-//! rendered.
+//! Live pages under load: requests of one client do not delay others, and renders without a waiting
+//! client are dropped.
 
 use std::net::SocketAddr;
 use std::sync::{Condvar, LazyLock, Mutex};
@@ -8,11 +8,11 @@ use std::time::Instant;
 use bine::prelude::*;
 
 use super::viewer::{Event, Viewer};
-use super::{ran, runs, say_in, start_watched, start_watched_with};
+use super::{add_note, ran, runs, start_watched, start_watched_with};
 use crate::harness::{PATIENCE, Peer, Program};
 use crate::metrics::await_figure;
 
-/// Whether the pages that block may go on.
+/// Whether blocked pages may continue.
 static GATE: LazyLock<(Mutex<bool>, Condvar)> = LazyLock::new(Default::default);
 
 #[page(POST "/gate")]
@@ -23,7 +23,7 @@ pub(super) async fn open_gate() -> Response {
     Response::text("open")
 }
 
-/// Computes, as far as the server can see, until the gate opens.
+/// Blocks its thread, as a computation does, until the gate opens.
 #[page("/blocks")]
 pub(super) async fn blocks() -> impl Page {
     ran("blocks");
@@ -32,7 +32,7 @@ pub(super) async fn blocks() -> impl Page {
     html!(<Live><p>"done"</p></Live>)
 }
 
-/// Counts when it is dropped.
+/// Counts its drops.
 struct Dropped;
 
 impl Drop for Dropped {
@@ -50,7 +50,7 @@ pub(super) async fn pends() -> impl Page {
     html!(<Live><p>"never"</p></Live>)
 }
 
-/// A client that comes to follow a page, and does not read the reply.
+/// Begins to follow a page without reading the response.
 fn join(program: &Program, page: &str) -> Peer {
     let mut peer = program.connect();
     let page = page.replace('/', "%2F");
@@ -69,8 +69,8 @@ fn open(program: &Program) {
     super::post(program, "/gate", "");
 }
 
-/// Joins of one page by many connections were rendered in their order on the one thread that also rendered changes, so
-/// every other page's patches waited for all of them.
+/// Regression: joins of one page by many connections were rendered in order on the one thread that
+/// also rendered changes, so patches of all other pages waited for them.
 #[test]
 fn sends_patches_of_other_pages_while_joins_wait() {
     let (program, figures) = start_watched("hybrid");
@@ -79,18 +79,18 @@ fn sends_patches_of_other_pages_while_joins_wait() {
     await_runs(&program, "blocks", 1);
     let _others: Vec<Peer> = (0..50).map(|_| join(&program, "/room/joined")).collect();
     let _blocked: Vec<Peer> = (0..50).map(|_| join(&program, "/blocks")).collect();
-    // Where there are more threads than two, some of them render joins meanwhile.
+    // With more than two threads, some render joins meanwhile.
     for text in ["one", "two", "three"] {
-        say_in(&program, "patched", text);
+        add_note(&program, "patched", text);
         assert_eq!(viewer.await_shown(&format!("<li>{text}</li>")), [Event::Patch(0)]);
     }
     open(&program);
     await_figure(figures, "bine_live_waiting", 0);
 }
 
-/// A client that closed its half of the connection was rendered for nevertheless.
+/// Regression: the server rendered for a client that had closed its sending side.
 #[test]
-fn renders_nothing_for_polls_that_are_closed() {
+fn skips_render_for_closed_polls() {
     let (program, figures) = start_watched_with(&["--live-threads", "2"]);
     let _first = join(&program, "/blocks");
     await_runs(&program, "blocks", 1);
@@ -99,16 +99,16 @@ fn renders_nothing_for_polls_that_are_closed() {
     polls.iter_mut().for_each(Peer::end);
     await_figure(figures, "bine_live_waiting", 0);
     open(&program);
-    // Joins of one page start in their order.
+    // Joins of one page start in order.
     let mut last = join(&program, "/room/closed");
     assert_eq!(last.reply().status(), 200);
     assert_eq!(runs(&program, "closed"), 1);
     drop(polls);
 }
 
-/// A page that awaited something was kept until its deadline when its last client had left.
+/// Regression: a waiting render was kept until its deadline after its last client had left.
 #[test]
-fn drops_a_render_that_waits_when_its_browser_leaves() {
+fn drops_waiting_render_when_its_client_leaves() {
     let (program, figures) = start_watched("hybrid");
     let mut browser = join(&program, "/pends");
     await_runs(&program, "pends", 1);
@@ -119,13 +119,13 @@ fn drops_a_render_that_waits_when_its_browser_leaves() {
     assert!(!ended.errors.contains("took longer"), "{}", ended.errors);
 }
 
-/// Joins beyond what one machine may have waiting are refused; a patch still comes.
+/// Joins beyond the limit of one client address are rejected, but patches still arrive.
 #[test]
-fn refuses_joins_beyond_the_bound_at_once() {
+fn rejects_joins_beyond_the_limit_at_once() {
     let (program, figures) = start_watched_with(&["--live-threads", "2", "--live-joins", "8"]);
     let _first = join(&program, "/blocks");
     await_runs(&program, "blocks", 1);
-    // Three quarters for clients of the server's own machine.
+    // Local clients may use three quarters of the limit.
     let _waiting: Vec<Peer> = (0..6).map(|_| join(&program, "/room/bound")).collect();
     await_figure(figures, "bine_live_waiting", 6);
     let refused = join(&program, "/room/bound").reply();
@@ -135,8 +135,8 @@ fn refuses_joins_beyond_the_bound_at_once() {
     await_figure(figures, "bine_live_waiting", 0);
 }
 
-/// A program with one thread that renders joins, which is taken until the gate opens. Nothing else than a thread that is
-/// taken makes it count sessions, however slow the machine is.
+/// Starts a program whose only thread for joins is blocked until the gate opens. Only a blocked
+/// thread makes it count sessions, however slow the machine is.
 fn start_taken() -> (Program, SocketAddr, Peer) {
     let options = ["--live-threads", "2", "--admission", "on", "--admission-wait", "60s"];
     let (program, figures) = start_watched_with(&options);
@@ -145,9 +145,10 @@ fn start_taken() -> (Program, SocketAddr, Peer) {
     (program, figures, first)
 }
 
-/// Joins waited for seconds while the state of admission stayed `asleep`: the threads that render reported nothing.
+/// Regression: joins waited for seconds while admission stayed `asleep`, because the rendering
+/// threads reported no load.
 #[test]
-fn joins_that_queue_limit_newcomers() {
+fn queued_joins_limit_new_visitors() {
     let (program, figures, _first) = start_taken();
     await_figure(figures, "bine_admission_state{state=\"asleep\"}", 1);
     let _waiting: Vec<Peer> = (0..8).map(|_| join(&program, "/room/queued")).collect();
@@ -160,24 +161,25 @@ fn joins_that_queue_limit_newcomers() {
             break reply;
         }
         peers.push(peer);
-        assert!(begin.elapsed() < PATIENCE, "{} newcomers were let in", peers.len());
+        assert!(begin.elapsed() < PATIENCE, "{} new visitors were admitted", peers.len());
     };
     assert_eq!(refused.status(), 503);
     let again: u32 = refused.field("Retry-After").unwrap().parse().unwrap();
     assert!((5..=20).contains(&again), "{refused:?}");
 }
 
-/// A join counted as done when it came, so a server whose joins queued seemed to do whatever it was asked for.
+/// Regression: a join counted as done on arrival, so a server with queued joins seemed to have
+/// unlimited capacity.
 #[test]
-fn counts_a_join_as_done_once_when_it_is_answered() {
+fn counts_join_as_done_once_when_answered() {
     let (program, figures, first) = start_taken();
     let mut joins = vec![first];
     joins.extend((0..8).map(|_| join(&program, "/room/done")));
     await_figure(figures, "bine_admission_state{state=\"asleep\"}", 0);
-    // These come while sessions are counted.
+    // These arrive while sessions are counted.
     joins.extend((0..4).map(|_| join(&program, "/room/done")));
     await_figure(figures, "bine_live_waiting", 12);
-    // One whose client leaves is not done.
+    // A join whose client disconnects does not count.
     let mut gone = join(&program, "/room/done");
     await_figure(figures, "bine_live_waiting", 13);
     gone.end();
@@ -186,6 +188,6 @@ fn counts_a_join_as_done_once_when_it_is_answered() {
     for join in &mut joins {
         assert_eq!(join.reply().status(), 200);
     }
-    // With the request that opened the gate.
+    // Includes the request that opened the gate.
     await_figure(figures, "bine_admission_done_total", joins.len() as u64 + 1);
 }

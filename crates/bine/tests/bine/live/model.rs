@@ -1,7 +1,7 @@
-//! A model check of live regions: whatever pages read and look at, and whatever is changed meanwhile, in the end each
-//! open page shows what it would if it were fetched again.
+//! A model check of live regions: after any sequence of reads and changes, each open page equals a
+//! new response for it.
 //!
-//! What it shows is compared without one more change that would move it: what was missed then is never made up for.
+//! The comparison happens without a further change, which could hide a missed update.
 
 use std::thread;
 
@@ -24,9 +24,9 @@ struct Thing {
     size: u32,
 }
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_of_plans_serves() -> Exit {
+fn serve_plan_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .table::<Thing>()
@@ -48,7 +48,7 @@ async fn add(store: Store, kind: Path<u32>, size: Path<u32>) -> Result<Response,
     Ok(Response::text("added"))
 }
 
-/// The thing at this place gets another kind and size.
+/// Changes kind and size of the thing at this position.
 #[page(POST "/turn/{place}/{kind}/{size}")]
 async fn turn(
     store: Store,
@@ -93,8 +93,9 @@ async fn keep(session: Session, word: Path<u32>) -> Result<Response, Error> {
     Ok(Response::text("kept"))
 }
 
-/// What stands in a plan: its parts, each a letter and looks. `b` is looked at before the page is written and shown
-/// in all regions, `p` outside of regions, `r` in one; `0` to `3` in one that is there if there are things of that kind.
+/// Parses a plan into its parts, each a letter and reads. `b` reads before the page is rendered,
+/// for all regions; `p` reads outside of regions, `r` in one; `0` to `3` in a region that exists
+/// only if there are things of that kind.
 fn parts(plan: &str) -> Vec<(char, String)> {
     let parts = plan.split('.').filter_map(|part| {
         let kind = part.chars().next()?;
@@ -103,7 +104,7 @@ fn parts(plan: &str) -> Vec<(char, String)> {
     parts.collect()
 }
 
-/// Looks, each a letter and a digit.
+/// Performs reads, each a letter and a digit.
 fn show(now: &bine::store::Snapshot, session: &Session, looks: &str) -> String {
     let looks = looks.as_bytes().chunks_exact(2);
     let texts = looks.map(|look| {
@@ -118,7 +119,7 @@ fn show(now: &bine::store::Snapshot, session: &Session, looks: &str) -> String {
             b'r' => things(&mut now.range(Thing::BY_SIZE, number..number + 3)),
             b'n' => things(&mut now.newest(number as usize).into_iter()),
             b'o' => things(&mut now.one(Thing::BY_SIZE, number).into_iter()),
-            // What is read depends on what was read.
+            // This read depends on the result of an earlier read.
             b'g' => {
                 let kind = now.newest::<Thing>(1).first().map_or(number, |newest| newest.size);
                 things(&mut now.find(Thing::BY_KIND, kind))
@@ -132,7 +133,7 @@ fn show(now: &bine::store::Snapshot, session: &Session, looks: &str) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// The page of a plan, of which this was looked at before.
+/// Renders the page of a plan with the result of its earlier reads.
 fn page_of(
     parts: Vec<(char, String)>,
     before: String,
@@ -171,7 +172,7 @@ async fn planned(store: Store, session: Session, plan: Query<Text>) -> impl Page
     page_of(parts, before, store, session)
 }
 
-/// What is looked at before is looked at in a change that changes nothing.
+/// Performs the earlier reads in a change without writes.
 #[page("/planned/worker")]
 fn planned_by_worker(
     store: Store,
@@ -184,24 +185,25 @@ fn planned_by_worker(
     Ok(page_of(parts, before, store, session))
 }
 
-/// What happens.
+/// A step of the test.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A command to the program.
+    /// A request that changes the program's data.
     Change(String),
-    /// Of this visitor.
+    /// Changes the session of a visitor.
     Keep(usize, u32),
-    /// A visitor is a user from here on, and asks for all their pages again.
+    /// Logs in a visitor, who reloads all their pages.
     LogIn(usize, &'static str),
-    /// A viewer comes again, with what it shows.
+    /// A viewer reconnects with the regions it shows.
     Return(usize),
-    /// A viewer fetches its page, and follows that.
+    /// A viewer reloads its page and follows it.
     Reload(usize),
-    /// Each waits until it shows what it would if it were fetched: what comes next is seen by itself.
+    /// Each viewer waits until it shows the current page, so that the next change is observed
+    /// alone.
     Settle,
 }
 
-/// Who looks at which page, and how.
+/// A viewer of a page.
 #[derive(Clone, Debug)]
 struct Look {
     target: String,
@@ -213,11 +215,11 @@ const VISITORS: usize = 3;
 const LOOKS: usize = 5;
 
 fn looks() -> impl Strategy<Value = Look> {
-    // Who looks at all of a table misses nothing.
+    // A read of the whole table would hide missed updates, so most reads are narrower.
     let of_rows = || prop_oneof![8 => "([ilrnogg][0-2]){1,2}", 1 => "[ca]0"];
     let looks = prop_oneof![4 => of_rows(), 1 => Just("u0".to_owned()), 1 => Just("s0".to_owned())];
     let part = ("[bbpprrrr012]", looks).prop_map(|(kind, looks)| kind + &looks);
-    // Of two pages whose last part is the same, one has it outside of its regions.
+    // Other parts may read the same rows outside of regions.
     let plan = (vec(part, 0..4), of_rows())
         .prop_map(|(parts, last)| format!("{}.r{last}", parts.join(".")));
     let way = prop_oneof![Just("/planned"), Just("/planned/worker")];
@@ -246,18 +248,16 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A visitor's `Cookie` line, changed by what they are told.
+/// Posts as a visitor and updates the visitor's `Cookie` line.
 fn post(program: &Program, fields: &mut String, target: &str) {
-    let mut peer = program.connect();
-    peer.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: 0\r\n\r\n"));
-    let reply = peer.reply();
+    let reply = program.connect().request("POST", target, fields, "");
     assert_eq!(reply.status(), 200, "{target}: {reply:?}");
     if let Some(told) = reply.field("Set-Cookie") {
         *fields = format!("Cookie: {}\r\n", told.split(';').next().unwrap());
     }
 }
 
-/// Waits until a page shows what it would if it were fetched.
+/// Waits until a viewer shows the current page.
 fn settle(viewer: &mut Viewer) {
     while viewer.regions != viewer.fresh() {
         match viewer.next() {
@@ -307,18 +307,18 @@ fn play(program: &Program, looks: &[Look], steps: &[Step]) {
         }
     }
     viewers.iter_mut().for_each(settle);
-    // What comes late changes nothing of that.
+    // A late change must not break this.
     post(program, &mut String::new(), "/add/0/0");
     viewers.iter_mut().for_each(settle);
 }
 
 #[test]
-fn each_open_page_ends_as_it_would_be_if_it_were_fetched_again() {
+fn open_pages_equal_new_responses_after_any_changes() {
     let check = |scheduler: &str| {
         let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "32"];
-        let test = "live::model::the_program_of_plans_serves";
+        let test = "live::model::serve_plan_program";
         let program = Program::start(&mut program(test, &options));
-        // Whoever fails says by which pages and steps; a smaller one would take its patience each time.
+        // The failure lists pages and steps. Shrinking would wait for a timeout in each attempt.
         let config = Config {
             cases: 40,
             max_shrink_iters: 0,

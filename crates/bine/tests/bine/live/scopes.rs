@@ -1,5 +1,5 @@
-//! Claims about whom a region is for: what a page has looked at of one visitor is never sent to another, wherever in the
-//! page it has looked; who may not see it any more is sent nothing more.
+//! The audience of a region: data that a page reads of one visitor is never sent to another,
+//! wherever the page reads it, and a visitor who loses access receives nothing more.
 
 use bine::prelude::*;
 use bine::{Body, Filter, Seen, Sessions, Verdict};
@@ -14,9 +14,9 @@ struct Tick {
     text: Text,
 }
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_for_visitors_serves() -> Exit {
+fn serve_visitor_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .table::<Tick>()
@@ -85,7 +85,7 @@ fn last(store: &Store) -> Text {
     store.read().newest::<Tick>(1).pop().map(|tick| tick.text).unwrap_or_default()
 }
 
-/// What is secret stands before the region and in it.
+/// Displays the secret before and inside the region.
 fn shown(secret: Option<Text>, store: Store) -> impl Page {
     let secret = secret.unwrap_or_default();
     html! {
@@ -108,7 +108,7 @@ async fn by_session_perhaps(session: Option<Session>, store: Store) -> impl Page
     shown(session.as_ref().and_then(word), store)
 }
 
-/// It looks at the session when the region has been written already.
+/// Reads the session after the first region is written.
 #[page("/session/behind")]
 async fn by_session_behind(session: Session, store: Store) -> impl Page {
     html! {
@@ -161,7 +161,7 @@ async fn by_user_of_request(request: Request, store: Store) -> impl Page {
     shown(request.user().map(Text::from), store)
 }
 
-/// It looks when it is written.
+/// Reads the user while it is written.
 #[page("/request/user/late")]
 async fn by_user_of_request_late(request: Request, store: Store) -> impl Page {
     tokio::task::yield_now().await;
@@ -205,7 +205,7 @@ fn by_call(call: &mut Call) -> impl Page + use<> {
     html!(<p>{&secret}</p> <Live><p>{last} for {&secret}</p></Live>)
 }
 
-/// Sends each visitor of one path to a page of their own.
+/// Rewrites one path to a page of the request's visitor.
 struct Tenants;
 
 impl Filter for Tenants {
@@ -223,13 +223,13 @@ impl Filter for Tenants {
     }
 }
 
-/// It tells nobody apart but users from others.
+/// Distinguishes only users from strangers.
 #[page("/for-users")]
 async fn for_users(_user: User, store: Store) -> impl Page {
     html!(<Live><p>{last(&store)}</p></Live>)
 }
 
-/// Not for everybody, and who may see it is found out by the page.
+/// Checks access itself.
 #[page("/for-friends")]
 async fn for_friends(session: Session, store: Store) -> Result<impl Page, Error> {
     match session.user().as_deref() {
@@ -238,14 +238,14 @@ async fn for_friends(session: Session, store: Store) -> Result<impl Page, Error>
     }
 }
 
-/// Whoever asks, it is the same.
+/// Equal for all visitors.
 #[page("/for-all")]
 async fn for_all(session: Session, store: Store) -> impl Page {
     drop(session);
     html!(<Live><p>{last(&store)}</p></Live>)
 }
 
-/// The same for everybody, with the names of all who look.
+/// Equal for all visitors, with the names of all present users.
 #[page("/who")]
 async fn who_is_here(here: Here) -> impl Page {
     html!(<Live><p>here: {here.names(9).join(", ")}</p></Live>)
@@ -253,10 +253,10 @@ async fn who_is_here(here: Here) -> impl Page {
 
 fn start(scheduler: &str) -> Program {
     let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "16"];
-    Program::start(&mut program("live::scopes::the_program_for_visitors_serves", &options))
+    Program::start(&mut program("live::scopes::serve_visitor_program", &options))
 }
 
-/// A visitor, by the fields of their requests.
+/// A visitor, represented by header fields.
 struct Visitor<'p> {
     program: &'p Program,
     cookie: String,
@@ -268,7 +268,7 @@ impl<'p> Visitor<'p> {
         Self { program, cookie: String::new(), taste }
     }
 
-    /// One who has logged in.
+    /// A visitor with a login.
     fn logged_in(program: &'p Program, user: &'static str) -> Self {
         let mut visitor = Self::new(program, user);
         visitor.post(&format!("/login/{user}"));
@@ -281,12 +281,7 @@ impl<'p> Visitor<'p> {
     }
 
     fn post(&mut self, target: &str) -> Reply {
-        let mut peer = self.program.connect();
-        let fields = self.fields();
-        peer.send(format!(
-            "POST {target} HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: 0\r\n\r\n"
-        ));
-        let reply = peer.reply();
+        let reply = self.program.connect().request("POST", target, &self.fields(), "");
         assert_eq!(reply.status(), 200, "{target}: {reply:?}");
         if let Some(told) = reply.field("Set-Cookie") {
             let (pair, _) = told.split_once(';').unwrap();
@@ -299,7 +294,7 @@ impl<'p> Visitor<'p> {
         Viewer::known(self.program, target, &self.fields())
     }
 
-    /// By which status it is granted to follow a page.
+    /// Returns the status of a request to follow a page.
     fn asks(&self, target: &str) -> u16 {
         Viewer::with(self.program, target, &self.fields(), false).follow()
     }
@@ -310,7 +305,7 @@ fn tick_with(program: &Program, text: &str) {
 }
 
 #[test]
-fn what_a_page_has_seen_of_one_visitor_is_sent_to_nobody_else() {
+fn sends_data_of_one_visitor_to_no_other() {
     const TASTES: [&str; 3] = ["almond", "bergamot", "cardamom"];
     let targets = [
         "/session",
@@ -348,7 +343,7 @@ fn what_a_page_has_seen_of_one_visitor_is_sent_to_nobody_else() {
                 for viewer in &mut viewers {
                     viewer.await_shown(&text);
                     if round == 1 {
-                        // It comes again, after the others.
+                        // Reconnects last.
                         assert_eq!(viewer.follow(), 200);
                     }
                 }
@@ -356,7 +351,7 @@ fn what_a_page_has_seen_of_one_visitor_is_sent_to_nobody_else() {
             for (viewer, own) in viewers.iter().zip(TASTES) {
                 let others = TASTES.into_iter().filter(|other| *other != own);
                 for other in others {
-                    assert!(!viewer.heard.contains(other), "{target}: {own} got {other}'s");
+                    assert!(!viewer.received.contains(other), "{target}: {own} got {other}'s");
                 }
                 assert_eq!(viewer.regions, viewer.fresh(), "{target}");
             }
@@ -365,7 +360,7 @@ fn what_a_page_has_seen_of_one_visitor_is_sent_to_nobody_else() {
 }
 
 #[test]
-fn a_stranger_is_sent_nothing_of_a_users_page() {
+fn sends_strangers_nothing_of_a_users_page() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
@@ -377,14 +372,14 @@ fn a_stranger_is_sent_nothing_of_a_users_page() {
             viewer.await_shown(&format!("{round} for ann"));
             other.await_shown(&format!("{round} for <"));
         }
-        assert!(!other.heard.contains("ann"), "{}", other.heard);
+        assert!(!other.received.contains("ann"), "{}", other.received);
         assert_eq!([stranger.asks("/user"), stranger.asks("/for-friends")], [401, 403]);
         assert_eq!([ann.asks("/user"), ann.asks("/for-friends")], [200, 200]);
     }
 }
 
 #[test]
-fn all_sessions_of_a_user_share_what_is_the_users() {
+fn sessions_of_one_user_share_regions_for_the_user() {
     let program = start("hybrid");
     let (first, second) =
         (Visitor::logged_in(&program, "ann"), Visitor::logged_in(&program, "ann"));
@@ -397,7 +392,7 @@ fn all_sessions_of_a_user_share_what_is_the_users() {
 }
 
 #[test]
-fn who_logs_out_or_is_revoked_is_sent_away_and_nothing_more() {
+fn logout_or_revocation_ends_the_users_streams() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
@@ -413,7 +408,7 @@ fn who_logs_out_or_is_revoked_is_sent_away_and_nothing_more() {
             for other_is_first in [false, true] {
                 let (mut one, other) =
                     (Visitor::logged_in(&program, "ann"), Visitor::logged_in(&program, "ann"));
-                // Who came first is whose request is asked again when something changes.
+                // Updates render with the request of the earliest viewer.
                 let mut viewers = if other_is_first {
                     let other = other.look_at(target);
                     [one.look_at(target), other]
@@ -421,25 +416,25 @@ fn who_logs_out_or_is_revoked_is_sent_away_and_nothing_more() {
                     [one.look_at(target), other.look_at(target)]
                 };
                 assert_eq!(one.post("/revoke-others").text().trim(), "1");
-                viewers[1].await_farewell();
+                viewers[1].await_reload();
                 assert_eq!(other.asks(target), then, "{scheduler} {target}");
                 let secret = format!("secret-{other_is_first}.");
                 tick_with(&program, &secret);
                 viewers[0].await_shown(&secret);
-                assert!(!viewers[1].heard.contains(&secret));
+                assert!(!viewers[1].received.contains(&secret));
                 assert_eq!(one.post("/logout").status(), 200);
-                viewers[0].await_farewell();
+                viewers[0].await_reload();
                 assert_eq!(other.asks(target), then, "{scheduler} {target}");
             }
         }
     }
 }
 
-/// Symptom: whoever had lost the connection when their session was revoked got a stranger's regions into a page that
-/// went on to show their own words around them. Cause: a page did not say for whom it was made; and later, one did not
-/// that learns of the user by no argument for that, but by the whole request or a filter.
+/// Symptom: a client that was disconnected during the revocation of its session received regions
+/// for strangers into a page that still showed the user's data. Cause: a page did not record its
+/// audience; later, pages that get the user from the whole request or a filter did not.
 #[test]
-fn who_was_revoked_while_away_is_sent_away_when_they_come_again() {
+fn reconnect_after_revocation_requests_reload() {
     const TARGETS: [&str; 9] = [
         "/user",
         "/user/perhaps",
@@ -462,7 +457,7 @@ fn who_was_revoked_while_away_is_sent_away_when_they_come_again() {
             other.post("/keep/secret");
             let mut viewer = Viewer::with(&program, target, &other.fields(), is_poll);
             viewer.load();
-            // A short absence is none.
+            // After a short disconnection the viewer continues.
             tick_with(&program, "away.");
             assert_eq!(viewer.follow(), 200);
             assert_eq!(viewer.next(), Event::Patch(0), "{target}");
@@ -471,7 +466,7 @@ fn who_was_revoked_while_away_is_sent_away_when_they_come_again() {
             tick_with(&program, "gone.");
             assert_eq!(viewer.follow(), 200, "{target}");
             assert_eq!(viewer.next(), Event::Reload, "{target}");
-            assert!(!viewer.heard.contains("gone."), "{target}");
+            assert!(!viewer.received.contains("gone."), "{target}");
             if !is_poll {
                 assert_eq!(viewer.next(), Event::Over(200), "{target}");
             }
@@ -479,13 +474,13 @@ fn who_was_revoked_while_away_is_sent_away_when_they_come_again() {
     }
 }
 
-/// For whom a page was made is known as long as the session is, and not by what the server remembers.
+/// The audience of a page is bound to the session, not to the memory of the server.
 #[test]
-fn who_was_revoked_before_a_restart_is_sent_away_and_who_was_not_goes_on() {
+fn revocation_before_restart_requests_reload_only_for_revoked() {
     let folder = Folder::new();
     let start = || {
         let options = ["--data", folder.path().to_str().unwrap()];
-        Program::start(&mut program("live::scopes::the_program_for_visitors_serves", &options))
+        Program::start(&mut program("live::scopes::serve_visitor_program", &options))
     };
     let program = start();
     let (mut one, other) =
@@ -500,12 +495,12 @@ fn who_was_revoked_before_a_restart_is_sent_away_and_who_was_not_goes_on() {
     for [own, others] in &mut viewers {
         assert_eq!([own.follow_at(&program), others.follow_at(&program)], [200; 2]);
         assert_eq!([own.next(), others.next()], [Event::Patch(0), Event::Reload]);
-        assert!(!others.heard.contains("after."));
+        assert!(!others.received.contains("after."));
     }
 }
 
 #[test]
-fn who_was_revoked_while_away_goes_on_with_a_page_that_is_for_all() {
+fn page_for_all_continues_after_revocation() {
     let program = start("hybrid");
     let (mut one, other) =
         (Visitor::logged_in(&program, "ann"), Visitor::logged_in(&program, "ann"));
@@ -517,10 +512,11 @@ fn who_was_revoked_while_away_goes_on_with_a_page_that_is_for_all() {
     assert_eq!(viewer.await_shown("new."), [Event::Patch(0)]);
 }
 
-/// Symptom: who had logged out, or was revoked, was shown to others by the user's name for as long as their page was open.
-/// Cause: a page that is the same for all is for strangers too, so a stream of it was bound to no login.
+/// Symptom: a user who had logged out was still listed as present while their page was open. Cause:
+/// a page that is equal for all visitors is also for strangers, so its stream was not bound to the
+/// login.
 #[test]
-fn who_is_no_user_any_more_is_not_here_by_that_name() {
+fn logged_out_user_is_no_longer_present() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
@@ -532,7 +528,7 @@ fn who_is_no_user_any_more_is_not_here_by_that_name() {
             other.await_shown("<p>here: ann</p>");
             ann.post("/logout");
             other.await_shown("<p>here: </p>");
-            own.await_farewell();
+            own.await_reload();
             ann = Visitor::logged_in(&program, "ann");
         }
     }

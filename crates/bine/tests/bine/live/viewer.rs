@@ -1,4 +1,4 @@
-//! Decides how a test looks at a page as a browser does: it fetches it, follows it, and puts in place what it is sent.
+//! A viewer: loads a page, follows it and applies updates, as a browser does.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -10,33 +10,33 @@ use crate::harness::{PATIENCE, Peer, Program, Reply};
 pub(super) struct Viewer {
     address: SocketAddr,
     target: String,
-    /// Lines of the head that it sends with every request.
+    /// Header fields of each request.
     pub(super) fields: String,
     is_poll: bool,
-    /// By which it follows.
+    /// Connection of the stream or poll.
     peer: Option<Peer>,
-    /// What came of the stream and is no whole event yet.
+    /// The incomplete last event of the stream.
     rest: String,
     events: VecDeque<Event>,
     pub(super) regions: Vec<Region>,
-    /// What its page says of whom it was made for.
-    made_for: Option<String>,
-    /// All that the stream or the polls have brought since it was opened.
-    pub(super) heard: String,
+    /// Marker of the page's audience.
+    audience: Option<String>,
+    /// All data of the stream or the polls.
+    pub(super) received: String,
 }
 
-/// What a viewer is told.
+/// An update for a viewer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Event {
-    /// This region is another now.
+    /// The region has new markup.
     Patch(usize),
-    /// The page is to be fetched again.
+    /// The page must be loaded again.
     Reload,
-    /// Its stream is over, or was not granted, by this status.
+    /// The stream has ended or was refused, with this status.
     Over(u16),
 }
 
-/// What stands between two marks.
+/// A region between its markers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Region {
     pub(super) hash: String,
@@ -44,22 +44,22 @@ pub(super) struct Region {
 }
 
 impl Viewer {
-    /// Fetches a page and follows it by events.
+    /// Loads a page and follows it by an event stream.
     pub(super) fn of(program: &Program, target: &str) -> Self {
         Self::with(program, target, "", false).opened()
     }
 
-    /// The same by polls.
+    /// Loads a page and follows it by polls.
     pub(super) fn polling(program: &Program, target: &str) -> Self {
         Self::with(program, target, "", true).opened()
     }
 
-    /// The same by events, as somebody of whom more is known.
+    /// Loads a page with these header fields and follows it by an event stream.
     pub(super) fn known(program: &Program, target: &str, fields: &str) -> Self {
         Self::with(program, target, fields, false).opened()
     }
 
-    /// One that has not looked at its page yet.
+    /// Returns a viewer that has not loaded its page yet.
     pub(super) fn with(program: &Program, target: &str, fields: &str, is_poll: bool) -> Self {
         Self {
             address: program.address(),
@@ -70,8 +70,8 @@ impl Viewer {
             rest: String::new(),
             events: VecDeque::new(),
             regions: Vec::new(),
-            made_for: None,
-            heard: String::new(),
+            audience: None,
+            received: String::new(),
         }
     }
 
@@ -81,7 +81,7 @@ impl Viewer {
         self
     }
 
-    /// Fetches the page.
+    /// Requests the page.
     pub(super) fn fetch(&self) -> Reply {
         let mut peer = Peer::tcp(self.address);
         let Self { target, fields, .. } = self;
@@ -89,24 +89,25 @@ impl Viewer {
         peer.reply()
     }
 
-    /// Shows the page as it is now.
+    /// Loads the current page.
     pub(super) fn load(&mut self) {
         let page = self.fetch();
         assert_eq!(page.status(), 200, "{}: {page:?}", self.target);
         self.regions = regions(page.text());
         let mark =
             page.text().split_once("<!--/live 999 ").and_then(|(_, mark)| mark.split_once("-->"));
-        self.made_for = mark.map(|(word, _)| word.to_owned());
+        self.audience = mark.map(|(word, _)| word.to_owned());
     }
 
-    /// What its regions would be if it were fetched now.
+    /// Returns the regions of a new response.
     pub(super) fn fresh(&self) -> Vec<Region> {
         let page = self.fetch();
         assert_eq!(page.status(), 200, "{}: {page:?}", self.target);
         regions(page.text())
     }
 
-    /// Asks to follow what it shows. It says by which status it was granted: for one that polls, 200 is not known yet.
+    /// Requests updates of the page. Returns the status; a poll assumes 200, which is not known
+    /// yet.
     pub(super) fn follow(&mut self) -> u16 {
         self.rest.clear();
         self.events.clear();
@@ -120,7 +121,7 @@ impl Viewer {
         if status == 200 {
             assert!(head.contains("text/event-stream"), "{head}");
             if head.contains("Content-Length") {
-                // It is over as soon as it is read.
+                // A response with a length ends at once.
                 let all = peer.await_text("\n\n");
                 self.peer = None;
                 self.take(&all);
@@ -131,12 +132,12 @@ impl Viewer {
         status
     }
 
-    /// Its connection is lost.
+    /// Drops the connection.
     pub(super) fn leave(&mut self) {
         self.peer = None;
     }
 
-    /// As after a lost connection, or a server that was started again: what it shows stays.
+    /// Reconnects to a restarted server with the regions shown.
     pub(super) fn follow_at(&mut self, program: &Program) -> u16 {
         self.address = program.address();
         self.follow()
@@ -152,7 +153,7 @@ impl Viewer {
         let have = self.regions.iter().enumerate();
         let have = have.map(|(number, own)| format!("{number}.{}", own.hash));
         let have: Vec<_> =
-            have.chain(self.made_for.iter().map(|word| format!("999.{word}"))).collect();
+            have.chain(self.audience.iter().map(|word| format!("999.{word}"))).collect();
         let (page, have) = (encoded(&self.target), have.join(","));
         let accept = if self.is_poll { "*/*" } else { "text/event-stream" };
         let fields = &self.fields;
@@ -161,24 +162,24 @@ impl Viewer {
         )
     }
 
-    /// Waits for what comes next, and shows it.
+    /// Waits for the next update and applies it.
     pub(super) fn next(&mut self) -> Event {
-        // A stream shows that it lives, also when nothing else comes.
+        // Keep-alive data may arrive while there is no update.
         let patience = Instant::now() + PATIENCE;
         while self.events.is_empty() {
-            assert!(Instant::now() < patience, "nothing comes of {}", self.target);
+            assert!(Instant::now() < patience, "no update of {}", self.target);
             if self.is_poll {
-                self.hear_poll();
+                self.read_poll();
             } else {
-                self.hear_stream();
+                self.read_stream();
             }
         }
         self.events.pop_front().unwrap()
     }
 
-    /// Waits until it is told that the page is not for it as it was, regions and all. What it has shown until then is what
-    /// comes before.
-    pub(super) fn await_farewell(&mut self) {
+    /// Waits until the server asks for a reload because the audience has changed. Patches may
+    /// arrive before.
+    pub(super) fn await_reload(&mut self) {
         loop {
             match self.next() {
                 Event::Patch(_) => {}
@@ -188,8 +189,8 @@ impl Viewer {
         }
     }
 
-    /// Waits until a region shows this text, and says what came until then. Whatever else comes is shown too, and the
-    /// page is fetched again if that is said.
+    /// Waits until a region contains this text. Returns the updates until then, which are applied,
+    /// with a reload if requested.
     pub(super) fn await_shown(&mut self, text: &str) -> Vec<Event> {
         let mut events = Vec::new();
         while !self.shows(text) {
@@ -211,13 +212,13 @@ impl Viewer {
         self.regions.iter().any(|region| region.markup.contains(text))
     }
 
-    /// The answer of one poll.
-    fn hear_poll(&mut self) {
-        // Polls of one browser go over one connection, which the server may close between them.
+    /// Reads the response of a poll.
+    fn read_poll(&mut self) {
+        // A browser reuses one connection for polls, which the server may close in between.
         let reply = self.peer.take().unwrap().reply();
         match reply.status() {
             200 => {
-                self.heard.push_str(reply.text());
+                self.received.push_str(reply.text());
                 let told: serde_json::Value = serde_json::from_str(reply.text()).unwrap();
                 for event in told.as_array().unwrap() {
                     let data = event["data"].as_str().unwrap_or_default();
@@ -230,8 +231,8 @@ impl Viewer {
         }
     }
 
-    /// The next piece of the stream.
-    fn hear_stream(&mut self) {
+    /// Reads the next piece of the stream.
+    fn read_stream(&mut self) {
         let Some(peer) = &mut self.peer else { return self.events.push_back(Event::Over(200)) };
         let piece = String::from_utf8(peer.chunk()).unwrap();
         if piece.is_empty() {
@@ -242,7 +243,7 @@ impl Viewer {
     }
 
     fn take(&mut self, piece: &str) {
-        self.heard.push_str(piece);
+        self.received.push_str(piece);
         self.rest.push_str(piece);
         while let Some((event, rest)) = self.rest.split_once("\n\n") {
             let value = |name: &str| {
@@ -251,7 +252,7 @@ impl Viewer {
             };
             let (name, data) = (value("event:").concat(), value("data:").join("\n"));
             self.rest = rest.to_owned();
-            // A comment or a mark shows that the stream lives.
+            // Comments and marks only keep the stream alive.
             if !name.is_empty() {
                 self.on_event(&name, &data);
             }
@@ -275,7 +276,7 @@ impl Viewer {
     }
 }
 
-/// The regions of a page, by its marks.
+/// Parses the regions of a page by their markers.
 pub(super) fn regions(page: &str) -> Vec<Region> {
     let (mut regions, mut rest) = (Vec::new(), page);
     loop {
@@ -290,7 +291,7 @@ pub(super) fn regions(page: &str) -> Vec<Region> {
     }
 }
 
-/// As it stands in a query.
+/// Percent-encodes a text for a query.
 pub(super) fn encoded(text: &str) -> String {
     let encode = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' => char::from(byte).to_string(),

@@ -1,5 +1,5 @@
-//! Decides that no text leaves its place: whatever is put into a page, the page has the same elements and attributes,
-//! and a reader gets that text back.
+//! Text cannot leave its place: any text in a page leaves its elements and attributes unchanged,
+//! and a reader gets the same text back.
 
 use std::iter;
 
@@ -7,7 +7,7 @@ use bine::{Page, Writer, html, raw};
 use proptest::prelude::*;
 use roxmltree::Document;
 
-/// A hole in each place that takes text.
+/// A placeholder in each place for text.
 fn places(text: &str, letter: char) -> impl Page {
     html! {
         <!DOCTYPE html>
@@ -21,7 +21,7 @@ fn places(text: &str, letter: char) -> impl Page {
     }
 }
 
-/// A hole in each place that takes an address.
+/// A placeholder in each place for an address.
 fn addresses(text: &str) -> impl Page {
     html! {
         <a href={text} ping={text}>a</a>
@@ -33,7 +33,7 @@ fn addresses(text: &str) -> impl Page {
     }
 }
 
-/// A hole in each kind of place, of a page for readers of XML.
+/// A placeholder in each kind of place of a page in XML.
 fn document(text: &str) -> impl Page {
     html! {
         <html lang="en">
@@ -43,7 +43,7 @@ fn document(text: &str) -> impl Page {
     }
 }
 
-/// What a browser reads (HTML, section 13.2.5, as far as it goes without mistakes).
+/// Tokens as a browser reads them (HTML, section 13.2.5, without error handling).
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Piece {
     Open(String, Vec<(String, String)>),
@@ -104,11 +104,11 @@ fn decoded(text: &str) -> String {
         .fold(text.to_owned(), |text, (reference, letter)| text.replace(reference, letter))
 }
 
-/// What gets out where it is not held, between bars.
+/// Parts of injection attempts, separated by bars.
 const ATTEMPTS: &str = "<|>|\"|'|&|/|=| |\n|\0|`|{|}|\u{e4}|</|<!--|-->|]]>|<script>|</script>|</title>|</textarea>|onload=\
                         |javascript:|JAVA\tSCRIPT:|vbscript:|data:|image/|text/html,|&lt;|&#x3c;|&quot";
 
-/// Text as it comes, and text that tries to get out.
+/// Arbitrary text, and injection attempts.
 fn text() -> impl Strategy<Value = String> {
     let attempt = prop::sample::select(ATTEMPTS.split('|').collect::<Vec<_>>());
     let attempts = prop::collection::vec(attempt, 1..8).prop_map(|parts| parts.concat());
@@ -117,8 +117,8 @@ fn text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_text_leaves_its_place(text in text(), letter: char) {
-        // The markers stand where the text and the letter will.
+    fn text_cannot_leave_its_place(text in text(), letter: char) {
+        // The markers mark the positions of the text and the letter.
         let (marker, mark) = ("\u{1}", '\u{2}');
         prop_assume!(!text.is_empty() && letter != '\u{1}' && !text.contains(['\u{1}', mark]));
         let filled = |part: &str| part.replace(mark, &letter.to_string()).replace(marker, &text);
@@ -134,12 +134,12 @@ proptest! {
     }
 
     #[test]
-    fn readers_of_xml_get_the_same_text(text in text()) {
+    fn xml_readers_get_the_same_text(text in text()) {
         let mut xml = Vec::new();
         document(&text).write(&mut Writer::new(&mut xml).in_xml());
         let xml = String::from_utf8(xml).unwrap();
         let document = Document::parse(&xml).unwrap_or_else(|error| panic!("{error}: {xml}"));
-        // What XML cannot hold is replaced (XML 1.0, section 2.2).
+        // Characters that XML cannot represent are replaced (XML 1.0, section 2.2).
         let is_lost = |letter: char| matches!(letter, '\u{fffe}' | '\u{ffff}')
             || letter < ' ' && !"\t\n\r".contains(letter);
         let expected = text.replace(is_lost, "\u{fffd}");
@@ -153,11 +153,11 @@ proptest! {
     }
 
     #[test]
-    fn no_address_runs(text in text()) {
+    fn addresses_cannot_run_scripts(text in text()) {
         for piece in read(addresses(&text)) {
             let Piece::Open(element, attributes) = piece else { continue };
             for (name, value) in attributes {
-                // As a browser reads it (URL Standard, section 4.4).
+                // Normalize as a browser does (URL Standard, section 4.4).
                 let seen = value.trim_start_matches(|letter| letter <= ' ').to_ascii_lowercase();
                 let seen = seen.replace(['\t', '\n', '\r'], "");
                 let runs = ["javascript:", "vbscript:", "data:"].iter().any(|one| seen.starts_with(one));

@@ -1,16 +1,16 @@
-//! Decides what a golden file is: text that a person has read once, and that must not change unread.
+//! Golden files: reviewed output that must not change unnoticed.
 //!
-//! `UPDATE_GOLDENS=1 cargo test --package bine --test bine macros` writes them anew; then read the diff.
+//! `UPDATE_GOLDENS=1 cargo test --package bine --test bine macros` rewrites them. Review the diff.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the files of one kind lie.
+/// Returns the folder of one kind of golden files.
 pub(super) fn folder(kind: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests/bine/macros", kind].iter().collect()
 }
 
-/// Says how `actual` differs from what the file holds, or writes it there when that was asked for.
+/// Compares `actual` with the file and describes the difference, or updates the file if requested.
 pub(super) fn compare(path: &Path, actual: &str) -> Option<String> {
     let expected = fs::read_to_string(path).unwrap_or_default();
     if expected == actual {

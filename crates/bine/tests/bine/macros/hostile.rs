@@ -1,9 +1,10 @@
-//! Decides that what attackers write does nothing in any place of a page: a real parser of HTML finds the elements and
-//! the attributes that the program wrote, and no other.
+//! Injection attacks have no effect in any place of a page: a real HTML parser finds only the
+//! program's elements and attributes.
 //!
-//! The places are those of OWASP's Cross Site Scripting Prevention Cheat Sheet, and so are the strings, with those of its
-//! Filter Evasion Cheat Sheet. Event handlers, `style`, `srcdoc` and the insides of `<script>` and `<style>` take no
-//! text at all: `refused/contexts.rs` and `refused/script.rs`.
+//! The places and strings are those of OWASP's Cross Site Scripting Prevention Cheat Sheet, with
+//! further strings of its Filter Evasion Cheat Sheet. Event handlers, `style`, `srcdoc` and the
+//! content of `<script>` and `<style>` take no text at all: `refused/contexts.rs` and
+//! `refused/script.rs`.
 
 use bine::tree::{Element, Node};
 use bine::{Page, Tree, Writer, html, tree};
@@ -63,7 +64,7 @@ const STRINGS: [&str; 48] = [
     "\u{bc}script\u{be}alert(\u{a2}XSS\u{a2})\u{bc}/script\u{be}",
 ];
 
-/// Each place that takes text, as `html!` and as `tree!` write it, and what a program puts together by itself.
+/// Renders each place for text with `html!`, with `tree!`, and with nodes built by hand.
 fn pages(text: &str) -> [Vec<u8>; 3] {
     let page = html! {
         <!DOCTYPE html>
@@ -102,7 +103,7 @@ fn pages(text: &str) -> [Vec<u8>; 3] {
     [written(page), written(tree), written(by_hand(text))]
 }
 
-/// A tree with text where nobody should put it: in a comment, in a script, in an event handler.
+/// A tree with text in dangerous places: in a comment, in a script, and in event handlers.
 fn by_hand(text: &str) -> Tree {
     let mut script = Element::new("script").unwrap();
     script.push(text.to_owned());
@@ -134,7 +135,8 @@ fn written(page: impl Page) -> Vec<u8> {
     markup
 }
 
-/// The elements of a page with the names of their attributes, and comments; addresses that run are told by value.
+/// Returns the elements of a page with names of attributes, and comments. Executable addresses are
+/// marked.
 fn skeleton(markup: &[u8]) -> Vec<String> {
     let dom = parse_document(RcDom::default(), ParseOpts::default());
     let dom = dom.from_utf8().one(markup);
@@ -155,7 +157,7 @@ fn gather(node: &Handle, bones: &mut Vec<String>) {
                 }
             }
             bones.push(bone);
-            // A script would be one by its text.
+            // The content of a script may only be text.
             if ["script", "style"].contains(&&*name.local) {
                 bones.push(format!("with {} nodes", node.children.borrow().len()));
             }
@@ -170,7 +172,7 @@ fn gather(node: &Handle, bones: &mut Vec<String>) {
     bones.push("end".into());
 }
 
-/// Whether a browser would run this address (URL Standard, section 4.4).
+/// Whether a browser would execute this address (URL Standard, section 4.4).
 fn runs(element: &str, attribute: &str, value: &str) -> bool {
     let addresses = ["href", "ping", "action", "formaction", "src", "data"];
     let seen = value.trim_start_matches(|letter| letter <= ' ').replace(['\t', '\n', '\r'], "");
@@ -187,7 +189,7 @@ fn skeletons(text: &str) -> [Vec<String>; 3] {
 }
 
 #[test]
-fn what_attackers_write_does_nothing_in_any_place() {
+fn attack_strings_have_no_effect_in_any_place() {
     let expected = skeletons("harmless");
     for text in STRINGS {
         assert_eq!(skeletons(text), expected, "{text}");
@@ -195,7 +197,7 @@ fn what_attackers_write_does_nothing_in_any_place() {
 }
 
 #[test]
-fn what_attackers_write_is_no_name() {
+fn attack_strings_are_invalid_names() {
     for text in STRINGS {
         assert!(Element::new(text).is_err(), "{text}");
         let mut element = Element::new("p").unwrap();
@@ -206,14 +208,14 @@ fn what_attackers_write_is_no_name() {
 
 proptest! {
     #[test]
-    fn no_text_makes_a_page_contain_what_its_program_did_not_write(
+    fn text_adds_nothing_to_a_page(
         text: String,
         parts in prop::collection::vec(prop::sample::select(STRINGS.as_slice()), 1..4),
         cut in any::<prop::sample::Index>(),
     ) {
         let expected = skeletons("harmless");
         prop_assert_eq!(&skeletons(&text), &expected);
-        // Strings of attackers in a row, from anywhere on.
+        // Attack strings in a row, from any position.
         let joined = parts.concat();
         let places: Vec<usize> = (0..=joined.len()).filter(|place| joined.is_char_boundary(*place)).collect();
         prop_assert_eq!(&skeletons(&joined[*cut.get(&places)..]), &expected);

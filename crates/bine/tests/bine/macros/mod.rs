@@ -1,4 +1,4 @@
-//! Decides what a page shows, and what the compiler says of one that is wrong.
+//! Output of the macros, and errors for wrong pages.
 
 mod contained;
 mod golden;

@@ -1,7 +1,7 @@
-//! Decides what the compiler says of pages that are wrong.
+//! Compiler errors for wrong pages.
 //!
-//! Each file in `refused/` is a program with mistakes, and beside it stands what is said of them. All are
-//! checked by one run of cargo, as programs of a package that is made for it below the target folder.
+//! Each file in `refused/` is a program with mistakes, with its expected errors in a `.stderr`
+//! file. One run of cargo checks all of them as programs of a package in the target folder.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,11 +11,11 @@ use std::process::Command;
 use super::golden;
 
 #[test]
-fn each_mistake_is_told_where_it_is() {
+fn reports_each_mistake_at_its_location() {
     let cases = golden::folder("refused");
     let package = Path::new(env!("CARGO_TARGET_TMPDIR")).join("refused");
     let programs = package.join("src/bin");
-    // What a case was called before must not be checked for ever.
+    // Remove cases under former names.
     let _ = fs::remove_dir_all(&programs);
     fs::create_dir_all(&programs).unwrap();
     let mut told = BTreeMap::new();
@@ -30,7 +30,7 @@ fn each_mistake_is_told_where_it_is() {
         }
     }
     for diagnostic in check(&package).split("\n\n") {
-        // Those without a place only count the others.
+        // Diagnostics without a location are summaries.
         let Some((_, place)) = diagnostic.split_once("--> src/bin/") else { continue };
         let name = place.split(".rs:").next().unwrap();
         let told = told.get_mut(name).unwrap();
@@ -49,12 +49,13 @@ fn each_mistake_is_told_where_it_is() {
     assert!(differences.is_empty(), "{differences}");
 }
 
-/// Whether both say the same. How far lines are indented hangs on whether the sources of the standard library are there.
+/// Whether both are equal except for indentation, which depends on whether the sources of the
+/// standard library are installed.
 fn is_alike(one: &str, other: &str) -> bool {
     one.lines().map(str::trim_start).eq(other.lines().map(str::trim_start))
 }
 
-/// What cargo says of all programs of the package.
+/// Returns cargo's output for all programs of the package.
 fn check(package: &Path) -> String {
     let bine = env!("CARGO_MANIFEST_DIR");
     let manifest = format!(
@@ -62,7 +63,7 @@ fn check(package: &Path) -> String {
          [workspace]\n"
     );
     fs::write(package.join("Cargo.toml"), manifest).unwrap();
-    // The same versions as here, so that nothing has to be looked for.
+    // Use the same versions as here, so that cargo needs no network.
     fs::copy(Path::new(bine).join("../../Cargo.lock"), package.join("Cargo.lock")).unwrap();
     let mut command = Command::new(env!("CARGO"));
     command.args(["check", "--offline", "--keep-going", "--quiet", "--color", "never"]);
@@ -72,15 +73,15 @@ fn check(package: &Path) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// What cargo sums up between two diagnostics.
+/// Summaries that cargo prints between diagnostics.
 const SUMMARIES: [&str; 3] =
     ["error: could not compile", "For more information about", "Some errors have detailed"];
 
-/// Notes that name files of the compiler's.
+/// Notes with the names of compiler files.
 const FILES: [&str; 2] = ["the full name for the type", "consider using `--verbose`"];
 
-/// `diagnostic` without summaries of others, and without the pictures of code that is not the case's own:
-/// its lines move with every change.
+/// Returns the diagnostic without summaries and without source lines from outside the case, which
+/// change often.
 fn as_told_of_the_case(diagnostic: &str) -> String {
     let mut told = String::new();
     let mut is_foreign = false;
@@ -108,7 +109,8 @@ fn as_told_of_the_case(diagnostic: &str) -> String {
     narrowed(&told)
 }
 
-/// `told` with no more room for line numbers than its own need: those of our code take more with every change.
+/// Narrows the column of line numbers to the case's own need, since lines outside the case may have
+/// longer numbers.
 fn narrowed(told: &str) -> String {
     let digits = |line: &str| {
         let digits = line.trim_start().split(' ').next().unwrap_or_default();
@@ -121,8 +123,8 @@ fn narrowed(told: &str) -> String {
     told.lines().map(narrow).collect()
 }
 
-/// `line` with the types of the front door under their names alone: whether the compiler puts `bine::` before one hangs
-/// on what other crates have of that name.
+/// Removes `bine::` before types. Whether the compiler prints it depends on equal names in other
+/// crates.
 fn without_crate(line: &str) -> String {
     let mut parts = line.split("bine::").peekable();
     let mut told = String::new();
@@ -136,7 +138,7 @@ fn without_crate(line: &str) -> String {
     told
 }
 
-/// `line` without where in our own code a closure of `html!` stands.
+/// Removes the locations of closures of `html!`.
 fn without_place_of_macro(line: &str) -> String {
     const CLOSURE: &str = "{closure@";
     let mut parts = line.split(CLOSURE);

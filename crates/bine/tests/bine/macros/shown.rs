@@ -1,4 +1,4 @@
-//! Decides what right pages show: each beside the HTML it becomes.
+//! Output of valid pages, compared with golden HTML files.
 
 use bine::{Page, Writer};
 
@@ -29,7 +29,7 @@ mod values;
 fn check(name: &str, page: impl Page) {
     let mut html = Vec::new();
     page.write(&mut Writer::new(&mut html));
-    // A page ends where its markup does; a file ends with a line.
+    // A page does not end with a line break, but a file does.
     html.push(b'\n');
     let path = golden::folder("shown").join(name).with_extension("html");
     let difference = golden::compare(&path, str::from_utf8(&html).unwrap());
@@ -37,118 +37,118 @@ fn check(name: &str, page: impl Page) {
 }
 
 #[test]
-fn attributes_are_written_or_left_out_as_their_values_say() {
+fn writes_or_omits_attributes_by_value() {
     check("attributes", attributes::page());
 }
 
 #[test]
-fn a_choice_shows_the_branch_that_was_taken() {
+fn renders_the_branch_taken() {
     check("choices", choices::page());
 }
 
 #[test]
-fn a_component_is_a_function_that_may_take_pages() {
+fn renders_components_with_page_arguments() {
     check("components", components::page());
 }
 
 #[test]
-fn an_address_that_would_run_is_replaced_and_raw_is_trusted() {
+fn replaces_executable_addresses_and_trusts_raw() {
     check("contexts", contexts::page());
 }
 
 #[test]
-fn a_document_is_complete_and_readable_as_xml() {
+fn renders_complete_document_readable_as_xml() {
     check("document", document::page());
 }
 
 #[test]
-fn a_constant_and_a_hole_are_escaped_alike() {
+fn escapes_constants_and_values_alike() {
     check("escapes", escapes::page());
 }
 
 #[test]
-fn a_loop_shows_its_body_for_each_item() {
+fn renders_loop_body_for_each_item() {
     check("loops", loops::page());
 }
 
 #[test]
-fn loops_choices_and_components_stand_in_each_other() {
+fn nests_loops_choices_and_components() {
     check("nested", nested::page());
 }
 
 #[test]
-fn white_space_is_what_the_source_shows() {
+fn preserves_white_space_of_the_source() {
     check("spaces", spaces::page());
 }
 
 #[test]
-fn values_of_all_kinds_are_shown() {
+fn renders_values_of_all_types() {
     check("values", values::page());
 }
 
 #[test]
-fn roles_and_states_are_attributes_like_others() {
+fn renders_aria_roles_and_states_as_attributes() {
     check("aria", aria::page());
 }
 
 #[test]
-fn what_opens_and_closes_needs_no_program() {
+fn renders_disclosure_elements_without_script() {
     check("interactive", interactive::page());
 }
 
 #[test]
-fn drawings_and_formulas_are_written_in_their_own_ways() {
+fn renders_svg_and_mathml_by_their_own_rules() {
     check("drawing", drawing::page());
 }
 
 #[test]
-fn a_form_shows_what_is_chosen_in_it() {
+fn renders_selected_state_of_forms() {
     check("forms", forms::page());
 }
 
 #[test]
-fn lists_stand_in_lists() {
+fn nests_lists() {
     check("lists", lists::page());
 }
 
 #[test]
-fn pictures_and_films_have_their_sources() {
+fn renders_media_with_sources() {
     check("media", media::page());
 }
 
 #[test]
-fn names_of_the_page_s_own_are_written_as_they_stand() {
+fn keeps_custom_names_unchanged() {
     check("own", own::page());
 }
 
 #[test]
-fn programs_and_styles_are_not_escaped() {
+fn does_not_escape_scripts_and_styles() {
     check("programs", programs::page());
 }
 
 #[test]
-fn what_is_shown_is_shown_where_it_stands() {
+fn renders_show_at_its_position() {
     check("showing", showing::page());
 }
 
 #[test]
-fn a_table_has_its_parts_in_order() {
+fn renders_table_parts_in_order() {
     check("tables", tables::page());
 }
 
-/// No file of ours holds such letters, so no golden one can.
+/// Our source files are ASCII, so no golden file can contain such letters.
 #[test]
-fn letters_beyond_ascii_are_shown_as_they_are() {
+fn keeps_letters_beyond_ascii() {
     let mut html = Vec::new();
     let page = bine::html!(<p title="\u{e4}">"\u{1f33f}"{"\u{1f33f}\u{e4}"}</p>);
     page.write(&mut Writer::new(&mut html));
     assert_eq!(html, "<p title=\"\u{e4}\">\u{1f33f}\u{1f33f}\u{e4}</p>".as_bytes());
 }
 
-/// The macros escape what stands in the source while compiling, the writer what stands in a hole: two tables
-/// that must be one.
+/// The macros escape constants at compile time and the writer escapes values at run time. Both
+/// tables must agree.
 #[test]
-fn both_tables_of_escapes_agree_on_every_ascii_character() {
+fn escape_tables_agree_on_ascii() {
     let mut holes = Vec::new();
     for character in (0..128_u8).map(char::from) {
         let text = character.to_string();

@@ -1,4 +1,4 @@
-//! Decides what a program can do with pages that it keeps: trees, and pages that are frozen.
+//! Pages that a program stores: trees and frozen pages.
 
 mod writers;
 
@@ -12,12 +12,15 @@ use bine::{
 use bine::tree::Element;
 use roxmltree::{Document, ParsingOptions};
 
-use crate::app::{numbered, options, program};
-use crate::harness::{KINDS, Peer, Program};
+use crate::app::{numbered, on_each_of, options, program};
+use crate::harness::{KINDS, Program};
 
-/// The program itself. As a test among the others it has nothing to do.
+/// The test that is the program.
+const PROGRAM: &str = "trees::serve_tree_program";
+
+/// The program under test. Ordinary test runs skip it.
 #[test]
-fn the_program_with_trees_serves() -> Exit {
+fn serve_tree_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     // `cargo test` builds for development.
     App::new()
@@ -34,9 +37,9 @@ fn the_program_with_trees_serves() -> Exit {
         .run_with("Usage: trees", options.lines())
 }
 
-/// Another, which has a layout and a style sheet.
+/// A program with a layout and a style sheet. Ordinary test runs skip it.
 #[test]
-fn the_program_with_a_style_sheet_serves() -> Exit {
+fn serve_styled_tree_program() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .style("p { color: green }")
@@ -70,15 +73,6 @@ async fn kept_whole() -> impl Page {
 async fn drawn() -> impl Page {
     let drawing = tree!(<svg viewBox="0 0 1 1"><path d="M0 0" /></svg><p title="\t">"a\0b"<br></p>);
     html!(<section>{drawing}</section>)
-}
-
-fn on_each_scheduler(check: impl Fn(&mut Peer)) {
-    for scheduler in KINDS {
-        println!("on {scheduler}:");
-        let test = "trees::the_program_with_trees_serves";
-        let program = Program::start(&mut program(test, &["--scheduler", scheduler]));
-        check(&mut program.connect());
-    }
 }
 
 fn menu(name: &str) -> Tree {
@@ -121,7 +115,7 @@ async fn frozen_lost() -> impl Respond {
     FROZEN.clone().with_status(Status::NOT_FOUND).with_field("X-Why", "lost")
 }
 
-/// A list with what is no item of one, which no compiler can see.
+/// A list with an invalid child, which the compiler cannot detect.
 #[page("/misplaced")]
 async fn misplaced() -> impl Page {
     let mut list = tree!(<ul><li>one</li></ul>);
@@ -143,8 +137,8 @@ const WRITTEN: &str =
     "<h1>Frozen</h1> <nav><a href=\"/\" class=\"home\">Home</a> <b>&lt;</b></nav>";
 
 #[test]
-fn a_tree_is_kept_and_its_clone_changed() {
-    on_each_scheduler(|peer| {
+fn stores_tree_and_changes_its_clone() {
+    on_each_of(PROGRAM, &KINDS, |peer| {
         let kept = "<nav><a href=\"/\" class=\"home\">Home</a> <b>state</b></nav>";
         assert_eq!(peer.get("/kept").text(), kept);
         let changed = kept.replace("<b>state</b>", "<i>&lt;x</i>");
@@ -154,8 +148,8 @@ fn a_tree_is_kept_and_its_clone_changed() {
 }
 
 #[test]
-fn a_frozen_page_has_a_tag_and_is_not_sent_to_who_has_it() {
-    on_each_scheduler(|peer| {
+fn frozen_page_has_a_tag_and_is_revalidated() {
+    on_each_of(PROGRAM, &KINDS, |peer| {
         for path in ["/frozen", "/frozen/worker"] {
             let reply = peer.get(path);
             assert_eq!((reply.status(), reply.text()), (200, WRITTEN));
@@ -181,9 +175,9 @@ fn a_frozen_page_has_a_tag_and_is_not_sent_to_who_has_it() {
 }
 
 #[test]
-fn in_development_a_tree_that_is_wrong_is_told_once_with_its_place() {
+fn reports_invalid_tree_once_with_location_in_development() {
     let told = |workers: &str| {
-        let test = "trees::the_program_with_trees_serves";
+        let test = PROGRAM;
         let program = Program::start(&mut program(test, &["--workers", workers]));
         for _ in 0..3 {
             let reply = program.connect().get("/misplaced");
@@ -197,8 +191,8 @@ fn in_development_a_tree_that_is_wrong_is_told_once_with_its_place() {
 }
 
 #[test]
-fn a_frozen_page_with_another_status_is_sent_each_time() {
-    on_each_scheduler(|peer| {
+fn sends_frozen_page_with_other_status_each_time() {
+    on_each_of(PROGRAM, &KINDS, |peer| {
         peer.send("GET /frozen/lost HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n");
         let reply = peer.reply();
         assert_eq!((reply.status(), reply.text()), (404, WRITTEN));
@@ -207,8 +201,8 @@ fn a_frozen_page_with_another_status_is_sent_each_time() {
 }
 
 #[test]
-fn a_long_frozen_page_leaves_with_its_length() {
-    on_each_scheduler(|peer| {
+fn sends_long_frozen_page_with_its_length() {
+    on_each_of(PROGRAM, &KINDS, |peer| {
         let reply = peer.get("/frozen/long");
         assert_eq!(reply.field("Content-Length"), Some("1000000"));
         assert!(reply.text() == numbered(1_000_000));
@@ -219,8 +213,8 @@ fn a_long_frozen_page_leaves_with_its_length() {
 }
 
 #[test]
-fn what_is_whole_has_no_layout_and_its_style_sheet_whether_kept_or_frozen() {
-    let test = "trees::the_program_with_a_style_sheet_serves";
+fn stored_and_frozen_documents_have_style_sheet_but_no_layout() {
+    let test = "trees::serve_styled_tree_program";
     let program = Program::start(&mut program(test, &[]));
     let peer = &mut program.connect();
     for path in ["/whole", "/kept/whole"] {
@@ -232,15 +226,15 @@ fn what_is_whole_has_no_layout_and_its_style_sheet_whether_kept_or_frozen() {
     let tag = peer.get("/whole").field("ETag").expect("a tag").to_owned();
     peer.send(format!("GET /whole HTTP/1.1\r\nHost: a\r\nIf-None-Match: {tag}\r\n\r\n"));
     assert_eq!(peer.reply().status(), 304);
-    // A part stands in the layout, which is written anew.
+    // A part is rendered within the layout each time.
     let reply = peer.get("/frozen");
     assert!(reply.text().ends_with(&format!("<body>{WRITTEN}</body></html>")), "{}", reply.text());
     assert_eq!(reply.field("ETag"), None);
 }
 
 #[test]
-fn a_tree_is_xhtml_where_its_page_is() {
-    let test = "trees::the_program_with_a_style_sheet_serves";
+fn renders_tree_as_xhtml_with_its_page() {
+    let test = "trees::serve_styled_tree_program";
     let program = Program::start(&mut program(test, &[]));
     let peer = &mut program.connect();
     assert!(peer.get("/drawn").text().contains("<section><svg viewBox=\"0 0 1 1\"><path d"));
@@ -256,7 +250,7 @@ fn a_tree_is_xhtml_where_its_page_is() {
         (named("p").attribute("title"), named("p").text()),
         (Some("\t"), Some("a\u{fffd}b"))
     );
-    // A tree may be all of the page.
+    // A tree may be the whole page.
     peer.send("GET /kept/whole HTTP/1.1\r\nHost: a\r\nAccept: application/xhtml+xml\r\n\r\n");
     let reply = peer.reply();
     assert_eq!(reply.field("Content-Type"), Some("application/xhtml+xml; charset=utf-8"));

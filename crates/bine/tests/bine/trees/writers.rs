@@ -1,10 +1,10 @@
-//! Decides what becomes of a tree in each way of writing it.
+//! Output formats of trees.
 
 use bine::tree::{Expand, Feed, Node, PlainText, TableOfContents, Xhtml};
 use bine::{Tree, raw, tree};
 
 #[test]
-fn a_tree_reads_as_plain_text() {
+fn writes_plain_text() {
     let page = tree! {
         <!DOCTYPE html>
         <html lang="en">
@@ -28,7 +28,7 @@ fn a_tree_reads_as_plain_text() {
 }
 
 #[test]
-fn headings_with_ids_become_lists_in_lists() {
+fn nests_headings_in_table_of_contents() {
     let page = tree! {
         <h2 id="a">First & more</h2><p>text</p>
         <section><h3 id="b">Below</h3><h4 id="c">Deep</h4></section>
@@ -49,7 +49,7 @@ fn headings_with_ids_become_lists_in_lists() {
     assert_eq!(tree!(<p>none</p>).to_string_with(TableOfContents::default()), "");
 }
 
-/// A page of a site with news; the last four lack something.
+/// Articles of a news page. The last four lack a required part.
 fn news() -> Tree {
     tree! {
         <main>
@@ -85,7 +85,7 @@ fn feed() -> Feed {
 }
 
 #[test]
-fn articles_become_a_feed_in_atom() {
+fn writes_articles_as_atom_feed() {
     assert_eq!(
         news().to_string_with(feed().atom()),
         r#"<?xml version="1.0" encoding="utf-8"?>
@@ -124,7 +124,7 @@ fn articles_become_a_feed_in_atom() {
 }
 
 #[test]
-fn articles_become_a_feed_in_rss() {
+fn writes_articles_as_rss_feed() {
     let rss = news().to_string_with(Feed { description: "What grows".into(), ..feed() }.rss());
     let head = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<rss version=\"2.0\"><channel>\n<title>News &amp; more</title>\n\
                 <link>https://a.example/news/</link>\n<description>What grows</description>\n<item>\n\
@@ -146,7 +146,7 @@ impl Expand for Stars {
 }
 
 #[test]
-fn a_node_of_an_own_kind_is_written_in_every_way() {
+fn writes_custom_nodes_in_all_formats() {
     let page = tree!(<p>"rated "{Node::custom(Stars(3))}</p>);
     assert_eq!(page.to_string(), "<p>rated <b title=\"3\">***</b></p>");
     assert_eq!(page.to_string_with(PlainText::default()), "rated ***\n");

@@ -1,4 +1,4 @@
-//! Misuse: a place of a picture that leads somewhere and does not say where, and one that says so and leads nowhere.
+//! Rejected: an `<area>` with an address but no text alternative, and the reverse.
 
 use bine::{Page, html};
 

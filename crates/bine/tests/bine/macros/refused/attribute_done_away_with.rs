@@ -1,4 +1,4 @@
-//! Misuse: attribute done away with.
+//! Rejected: an obsolete attribute.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: attribute of another element.
+//! Rejected: an attribute that the element does not have.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: attribute of another type.
+//! Rejected: an attribute that this type of `<input>` does not have.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: attributes that are no attributes.
+//! Rejected: malformed attributes.
 
 use bine::{Page, html};
 

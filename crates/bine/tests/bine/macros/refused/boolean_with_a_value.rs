@@ -1,4 +1,4 @@
-//! Misuse: boolean with a value.
+//! Rejected: a boolean attribute with a value.
 
 use bine::{Page, html};
 

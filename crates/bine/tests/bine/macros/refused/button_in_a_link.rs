@@ -1,4 +1,4 @@
-//! Misuse: button in a link.
+//! Rejected: a button in a link.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: button with a picture of no words.
+//! Rejected: an image button without a text alternative.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: cell in a table.
+//! Rejected: a cell directly in a table.
 
 use bine::{Page, html};
 

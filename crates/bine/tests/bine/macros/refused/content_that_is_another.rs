@@ -1,4 +1,4 @@
-//! Misuse: components that say of themselves what they are not.
+//! Rejected: components whose result differs from the declared content category.
 
 use bine::{Flow, Html, Page, Parts, Phrasing, html};
 

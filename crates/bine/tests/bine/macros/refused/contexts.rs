@@ -1,4 +1,4 @@
-//! Misuse: values where no escape makes them safe.
+//! Rejected: values where no escaping is safe.
 
 use bine::{Page, html};
 

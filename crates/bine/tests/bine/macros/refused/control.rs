@@ -1,4 +1,4 @@
-//! Misuse: loops and choices that lack a part.
+//! Rejected: incomplete loops and conditions.
 
 use bine::{Page, html};
 

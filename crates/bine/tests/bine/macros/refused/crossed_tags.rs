@@ -1,4 +1,4 @@
-//! Misuse: elements that cross.
+//! Rejected: overlapping elements.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: date out of form.
+//! Rejected: a malformed date.
 
 use bine::{Page, html};
 

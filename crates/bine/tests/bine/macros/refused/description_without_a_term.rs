@@ -1,4 +1,4 @@
-//! Misuse: description without a term.
+//! Rejected: a description without a term.
 
 use bine::{Page, html};
 

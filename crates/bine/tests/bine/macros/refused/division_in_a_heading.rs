@@ -1,4 +1,4 @@
-//! Misuse: division in a heading.
+//! Rejected: a `<div>` in a heading.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: division in a list.
+//! Rejected: a `<div>` in a list.
 
 use bine::{Page, html};
 

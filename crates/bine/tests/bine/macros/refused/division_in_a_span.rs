@@ -1,4 +1,4 @@
-//! Misuse: division in a span.
+//! Rejected: a `<div>` in a `<span>`.
 
 use bine::{Page, html};
 

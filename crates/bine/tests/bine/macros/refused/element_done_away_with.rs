@@ -1,4 +1,4 @@
-//! Misuse: element done away with.
+//! Rejected: an obsolete element.
 
 use bine::{Page, html};
 

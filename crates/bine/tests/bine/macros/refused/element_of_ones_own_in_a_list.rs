@@ -1,4 +1,4 @@
-//! Misuse: element of ones own in a list.
+//! Rejected: a custom element in a list.
 
 use bine::{Page, html};
 

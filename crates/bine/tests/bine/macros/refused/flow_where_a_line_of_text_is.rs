@@ -1,4 +1,4 @@
-//! Misuse: a component that may be more than a line of text, in a line of text.
+//! Rejected: a component with flow content where only phrasing content is allowed.
 
 use bine::{Flow, Html, Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: font done away with.
+//! Rejected: the obsolete element `<font>`.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: form in a form.
+//! Rejected: a form in a form.
 
 use bine::{Page, html};
 

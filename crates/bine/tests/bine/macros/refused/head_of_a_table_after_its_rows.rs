@@ -1,4 +1,4 @@
-//! Misuse: head of a table after its rows.
+//! Rejected: a table head after the rows.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: heading in a paragraph.
+//! Rejected: a heading in a paragraph.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: values that cannot be shown.
+//! Rejected: values of types that cannot be displayed.
 
 use bine::{Page, html};
 

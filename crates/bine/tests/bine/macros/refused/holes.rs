@@ -1,4 +1,4 @@
-//! Misuse: holes without a value, or with too much in them.
+//! Rejected: placeholders without a value or with more than one.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: id with a space.
+//! Rejected: an id with a space.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: input in a button.
+//! Rejected: an `<input>` in a button.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: item in a paragraph.
+//! Rejected: a list item in a paragraph.
 
 use bine::{Page, html};
 

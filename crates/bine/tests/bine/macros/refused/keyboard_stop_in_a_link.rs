@@ -1,4 +1,4 @@
-//! Misuse: keyboard stop in a link.
+//! Rejected: an element with `tabindex` in a link.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: label in a label.
+//! Rejected: a label in a label.
 
 use bine::{Page, html};
 

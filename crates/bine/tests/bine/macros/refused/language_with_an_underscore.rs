@@ -1,4 +1,4 @@
-//! Misuse: language with an underscore.
+//! Rejected: a language tag with an underscore.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: legend after the fields.
+//! Rejected: a legend after the fields.
 
 use bine::{Page, html};
 

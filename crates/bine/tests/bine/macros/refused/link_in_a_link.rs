@@ -1,4 +1,4 @@
-//! Misuse: link in a link.
+//! Rejected: a link in a link.
 
 use bine::{Page, html};
 

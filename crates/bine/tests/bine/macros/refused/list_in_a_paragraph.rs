@@ -1,4 +1,4 @@
-//! Misuse: list in a paragraph.
+//! Rejected: a list in a paragraph.
 
 use bine::{Page, html};
 

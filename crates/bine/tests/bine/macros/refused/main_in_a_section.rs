@@ -1,4 +1,4 @@
-//! Misuse: main in a section.
+//! Rejected: a `<main>` in a section.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: map without a hash.
+//! Rejected: a `usemap` without `#`.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: what is no markup at all.
+//! Rejected: invalid markup.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: name in capitals.
+//! Rejected: an element name in capitals.
 
 use bine::{Page, html};
 

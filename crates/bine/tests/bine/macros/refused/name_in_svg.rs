@@ -1,4 +1,4 @@
-//! Misuse: name in svg.
+//! Rejected: a misspelled SVG element.
 
 use bine::{Page, html};
 

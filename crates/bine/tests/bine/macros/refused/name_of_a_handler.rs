@@ -1,4 +1,4 @@
-//! Misuse: name of a handler.
+//! Rejected: a misspelled event handler.
 
 use bine::{Page, html, raw};
 

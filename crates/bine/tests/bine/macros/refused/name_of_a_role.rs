@@ -1,4 +1,4 @@
-//! Misuse: name of a role.
+//! Rejected: a misspelled role.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: name of an aria state.
+//! Rejected: a misspelled ARIA attribute.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: name of an attribute.
+//! Rejected: a misspelled attribute.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: name of an element.
+//! Rejected: a misspelled element.
 
 use bine::{Page, html};
 

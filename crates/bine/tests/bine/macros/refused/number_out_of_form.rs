@@ -1,4 +1,4 @@
-//! Misuse: number out of form.
+//! Rejected: a malformed number.
 
 use bine::{Page, html};
 

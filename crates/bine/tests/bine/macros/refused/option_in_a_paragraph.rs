@@ -1,4 +1,4 @@
-//! Misuse: option in a paragraph.
+//! Rejected: an option in a paragraph.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: what cannot be a page.
+//! Rejected: functions that cannot be pages.
 
 use bine::{Page, Query, Text, html, page};
 

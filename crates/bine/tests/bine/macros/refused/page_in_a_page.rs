@@ -1,4 +1,4 @@
-//! Misuse: a whole page inside another.
+//! Rejected: a whole page inside a page.
 
 use bine::{Page, html};
 

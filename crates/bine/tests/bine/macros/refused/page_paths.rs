@@ -1,4 +1,4 @@
-//! Misuse: paths that no request could have.
+//! Rejected: paths that no request can have.
 
 use bine::{Page, html, page};
 

@@ -1,4 +1,4 @@
-//! Misuse: arguments that no request has, results that are no response.
+//! Rejected: arguments that no request provides, and results that are no responses.
 
 use bine::{App, Page, Query, html, page};
 

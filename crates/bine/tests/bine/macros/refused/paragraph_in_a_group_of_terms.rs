@@ -1,4 +1,4 @@
-//! Misuse: paragraph in a group of terms.
+//! Rejected: a paragraph in a group of terms.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: paragraph in a head.
+//! Rejected: a paragraph in a head.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: paragraph in a paragraph.
+//! Rejected: a paragraph in a paragraph.
 
 use bine::{Page, html};
 

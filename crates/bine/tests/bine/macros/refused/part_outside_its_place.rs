@@ -1,4 +1,4 @@
-//! Misuse: what is made for a certain element, elsewhere.
+//! Rejected: components for a specific parent element in a different one.
 
 use bine::{Html, Page, Parts, html};
 

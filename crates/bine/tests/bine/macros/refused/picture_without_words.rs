@@ -1,4 +1,4 @@
-//! Misuse: picture without words.
+//! Rejected: an image without a text alternative.
 
 use bine::{Page, html};
 

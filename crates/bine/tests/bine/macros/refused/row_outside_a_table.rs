@@ -1,4 +1,4 @@
-//! Misuse: row outside a table.
+//! Rejected: a row outside a table.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: same id in each turn.
+//! Rejected: an id repeated by a loop.
 
 use bine::{Page, html};
 

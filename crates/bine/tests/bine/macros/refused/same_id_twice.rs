@@ -1,4 +1,4 @@
-//! Misuse: same id twice.
+//! Rejected: a duplicate id.
 
 use bine::{Page, html};
 

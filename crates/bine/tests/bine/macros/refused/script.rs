@@ -1,4 +1,4 @@
-//! Misuse: text that a browser would run.
+//! Rejected: text that a browser would execute.
 
 use bine::{Page, html};
 

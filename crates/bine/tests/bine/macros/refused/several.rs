@@ -1,4 +1,4 @@
-//! Misuse: several mistakes at once, each told.
+//! Rejected: several mistakes, which are all reported.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: a type that shows more than its place takes, or nothing.
+//! Rejected: types whose content is not allowed in their place.
 
 use bine::{Flow, Html, Page, Show, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: source of a picture.
+//! Rejected: a `<source>` in a picture without `srcset`.
 
 use bine::{Page, html};
 

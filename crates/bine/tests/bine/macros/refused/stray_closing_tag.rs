@@ -1,4 +1,4 @@
-//! Misuse: a closing tag that closes nothing.
+//! Rejected: a closing tag without an opening tag.
 
 use bine::{Page, html};
 

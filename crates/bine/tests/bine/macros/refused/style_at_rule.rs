@@ -1,4 +1,4 @@
-//! Misuse: rule that begins with @.
+//! Rejected: mistakes in at-rules.
 
 use bine::css;
 

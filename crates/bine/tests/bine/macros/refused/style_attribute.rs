@@ -1,4 +1,4 @@
-//! Misuse: style of an element.
+//! Rejected: mistakes in a `style` attribute.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: class that the style sheet does not have.
+//! Rejected: a class that the style sheet does not define.
 
 use bine::{Page, css, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: colon that is missing.
+//! Rejected: a missing colon.
 
 use bine::css;
 

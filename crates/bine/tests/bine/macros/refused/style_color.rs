@@ -1,4 +1,4 @@
-//! Misuse: color of five digits.
+//! Rejected: a malformed color.
 
 use bine::css;
 

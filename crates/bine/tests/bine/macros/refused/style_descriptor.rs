@@ -1,4 +1,4 @@
-//! Misuse: descriptor of a font.
+//! Rejected: misspelled descriptors of at-rules.
 
 use bine::css;
 

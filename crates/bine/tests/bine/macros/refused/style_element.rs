@@ -1,4 +1,4 @@
-//! Misuse: element in a selector.
+//! Rejected: unknown elements in selectors.
 
 use bine::css;
 

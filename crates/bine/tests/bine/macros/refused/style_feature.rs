@@ -1,4 +1,4 @@
-//! Misuse: feature of a screen.
+//! Rejected: unknown media features.
 
 use bine::css;
 

@@ -1,4 +1,4 @@
-//! Misuse: style sheet in a file.
+//! Rejected: mistakes in a style sheet file.
 
 use bine::css_file;
 

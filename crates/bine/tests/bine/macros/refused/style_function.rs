@@ -1,4 +1,4 @@
-//! Misuse: function of a value.
+//! Rejected: misspelled functions.
 
 use bine::css;
 

@@ -1,4 +1,4 @@
-//! Misuse: class that is called global.
+//! Rejected: a global class in a sheet without a module.
 
 use bine::css;
 

@@ -1,4 +1,4 @@
-//! Misuse: mark of importance.
+//! Rejected: a misused `!`.
 
 use bine::css;
 

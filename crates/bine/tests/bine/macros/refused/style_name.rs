@@ -1,4 +1,4 @@
-//! Misuse: class without a name in Rust.
+//! Rejected: classes without a valid or unique Rust name.
 
 use bine::css;
 

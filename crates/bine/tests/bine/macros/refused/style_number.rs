@@ -1,4 +1,4 @@
-//! Misuse: number without a unit.
+//! Rejected: a number without a unit.
 
 use bine::css;
 

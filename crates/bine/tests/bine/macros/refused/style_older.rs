@@ -1,4 +1,4 @@
-//! Misuse: older spelling of a property.
+//! Rejected: obsolete spellings of properties.
 
 use bine::css;
 

@@ -1,4 +1,4 @@
-//! Misuse: declaration outside of a rule.
+//! Rejected: a declaration outside a rule.
 
 use bine::css;
 

@@ -1,4 +1,4 @@
-//! Misuse: property of a style sheet.
+//! Rejected: misspelled properties.
 
 use bine::css;
 

@@ -1,4 +1,4 @@
-//! Misuse: state of an element.
+//! Rejected: misspelled pseudo-classes.
 
 use bine::css;
 

@@ -1,4 +1,4 @@
-//! Misuse: selector that is none.
+//! Rejected: malformed selectors.
 
 use bine::css;
 

@@ -1,4 +1,4 @@
-//! Misuse: semicolon that is missing.
+//! Rejected: a missing semicolon.
 
 use bine::css;
 

@@ -1,4 +1,4 @@
-//! Misuse: step of an animation.
+//! Rejected: mistakes in the steps of an animation.
 
 use bine::css;
 

@@ -1,4 +1,4 @@
-//! Misuse: style sheet in a string.
+//! Rejected: mistakes in a style sheet given as a string.
 
 use bine::css;
 

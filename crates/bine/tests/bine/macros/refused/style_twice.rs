@@ -1,4 +1,4 @@
-//! Misuse: declaration that is there twice.
+//! Rejected: a duplicate declaration.
 
 use bine::css;
 

@@ -1,4 +1,4 @@
-//! Misuse: unit of a length.
+//! Rejected: misspelled units.
 
 use bine::css;
 

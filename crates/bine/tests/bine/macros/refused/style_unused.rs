@@ -1,4 +1,4 @@
-//! Misuse: class that no page has.
+//! Rejected: a class that no page uses.
 #![deny(dead_code)]
 
 use bine::{Page, css, html};

@@ -1,4 +1,4 @@
-//! Misuse: word of a property.
+//! Rejected: misspelled keywords.
 
 use bine::css;
 

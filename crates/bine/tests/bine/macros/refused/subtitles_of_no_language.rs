@@ -1,4 +1,4 @@
-//! Misuse: subtitles of no language.
+//! Rejected: subtitles without a language.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: summary missing.
+//! Rejected: a `<details>` without a summary.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: tabindex of letters.
+//! Rejected: a `tabindex` that is not a number.
 
 use bine::{Page, html};
 

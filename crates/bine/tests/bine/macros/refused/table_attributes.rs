@@ -1,4 +1,4 @@
-//! Misuse: what nothing is said of a table, a column or an id with.
+//! Rejected: unknown options of tables, columns and ids.
 
 use bine::store::{Id, Table};
 

@@ -1,4 +1,4 @@
-//! Misuse: defaults of another type than their column's.
+//! Rejected: defaults of a type that differs from their column's.
 
 use bine::store::{Id, Table};
 

@@ -1,4 +1,4 @@
-//! Misuse: rows of no id, of two, of another's, and of a number.
+//! Rejected: rows without an id, with two, with another row's, and with a number as id.
 
 use bine::store::{Id, Table};
 

@@ -1,4 +1,4 @@
-//! Misuse: indexes of columns that are not there, of none, of too many, and the same twice.
+//! Rejected: indexes of unknown columns, without columns, with too many, and duplicate indexes.
 
 use bine::store::{Id, Table};
 

@@ -1,4 +1,4 @@
-//! Misuse: limits that are none, and limits of the other kind.
+//! Rejected: invalid limits, and limits of the wrong kind.
 
 use bine::store::{Id, Table};
 

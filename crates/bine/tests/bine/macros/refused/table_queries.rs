@@ -1,4 +1,4 @@
-//! Misuse: questions in other types than the columns of an index.
+//! Rejected: queries with types that differ from the index's columns.
 
 use bine::store::{Id, Store, Table};
 

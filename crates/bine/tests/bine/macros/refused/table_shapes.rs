@@ -1,4 +1,4 @@
-//! Misuse: rows that are no struct with named fields.
+//! Rejected: rows that are not structs with named fields.
 
 use bine::store::{Id, Table};
 

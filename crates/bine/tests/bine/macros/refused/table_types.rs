@@ -1,4 +1,4 @@
-//! Misuse: columns of types that none can have.
+//! Rejected: columns of unsupported types.
 
 use bine::store::{Id, Table};
 

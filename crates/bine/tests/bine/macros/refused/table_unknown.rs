@@ -1,4 +1,4 @@
-//! Misuse: a type that is no table where one is wanted.
+//! Rejected: a type that is not a table where one is required.
 
 use bine::store::{Options, Store};
 

@@ -1,4 +1,4 @@
-//! Misuse: defaults that a column needs not or cannot have.
+//! Rejected: unnecessary and impossible defaults.
 
 use bine::store::{Id, Table};
 

@@ -1,4 +1,4 @@
-//! Misuse: words that are no names alone.
+//! Rejected: enums with data or numbers.
 
 use bine::store::Word;
 

@@ -1,4 +1,4 @@
-//! Misuse: target of no address.
+//! Rejected: a `target` without `href`.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: term outside a list.
+//! Rejected: a term outside a list.
 
 use bine::{Page, html};
 

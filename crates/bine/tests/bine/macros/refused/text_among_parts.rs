@@ -1,4 +1,4 @@
-//! Misuse: text where only certain elements may stand.
+//! Rejected: text where only certain elements are allowed.
 
 use bine::{Page, html};
 

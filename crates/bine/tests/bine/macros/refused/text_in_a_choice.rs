@@ -1,4 +1,4 @@
-//! Misuse: text in a choice.
+//! Rejected: text in a `<select>`.
 
 use bine::{Page, html};
 

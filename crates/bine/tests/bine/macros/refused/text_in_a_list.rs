@@ -1,4 +1,4 @@
-//! Misuse: text in a list.
+//! Rejected: text in a list.
 
 use bine::{Page, html};
 

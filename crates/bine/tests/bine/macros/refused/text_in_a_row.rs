@@ -1,4 +1,4 @@
-//! Misuse: text in a row.
+//! Rejected: text in a row.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: text in a table.
+//! Rejected: text in a table.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: title in a body.
+//! Rejected: a title in a body.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: what a tree does not take is what a page does not take.
+//! Rejected: the mistakes of pages in trees.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,4 @@
-//! Misuse: two captions.
+//! Rejected: two captions.
 
 use bine::{Page, html};
 

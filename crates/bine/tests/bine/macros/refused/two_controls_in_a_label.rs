@@ -1,4 +1,4 @@
-//! Misuse: two controls in a label.
+//! Rejected: two controls in a label.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: two mains.
+//! Rejected: two `<main>` elements.
 
 use bine::{Page, html};
 

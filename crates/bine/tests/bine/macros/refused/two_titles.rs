@@ -1,4 +1,4 @@
-//! Misuse: two titles.
+//! Rejected: two titles.
 
 use bine::{Page, html};
 

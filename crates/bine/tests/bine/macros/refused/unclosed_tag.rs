@@ -1,4 +1,4 @@
-//! Misuse: an element that is never closed.
+//! Rejected: an element without a closing tag.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: value missing.
+//! Rejected: a missing attribute value.
 
 use bine::{Page, html};
 

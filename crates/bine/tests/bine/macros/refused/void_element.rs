@@ -1,4 +1,4 @@
-//! Misuse: children of an element that has none.
+//! Rejected: children of a void element.
 
 use bine::{Page, html};
 

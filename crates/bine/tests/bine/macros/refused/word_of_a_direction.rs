@@ -1,4 +1,4 @@
-//! Misuse: word of a direction.
+//! Rejected: an unknown value of `dir`.
 
 use bine::{Page, html};
 

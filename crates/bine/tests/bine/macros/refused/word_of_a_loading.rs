@@ -1,4 +1,4 @@
-//! Misuse: word of a loading.
+//! Rejected: an unknown value of `loading`.
 
 use bine::{Page, html};
 

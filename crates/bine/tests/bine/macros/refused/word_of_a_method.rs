@@ -1,4 +1,4 @@
-//! Misuse: word of a method.
+//! Rejected: an unknown value of `method`.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Misuse: word of a scope.
+//! Rejected: an unknown value of `scope`.
 
 use bine::{Page, html};
 

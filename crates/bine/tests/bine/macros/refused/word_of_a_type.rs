@@ -1,4 +1,4 @@
-//! Misuse: word of a type.
+//! Rejected: an unknown value of `type`.
 
 use bine::{Page, html};
 

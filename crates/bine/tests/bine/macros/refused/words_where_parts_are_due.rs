@@ -1,4 +1,4 @@
-//! Misuse: a component that is made for no list, in a list.
+//! Rejected: components with phrasing content in a list.
 
 use bine::{Flow, Html, Page, Phrasing, html};
 

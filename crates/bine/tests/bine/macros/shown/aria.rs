@@ -1,4 +1,4 @@
-//! Roles and states for those who do not see the page.
+//! ARIA roles and states.
 
 use bine::{Page, html};
 

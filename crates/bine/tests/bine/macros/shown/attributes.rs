@@ -1,4 +1,4 @@
-//! Attributes of every kind of value.
+//! Attributes with each type of value.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! `if`, `else if`, `let` chains and `match`, nested in each other.
+//! `if`, `else if`, `let` chains and `match`, nested.
 
 use bine::{Flow, Html, Page, html};
 

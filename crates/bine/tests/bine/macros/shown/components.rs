@@ -1,4 +1,4 @@
-//! Functions that make parts of pages of parts of pages.
+//! Components that take other parts of a page.
 
 use bine::{Flow, Html, Page, Parts, html, raw};
 

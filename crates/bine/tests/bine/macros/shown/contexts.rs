@@ -1,4 +1,4 @@
-//! Values in attributes that a browser follows, fetches or runs.
+//! Values in attributes that a browser follows, fetches or executes.
 
 use bine::{Page, html, raw};
 

@@ -1,4 +1,4 @@
-//! A whole document, from its type to the end.
+//! A complete document.
 
 use bine::{Page, html, raw};
 
@@ -15,7 +15,7 @@ pub(super) fn page() -> impl Page {
                 <script>"if (1 < 2 && 3 > 2) {"{raw("run('now')")}"}"</script>
             </head>
             <body>
-                // Comments are Rust's, and stay in the source.
+                // Rust comments are not part of the page.
                 <h1>{title}</h1> /* like this one */
                 <p>Line<br>break, <em>then</em> more.</p>
                 <img src="/hop.svg" alt="">

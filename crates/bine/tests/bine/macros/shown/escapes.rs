@@ -1,4 +1,4 @@
-//! The same characters in constants and in holes.
+//! The same characters in constants and in values.
 
 use bine::{Page, html};
 
@@ -12,7 +12,7 @@ pub(super) fn page() -> impl Page {
     }
 }
 
-/// Long because it lists them all.
+/// Long because it lists all ASCII characters.
 pub(super) fn every_ascii_character() -> impl Page {
     html! {
         <p title="\x00">"\x00"</p>

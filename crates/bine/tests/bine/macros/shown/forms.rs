@@ -1,4 +1,4 @@
-//! Fields of a form, with what is chosen in them.
+//! Form fields with their current values.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! What opens and closes without a program.
+//! Elements that open and close without a script.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Lists of all kinds, one in another.
+//! Lists of all kinds, nested.
 
 use bine::{Html, Page, Parts, html};
 

@@ -1,4 +1,4 @@
-//! Loops over borrowed and owned things, nested, with patterns, and over nothing.
+//! Loops over borrowed, owned and empty collections, nested and with patterns.
 
 use std::collections::BTreeMap;
 

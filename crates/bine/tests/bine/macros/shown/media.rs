@@ -1,4 +1,4 @@
-//! Pictures, films and what is embedded.
+//! Images, video and embedded content.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Everything inside everything else: loops, choices and components, and pages kept in variables.
+//! Loops, conditions and components nested in each other, and pages in variables.
 
 use bine::{Flow, Html, Page, Phrasing, html};
 
@@ -33,7 +33,7 @@ fn card(title: &str, children: impl Html<Flow>) -> impl Html<Flow> {
     html!(<section><h2>{title}</h2>{children}</section>)
 }
 
-/// One of two, chosen at run time.
+/// Returns one of two pages, chosen at run time.
 fn part(is_gap: bool) -> Box<dyn Html<Phrasing>> {
     if is_gap { Box::new(html!(<s>gap</s>)) } else { Box::new(html!("nothing at all")) }
 }

@@ -1,4 +1,4 @@
-//! Names of the page's own, each so that a reader sees it.
+//! Custom elements and attributes, quoted where the name would otherwise be checked.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Programs and styles, which no escape may touch, and data for them.
+//! Scripts and styles, which are not escaped, and data for scripts.
 
 use bine::{Page, html, raw};
 

@@ -1,4 +1,4 @@
-//! Types that say how they are shown, and pages that were frozen.
+//! Types with a display of their own, and frozen pages.
 
 use bine::{Flow, Html, Page, Phrasing, Show, html};
 

@@ -1,4 +1,4 @@
-//! Where a space is a space, and where it is only how the source is laid out.
+//! Spaces that belong to the page, and spaces that only lay out the source.
 
 use bine::{Page, html};
 

@@ -1,4 +1,4 @@
-//! Values of all the kinds that a hole takes.
+//! Values of all types that a placeholder takes.
 
 use std::borrow::Cow;
 use std::rc::Rc;

@@ -1,22 +1,21 @@
-//! Decides how a test that fails says why: what was looked for, what is there that is near it, and the whole page.
+//! Messages of failed checks: the expectation, the elements close to it, and the text of the page.
 
 use bine_html::tree::{Element, PlainText, Tree};
 
 use super::document::{elements, text_of};
 use crate::nearest::nearest;
 
-/// So many things are listed, and so many lines of a page.
+/// Limits of a message: elements, lines of the page, and characters of each.
 const MOST_LISTED: usize = 8;
 const MOST_LINES: usize = 40;
-/// Letters of one of them.
 const LONGEST: usize = 120;
 
-/// What is wanted of the text of an element: that it holds a text, or what a function says of it.
+/// A condition on the text of an element: a text that it contains, or a function.
 pub trait Wanted {
-    /// Whether this text is as wanted. White space in it is one space.
+    /// Whether the text meets the condition. White space in the text is a single space.
     fn holds(&self, text: &str) -> bool;
 
-    /// What is wanted, for a message: `says "hi"`.
+    /// Describes the condition for a message, such as `says "hi"`.
     fn shown(&self) -> String;
 }
 
@@ -60,25 +59,25 @@ impl<F: Fn(&str) -> bool> Wanted for F {
     }
 }
 
-/// That no element which the selector means is as wanted.
+/// Reports that no element of the selector meets the condition.
 pub(super) fn missing(tree: &Tree, selector: &str, wanted: &impl Wanted) -> String {
     let found = find(tree, selector);
     if found.is_empty() {
         return absent(tree, selector);
     }
-    let mut told = vec![format!("no `{selector}` {}", wanted.shown())];
-    told.push(format!("there {} `{selector}`:\n{}", are(found.len()), listed(&found)));
-    let elsewhere = elements(tree.roots()).filter(|one| says_itself(one, wanted));
+    let mut lines = vec![format!("no `{selector}` {}", wanted.shown())];
+    lines.push(format!("there {} `{selector}`:\n{}", are(found.len()), listed(&found)));
+    let elsewhere = elements(tree.roots()).filter(|one| meets_condition_itself(one, wanted));
     let elsewhere: Vec<&Element> = elsewhere.collect();
     if !elsewhere.is_empty() {
-        told.push(format!("elsewhere there {}:\n{}", are(elsewhere.len()), listed(&elsewhere)));
+        lines.push(format!("elsewhere there {}:\n{}", are(elsewhere.len()), listed(&elsewhere)));
     }
-    told.join("\n\n")
+    lines.join("\n\n")
 }
 
-/// That the selector means nothing on the page.
+/// Reports that no element matches the selector.
 pub(super) fn absent(tree: &Tree, selector: &str) -> String {
-    let mut told = vec![format!("there is no `{selector}`")];
+    let mut lines = vec![format!("there is no `{selector}`")];
     let known = |of: fn(&Element) -> Vec<String>| {
         let mut names: Vec<String> = elements(tree.roots()).flat_map(of).collect();
         names.sort();
@@ -99,25 +98,25 @@ pub(super) fn absent(tree: &Tree, selector: &str) -> String {
         }
         let (meant, all) = (nearest(known.iter().map(|own| &**own), name), known.join(", "));
         let near = match meant {
-            // A name of two letters is near to all of them.
+            // A name of two letters is close to all names.
             Some(meant) if name.len() > 3 => format!("; did you mean `{meant}`?"),
             _ if all.is_empty() => "; it has none of that kind".to_owned(),
             _ => format!("; it has {}", cut(&all)),
         };
-        told.push(format!("nothing on the page is `{name}`{near}"));
+        lines.push(format!("nothing on the page is `{name}`{near}"));
     }
-    // How far the way down leads.
+    // Name the longest part of the selector that matches.
     let ends =
         selector.match_indices(' ').map(|(end, _)| selector[..end].trim_end_matches([' ', '>']));
     let outer = ends.rev().find(|outer| !outer.ends_with(',') && !find(tree, outer).is_empty());
     if let Some(outer) = outer {
         let found = find(tree, outer);
-        told.push(format!("there {} `{outer}`:\n{}", are(found.len()), listed(&found)));
+        lines.push(format!("there {} `{outer}`:\n{}", are(found.len()), listed(&found)));
     }
-    told.join("\n\n")
+    lines.join("\n\n")
 }
 
-/// Elements, a line each: their start tag, and what is read in them.
+/// Lists elements, one on each line: start tag and text.
 pub(super) fn listed(found: &[&Element]) -> String {
     let line = |element: &&Element| {
         let attributes = element.attributes().map(|(name, value)| match value {
@@ -130,7 +129,7 @@ pub(super) fn listed(found: &[&Element]) -> String {
     lines_of(found.iter().take(MOST_LISTED).map(line), found.len(), "")
 }
 
-/// Where the test is: the last words of every message.
+/// Describes the current page. Each message ends with it.
 pub(super) fn page(tree: &Tree, url: &str, how: &str) -> String {
     let text = tree.to_string_with(PlainText::default());
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -144,7 +143,7 @@ pub(super) fn page(tree: &Tree, url: &str, how: &str) -> String {
     }
 }
 
-/// The lines, and how many of `count` were left out.
+/// Joins lines, and adds the number of omitted ones.
 fn lines_of(lines: impl Iterator<Item = String>, count: usize, of: &str) -> String {
     let mut lines: Vec<String> = lines.collect();
     if lines.len() < count {
@@ -153,14 +152,14 @@ fn lines_of(lines: impl Iterator<Item = String>, count: usize, of: &str) -> Stri
     lines.join("\n")
 }
 
-/// All that a selector means; nothing if it is none, which was said before.
+/// Returns all elements of a selector. The caller has already reported a wrong selector.
 fn find<'t>(tree: &'t Tree, selector: &str) -> Vec<&'t Element> {
     tree.find_all(selector).map(Iterator::collect).unwrap_or_default()
 }
 
-/// Whether an element is as wanted, and nothing in it is by itself.
-fn says_itself(element: &Element, wanted: &impl Wanted) -> bool {
-    // Of what no reader sees, and what holds all of a page, nothing is told.
+/// Whether an element meets the condition, and no descendant does.
+fn meets_condition_itself(element: &Element, wanted: &impl Wanted) -> bool {
+    // Skip invisible elements and those that contain the whole page.
     let is_read = !["html", "head", "body", "script", "style", "title"].contains(&element.name());
     is_read
         && wanted.holds(&text_of(element))
@@ -176,7 +175,8 @@ fn words(element: &Element, attribute: &str, mark: char) -> Vec<String> {
     words.map(|word| format!("{mark}{word}")).collect()
 }
 
-/// The types, classes and ids in a selector: `ul.big > #a [x=".b"]` has `ul`, `.big` and `#a`.
+/// Returns the types, classes and ids of a selector: `ul.big > #a [x=".b"]` has `ul`, `.big` and
+/// `#a`.
 fn simple_names(selector: &str) -> Vec<&str> {
     let is_of_a_name = |letter: char| letter.is_alphanumeric() || "-_".contains(letter);
     let (mut names, mut rest) = (Vec::new(), selector);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_what_is_there() {
+    fn reports_what_is_missing_and_what_exists() {
         assert_eq!(
             missing(&page_of_messages(), "li", &"hi"),
             "no `li` says \"hi\"\n\n\
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_selector_misses_is_told_with_what_is_near() {
+    fn suggests_names_close_to_the_selector() {
         assert_eq!(
             missing(&page_of_messages(), "ul.message li", &"hi"),
             "there is no `ul.message li`\n\n\
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_told_as_it_reads() {
+    fn reports_page_as_text() {
         assert_eq!(
             page(&page_of_messages(), "/board", "status 200"),
             "the page is /board (status 200), and reads:\n    Ubuntu\n    - hello\n    - good day\n    hi"
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_a_selector_are_found() {
+    fn finds_names_in_selector() {
         assert_eq!(simple_names("ul.big > #a [x=\".b\"], my-x *"), ["ul", ".big", "#a", "my-x"]);
     }
 }
