@@ -22,6 +22,13 @@ pub(crate) enum Remaining {
     Closed,
 }
 
+impl Remaining {
+    /// The state after the last messages of a channel that is closed, or not.
+    pub(super) const fn after(is_closed: bool) -> Self {
+        if is_closed { Self::Closed } else { Self::Nothing }
+    }
+}
+
 /// The format of delivered messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DeliveryMode {

@@ -418,8 +418,7 @@ fn send_delivery(
     let number = delivery.token as u32;
     let Some(response) = responses.get(number) else { return AfterDelivery::Remove };
     let (spec, exchange) = (&response.spec, response.exchange);
-    let close = !exchange.keep_alive;
-    let (mut bytes, mut after) = (Vec::new(), After::Over { close });
+    let (mut bytes, mut after) = (Vec::new(), After::Over { close: !exchange.keep_alive });
     let granted_until = engine.parties.grant_end(response.group);
     let is_past = |end: u64| end <= now();
     let range_until = if let Until::Time(end) = spec.until { Some(end) } else { None };
@@ -433,8 +432,8 @@ fn send_delivery(
         }
         return AfterDelivery::Remove;
     }
-    let mut position =
-        ReadPosition { next: delivery.cursor, lost: None, remaining: Remaining::Nothing };
+    let (next, remaining) = (delivery.cursor, Remaining::Nothing);
+    let mut position = ReadPosition { next, lost: None, remaining };
     if let (Payload::Ended { .. }, Start::After(seen), true) =
         (delivery.payload, response.start(), spec.durable.is_some())
     {
@@ -448,12 +447,11 @@ fn send_delivery(
             after = After::Waits(Duration::ZERO);
         }
         (Payload::Messages { bytes: content, is_final }, None) => {
-            position.remaining = if is_final { Remaining::Closed } else { Remaining::Nothing };
+            position.remaining = Remaining::after(is_final);
             spec.write_poll(&mut bytes, exchange, &clock.date(), content, &position);
         }
         (Payload::Ended { reason: why, .. }, None) => {
-            position.remaining =
-                if why == EndReason::Closed { Remaining::Closed } else { Remaining::Nothing };
+            position.remaining = Remaining::after(why == EndReason::Closed);
             spec.write_empty(&mut bytes, exchange, &clock.date(), &position);
         }
         (Payload::Messages { bytes: content, .. }, Some(framing)) => {

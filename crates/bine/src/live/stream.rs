@@ -77,6 +77,21 @@ struct FollowRequest {
 }
 
 impl FollowRequest {
+    /// The response if the page could not be rendered.
+    fn error_response(&self, error: RenderError) -> Response {
+        match error {
+            RenderError::Failed => busy(),
+            // The page answers only POST, so there is no content to follow.
+            RenderError::Refused(405) => Response::status(Status::NO_CONTENT),
+            RenderError::Refused(_) if self.is_of_another_login() => self.reload_response(),
+            RenderError::Refused(status) => {
+                let status = Status::new(status).filter(|status| status.code() >= 400);
+                let message = "This page is not available to you.";
+                Response::refusal(status.unwrap_or(Status::NOT_FOUND), message)
+            }
+        }
+    }
+
     /// Drops the login if the view has no scope, so that the subscription outlives it. The login is
     /// kept where it gives access to events or names a present user.
     fn without_scope(self, events: &Events, shows_presence: bool) -> Self {
@@ -319,19 +334,7 @@ impl Live {
         since: u64,
         generation: u64,
     ) -> Result<Hold, Response> {
-        let mut record = create.map_err(|unmade| match unmade {
-            RenderError::Failed => busy(),
-            // The page answers only POST, so there is no content to follow.
-            RenderError::Refused(405) => Response::status(Status::NO_CONTENT),
-            RenderError::Refused(_) if follow_request.is_of_another_login() => {
-                follow_request.reload_response()
-            }
-            RenderError::Refused(status) => {
-                let status = Status::new(status).filter(|status| status.code() >= 400);
-                let message = "This page is not available to you.";
-                Response::refusal(status.unwrap_or(Status::NOT_FOUND), message)
-            }
-        })?;
+        let mut record = create.map_err(|error| follow_request.error_response(error))?;
         if record.regions.is_empty() {
             if follow_request.on.is_empty() {
                 return Err(Response::status(Status::NO_CONTENT));

@@ -144,7 +144,7 @@ fn writes_the_prometheus_text_format() {
 }
 
 #[test]
-fn test_parser_rejects_invalid_pages() {
+fn the_parser_of_tests_rejects_invalid_pages() {
     for wrong in [
         "a 1\n",
         "# HELP a b\n# TYPE a counter\na 1",
