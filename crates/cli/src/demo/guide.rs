@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use bine::prelude::*;
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, html::push_html};
+use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html::push_html};
 
 /// A chapter: the name of file and page, title, and Markdown source.
 struct Chapter {
@@ -47,6 +47,9 @@ chapters! {
     "security": "Security",
     "headers": "Security headers and hosts",
     "logs": "Logs",
+    "metrics": "Metrics and health",
+    "overload": "Overload",
+    "schedulers": "Schedulers",
 }
 
 impl Chapter {
@@ -56,32 +59,59 @@ impl Chapter {
 }
 
 fn render(source: &str) -> String {
+    let mut events: Vec<Event<'_>> = Parser::new_ext(source, Options::ENABLE_TABLES).collect();
+    for at in 0..events.len() {
+        let anchor = anchor(&events[at + 1..]);
+        if let Event::Start(Tag::Heading { id, .. }) = &mut events[at] {
+            *id = Some(anchor.into());
+        }
+    }
+    let mut is_removed = false;
+    let events = events.into_iter().filter_map(|event| match event {
+        Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+            let page = page_address(&dest_url);
+            is_removed = page.is_none();
+            page.map(|page| Event::Start(Tag::Link { link_type, dest_url: page, title, id }))
+        }
+        Event::End(TagEnd::Link) if is_removed => {
+            is_removed = false;
+            None
+        }
+        other => Some(other),
+    });
     let mut rendered = String::with_capacity(source.len() * 3 / 2);
-    let options = Options::ENABLE_TABLES;
-    push_html(&mut rendered, Parser::new_ext(source, options).map(rewrite_link));
+    push_html(&mut rendered, events);
     rendered
 }
 
-/// Replaces links to the files of chapters, which serve readers of the source, by links to their
-/// pages.
-fn rewrite_link(event: Event<'_>) -> Event<'_> {
-    match event {
-        Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
-            Event::Start(Tag::Link { link_type, dest_url: page_address(dest_url), title, id })
+/// The anchor of a heading, from the events of its text: as sites for source code make it, which
+/// the links between chapters expect.
+fn anchor(rest: &[Event<'_>]) -> String {
+    let mut anchor = String::new();
+    for event in rest {
+        match event {
+            Event::End(TagEnd::Heading(_)) => break,
+            Event::Text(text) | Event::Code(text) => anchor.push_str(text),
+            _ => {}
         }
-        other => other,
     }
+    let anchor = anchor.to_lowercase();
+    let kept =
+        anchor.chars().filter(|char| char.is_alphanumeric() || matches!(char, ' ' | '-' | '_'));
+    kept.map(|char| if char == ' ' { '-' } else { char }).collect()
 }
 
-fn page_address(link: CowStr<'_>) -> CowStr<'_> {
-    let (file, fragment) = link.split_once('#').unwrap_or((&link, ""));
-    match file.strip_suffix(".md") {
-        Some(key) if CHAPTERS.iter().any(|chapter| chapter.key == key) => {
-            let mark = if fragment.is_empty() { "" } else { "#" };
-            format!("/guide/{key}{mark}{fragment}").into()
-        }
-        _ => link,
+/// The address in the demo of a link in the source. `None`: the link is to a file of the
+/// repository that the demo does not serve.
+fn page_address<'l>(link: &str) -> Option<CowStr<'l>> {
+    if link.contains("://") || link.starts_with('#') {
+        return Some(link.to_owned().into());
     }
+    let (file, fragment) = link.split_once('#').unwrap_or((link, ""));
+    let key = file.strip_suffix(".md")?;
+    CHAPTERS.iter().find(|chapter| chapter.key == key)?;
+    let mark = if fragment.is_empty() { "" } else { "#" };
+    Some(format!("/guide/{key}{mark}{fragment}").into())
 }
 
 /// Shows the first chapter.
@@ -137,10 +167,40 @@ mod tests {
 
     #[test]
     fn links_to_pages_of_chapters() {
-        assert_eq!(&*page_address("pages.md".into()), "/guide/pages");
-        assert_eq!(&*page_address("markup.md#components".into()), "/guide/markup#components");
-        for other in ["https://example.org/pages.md", "../measurements.md", "#here"] {
-            assert_eq!(&*page_address(other.into()), other);
+        let address = |link| page_address(link).map(|address| address.to_string());
+        assert_eq!(address("pages.md").as_deref(), Some("/guide/pages"));
+        assert_eq!(address("markup.md#components").as_deref(), Some("/guide/markup#components"));
+        for other in ["https://example.org/pages.md", "#here"] {
+            assert_eq!(address(other).as_deref(), Some(other));
+        }
+        assert_eq!(address("../../examples/hello.rs"), None);
+    }
+
+    #[test]
+    fn renders_headings_with_anchors_and_other_files_as_text() {
+        let source = "# The `key` of it!\n\nSee [a file](../x.rs) and [a chapter](logs.md).\n";
+        assert_eq!(
+            render(source),
+            "<h1 id=\"the-key-of-it\">The <code>key</code> of it!</h1>\n\
+             <p>See a file and <a href=\"/guide/logs\">a chapter</a>.</p>\n"
+        );
+    }
+
+    #[test]
+    fn finds_the_target_of_every_link_between_chapters() {
+        let anchors: Vec<(&str, &str)> = CHAPTERS
+            .iter()
+            .flat_map(|chapter| {
+                let ids = chapter.rendered().split("id=\"").skip(1);
+                ids.filter_map(|rest| Some((chapter.key, rest.split('"').next()?)))
+            })
+            .collect();
+        for chapter in &CHAPTERS {
+            for rest in chapter.rendered().split("href=\"/guide/").skip(1) {
+                let target = rest.split('"').next().unwrap_or_default();
+                let Some((key, anchor)) = target.split_once('#') else { continue };
+                assert!(anchors.contains(&(key, anchor)), "{}: {target}", chapter.key);
+            }
         }
     }
 
@@ -148,7 +208,7 @@ mod tests {
     fn begins_every_chapter_with_its_title() {
         for chapter in &CHAPTERS {
             assert!(chapter.source.starts_with("# "), "{}", chapter.key);
-            assert!(chapter.rendered().starts_with("<h1>"), "{}", chapter.key);
+            assert!(chapter.rendered().starts_with("<h1 id="), "{}", chapter.key);
         }
     }
 }
