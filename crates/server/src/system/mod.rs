@@ -1,4 +1,5 @@
-//! What the operating system offers: sockets, wakeups, users, private files, the service manager.
+//! Interfaces to the operating system: sockets, wakeups, users, private files, and the service
+//! manager.
 
 mod notify;
 mod private_file;

@@ -1,25 +1,28 @@
-//! Files that hold secrets: only their owner may read them, and they are replaced as a whole.
+//! Atomic replacement of files that contain secrets and that only their owner may read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Replaces the file at `path` with one of these bytes, which only its owner may read (mode 0600).
+/// Replaces the file at `path` with one that contains `bytes` and that only its owner may read
+/// (mode 0600).
 ///
-/// A crash or a power failure at any moment leaves the file of before or the new one, and after this function has
-/// returned the new one: the bytes are synced before they get the name, and the folder after.
+/// The replacement is atomic and durable. A crash or power failure leaves the old file or the new
+/// one; after this function returns, it leaves the new one. The function syncs the bytes before the
+/// rename, and the folder after it.
 ///
 /// # Errors
 ///
-/// The system's. The file at `path` is the one of before, unless the last step failed: then it is either.
+/// Returns the system's error. The file at `path` is then the old one, except when the sync of the
+/// folder failed: then it may be either.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
-    // One that a crash has left may have another mode.
+    // A file left by a crash may have another mode.
     remove_if_there(&beside)?;
     let written = write_synced(&beside, bytes).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
-        // On a full disk it would keep others from the room it has.
+        // On a full disk the partial file would take space that other files need.
         let _ = remove_if_there(&beside);
     }
     written?;
@@ -27,7 +30,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Whether an error says that the disk has no room, where there may be some later.
+/// Whether an error means that the disk is full or a quota exceeded, which may pass.
 pub fn is_disk_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
@@ -53,7 +56,7 @@ mod tests {
     use super::*;
     use bine_log::test_support::ScratchFolder;
 
-    /// Names the folder to the process of the test that strace watches.
+    /// The environment variable that passes the folder to the process under strace.
     const PLACE: &str = "BINE_PRIVATE_FILE";
 
     #[test]
@@ -62,7 +65,7 @@ mod tests {
         let path = folder.path("keys");
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        // What a crash has left is not written to.
+        // The rest of an interrupted replacement, which must not be reused.
         fs::write(folder.path("keys.new"), "half").unwrap();
         write_private(&path, b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");

@@ -1,4 +1,4 @@
-//! Decides what the kernel is asked about this process: what it has used, and what it may.
+//! Resource usage and limits of this process, as the kernel reports them.
 
 use std::fs;
 use std::time::Duration;
@@ -7,26 +7,27 @@ use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-/// What this process uses. Whatever the kernel does not tell is `None`.
+/// The resources that this process uses. A figure that the kernel does not report is `None`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessMetrics {
-    /// Time on CPUs, of all threads together, those that have ended included.
+    /// CPU time of all threads, ended ones included.
     pub cpu: Duration,
-    /// Bytes of memory that are in use at this moment.
+    /// Resident memory in bytes.
     pub resident: Option<u64>,
-    /// Bytes of address space.
+    /// Virtual memory in bytes.
     pub virtual_size: Option<u64>,
-    /// Open descriptors.
+    /// Open file descriptors.
     pub descriptors: Option<u64>,
-    /// How many descriptors may be open.
+    /// The limit of open file descriptors.
     pub most_descriptors: Option<u64>,
     /// Threads.
     pub threads: Option<u64>,
-    /// When it was started, in seconds since 1970.
+    /// Start time of the process, in seconds since 1970.
     pub started: Option<f64>,
 }
 
-/// Asks the kernel what this process uses, which takes some tens of microseconds however many connections there are.
+/// Reads the resource usage of this process. It takes some tens of microseconds, independent of the
+/// number of connections.
 pub fn process_metrics() -> ProcessMetrics {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let pages = fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -43,7 +44,8 @@ pub fn process_metrics() -> ProcessMetrics {
     }
 }
 
-/// The name of a program may have spaces and brackets of its own, as `proc_pid_stat(5)` says.
+/// Returns the fields after the program's name, which may itself contain spaces and brackets
+/// (`proc_pid_stat(5)`).
 fn behind_name(stat: &str) -> &str {
     stat.rsplit_once(')').map_or("", |(_, behind)| behind)
 }
@@ -52,19 +54,20 @@ fn number(text: &str, place: usize) -> Option<u64> {
     text.split_whitespace().nth(place)?.parse().ok()
 }
 
-/// The moment so many ticks after the start of the system.
+/// Converts clock ticks since boot to seconds since 1970.
 fn since_1970(ticks: u64) -> f64 {
     let seconds = |clock| {
         let time = clock_gettime(clock);
         time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
     };
-    // A tick is a hundredth of a second: more figures would tremble from one reading to the next.
+    // A tick is 10 ms; more digits would vary from one reading to the next.
     let began = seconds(ClockId::Realtime) - seconds(ClockId::Boottime);
     let started = began + ticks as f64 / clock_ticks_per_second() as f64;
     (started * 10.0).round() / 10.0
 }
 
-/// Since Linux 6.2 the folder's size is their number. Before, they are counted, which is slow where they are many.
+/// Counts the open descriptors. Since Linux 6.2 the size of the folder is their number. On older
+/// kernels the function lists the folder, which is slow with many descriptors.
 fn descriptors() -> Option<u64> {
     let folder = "/proc/self/fd";
     match fs::metadata(folder).ok()?.len() {

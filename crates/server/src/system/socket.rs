@@ -6,21 +6,22 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-/// What came of moving bytes.
+/// The result of one transfer of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transfer {
     /// This many bytes moved, at least one.
     Moved(usize),
-    /// Nothing can move now; a transport that never blocks says when to come again.
+    /// The operation would block. A nonblocking transport reports when to try again.
     Again,
-    /// A transport that blocks waited until its deadline, or received what is not enough to be understood.
+    /// A blocking transport reached its deadline, or received too little to parse.
     TimedOut,
-    /// The peer will send nothing more (receiving only).
+    /// The client has closed its sending side (receiving only).
     Ended,
-    /// The peer broke the transport's own rules and was told so; what it still sends can be received and dropped, so
-    /// that closing does not take that away from it (receiving only).
+    /// The client violated the transport's protocol, and the server has sent it an alert. The
+    /// server can still receive and discard its bytes, so that the close does not reset the
+    /// connection before the client has read the alert (receiving only).
     Fault,
-    /// The connection is gone.
+    /// The connection is broken.
     Broken,
 }
 
@@ -36,11 +37,11 @@ pub(crate) fn receive(socket: &OwnedFd, space: &mut [u8]) -> Transfer {
     }
 }
 
-/// Sends what there is room for without a wait, be that nothing.
+/// Sends what the socket accepts without blocking, and returns the number of bytes, which may be 0.
 pub(crate) fn transmit_now(socket: &OwnedFd, bytes: &[u8]) -> usize {
     match transmit_with(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
         Transfer::Moved(count) => count,
-        // What is wrong, if anything, shows again at the next call.
+        // An error repeats at the next call.
         _ => 0,
     }
 }
@@ -70,8 +71,8 @@ pub(crate) fn transmit_file(
     let mut offset = offset;
     loop {
         return match rustix::fs::sendfile(socket, file, Some(&mut offset), count) {
-            // The file became shorter than it was when its length was announced: the reply cannot
-            // be finished, and only a broken connection tells the peer so.
+            // The file is shorter than when the server sent its length. The server cannot complete
+            // the response, and only a broken connection shows that to the client.
             Ok(0) => Transfer::Broken,
             Ok(moved) => Transfer::Moved(moved),
             Err(Errno::AGAIN) => Transfer::Again,
@@ -81,7 +82,7 @@ pub(crate) fn transmit_file(
     }
 }
 
-/// The system's refusal to open one more descriptor, as opposed to a failed connection.
+/// Whether the system refused to open another descriptor, as opposed to a failed connection.
 pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
     let codes = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS];
     error.raw_os_error().is_some_and(|code| codes.iter().any(|known| known.raw_os_error() == code))

@@ -1,4 +1,4 @@
-//! The server's side of its supervisor: the sockets and the pipe that it was passed.
+//! The server's side of the supervisor protocol: inherited sockets and the heartbeat socket.
 
 use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -9,40 +9,42 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::address::Address;
 
-/// Tells a server of its parent and of the sockets that it passes: the parent's number, then on each
-/// line a descriptor and its address.
+/// The environment variable by which the supervisor passes sockets: the supervisor's process id,
+/// then one line per socket with its descriptor and address.
 pub(crate) const SOCKETS: &str = "BINE_SUPERVISED";
 
-/// The name of the socket for heartbeats among them. No address is spelled so.
+/// The name of the heartbeat socket in that list. No address has this spelling.
 pub(crate) const HEARTBEAT: &str = "heartbeat";
 
-/// Exit status of a server that has a stuck loop, and wants to be started again. It is `EX_SOFTWARE` of `sysexits.h`.
+/// Exit status of a server with a stuck loop, which asks the supervisor for a restart. It is
+/// `EX_SOFTWARE` of `sysexits.h`.
 pub(crate) const STUCK: i32 = 70;
 
-/// Whether this process is a server with such a parent.
+/// Whether a supervisor started this process.
 pub fn is_supervised() -> bool {
     sockets().is_some()
 }
 
-/// Has this process end with its parent. The wish is lost with a change of user, so that comes before.
+/// Makes the kernel terminate this process when its supervisor exits. A change of user clears the
+/// setting, so call it after that.
 pub fn end_with_parent() {
     if is_supervised() {
-        // It fails for no signal that exists.
+        // The call fails only for invalid signals.
         let _ = set_parent_process_death_signal(Some(Signal::TERM));
     }
 }
 
-/// Where the parent listens for heartbeats, once.
+/// Takes the heartbeat socket. Later calls return `None`.
 pub(crate) fn take_heartbeat() -> Option<UnixStream> {
     let number = take(HEARTBEAT)?;
     // SAFETY: the parent passed this descriptor for nothing else, and the entry is gone, so it has one owner.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
-    // What this process starts is not to have it.
+    // Child processes of the server must not inherit it.
     fcntl_setfd(&socket, FdFlags::CLOEXEC).ok()?;
     Some(socket.into())
 }
 
-/// The socket that the parent has for `address`, once.
+/// Takes the supervisor's socket for `address`. Later calls return `None`.
 pub(crate) fn take_socket(address: &Address) -> Option<i32> {
     take(&name(address))
 }
@@ -53,7 +55,7 @@ fn take(name: &str) -> Option<i32> {
     Some(sockets.swap_remove(place).0)
 }
 
-/// The descriptors that the parent itself has inherited.
+/// Returns the descriptors that the supervisor itself inherited from the service manager.
 pub(crate) fn passed_on() -> Vec<i32> {
     let Some(sockets) = sockets() else { return Vec::new() };
     let sockets = sockets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,8 +63,8 @@ pub(crate) fn passed_on() -> Vec<i32> {
     passed.map(|(number, _)| *number).collect()
 }
 
-/// How a socket is called between parent and server. One that the service manager has passed has no
-/// address of its own.
+/// Returns the name of a socket in the list. A socket from the service manager has no address of
+/// its own.
 pub(crate) fn name(address: &Address) -> String {
     match address {
         Address::Inherited(_) => "inherited".to_owned(),
@@ -77,7 +79,8 @@ fn sockets() -> Option<&'static Sockets> {
     PASSED.get_or_init(|| parse(&std::env::var(SOCKETS).ok()?, getppid()).map(Mutex::new)).as_ref()
 }
 
-/// `None` when it is meant for somebody else: a program that a server starts inherits the variable.
+/// Parses the list. It returns `None` when the list is for another process, since programs that a
+/// server starts inherit the variable.
 fn parse(text: &str, parent: Option<Pid>) -> Option<Vec<(i32, String)>> {
     let mut lines = text.lines();
     let number: i32 = lines.next()?.parse().ok()?;

@@ -1,5 +1,5 @@
-//! Decides as whom the server runs once its addresses are open: an ordinary user, switched to
-//! before any thread starts, because a thread keeps the rights it was born with.
+//! The switch to an unprivileged user after the server has opened its addresses and before it
+//! starts threads, because a thread keeps the privileges that it started with.
 
 use std::fmt;
 use std::io;
@@ -9,17 +9,17 @@ use std::path::Path;
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-/// A user to become.
+/// A user and group to switch to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct User {
     uid: u32,
     gid: u32,
 }
 
-/// Why a user cannot be found.
+/// The reason why a user was not found.
 #[derive(Debug)]
 pub enum UnknownUser {
-    /// Neither a name that /etc/passwd has nor `UID:GID`.
+    /// The text is neither a name in /etc/passwd nor `UID:GID`.
     Name(String),
     /// /etc/passwd cannot be read.
     Unreadable(io::Error),
@@ -39,11 +39,11 @@ impl fmt::Display for UnknownUser {
 impl std::error::Error for UnknownUser {}
 
 impl User {
-    /// The user called `name`, or `UID:GID`.
+    /// Finds a user by name, or by `UID:GID`.
     ///
     /// # Errors
     ///
-    /// When there is no such user.
+    /// Returns an error when the user does not exist.
     pub fn find(name: &str) -> Result<Self, UnknownUser> {
         let numbers = name
             .split_once(':')
@@ -55,31 +55,34 @@ impl User {
         find_in(&table, name).ok_or_else(|| UnknownUser::Name(name.to_owned()))
     }
 
-    /// Becomes this user, for good. Call it with the addresses open and no thread started.
+    /// Switches this process to the user permanently. Call it after the addresses are open and
+    /// before any thread starts.
     ///
     /// # Errors
     ///
-    /// The system's, when this process may not.
+    /// Returns the system's error when the process lacks the privilege.
     pub fn become_it(&self) -> io::Result<()> {
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
-        // Groups first: afterwards there would be no right to change them.
+        // Groups first: the switched user may not change them.
         set_thread_groups(&[gid])?;
         set_thread_res_gid(gid, gid, gid)?;
         set_thread_res_uid(uid, uid, uid)?;
         Ok(())
     }
 
-    /// Makes a file or folder this user's. Call it before [`become_it`](Self::become_it).
+    /// Makes this user the owner of a file or folder. Call it before
+    /// [`become_it`](Self::become_it).
     ///
     /// # Errors
     ///
-    /// The system's, when this process may not.
+    /// Returns the system's error when the process lacks the privilege.
     pub fn give(&self, path: &Path) -> io::Result<()> {
         chown(path, Some(self.uid), Some(self.gid))
     }
 }
 
-/// A line is `name:password:uid:gid:...` (passwd(5)).
+/// Finds a user in the text of /etc/passwd, whose lines are `name:password:uid:gid:...`
+/// (passwd(5)).
 fn find_in(table: &str, name: &str) -> Option<User> {
     let mut lines = table.lines().map(|line| line.split(':'));
     let mut fields = lines.find(|fields| fields.clone().next() == Some(name))?.skip(2);

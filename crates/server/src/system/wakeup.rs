@@ -1,4 +1,4 @@
-//! Wakes a thread that waits in its own epoll, through an eventfd.
+//! An eventfd that wakes a thread from its epoll.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// The wakeup of one thread, and whether its waiters have news.
+/// The eventfd of one thread, and a flag for its suspended requests.
 pub(crate) struct Wakeup {
     has_rung: AtomicBool,
     eventfd: OwnedFd,
@@ -18,25 +18,26 @@ impl Wakeup {
         Ok(Self { has_rung: AtomicBool::new(false), eventfd })
     }
 
-    /// Tells the thread that its waiters have news, with one system call until it has looked.
+    /// Notifies the thread that an event has occurred for its waiters. Further calls cost no system
+    /// call until the thread has checked the flag.
     pub(crate) fn ring(&self) {
         if !self.has_rung.swap(true, Ordering::AcqRel) {
             self.signal();
         }
     }
 
-    /// Whether it was rung for the waiters since the last time.
+    /// Returns and clears the flag that [`ring`](Self::ring) sets.
     pub(crate) fn take_ring(&self) -> bool {
         self.has_rung.swap(false, Ordering::AcqRel)
     }
 
     /// Wakes the thread.
     pub(crate) fn signal(&self) {
-        // The counter cannot overflow: the thread clears it before it looks.
+        // The counter cannot overflow, because the thread clears it after each wakeup.
         let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
     }
 
-    /// Has the next signal wake the thread again.
+    /// Resets the eventfd, so that the next signal wakes the thread again.
     pub(crate) fn clear(&self) {
         let _ = rustix::io::read(&self.eventfd, &mut [0; 8]);
     }

@@ -1,4 +1,5 @@
-//! Decides what time it is: read once per turn, in ticks that cost one field to store.
+//! The clock of one thread, which reads the kernel once per turn of the loop, and its 4-byte
+//! timestamps.
 
 use core::cell::{Cell, RefCell};
 use std::sync::OnceLock;
@@ -8,48 +9,50 @@ use rustix::time::{ClockId, clock_gettime};
 
 use bine_http::Date;
 
-/// A moment in milliseconds since its clock began.
+/// A timestamp in milliseconds since its clock started.
 ///
-/// Four bytes, because every connection stores one. It wraps after 49 days, so two moments are
-/// only comparable when they lie within 24 days of each other; every timeout here does.
+/// It has 4 bytes because every connection stores one. It wraps after 49 days, so a comparison of
+/// two ticks is only correct when they are at most 24 days apart. Every timeout of the server is
+/// shorter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tick(u32);
 
 impl Tick {
-    /// The moment `milliseconds` after the clock's beginning.
+    /// Creates the tick `milliseconds` after the start of the clock.
     pub const fn at(milliseconds: u32) -> Self {
         Self(milliseconds)
     }
 
-    /// This moment moved forward. Durations past 24 days are cut to 24 days.
+    /// Adds a duration to the tick. A duration longer than 24 days counts as 24 days.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         const LONGEST: u128 = i32::MAX as u128;
         Self(self.0.wrapping_add(duration.as_millis().min(LONGEST) as u32))
     }
 
-    /// True when this moment has come at `now`.
+    /// Whether the tick is at or before `now`.
     pub fn has_come(self, now: Self) -> bool {
         self.0.wrapping_sub(now.0).cast_signed() <= 0
     }
 
-    /// True when this moment lies before `other`.
+    /// Whether the tick is earlier than `other`.
     pub fn is_before(self, other: Self) -> bool {
         self.0.wrapping_sub(other.0).cast_signed() < 0
     }
 
-    /// How long until this moment, zero when it has come.
+    /// Returns the time from `now` to this tick, or zero when the tick has passed.
     pub fn since(self, now: Self) -> Duration {
         let ahead = self.0.wrapping_sub(now.0).cast_signed();
         Duration::from_millis(u64::try_from(ahead).unwrap_or(0))
     }
 
-    /// How much time has passed since `earlier`, which no moment here is later than: up to 49 days.
+    /// Returns the time from `earlier` to this tick, up to 49 days. `earlier` must not be later
+    /// than this tick.
     pub(crate) fn elapsed_since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::from(self.0.wrapping_sub(earlier.0)))
     }
 
-    /// The earlier of two moments.
+    /// Returns the earlier of two ticks.
     #[must_use]
     pub fn earlier(self, other: Self) -> Self {
         if self.is_before(other) { self } else { other }
@@ -60,29 +63,32 @@ impl Tick {
     }
 }
 
-/// One thread's clock. [`turn`](Self::turn) reads the kernel's coarse clocks, everything else
-/// reads cells, so that a batch of requests costs two readings (about 5 ns each) and one `Date`.
+/// The clock of one thread.
+///
+/// [`turn`](Self::turn) reads the kernel's coarse clocks; all other methods read cells. A batch of
+/// requests therefore costs two clock readings (about 5 ns each) and formats one `Date`.
 pub struct Clock {
     source: Source,
-    /// Milliseconds since its beginning at the last reading.
+    /// Milliseconds from the start of the clock to the last reading.
     read: Cell<u64>,
-    /// When `unix` was read.
+    /// The tick at which `unix` was read.
     unix_read: Cell<Tick>,
     unix: Cell<u64>,
     date: RefCell<Date>,
 }
 
 enum Source {
-    /// Milliseconds of the monotonic clock at the beginning of the first.
+    /// The monotonic clock in milliseconds when the process created its first clock.
     Kernel { origin: u64 },
-    /// Moves only when told to; for tests.
+    /// A clock that only [`Clock::advance`] moves, for tests.
     Told,
 }
 
 impl Clock {
-    /// A clock that follows the kernel's.
+    /// Creates a clock that follows the kernel's.
     pub fn kernel() -> Self {
-        // One beginning for all: a connection takes its deadline along from thread to thread.
+        // All threads share one origin, because a connection keeps its deadline when it moves to
+        // another thread.
         static ORIGIN: OnceLock<u64> = OnceLock::new();
         let unix = unix_seconds();
         Self {
@@ -94,7 +100,7 @@ impl Clock {
         }
     }
 
-    /// A clock that stands at `unix` seconds until [`advance`](Self::advance) moves it.
+    /// Creates a test clock at `unix` seconds, which only [`advance`](Self::advance) moves.
     pub fn told(unix: u64) -> Self {
         Self {
             source: Source::Told,
@@ -105,17 +111,18 @@ impl Clock {
         }
     }
 
-    /// Reads the kernel's clocks; called once per turn.
+    /// Reads the monotonic and the wall clock. The loop calls it once per turn.
     pub fn turn(&self) -> Tick {
         let now = self.glance();
-        // The coarse clocks move together, every few milliseconds; most turns are shorter.
+        // Both coarse clocks advance together, every few milliseconds. Most turns are shorter, so
+        // they skip the second reading.
         if self.unix_read.replace(now) != now && matches!(self.source, Source::Kernel { .. }) {
             self.set(unix_seconds());
         }
         now
     }
 
-    /// Reads only the monotonic clock: how long did that take?
+    /// Reads the monotonic clock only, to measure how long an operation took.
     pub fn glance(&self) -> Tick {
         if let Source::Kernel { origin } = self.source {
             self.read.set(monotonic_milliseconds().wrapping_sub(origin));
@@ -123,8 +130,8 @@ impl Clock {
         self.now()
     }
 
-    /// Microseconds since some beginning, read from the fine clock (about 20 ns): for whoever wants
-    /// to know how long something took.
+    /// Returns microseconds since an arbitrary origin, from the fine clock (about 20 ns), for
+    /// measuring durations.
     pub(crate) fn microseconds(&self) -> u64 {
         match self.source {
             Source::Kernel { .. } => {
@@ -135,7 +142,7 @@ impl Clock {
         }
     }
 
-    /// Moves a told clock forward.
+    /// Advances a test clock.
     pub fn advance(&self, duration: Duration) {
         debug_assert!(matches!(self.source, Source::Told), "the kernel moves its own clock");
         let before = self.read.get();
@@ -144,28 +151,29 @@ impl Clock {
         self.read.set(total);
     }
 
-    /// Sets the wall clock alone, which may go back, to `unix` seconds.
+    /// Sets only the wall clock to `unix` seconds, which may be earlier than before.
     #[cfg(test)]
     pub(crate) fn jump(&self, unix: u64) {
         self.set(unix);
     }
 
-    /// The moment of the last reading.
+    /// Returns the tick of the last reading.
     pub fn now(&self) -> Tick {
         Tick(self.read.get() as u32)
     }
 
-    /// Milliseconds between the clock's beginning and the last reading: does not wrap.
+    /// Returns the milliseconds from the start of the clock to the last reading. This count does
+    /// not wrap.
     pub(crate) const fn milliseconds(&self) -> u64 {
         self.read.get()
     }
 
-    /// Seconds since 1970 at the last turn.
+    /// Returns the seconds since 1970 at the last turn.
     pub fn unix(&self) -> u64 {
         self.unix.get()
     }
 
-    /// The `Date` line of the last turn.
+    /// Returns the `Date` header of the last turn.
     pub fn date(&self) -> Date {
         *self.date.borrow()
     }
@@ -177,14 +185,14 @@ impl Clock {
     }
 }
 
-/// Milliseconds since some beginning, the same for all threads.
+/// Returns milliseconds since an arbitrary origin that all threads share.
 pub(crate) fn monotonic_milliseconds() -> u64 {
     let time = clock_gettime(ClockId::MonotonicCoarse);
     time.tv_sec.cast_unsigned() * 1000 + time.tv_nsec.cast_unsigned() / 1_000_000
 }
 
 pub(crate) fn unix_seconds() -> u64 {
-    // Before 1970 the clock is plainly not set; the epoch is as good an answer as any.
+    // A clock before 1970 is not set; the epoch replaces it.
     u64::try_from(clock_gettime(ClockId::RealtimeCoarse).tv_sec).unwrap_or(0)
 }
 

@@ -1,4 +1,5 @@
-//! Time: the clock that a thread reads once per turn, timers, timeouts, and handlers that took too long.
+//! Time: the clock that a thread reads once per turn, the timer wheel, timeouts, and warnings about
+//! slow handlers.
 
 mod clock;
 mod slowness;

@@ -1,4 +1,4 @@
-//! Decides when a handler that kept its loop from everybody else is named in the log.
+//! Rate-limited warnings about handlers that block their loop.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use bine_log as log;
 
 use crate::time::clock::{Clock, Tick};
 
-/// A handler that keeps its loop longer than this is named.
+/// The threshold: a handler that blocks its loop for longer appears in the log.
 const TOO_LONG: Duration = Duration::from_millis(10);
-/// Once in this time: a slow handler is usually slow each time, and a busy machine can make any
-/// handler look slow by running something else in the middle of it.
+/// The minimum time between two warnings. A slow handler is usually slow each time, and on a busy
+/// machine any handler looks slow when another process runs in the middle of it.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// One loop's memory of slow handlers.
+/// The warning state of one loop.
 #[derive(Default)]
 pub(crate) struct Slowness {
     said: Cell<Option<Tick>>,
@@ -21,7 +21,7 @@ pub(crate) struct Slowness {
 }
 
 impl Slowness {
-    /// `name` began at `began` and has just given the loop back.
+    /// Checks how long the handler `name` ran, which began at `began` and has just returned.
     pub(crate) fn look(&self, clock: &Clock, began: Tick, name: &str) {
         let now = clock.glance();
         let held = now.since(began);
@@ -69,8 +69,9 @@ mod tests {
         assert_eq!(run(2_000), (true, 0), "the pause is over: it is said, with those before");
     }
 
-    /// Symptom: 25 to 49 days after a slow handler was named, the next ones were not. Cause: the end of the pause was a
-    /// moment, which looked as if it lay ahead again. Fix: the time since the last warning is compared.
+    /// Symptom: from 25 to 49 days after a warning about a slow handler, the loop logged no further
+    /// warnings. Cause: the code stored the end of the pause as a tick, which looked as if it were
+    /// in the future again. Fix: compare the time since the last warning.
     #[test]
     fn names_a_slow_handler_again_after_weeks() {
         let _messages = bine_log::test_support::capture();

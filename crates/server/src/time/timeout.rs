@@ -1,18 +1,19 @@
-//! Decides who wins, an action or its time (document 002 section 4).
+//! A combinator that limits the running time of a future (Marlow, "Developing a high-performance
+//! web server in Concurrent Haskell", section 4).
 
 use std::future::Future;
 use std::time::Duration;
 
-/// Runs `action`; when it has not ended after `duration`, drops it and runs `otherwise`.
+/// Runs `action`; when it has not finished after `duration`, drops it and runs `otherwise`.
 ///
-/// In time, the result is there at once. A failure of either, a panic included, passes through.
-/// There is no other effect, so timeouts nest in any order: an outer one that comes first drops the
-/// inner one with everything it holds.
+/// An `action` that finishes in time returns its result immediately. Errors and panics of both
+/// futures pass through. `timeout` has no other effect, so timeouts nest in any order: when an
+/// outer timeout expires first, it drops the inner one with everything it holds.
 ///
-/// A call that blocks its thread cannot be dropped. Give it as [`blocking`](crate::blocking()): when
-/// the time is over the result is `otherwise`'s, and the call counts as overdue until it returns.
-/// A plain `fn` handler cannot be dropped either: under `hybrid` its peer is answered when the
-/// handler timeout of the settings is over, under `event` and `pool` it is waited for.
+/// A call that blocks its thread cannot be dropped. Pass it as [`blocking`](crate::blocking()): at
+/// the timeout the result is that of `otherwise`, and the call counts as overdue until it returns.
+/// A plain `fn` handler cannot be dropped either. Under `hybrid` the server answers the client when
+/// the handler timeout of the settings expires; under `event` and `pool` it waits for the handler.
 pub async fn timeout<A, O, T>(duration: Duration, action: A, otherwise: O) -> T
 where
     A: Future<Output = T>,
@@ -20,7 +21,7 @@ where
 {
     match tokio::time::timeout(duration, action).await {
         Ok(value) => value,
-        // The action is gone by now: it was moved into the timer's future.
+        // The timer's future owned the action, and has dropped it.
         Err(_) => otherwise().await,
     }
 }

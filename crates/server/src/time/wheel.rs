@@ -1,33 +1,33 @@
-//! A timer wheel: finds the connections whose deadline may have come, without allocating.
+//! A timer wheel, which finds the connections whose deadline may have passed, without allocating.
 //!
-//! The lists of the wheel run through the slab entries themselves. Moving a deadline further away
-//! costs the caller one store: the entry stays in its slot, and when the slot's time comes the
-//! owner compares the deadline and arms the entry again.
+//! The lists of the wheel are intrusive: they link the slab entries themselves. Extending a
+//! deadline costs the caller one store, since the entry stays in its slot. When the slot expires,
+//! the owner compares the deadline and arms the entry again.
 //!
-//! Every operation that takes the time first moves all slots that have passed to one list of due
-//! entries. Arming therefore always counts from the present, however long the loop rested. The time
-//! given to one call is never before that given to an earlier one: a reading that went back would be
-//! taken for a rest of 49 days.
+//! Every operation that takes the time first moves the entries of all expired slots to one list of
+//! due entries. Arming therefore always counts from the present, however long the loop was idle.
+//! The `now` of a call must not be earlier than that of the call before it: the wheel would
+//! interpret a smaller reading as 49 idle days.
 
 use crate::time::clock::Tick;
 
-/// Width of a slot in milliseconds. A power of two, so that slots stay aligned when a [`Tick`]
-/// wraps. Timeouts are seconds; an eighth of one more does not matter.
+/// The width of a slot in milliseconds. It is a power of two, so that slots stay aligned when a
+/// [`Tick`] wraps. Timeouts are whole seconds, so an extra eighth of a second does not matter.
 const SLOT: u32 = 128;
-/// One turn of the wheel is 131 s, longer than any default timeout.
+/// The number of slots. One turn of the wheel is 131 s, longer than any default timeout.
 const SLOTS: u32 = 1024;
 const WORDS: usize = SLOTS as usize / 64;
 const NONE: u32 = u32::MAX;
-/// Values of [`Hook::time`] that are no time: every time is a multiple of `SLOT`.
+/// Sentinels of [`Hook::time`]. They cannot be times, because every time is a multiple of `SLOT`.
 const UNARMED: u32 = u32::MAX;
 const DUE: u32 = u32::MAX - 1;
 
-/// The links of one entry of the wheel.
+/// The wheel's links of one entry.
 #[derive(Debug)]
 pub(crate) struct Hook {
     previous: u32,
     next: u32,
-    /// When the entry's slot comes, in milliseconds; or `UNARMED`, or `DUE`.
+    /// The time of the entry's slot in milliseconds, or `UNARMED`, or `DUE`.
     time: u32,
 }
 
@@ -36,8 +36,7 @@ impl Hook {
         Self { previous: NONE, next: NONE, time: UNARMED }
     }
 
-    /// True when the wheel hands the entry out at `deadline`, or less than a slot later, or
-    /// earlier.
+    /// Whether the wheel returns the entry no later than one slot after `deadline`.
     pub(crate) fn covers(&self, deadline: Tick) -> bool {
         match self.time {
             UNARMED => false,
@@ -47,21 +46,22 @@ impl Hook {
     }
 }
 
-/// Gives the wheel the hook of entry `index`.
+/// Access to the hooks of the entries by index.
 pub(crate) trait Hooks {
-    /// The hook of a living entry; the wheel asks only for entries it holds.
+    /// Returns the hook of a live entry. The wheel asks only for entries that it holds.
     fn hook(&mut self, index: u32) -> Option<&mut Hook>;
 }
 
 pub(crate) struct Wheel {
     /// The first entry of each slot's list.
     heads: Box<[u32]>,
-    /// The first entry whose slot has passed and that was not taken yet.
+    /// The first entry of the due list: expired entries that the owner has not taken yet.
     due: u32,
-    /// A bit per slot that has entries, so that the next one is found in 17 steps at most.
+    /// One bit per slot that has entries, so that a search for the next entry takes at most 17
+    /// steps.
     occupied: [u64; WORDS],
-    /// When the first slot comes that has not passed, in milliseconds. Invariant: every armed
-    /// entry is due, or its time lies in `hand..hand + SLOTS * SLOT`.
+    /// The time of the first slot that has not expired, in milliseconds. Invariant: every armed
+    /// entry is due, or its time is in `hand..hand + SLOTS * SLOT`.
     hand: u32,
 }
 
@@ -75,8 +75,8 @@ impl Wheel {
         }
     }
 
-    /// Arms entry `index`: it is handed out within a slot after `deadline`, or, if that is more
-    /// than a turn of the wheel away, once before. Returns when that is.
+    /// Arms entry `index` and returns the time at which the wheel returns it: within one slot after
+    /// `deadline`, or earlier when `deadline` is more than one turn of the wheel away.
     pub(crate) fn arm(
         &mut self,
         entries: &mut impl Hooks,
@@ -126,8 +126,9 @@ impl Wheel {
         }
     }
 
-    /// Takes one entry whose slot has passed, disarmed. The owner compares its deadline and arms
-    /// it again if that has not come; the wheel then hands it out at a later `now` only.
+    /// Removes one expired entry from the wheel, disarmed. The owner compares the entry's deadline
+    /// and arms it again if the deadline has not passed; the wheel then returns it only at a later
+    /// `now`.
     pub(crate) fn take_due(&mut self, entries: &mut impl Hooks, now: Tick) -> Option<u32> {
         self.advance(entries, now);
         let index = self.due;
@@ -138,14 +139,14 @@ impl Wheel {
         Some(index)
     }
 
-    /// When the wheel has the next entry to hand out, `None` when it has no entry.
+    /// Returns the time of the next entry, or `None` when the wheel is empty.
     pub(crate) fn next(&self) -> Option<Tick> {
         if self.due != NONE {
             return Some(Tick::at(self.hand.wrapping_sub(SLOT)));
         }
         let from = slot_of(self.hand) as u32;
-        // The word with the hand is looked at twice: the bits from the hand on come first, those
-        // before it are a whole turn away.
+        // The loop visits the word of the hand twice: the bits from the hand on are first in time,
+        // those before the hand are a whole turn away.
         let slots = (0..=WORDS as u32).find_map(|step| {
             let word = (from / 64 + step) % WORDS as u32;
             let mut bits = self.occupied[word as usize];
@@ -157,14 +158,15 @@ impl Wheel {
         Some(Tick::at(self.hand.wrapping_add(slots * SLOT)))
     }
 
-    /// Everything armed is due: more than a turn of the wheel has passed, and `now` may not tell.
+    /// Marks every armed entry as due. The owner calls it after more than one turn of the wheel,
+    /// when the wrapped `now` does not show that.
     pub(crate) fn pass_all(&mut self, entries: &mut impl Hooks, now: Tick) {
         self.pass(entries, SLOTS);
         self.hand = slot_after(now);
     }
 
-    /// Moves the hand past `now`, and the entries of all slots that have passed to the due list,
-    /// the earliest first.
+    /// Advances the hand past `now`. The entries of all expired slots move to the due list, the
+    /// earliest first.
     fn advance(&mut self, entries: &mut impl Hooks, now: Tick) {
         let hand = slot_after(now);
         let moved = hand.wrapping_sub(self.hand);
@@ -185,7 +187,7 @@ impl Wheel {
         }
     }
 
-    /// Puts the list of `slot` before the due list.
+    /// Prepends the list of `slot` to the due list.
     fn make_due(&mut self, entries: &mut impl Hooks, slot: usize) {
         let first = std::mem::replace(&mut self.heads[slot], NONE);
         self.occupied[slot / 64] &= !(1 << (slot % 64));
@@ -205,7 +207,7 @@ impl Wheel {
     }
 }
 
-/// When the first slot comes that begins after `now`.
+/// Returns the start of the first slot after `now`.
 const fn slot_after(now: Tick) -> u32 {
     (now.milliseconds() & !(SLOT - 1)).wrapping_add(SLOT)
 }
@@ -274,10 +276,10 @@ mod tests {
         assert_eq!(drain(&mut wheel, &mut hooks, SLOTS * SLOT), [0]);
     }
 
-    /// Symptom: `bine serve` hung for ever, at full CPU, when a deadline came after two minutes
-    /// without traffic. Cause: the hand stayed behind while nothing was armed; it then walked over
-    /// slots that lie ahead in the ring and handed out entries that were not due, which the loop
-    /// armed into the same slots. Fix: arming moves the hand to the present first.
+    /// Symptom: `bine serve` hung at full CPU when a deadline expired after two minutes without
+    /// traffic. Cause: the hand did not move while no entry was armed. It later passed over slots
+    /// that were still in the future and returned entries that were not due, which the loop armed
+    /// into the same slots. Fix: arming first moves the hand to the present.
     #[test]
     fn hands_out_nothing_twice_in_one_call_after_a_rest() {
         let mut hooks: Vec<Hook> = (0..2).map(|_| Hook::new()).collect();
@@ -297,9 +299,10 @@ mod tests {
         assert_eq!(taken, [1]);
     }
 
-    /// Symptom: on a server that nobody had visited for 38 to 49 days, no timeout struck for days.
-    /// Cause: the time since the last use was taken for an old reading of the clock, so the hand
-    /// stayed in the past. Fix: only what lies less than a turn before the hand is an old reading.
+    /// Symptom: on a server that had been idle for 38 to 49 days, no timeout fired for days. Cause:
+    /// the wheel interpreted the time since its last use as an old reading of the clock, and the
+    /// hand stayed in the past. Fix: only a time less than one turn before the hand is an old
+    /// reading.
     #[test]
     fn arms_by_the_present_after_a_rest_of_any_length() {
         let days = (1..=49).map(|days| days * 24 * 60 * 60 * 1000);
@@ -313,9 +316,9 @@ mod tests {
         }
     }
 
-    /// Symptom: timeouts struck up to 131 s late on a server that nobody had visited for 49.7 days
-    /// less up to 131 s (found by the simulation). Cause: such a rest looked like an old
-    /// reading of the clock. Fix: the wheel is told the time in order, so no reading is old.
+    /// Symptom: timeouts fired up to 131 s late on a server that had been idle for 49.7 days less
+    /// up to 131 s (found by the simulation). Cause: such an idle time looked like an old reading
+    /// of the clock. Fix: the wheel requires ordered times, so no reading is old.
     #[test]
     fn hands_out_all_entries_that_a_rest_of_nearly_a_whole_wrap_has_passed() {
         let mut hooks: Vec<Hook> = (0..2).map(|_| Hook::new()).collect();
@@ -325,7 +328,8 @@ mod tests {
         assert_eq!(drain(&mut wheel, &mut hooks, u32::MAX - 60_000), [0, 1]);
     }
 
-    /// A rest can be longer than ticks can tell: its owner tells the wheel, which has passed every entry then.
+    /// An idle time can exceed the range of a tick. The owner then calls `pass_all`, which expires
+    /// every entry.
     #[test]
     fn hands_out_all_entries_that_a_rest_of_more_than_a_wrap_has_passed() {
         let mut hooks: Vec<Hook> = (0..2).map(|_| Hook::new()).collect();
@@ -338,7 +342,7 @@ mod tests {
         assert_eq!(due, Tick::at(7_040));
     }
 
-    /// One step of a loop's life.
+    /// One operation on the wheel or the clock.
     #[derive(Clone, Debug)]
     enum Step {
         Rest(u32),
@@ -347,7 +351,7 @@ mod tests {
             ahead: u32,
         },
         Disarm(usize),
-        /// Takes all that is due; entries whose deadline has not come are armed again.
+        /// Takes all due entries and arms those again whose deadline has not passed.
         Drain,
     }
 
@@ -355,7 +359,7 @@ mod tests {
         let rest = prop_oneof![
             4 => 0u32..1000,
             3 => 0u32..200_000,
-            // At whole slots and turns the comparisons meet equality.
+            // Multiples of a slot or turn test the comparisons at equality.
             2 => (0u32..1100).prop_map(|slots| slots * SLOT),
             1 => 0u32..1_000_000_000,
         ];
@@ -372,8 +376,8 @@ mod tests {
     const COUNT: usize = 6;
 
     proptest! {
-        /// Compared with a plain table of deadlines. The beginnings include those shortly before
-        /// the 32-bit tick wraps.
+        /// Compares the wheel with a plain table of deadlines. The starting times include those
+        /// shortly before the 32-bit tick wraps.
         #[test]
         fn agrees_with_a_plain_table_over_months(
             begin in prop_oneof![Just(0u32), any::<u32>(), u32::MAX - 400_000..u32::MAX],
@@ -382,7 +386,7 @@ mod tests {
             let mut hooks: Vec<Hook> = (0..COUNT).map(|_| Hook::new()).collect();
             let mut wheel = Wheel::new(Tick::at(begin));
             let mut now = u64::from(begin);
-            // When each entry is to be handed out, and its deadline.
+            // The expected time and the deadline of each entry.
             let mut table: [Option<(u64, u64)>; COUNT] = [None; COUNT];
             let arm = |wheel: &mut Wheel, hooks: &mut Vec<Hook>, index: usize, deadline: u64, now: u64| {
                 let tick = wheel.arm(hooks, index as u32, Tick::at(deadline as u32), Tick::at(now as u32));
@@ -442,7 +446,8 @@ mod tests {
         }
     }
 
-    /// An entry in the last slot of the turn is found in the word with the hand, before its bit.
+    /// The bit of an entry in the last slot of the turn is in the word of the hand, before the
+    /// hand's bit.
     #[test]
     fn finds_an_entry_a_whole_turn_ahead_of_any_hand() {
         for hand in 0..SLOTS {
