@@ -1,4 +1,4 @@
-//! Metrics: what threads count, and the figures that are read from it.
+//! Metrics: per-thread counters, and the sums that programs read.
 
 mod server;
 pub(crate) mod tally;

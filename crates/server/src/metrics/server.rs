@@ -1,4 +1,4 @@
-//! Decides what a server tells of itself in figures: sums of what its threads have counted, at the moment somebody asks.
+//! The metrics of a server: sums of its threads' counters at the time of the query.
 
 use std::fs;
 use std::time::Duration;
@@ -8,73 +8,74 @@ use bine_admission::queue::ServiceMetrics;
 use crate::metrics::tally::{Ending, MARKED};
 use crate::metrics::waits::WaitMetrics;
 
-/// What a server has done since it was opened. Each count only grows, and is at most a moment old.
+/// The metrics of a server since it was opened. Counters only grow, and may be a moment old.
 #[derive(Clone, Debug)]
 pub struct ServerMetrics {
-    /// Connections that were taken in.
+    /// Accepted connections.
     pub accepted: u64,
-    /// Connections at this moment, upgraded ones included.
+    /// Open connections, upgraded ones included.
     pub open: usize,
-    /// How many there may be.
+    /// The limit of open connections.
     pub most: usize,
-    /// Connections that were turned away, each reason with its count.
+    /// Rejected connections by reason.
     pub refused: [(&'static str, u64); 3],
-    /// Connections that have ended, each reason with its count.
+    /// Closed connections by reason.
     pub closed: [(&'static str, u64); Ending::ALL.len()],
-    /// Requests whose heads were understood.
+    /// Requests whose heads the server parsed.
     pub requests: u64,
-    /// Final replies by class: 1xx (an upgrade) to 5xx.
+    /// Final responses by class: 1xx (an upgrade) to 5xx.
     pub replies: [u64; 5],
-    /// Of these, the ones that tell how the load is borne: status and count.
+    /// The statuses among `replies` that indicate overload, with their counts.
     pub marked: [(u16, u64); MARKED.len()],
-    /// Bytes of HTTP received and sent, without what TLS adds. What follows an upgrade is not among them.
+    /// Bytes of HTTP received, without TLS overhead and without upgraded connections.
     pub received: u64,
-    /// See `received`.
+    /// Bytes of HTTP sent, counted as `received`.
     pub sent: u64,
-    /// Handlers that panicked, over the whole process.
+    /// Panics of handlers in the whole process.
     pub panics: u64,
-    /// Blocking calls that nobody waits for any more, over the whole process, at this moment.
+    /// Blocking calls that have timed out and still run, in the whole process.
     pub overdue: usize,
-    /// Each loop, by its number.
+    /// The event loops by number.
     pub loops: Vec<LoopMetrics>,
-    /// How often a loop was found stuck.
+    /// The number of times that the watchdog found a loop stuck.
     pub stalls: u64,
-    /// Loops that are stuck at this moment.
+    /// Loops that are stuck now.
     pub stuck: usize,
-    /// Who runs what; `None` before the server runs.
+    /// The scheduler's metrics; `None` before the server runs.
     pub scheduler: Option<SchedulerMetrics>,
 }
 
-/// What one loop has done.
+/// The metrics of one event loop.
 #[derive(Clone, Debug)]
 pub struct LoopMetrics {
     /// Its number.
     pub number: usize,
-    /// How often it has looked what there is to do.
+    /// Turns of the loop.
     pub turns: u64,
-    /// Connections it has at this moment.
+    /// Open connections of the loop.
     pub connections: usize,
-    /// How long its thread was at work, as the kernel counts; `None` where that does not.
+    /// CPU time of the loop's thread; `None` when the kernel does not report it.
     pub work: Option<Duration>,
 }
 
-/// What a scheduler tells of itself.
+/// The metrics of a scheduler.
 #[derive(Clone, Debug)]
 pub struct SchedulerMetrics {
-    /// The name by which it was chosen; `own` for a program's own.
+    /// The name in the settings; `own` for a scheduler that the program supplies.
     pub name: String,
-    /// How busy its threads are, 0 to 1.
+    /// Utilization of its threads, 0 to 1.
     pub load: f32,
-    /// How it is, in one line for people.
+    /// The scheduler's state, in one line for people.
     pub status: String,
-    /// How long tasks have waited for a thread, if they do.
+    /// Times that tasks waited for a thread, when the scheduler has a queue.
     pub waits: Option<WaitMetrics>,
-    /// What is known of each service whose runs it spawns.
+    /// The metrics of each service whose tasks it runs.
     pub services: Vec<ServiceMetrics>,
 }
 
-/// The first figure of this file is the thread's time on a CPU, in nanoseconds (Linux, sched-stats). Asked for here and
-/// now, it costs the loop nothing; a clock read twice in each turn would be a hundredth of a request.
+/// Reads a thread's CPU time, in nanoseconds the first field of `schedstat` (Linux, sched-stats).
+/// The reader pays for the system call. Two clock readings in each turn would cost the loop a
+/// hundredth of a request.
 pub(crate) fn time_at_work(thread: u32) -> Option<Duration> {
     let told = fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
     told.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)

@@ -1,45 +1,47 @@
-//! Decides what is counted of a thread's work, and that counting costs a request a few plain stores.
+//! Per-thread counters of requests, responses and connections, which cost a request a few plain
+//! stores.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What one thread has counted. It alone writes, so that no instruction is locked; anybody may read, and sees each
-/// count as it was a moment ago.
+/// The counters of one thread. Only that thread writes, so no instruction is locked. Any thread may
+/// read, and sees values that may be a moment old.
 ///
-/// In cache lines of its own: the prefetcher takes them in pairs.
+/// The alignment keeps tallies in separate cache lines. It is 128 bytes because the prefetcher
+/// loads lines in pairs.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Tally {
     pub(crate) requests: Counter,
-    /// Replies by the first figure of their status, from 1 on.
+    /// Responses by the first digit of their status, from 1 on.
     replies: [Counter; 5],
     pub(crate) received: Counter,
     pub(crate) sent: Counter,
     pub(crate) turns: Counter,
-    /// What `turns` was when the loop last began to wait in its own epoll.
+    /// The value of `turns` when the loop last began to wait in its own epoll.
     rested_at: Counter,
     pub(crate) accepted: Counter,
     closed: [Counter; Ending::ALL.len()],
-    /// Replies whose statuses are told one by one.
+    /// Responses with the statuses in `MARKED`, one counter each.
     marked: [Counter; MARKED.len()],
-    /// One more than the number of the loop that counts here; 0: no loop does.
+    /// The number of the loop that owns this tally, plus one; 0 when the owner is no loop.
     as_loop: AtomicU32,
-    /// The thread, as the kernel knows it.
+    /// The kernel's id of the thread.
     thread: AtomicU32,
 }
 
-/// Statuses that say how well a server bears its load: too slow a request, no place, too slow an answer.
+/// Statuses that indicate overload: request timeout, service unavailable, gateway timeout.
 pub(crate) const MARKED: [u16; 3] = [408, 503, 504];
 
-/// Counts events of one thread.
+/// A counter that one thread writes.
 #[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     #[inline]
     pub(crate) fn add(&self, count: u64) {
-        // A load and a store: nobody else writes here.
+        // A load and a store are enough: only one thread writes.
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
     }
 
@@ -48,43 +50,44 @@ impl Counter {
     }
 }
 
-/// Panics of handlers, over the whole process: where one is caught, no thread's tally may be at hand.
+/// Panics of handlers in the whole process. It is global, because the code that catches a panic may
+/// have no tally.
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
-/// A handler has panicked.
+/// Counts a panic of a handler.
 #[cold]
 pub(crate) fn count_panic() {
     PANICS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// How many have.
+/// Returns the number of panics.
 pub(crate) fn panics() -> u64 {
     PANICS.load(Ordering::Relaxed)
 }
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ending {
-    /// It waited for its next request for too long.
+    /// The wait for the next request timed out.
     Idle,
-    /// Something that was under way took too long.
+    /// Another operation timed out.
     Timeout,
-    /// Others needed what it had.
+    /// The server closed the connection to free its resources for others.
     Load,
-    /// Its peer left.
+    /// The client closed the connection.
     Peer,
-    /// Its reply was the last, as the peer or the program wished.
+    /// The client or the program requested a close after the response.
     Reply,
-    /// Somebody was at fault: the peer, the program or the server.
+    /// A fault of the client, the program or the server.
     Fault,
-    /// The server stops.
+    /// The server shut down.
     Drain,
-    /// Another protocol has taken it over.
+    /// The connection was upgraded to another protocol.
     Upgrade,
 }
 
 impl Ending {
-    /// Each with its name, in the order of their numbers.
+    /// All variants with their names, in the order of their discriminants.
     pub(crate) const ALL: [(Self, &'static str); 8] = [
         (Self::Idle, "idle"),
         (Self::Timeout, "timeout"),
@@ -98,7 +101,7 @@ impl Ending {
 }
 
 impl Tally {
-    /// Counts the reply that begins with these bytes.
+    /// Counts the response that begins with these bytes.
     #[inline]
     pub(crate) fn replied(&self, reply: &[u8]) {
         // `HTTP/1.1 200 OK`
@@ -108,7 +111,7 @@ impl Tally {
         }
     }
 
-    /// Counts a reply with this status.
+    /// Counts a response with this status.
     #[inline]
     pub(crate) fn replied_with(&self, status: u16) {
         let Some(class) = (status / 100).checked_sub(1) else { return };
@@ -130,55 +133,56 @@ impl Tally {
         self.closed[ending as usize].add(1);
     }
 
-    /// The calling thread counts here from now on, as a loop of this number.
+    /// Records that the calling thread runs the loop with this number and owns this tally.
     pub(crate) fn is_of_loop(&self, number: usize) {
         let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
         self.thread.store(thread, Ordering::Relaxed);
         self.as_loop.store(number as u32 + 1, Ordering::Relaxed);
     }
 
-    /// The loop waits now for as long as it takes, and does not turn before something happens.
+    /// Records that the loop begins to wait, without a time limit, for the next event.
     #[inline]
     pub(crate) fn rests(&self) {
         self.rested_at.0.store(self.turns.read(), Ordering::Relaxed);
     }
 
-    /// What the watchdog looks at.
+    /// Returns the loop's progress, for the watchdog.
     fn progress(&self) -> LoopProgress {
-        // In this order: a loop that turns in between does not seem to rest.
+        // The order matters: a loop that turns between the two readings must not appear to rest.
         let rested_at = self.rested_at.read();
         let turns = self.turns.read();
         LoopProgress { turns, is_resting: rested_at == turns }
     }
 
-    /// The number of the loop that counts here, and its thread.
+    /// Returns the number and thread id of the loop that owns this tally.
     pub(crate) fn of_loop(&self) -> Option<(usize, u32)> {
         let number = self.as_loop.load(Ordering::Relaxed).checked_sub(1)?;
         Some((number as usize, self.thread.load(Ordering::Relaxed)))
     }
 }
 
-/// How far a loop has come.
+/// The progress of a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LoopProgress {
     pub(crate) turns: u64,
-    /// It waits in its own epoll.
+    /// Whether the loop waits in its own epoll.
     pub(crate) is_resting: bool,
 }
 
-/// What all threads of a server have counted, those that have ended included.
+/// The tallies of all threads of a server, including threads that have ended.
 #[derive(Default)]
 pub(crate) struct Tallies(Mutex<All>);
 
 #[derive(Default)]
 struct All {
     every: Vec<Arc<Tally>>,
-    /// Those whose threads have ended: the next thread goes on with one, or each connection's thread would leave one.
+    /// Tallies of threads that have ended. The next thread reuses one; without reuse, a thread per
+    /// connection would leave one each.
     spare: Vec<Arc<Tally>>,
 }
 
 impl Tallies {
-    /// Where the calling thread counts from now on.
+    /// Lends a tally to the calling thread.
     pub(crate) fn lend(self: &Arc<Self>) -> Lent {
         let mut all = self.lock();
         let tally = all.spare.pop().unwrap_or_else(|| {
@@ -190,7 +194,7 @@ impl Tallies {
         Lent { tally, to: Some(Arc::clone(self)) }
     }
 
-    /// What all together have counted, at about this moment.
+    /// Returns the sum of all tallies.
     pub(crate) fn sum(&self) -> Sum {
         let mut sum = Sum::default();
         for tally in &self.lock().every {
@@ -199,7 +203,7 @@ impl Tallies {
         sum
     }
 
-    /// Number, thread and progress of each loop that runs.
+    /// Returns number, thread id and progress of each running loop.
     pub(crate) fn loops(&self) -> Vec<(usize, u32, LoopProgress)> {
         let all = self.lock();
         let running = all.every.iter().filter_map(|tally| {
@@ -214,15 +218,15 @@ impl Tallies {
     }
 }
 
-/// A tally that one thread writes, until it drops this.
+/// A tally on loan to one thread, returned on drop.
 pub(crate) struct Lent {
     tally: Arc<Tally>,
-    /// `None`: nobody will ever read it.
+    /// `None` when the tally belongs to no server, so that its counts are lost.
     to: Option<Arc<Tallies>>,
 }
 
 impl Lent {
-    /// One that belongs to no server.
+    /// Creates a tally that belongs to no server.
     pub(crate) fn unread() -> Self {
         Self { tally: Arc::default(), to: None }
     }
@@ -256,7 +260,7 @@ pub(crate) struct Sum {
     pub(crate) accepted: u64,
     pub(crate) closed: [u64; Ending::ALL.len()],
     pub(crate) marked: [u64; MARKED.len()],
-    /// Number, thread and turns of each loop.
+    /// Number, thread id and turns of each loop.
     pub(crate) loops: Vec<(usize, u32, u64)>,
 }
 
@@ -265,7 +269,8 @@ impl Sum {
         let all = |own: &mut [u64], counters: &[Counter]| {
             own.iter_mut().zip(counters).for_each(|(own, counter)| *own += counter.read());
         };
-        // What follows from something else is read before it, or there could be replies to requests that nobody made.
+        // Effects are read before their causes; otherwise the sum could contain responses without
+        // requests.
         all(&mut self.marked, &tally.marked);
         all(&mut self.replies, &tally.replies);
         all(&mut self.closed, &tally.closed);

@@ -1,25 +1,26 @@
-//! Decides in which classes waits are counted, so that shares of them can be told and added up later.
+//! Histograms of waiting times, with fixed buckets that can be summed over threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A wait is counted in the first class that it is not longer than: milliseconds. About two to one, from what nobody
-/// notices to what a request may wait at all.
+/// The upper bounds of the buckets in milliseconds. A wait counts in the first bucket that it does
+/// not exceed. Neighboring bounds have a ratio of about two. They range from imperceptible waits to
+/// the longest wait that a request may have.
 pub const BOUNDS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 
-/// Waits of all threads that count here.
+/// A histogram that several threads update.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     classes: [AtomicU64; BOUNDS.len() + 1],
     microseconds: AtomicU64,
 }
 
-/// How long something has waited, and how often.
+/// The values of a histogram of waiting times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WaitMetrics {
-    /// Waits by the first of the [bounds](BOUNDS) that they are not above, and those above all.
+    /// Counts per bucket, by upper [bound](BOUNDS); the last bucket has no bound.
     pub classes: [u64; BOUNDS.len() + 1],
-    /// All waits together.
+    /// The sum of all waits.
     pub sum: Duration,
 }
 

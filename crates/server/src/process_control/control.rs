@@ -1,5 +1,5 @@
-//! Decides how a running server is spoken to from its own machine: one word a connection, over a Unix
-//! socket that only its user may open.
+//! The control socket: one command per connection, over a Unix socket that only the server's user
+//! may open.
 //!
 //! ```text
 //! reload\n   ->   ok\n...   or   error\n...
@@ -20,20 +20,20 @@ use rustix::net::{
 
 use crate::listener::{SocketFile, remove_stale};
 
-/// Bytes of a word.
+/// The size limit of a command in bytes.
 const LONGEST: u64 = 64;
-/// Bytes of an answer.
+/// The size limit of an answer in bytes.
 const LONGEST_ANSWER: u64 = 64 * 1024;
-/// How long a peer may take to say its word, and to read the answer.
+/// The time limit for receiving a command, and for sending the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long an answer may take to be made.
+/// The client's time limit for an answer.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
-/// How long the end of a server waits for an answer that is under way.
+/// The time for which a stopping server waits for an answer in progress.
 const LONGEST_ANSWERING: Duration = Duration::from_secs(5);
-/// What may wait to be answered; more need not be there at one time.
+/// The listen backlog; operators need no more connections at one time.
 const BACKLOG: i32 = 16;
 
-/// A socket that words come from. Its file goes with this value.
+/// A control socket. Dropping it removes its file.
 #[derive(Debug)]
 pub struct Control {
     listener: Option<UnixListener>,
@@ -41,7 +41,7 @@ pub struct Control {
     _file: SocketFile,
 }
 
-/// Whether a word is being answered at this moment.
+/// Whether the server is answering a command now.
 #[derive(Default, Debug)]
 struct Answering {
     is_busy: Mutex<bool>,
@@ -49,16 +49,18 @@ struct Answering {
 }
 
 impl Control {
-    /// Opens the socket at `path`, in place of one that a dead server has left there.
+    /// Opens the socket at `path` and replaces the file of a server that has died.
     ///
     /// # Errors
     ///
-    /// `AddrInUse` when a living server has it, `AlreadyExists` when there is another file.
+    /// Returns `AddrInUse` when a running server has the socket, and `AlreadyExists` when `path` is
+    /// another file.
     pub fn open(path: &Path) -> io::Result<Self> {
         remove_stale(path)?;
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        // The file gets the mode of the socket, so that there is no moment when others may open it.
+        // The mode is set before `bind`, which gives it to the file, so that other users can never
+        // open the socket.
         fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
         bind(&socket, &SocketAddrUnix::new(path)?)?;
         let file = SocketFile::at(path);
@@ -66,11 +68,11 @@ impl Control {
         Ok(Self { listener: Some(socket.into()), answering: Arc::default(), _file: file })
     }
 
-    /// Answers each word on a thread of its own, one after the other: what could be done, or why not.
+    /// Starts a thread that answers commands one at a time with a result or an error message.
     ///
     /// # Errors
     ///
-    /// The thread cannot be started.
+    /// Returns an error when the thread cannot be started.
     pub fn serve(
         &mut self,
         mut answer: impl FnMut(&str) -> Result<String, String> + Send + 'static,
@@ -79,12 +81,12 @@ impl Control {
         let answering = Arc::clone(&self.answering);
         let body = move || {
             for stream in listener.incoming() {
-                // Whoever goes before the answer does not want to know.
+                // A client that disconnects before the answer does not need it.
                 let told = stream.and_then(|stream| converse(stream, &answering, &mut answer));
                 if let Err(error) = told
                     && matches!(error.raw_os_error(), Some(23 | 24))
                 {
-                    // ENFILE, EMFILE: at once it would fail again.
+                    // ENFILE, EMFILE: an immediate retry would fail too.
                     thread::park_timeout(PATIENCE);
                 }
             }
@@ -94,7 +96,8 @@ impl Control {
     }
 }
 
-/// Waits until the client that is being answered has its answer: after `stop` the process could end before that.
+/// Waits until the answer in progress has been sent: after `stop` the process could exit before
+/// that.
 impl Drop for Control {
     fn drop(&mut self) {
         self.answering.wait();
@@ -134,7 +137,8 @@ fn reply(mut stream: UnixStream, answer: Result<String, String>) -> io::Result<(
     stream.write_all(format!("{kind}\n{text}").as_bytes())
 }
 
-/// Bytes up to the end of a line, however they trickle in, within the patience.
+/// Reads up to the end of a line. The time limit covers the whole line, however slowly the bytes
+/// arrive.
 fn read_word(stream: &mut UnixStream) -> io::Result<String> {
     let deadline = Instant::now() + PATIENCE;
     let mut word = Vec::new();
@@ -152,11 +156,12 @@ fn read_word(stream: &mut UnixStream) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&word).into_owned())
 }
 
-/// Says `word` to the server whose socket is at `path`, and returns what it did, or why not.
+/// Sends the command `word` to the server whose socket is at `path`, and returns its result or
+/// error message.
 ///
 /// # Errors
 ///
-/// There is nobody, or no answer within a minute.
+/// Returns an error when no server listens, or the answer does not arrive within a minute.
 pub fn ask(path: &Path, word: &str) -> io::Result<Result<String, String>> {
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(LONGEST_WAIT))?;
@@ -183,7 +188,7 @@ mod tests {
     #[test]
     fn a_word_is_answered_and_the_file_goes_with_the_server() {
         let path = std::env::temp_dir().join(format!("bine-control-{}", std::process::id()));
-        // A dropped std listener leaves its file, as a killed server does.
+        // Dropping a listener of std leaves its file, as a killed server does.
         drop(UnixListener::bind(&path).unwrap());
         let mut control = Control::open(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -223,7 +228,8 @@ mod tests {
             begins.recv().unwrap();
             let (dropped, is_dropped) = std::sync::mpsc::channel();
             scope.spawn(move || {
-                // Without the fix the socket is closed by now; with it, it never is before the answer.
+                // Without the fix the socket closes before this time is over. With the fix it never
+                // closes before the answer.
                 let _ = is_dropped.recv_timeout(Duration::from_millis(100));
                 go.send(()).unwrap();
             });

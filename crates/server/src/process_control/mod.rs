@@ -1,4 +1,4 @@
-//! Control of the server process: signals, its supervisor, and commands from its operator.
+//! Control of the server process: signals, the supervisor, and the operator's control socket.
 
 pub mod control;
 mod signals;

@@ -1,5 +1,6 @@
-//! Decides what a signal does: the first to stop asks the server to finish; the second, or a drain that
-//! does not come to its end, ends the process whatever its loops do. SIGUSR1 has the logs opened anew.
+//! Signal handling. The first SIGTERM or SIGINT starts a graceful shutdown; a second one, or a
+//! drain that exceeds its time limit, ends the process even when loops are stuck. SIGUSR1 reopens
+//! the log files.
 
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
@@ -14,20 +15,20 @@ use signal_hook::low_level::pipe;
 use crate::server::{GRACE, Server, end_process};
 use crate::watchdog::report_running_loops;
 
-/// Lets SIGTERM and SIGINT stop `server`.
+/// Shuts `server` down on SIGTERM or SIGINT.
 ///
-/// What a handler holds up for ever is not waited for: when the drain has been over for a second,
-/// and on a second signal at once, the process ends with exit status 1.
+/// The shutdown does not wait for handlers that never return. The process ends with exit status 1
+/// one second after the drain timeout, or immediately on a second signal.
 ///
 /// # Errors
 ///
-/// The system's, when a handler cannot be installed or its thread not be started.
+/// Returns the system's error when a handler or its thread cannot be installed.
 pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
     let (mut signals, bell) = UnixStream::pair()?;
     for signal in [SIGTERM, SIGINT] {
         pipe::register(signal, bell.try_clone()?)?;
     }
-    // Weakly, or this thread, which never ends, would keep the server for ever.
+    // A weak reference: this thread never ends and must not keep the server alive.
     let server = Arc::downgrade(server);
     thread::Builder::new().name("bine signals".to_owned()).spawn(move || {
         heard(&mut signals, None);
@@ -39,7 +40,7 @@ pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
         if heard(&mut signals, Some(patience)) {
             log::warn(format_args!("told to stop a second time: the process ends at once"));
         } else if server.strong_count() == 0 {
-            // It came to its end; its program has something else to do.
+            // The server has ended, and its program continues with other work.
             heard(&mut signals, None);
         } else {
             log::error(format_args!(
@@ -54,11 +55,11 @@ pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs `action` on a thread of its own each time that SIGHUP comes.
+/// Runs `action` on its own thread on every SIGHUP.
 ///
 /// # Errors
 ///
-/// The system's, when a handler cannot be installed or its thread not be started.
+/// Returns the system's error when the handler or its thread cannot be installed.
 pub fn on_hangup(mut action: impl FnMut() + Send + 'static) -> io::Result<()> {
     let (mut signals, bell) = UnixStream::pair()?;
     pipe::register(SIGHUP, bell)?;
@@ -71,11 +72,11 @@ pub fn on_hangup(mut action: impl FnMut() + Send + 'static) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets SIGUSR1 open every log of this process anew: whoever moves them away sends it then.
+/// Reopens every log of this process on SIGUSR1, for log rotation.
 ///
 /// # Errors
 ///
-/// The system's, when the handler cannot be installed or its thread not be started.
+/// Returns the system's error when the handler or its thread cannot be installed.
 pub fn reopen_logs_on_signal() -> io::Result<()> {
     let (mut signals, bell) = UnixStream::pair()?;
     pipe::register(SIGUSR1, bell)?;
@@ -87,13 +88,13 @@ pub fn reopen_logs_on_signal() -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for a signal, which is a byte in the pipe; `false` when none came within that time.
+/// Waits for a signal, which arrives as a byte in the pipe. Returns `false` at the timeout.
 fn heard(signals: &mut UnixStream, within: Option<Duration>) -> bool {
-    // It refuses a time of zero alone.
+    // The call fails only for a timeout of zero.
     let _ = signals.set_read_timeout(within);
     loop {
         match signals.read(&mut [0]) {
-            // The handler of a signal ran on this very thread.
+            // A signal handler interrupted this thread.
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             outcome => return outcome.is_ok(),
         }

@@ -1,6 +1,6 @@
-//! Decides how a server outlives its own death: a parent holds the listening sockets and starts the
-//! server again at once, so that whoever connects meanwhile waits in the kernel's queue (document 002
-//! section 1).
+//! The supervisor: a parent process that owns the listening sockets and restarts the server after a
+//! crash. Meanwhile, new connections wait in the kernel's queue (Marlow, "Developing a
+//! high-performance web server in Concurrent Haskell", section 1).
 
 use std::fmt::Write as _;
 use std::io::{self, Read as _};
@@ -22,39 +22,40 @@ use crate::listener::Listener;
 use crate::settings::Listen;
 use crate::system::{HEARTBEAT, SOCKETS, STUCK, name, notify, watchdog_limit};
 
-/// A server that lived less long has not come to serve.
+/// A server that ran for a shorter time has failed to start.
 const SOON: Duration = Duration::from_secs(1);
-/// The first pause before a server that died soon is started again; each is twice the one before.
+/// The first delay before a restart after a failed start. Each further delay is twice the previous
+/// one.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Exit status of wrong usage, which starting again does not make right.
+/// Exit status of a usage error, which a restart does not correct.
 const USAGE: i32 = 2;
 
-/// Runs `command`, a server, with sockets for all of `wishes`, as often as it dies; signals to this
-/// process go to the server. Returns the server's exit status when it ends because it was asked to,
-/// or as it cannot even begin.
+/// Runs the server `command` with sockets for all of `wishes`, restarts it after each crash, and
+/// forwards signals to it. Returns the server's exit status when the server stops on request or
+/// fails its first start.
 ///
 /// # Errors
 ///
-/// Addresses, processes or descriptors that could not be had.
+/// Returns the system's error when an address, process or descriptor is not available.
 pub fn supervise(wishes: &[Listen], command: &mut Command) -> io::Result<i32> {
     let listeners = wishes.iter().map(Listener::open).collect::<io::Result<Vec<_>>>()?;
     let mut passed = getpid().as_raw_nonzero().to_string();
     for (wish, listener) in wishes.iter().zip(&listeners) {
-        // The one program that this process starts is to have it.
+        // The server must inherit the listener.
         fcntl_setfd(listener, FdFlags::empty())?;
         let number = listener.as_fd().as_raw_fd();
-        // Writing into a String cannot fail.
+        // A write into a String cannot fail.
         let _ = write!(passed, "\n{number} {}", name(&wish.address));
     }
     let mut supervisor = Supervisor::new()?;
-    // The server's end is kept here, for the one that is started after it.
+    // The supervisor keeps the server's end too, for the next server.
     let heartbeat = watchdog_limit().map(|_| supervisor.listen_for_heartbeat()).transpose()?;
     if let Some(heartbeat) = &heartbeat {
         let _ = write!(passed, "\n{} {HEARTBEAT}", heartbeat.as_raw_fd());
     }
-    // A group of its own, or a terminal's Ctrl-C would reach it twice.
+    // The server has its own process group; otherwise it would receive Ctrl-C twice.
     command.env(SOCKETS, passed).env_remove("NOTIFY_SOCKET").process_group(0);
     let outcome = supervisor.watch(command);
     listeners.iter().for_each(Listener::retire);
@@ -62,19 +63,19 @@ pub fn supervise(wishes: &[Listen], command: &mut Command) -> io::Result<i32> {
 }
 
 struct Supervisor {
-    /// Bytes that come here, and what each means.
+    /// The pipes that the supervisor polls, and the meaning of a byte in each.
     ears: Vec<(UnixStream, Heard)>,
     asked: bool,
 }
 
-/// What a supervisor hears of.
+/// An event for the supervisor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Heard {
-    /// The server has ended.
+    /// The server exited.
     End,
-    /// A signal that is passed on to the server.
+    /// A signal to forward to the server.
     Signal(Signal),
-    /// The server's loops turn.
+    /// A heartbeat of the server.
     Heartbeat,
 }
 
@@ -97,7 +98,7 @@ impl Supervisor {
         Ok(Self { ears, asked: false })
     }
 
-    /// The end of a pair that the server writes its heartbeats to.
+    /// Creates the heartbeat socket and returns the server's end.
     fn listen_for_heartbeat(&mut self) -> io::Result<UnixStream> {
         let (ear, server) = UnixStream::pair()?;
         ear.set_nonblocking(true)?;
@@ -143,7 +144,7 @@ impl Supervisor {
         }
     }
 
-    /// Waits for the end of `child` and passes signals on to it meanwhile.
+    /// Waits until `child` exits, and forwards signals to it.
     fn outlast(&mut self, child: &mut Child) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = child.try_wait()? {
@@ -153,7 +154,7 @@ impl Supervisor {
         }
     }
 
-    /// Waits for signals, as long as `wait` says.
+    /// Waits for events until the timeout `wait`.
     fn hear(&mut self, wait: Option<Duration>, child: Option<Pid>) -> io::Result<()> {
         let mut ears: Vec<PollFd<'_>> =
             self.ears.iter().map(|(ear, _)| PollFd::new(ear, PollFlags::IN)).collect();
@@ -173,10 +174,10 @@ impl Supervisor {
                 Heard::Signal(signal) => signal,
             };
             self.asked |= signal == Signal::TERM || signal == Signal::INT;
-            // Each counts: a second wish to stop ends a server at once.
+            // Two signals are forwarded as two: a second stop request ends a server immediately.
             for _ in 0..count.min(2) {
                 if let Some(child) = child {
-                    // One that has just died needs no signal.
+                    // A process that has just exited needs no signal.
                     let _ = kill_process(child, signal);
                 }
             }
