@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_thread_has_counted_outlives_it() {
+    fn keeps_the_counts_of_ended_threads() {
         let tallies = Arc::new(Tallies::default());
         for round in 1..=100 {
             let own = Arc::clone(&tallies);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_live_together_count_apart() {
+    fn gives_concurrent_threads_separate_tallies() {
         let tallies = Arc::new(Tallies::default());
         let count = || {
             let own = tallies.lend();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_rests_until_its_next_turn() {
+    fn reports_a_loop_as_resting_until_its_next_turn() {
         let tallies = Arc::new(Tallies::default());
         let tally = tallies.lend();
         tally.is_of_loop(3);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_counts_by_its_status() {
+    fn counts_responses_by_status() {
         let tallies = Arc::new(Tallies::default());
         let tally = tallies.lend();
         for status in [101, 200, 200, 303, 404, 408, 500, 503, 503, 504] {
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn endings_have_their_numbers() {
+    fn lists_endings_in_order_of_their_discriminants() {
         for (number, (ending, _)) in Ending::ALL.iter().enumerate() {
             assert_eq!(*ending as usize, number);
         }

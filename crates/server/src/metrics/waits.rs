@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_in_the_first_class_that_has_room_for_it() {
+    fn counts_a_wait_in_the_first_bucket_that_holds_it() {
         let waits = Waits::default();
         for milliseconds in [0, 1, 2, 3, 5000, 5001, 1_000_000] {
             waits.count(Duration::from_millis(milliseconds));

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_answered_and_the_file_goes_with_the_server() {
+    fn answers_a_command_and_removes_the_socket_file_on_drop() {
         let path = std::env::temp_dir().join(format!("bine-control-{}", std::process::id()));
         // Dropping a listener of std leaves its file, as a killed server does.
         drop(UnixListener::bind(&path).unwrap());
@@ -209,7 +209,7 @@ mod tests {
     /// Cause: the process ended before the thread of its control socket had sent the answer.
     /// Fix: the socket closes when the answer has been sent.
     #[test]
-    fn sends_the_answer_to_stop_before_the_socket_closes() {
+    fn answers_stop_before_closing_the_socket() {
         let path = std::env::temp_dir().join(format!("bine-control-stop-{}", std::process::id()));
         let mut control = Control::open(&path).unwrap();
         let (began, begins) = std::sync::mpsc::channel();

@@ -60,7 +60,7 @@ mod tests {
     const PLACE: &str = "BINE_PRIVATE_FILE";
 
     #[test]
-    fn replaces_a_file_and_lets_only_its_owner_read_it() {
+    fn replaces_a_file_readable_only_by_its_owner() {
         let folder = ScratchFolder::new();
         let path = folder.path("keys");
         fs::write(&path, "old").unwrap();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn syncs_the_bytes_before_the_name_and_the_folder_after() {
+    fn syncs_the_file_before_the_rename_and_the_folder_after() {
         if let Some(place) = std::env::var_os(PLACE) {
             write_private(&Path::new(&place).join("keys"), b"new").unwrap();
             return;
@@ -97,7 +97,7 @@ mod tests {
         command.args(["-f", "-y", "-e", "trace=write,fsync,fdatasync,/^rename"]);
         command.arg(std::env::current_exe().unwrap());
         let name =
-            "system::private_file::tests::syncs_the_bytes_before_the_name_and_the_folder_after";
+            "system::private_file::tests::syncs_the_file_before_the_rename_and_the_folder_after";
         command.args(["--exact", name]).env(PLACE, &place);
         let output = match command.output() {
             Ok(output) => output,

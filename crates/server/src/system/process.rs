@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_knows_what_it_uses() {
+    fn reports_the_resource_usage_of_the_process() {
         let metrics = process_metrics();
         let now = clock_gettime(ClockId::Realtime).tv_sec as f64;
         assert!(metrics.cpu > Duration::ZERO);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_may_have_any_name() {
+    fn parses_program_names_with_spaces_and_brackets() {
         assert_eq!(number(behind_name("7 (a) 1 (b c)) S 1 2"), 2), Some(2));
         assert_eq!(number(behind_name(""), 1), None);
     }

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_are_for_the_child_of_the_process_that_passes_them() {
+    fn accepts_sockets_only_from_its_parent_process() {
         let parent = Pid::from_raw(77);
         let passed = parse("77\n5 http://127.0.0.1:80/\n6 unix:/a b", parent).unwrap();
         assert_eq!(passed[0], (5, "http://127.0.0.1:80/".to_owned()));

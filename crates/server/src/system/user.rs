@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_is_found_by_name_or_by_numbers() {
+    fn finds_users_by_name_or_by_ids() {
         let table = "root:x:0:0:root:/root:/bin/sh\nwww-data:x:33:34:www:/var/www:/bin/false\n";
         assert_eq!(find_in(table, "www-data"), Some(User { uid: 33, gid: 34 }));
         assert_eq!(find_in(table, "www"), None);

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_comes_even_when_the_tick_wraps() {
+    fn compares_ticks_across_the_wrap() {
         let before = Tick(u32::MAX - 10);
         let deadline = before.after(Duration::from_millis(20));
         assert_eq!(deadline, Tick(9));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_told_clock_moves_its_date_with_its_ticks() {
+    fn advances_the_date_with_the_test_clock() {
         let clock = Clock::told(1_795_208_399);
         clock.advance(Duration::from_millis(600));
         assert_eq!(clock.unix(), 1_795_208_399);

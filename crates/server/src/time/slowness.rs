@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handler_is_named_once_in_a_while() {
+    fn limits_the_rate_of_warnings() {
         let (clock, slowness) = (Clock::told(0), Slowness::default());
         let run = |milliseconds| {
             let began = clock.now();

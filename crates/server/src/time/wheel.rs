@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn hands_out_an_entry_when_its_slot_has_come_and_not_before() {
+    fn returns_an_entry_when_its_slot_expires_and_not_before() {
         let mut hooks: Vec<Hook> = (0..2).map(|_| Hook::new()).collect();
         let mut wheel = Wheel::new(Tick::at(0));
         wheel.arm(&mut hooks, 0, Tick::at(250), Tick::at(0));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn hands_out_no_entry_that_was_disarmed() {
+    fn returns_no_disarmed_entry() {
         let mut hooks: Vec<Hook> = (0..3).map(|_| Hook::new()).collect();
         let mut wheel = Wheel::new(Tick::at(0));
         for index in 0..3 {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn disarms_entries_that_are_due_and_not_taken() {
+    fn disarms_due_entries() {
         let mut hooks: Vec<Hook> = (0..4).map(|_| Hook::new()).collect();
         let mut wheel = Wheel::new(Tick::at(0));
         for index in 0..4 {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn hands_out_a_deadline_beyond_one_turn_once_a_turn() {
+    fn returns_a_deadline_beyond_one_turn_once_per_turn() {
         let mut hooks = vec![Hook::new()];
         let mut wheel = Wheel::new(Tick::at(0));
         wheel.arm(&mut hooks, 0, Tick::at(200_000), Tick::at(0));
@@ -281,7 +281,7 @@ mod tests {
     /// that were still in the future and returned entries that were not due, which the loop armed
     /// into the same slots. Fix: arming first moves the hand to the present.
     #[test]
-    fn hands_out_nothing_twice_in_one_call_after_a_rest() {
+    fn returns_no_entry_twice_after_an_idle_time() {
         let mut hooks: Vec<Hook> = (0..2).map(|_| Hook::new()).collect();
         let mut wheel = Wheel::new(Tick::at(0));
         let deadlines = [Tick::at(112_000 + 60_000), Tick::at(112_000 + 10_000)];
@@ -304,7 +304,7 @@ mod tests {
     /// hand stayed in the past. Fix: only a time less than one turn before the hand is an old
     /// reading.
     #[test]
-    fn arms_by_the_present_after_a_rest_of_any_length() {
+    fn arms_from_the_present_after_any_idle_time() {
         let days = (1..=49).map(|days| days * 24 * 60 * 60 * 1000);
         for now in days.chain([u32::MAX - 100_000, u32::MAX - 60_000, u32::MAX - 15_000]) {
             let mut hooks = vec![Hook::new()];
@@ -320,7 +320,7 @@ mod tests {
     /// up to 131 s (found by the simulation). Cause: such an idle time looked like an old reading
     /// of the clock. Fix: the wheel requires ordered times, so no reading is old.
     #[test]
-    fn hands_out_all_entries_that_a_rest_of_nearly_a_whole_wrap_has_passed() {
+    fn returns_all_expired_entries_after_nearly_a_wrap() {
         let mut hooks: Vec<Hook> = (0..2).map(|_| Hook::new()).collect();
         let mut wheel = Wheel::new(Tick::at(0));
         wheel.arm(&mut hooks, 0, Tick::at(10_000), Tick::at(0));
@@ -331,7 +331,7 @@ mod tests {
     /// An idle time can exceed the range of a tick. The owner then calls `pass_all`, which expires
     /// every entry.
     #[test]
-    fn hands_out_all_entries_that_a_rest_of_more_than_a_wrap_has_passed() {
+    fn returns_all_expired_entries_after_more_than_a_wrap() {
         let mut hooks: Vec<Hook> = (0..2).map(|_| Hook::new()).collect();
         let mut wheel = Wheel::new(Tick::at(0));
         wheel.arm(&mut hooks, 0, Tick::at(10_000), Tick::at(0));
@@ -436,7 +436,7 @@ mod tests {
         }
 
         #[test]
-        fn finds_the_next_entry_wherever_the_hand_is(hand in 0u32..SLOTS, slots in 0u32..SLOTS) {
+        fn finds_the_next_entry_from_any_hand_position(hand in 0u32..SLOTS, slots in 0u32..SLOTS) {
             let now = Tick::at(hand * SLOT);
             let mut hooks = vec![Hook::new()];
             let mut wheel = Wheel::new(now);
@@ -449,7 +449,7 @@ mod tests {
     /// The bit of an entry in the last slot of the turn is in the word of the hand, before the
     /// hand's bit.
     #[test]
-    fn finds_an_entry_a_whole_turn_ahead_of_any_hand() {
+    fn finds_an_entry_a_whole_turn_ahead_of_the_hand() {
         for hand in 0..SLOTS {
             let now = Tick::at(hand * SLOT);
             let mut hooks = vec![Hook::new()];

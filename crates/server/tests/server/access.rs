@@ -18,7 +18,7 @@ use crate::peer::get;
 /// A line was cut out of its date at the wrong places, and the panic took the reply with it: with
 /// an access log nothing was answered.
 #[test]
-fn each_reply_has_one_line_however_it_was_made() {
+fn logs_one_line_per_response() {
     for scheduler in SCHEDULERS {
         let log = Log::new();
         let house = House::with_log(settings(scheduler), Some(log.settings("combined")));
@@ -53,7 +53,7 @@ fn each_reply_has_one_line_however_it_was_made() {
 }
 
 #[test]
-fn a_line_tells_how_much_of_a_long_reply_has_left() {
+fn logs_the_bytes_sent_of_a_long_response() {
     for scheduler in SCHEDULERS {
         let log = Log::new();
         let house = House::with_log(settings(scheduler), Some(log.settings("combined")));
@@ -76,7 +76,7 @@ fn a_line_tells_how_much_of_a_long_reply_has_left() {
 /// A thread of the pool handed its lines over only between requests with nothing received: those of
 /// a connection that always has half a request waiting stayed with it. They go before each wait.
 #[test]
-fn a_reply_is_in_the_log_although_the_next_request_has_begun() {
+fn logs_a_response_while_the_next_request_arrives() {
     for scheduler in SCHEDULERS {
         let log = Log::new();
         let house = House::with_log(settings(scheduler), Some(log.settings("combined")));
@@ -90,7 +90,7 @@ fn a_reply_is_in_the_log_although_the_next_request_has_begun() {
 /// The replies before an awaited one were put in front of it first and then measured with it: its
 /// line told their status, and a length that was nobody's. They leave before it is waited for.
 #[test]
-fn an_awaited_reply_in_a_pipeline_has_a_line_of_its_own() {
+fn logs_an_awaited_pipelined_response_separately() {
     for scheduler in SCHEDULERS {
         let log = Log::new();
         let house = House::with_log(settings(scheduler), Some(log.settings("combined")));
@@ -109,7 +109,7 @@ fn an_awaited_reply_in_a_pipeline_has_a_line_of_its_own() {
 
 /// The head of a page that leaves in chunks is gone when its end, and with it its line, is made.
 #[test]
-fn the_replys_own_fields_and_its_time_are_told_however_it_was_made() {
+fn logs_response_headers_and_duration_for_every_kind() {
     for scheduler in SCHEDULERS {
         let log = Log::new();
         let format = r#""%U" %s "%{Date}o" %D"#;
@@ -132,7 +132,7 @@ fn the_replys_own_fields_and_its_time_are_told_however_it_was_made() {
 
 /// What moves logs away sends SIGUSR1 and compresses the old file at once.
 #[test]
-fn a_signal_opens_a_log_that_was_moved_anew() {
+fn reopens_a_rotated_log_on_signal() {
     reopen_logs_on_signal().unwrap();
     let log = Log::new();
     let house = House::with_log(settings("hybrid"), Some(log.settings("combined")));
@@ -151,7 +151,7 @@ fn a_signal_opens_a_log_that_was_moved_anew() {
 }
 
 #[test]
-fn a_log_that_takes_nothing_costs_no_reply() {
+fn answers_requests_when_the_log_cannot_be_written() {
     let pipe = Log::new();
     assert!(Command::new("mkfifo").arg(&pipe.0).status().unwrap().success());
     for path in [pipe.0.clone(), PathBuf::from("/dev/full")] {

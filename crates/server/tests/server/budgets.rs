@@ -73,7 +73,7 @@ fn bounds_bodies_until_handlers_are_done_and_serves_small_requests() {
 }
 
 #[test]
-fn gives_each_address_its_share_of_bodies_and_leaves_the_rest_to_others() {
+fn limits_bodies_per_address() {
     let Some(own) = own_address() else { return };
     for scheduler in AT_ONCE {
         let budgets = Budgeted { bodies: Some(8 << 20), share: Some(25), ..Budgeted::default() };
@@ -153,7 +153,7 @@ fn bounds_uploads_on_disk() {
 
 /// Each connection could have 64 MiB of a page in memory that its client did not read.
 #[test]
-fn bounds_replies_that_are_not_read() {
+fn bounds_unsent_responses() {
     for scheduler in LOOPS {
         for path in ["/page/3000000", "/long/3000000"] {
             let budgets = Budgeted { unsent: Some(8 << 20), ..Budgeted::default() };

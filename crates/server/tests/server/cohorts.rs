@@ -6,7 +6,7 @@ use crate::peer::get;
 /// Symptom of a loop that does not gather: the first handler that blocks keeps the second request
 /// from being answered, which `event` does and is told apart by.
 #[test]
-fn every_response_that_cannot_block_is_made_before_the_first_that_may() {
+fn runs_nonblocking_handlers_of_a_cohort_first() {
     for (scheduler, said) in [("cohort", &["b", "c"][..]), ("event", &[])] {
         let house = House::open(scheduler);
         let mut holder = house.connect();
@@ -30,7 +30,7 @@ fn every_response_that_cannot_block_is_made_before_the_first_that_may() {
 /// More come at once than go through the stages together, and each of them with more requests than
 /// its slice: nobody is forgotten between two stages.
 #[test]
-fn nobody_is_left_between_two_stages() {
+fn answers_all_requests_of_an_oversized_cohort() {
     let house = House::open("cohort");
     let mut holder = house.connect();
     holder.send(get("/hold/loop"));

@@ -10,7 +10,7 @@ use crate::peer::{Peer, get};
 use crate::program::{Parts, Program};
 
 #[test]
-fn a_stop_lets_running_requests_finish_and_idle_connections_go() {
+fn finishes_running_requests_and_closes_idle_connections_on_stop() {
     for scheduler in SCHEDULERS {
         for path in ["/wait/gate", "/block/gate"] {
             // On a loop of its own a handler that blocks would keep the stop from being seen.
@@ -34,7 +34,7 @@ fn a_stop_lets_running_requests_finish_and_idle_connections_go() {
 }
 
 #[test]
-fn a_request_that_has_begun_to_arrive_is_answered_as_the_last_of_its_connection() {
+fn answers_a_partly_received_request_last_on_stop() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -54,7 +54,7 @@ fn a_request_that_has_begun_to_arrive_is_answered_as_the_last_of_its_connection(
 /// the socket under it. As on a loop, what has begun is finished, and what is on its way when the
 /// stop comes has a moment to arrive.
 #[test]
-fn a_head_that_a_stop_cuts_in_two_is_answered() {
+fn answers_a_head_that_a_stop_interrupts() {
     for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         let (mut idle, mut kept, mut fresh, mut late) =
@@ -83,7 +83,7 @@ fn a_head_that_a_stop_cuts_in_two_is_answered() {
 /// waited for the whole of the drain and were reset at its end. Those who come while the loop looks
 /// at the stop may still be let in, and are let go after a moment; the rest are refused.
 #[test]
-fn newcomers_are_refused_while_a_server_drains() {
+fn refuses_new_connections_while_draining() {
     for scheduler in SCHEDULERS {
         for listen in [settings("event").listeners.remove(0), unix()] {
             let house = House::with(Settings { listeners: vec![listen], ..settings(scheduler) });
@@ -107,7 +107,7 @@ fn newcomers_are_refused_while_a_server_drains() {
 /// Closing a listener resets whoever the kernel has connected for it. They were there before the
 /// stop, so they are taken in first and answered as the last.
 #[test]
-fn who_has_connected_before_the_stop_is_answered() {
+fn answers_connections_that_the_kernel_accepted_before_the_stop() {
     let house = House::open("event");
     let mut running = house.connect();
     running.send(get("/block/gate"));
@@ -126,7 +126,7 @@ fn who_has_connected_before_the_stop_is_answered() {
 }
 
 #[test]
-fn a_second_stop_ends_at_once() {
+fn ends_immediately_on_a_second_stop() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut running = house.connect();
@@ -143,7 +143,7 @@ fn a_second_stop_ends_at_once() {
 }
 
 #[test]
-fn what_outlasts_the_drain_is_cut() {
+fn cuts_requests_that_exceed_the_drain_timeout() {
     for scheduler in SCHEDULERS {
         let mut settings = settings(scheduler);
         settings.timeouts.drain = Duration::from_millis(100);
@@ -161,7 +161,7 @@ fn what_outlasts_the_drain_is_cut() {
 }
 
 #[test]
-fn a_server_stopped_before_it_runs_ends_at_once() {
+fn ends_immediately_when_stopped_before_it_runs() {
     for scheduler in SCHEDULERS {
         let parts = Arc::new(Parts(Arc::new(Program::default())));
         let server = Arc::new(Server::open(settings(scheduler), parts, None).unwrap());
@@ -171,7 +171,7 @@ fn a_server_stopped_before_it_runs_ends_at_once() {
 }
 
 #[test]
-fn a_stop_under_load_loses_no_request_that_was_received() {
+fn answers_all_received_requests_on_a_stop_under_load() {
     for scheduler in LOOPS {
         let house = House::with(Settings { loops: 2, ..settings(scheduler) });
         let mut peers: Vec<Peer> = (0..20).map(|_| house.connect()).collect();

@@ -18,13 +18,13 @@ use crate::program::{Parts, Program};
 const CHILD: &str = "BINE_TEST_FEW_DESCRIPTORS";
 
 #[test]
-fn a_server_without_descriptors_waits_for_one_quietly() {
+fn waits_without_spinning_for_a_free_descriptor() {
     if std::env::var_os(CHILD).is_some() {
         // The guard would let go of those who wait here.
         return serve(Guards { descriptors: None, ..Guards::default() }, 30);
     }
     let (mut child, address, _written) =
-        launch("exhaustion::a_server_without_descriptors_waits_for_one_quietly");
+        launch("exhaustion::waits_without_spinning_for_a_free_descriptor");
     let mut peers: Vec<Peer> = (0..40).map(|_| Peer::connect(&address).unwrap()).collect();
     let mut complaints = BufReader::new(child.stderr.take().unwrap()).lines();
     let complaint = complaints.find(|line| line.as_ref().unwrap().contains("cannot accept"));
@@ -55,13 +55,12 @@ fn a_server_without_descriptors_waits_for_one_quietly() {
 
 /// Idle connections kept their places for their 75 seconds, and nobody else came in.
 #[test]
-fn a_server_short_of_descriptors_lets_go_of_idle_strangers_and_of_nobody_else() {
+fn closes_only_idle_unknown_clients_when_descriptors_run_short() {
     if std::env::var_os(CHILD).is_some() {
         return serve(Guards::default(), 0);
     }
-    let (mut child, address, _written) = launch(
-        "exhaustion::a_server_short_of_descriptors_lets_go_of_idle_strangers_and_of_nobody_else",
-    );
+    let (mut child, address, _written) =
+        launch("exhaustion::closes_only_idle_unknown_clients_when_descriptors_run_short");
     let connect = || Peer::connect(&address).unwrap();
     let mut known: Vec<Peer> = (0..10).map(|_| connect()).collect();
     for peer in &mut known {

@@ -11,7 +11,7 @@ use crate::peer::get;
 const PANICS: [&str; 4] = ["/panic", "/panic/work", "/panic/later", "/panic/late"];
 
 #[test]
-fn a_panic_is_a_500_that_closes() {
+fn answers_a_panic_with_500_and_closes() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         for path in PANICS {
@@ -23,7 +23,7 @@ fn a_panic_is_a_500_that_closes() {
 }
 
 #[test]
-fn earlier_replies_of_a_pipeline_are_whole_and_later_requests_unanswered() {
+fn sends_pipelined_responses_before_a_panic_and_none_after() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         for path in PANICS {
@@ -39,7 +39,7 @@ fn earlier_replies_of_a_pipeline_are_whole_and_later_requests_unanswered() {
 }
 
 #[test]
-fn a_panic_behind_a_sent_part_breaks_the_connection() {
+fn breaks_the_connection_on_a_panic_after_a_sent_part() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -53,7 +53,7 @@ fn a_panic_behind_a_sent_part_breaks_the_connection() {
 /// A fault where handlers are not expected to have one, while the request is admitted, ended the
 /// whole turn: the events behind it were lost, and edges come once.
 #[test]
-fn a_panic_harms_nobody_else_on_its_loop() {
+fn isolates_a_panic_from_other_connections_of_its_loop() {
     for scheduler in LOOPS {
         for path in [&PANICS[..], &["/panic/page", "/panic/admit"]].concat() {
             let house = House::open(scheduler);
@@ -89,7 +89,7 @@ fn a_panic_harms_nobody_else_on_its_loop() {
 }
 
 #[test]
-fn a_thread_that_held_a_faulty_connection_takes_the_next() {
+fn reuses_a_thread_after_the_panic_of_its_connection() {
     let house = House::open("pool");
     // More faults than there are threads.
     for _ in 0..3 {
@@ -105,7 +105,7 @@ fn a_thread_that_held_a_faulty_connection_takes_the_next() {
 /// A value that a writer leaves behind may panic as it goes, as one does that begins a task then and finds no runtime.
 /// Under `pool` each took its thread with it, and under `nothread` the first one everybody's.
 #[test]
-fn a_writer_that_panics_as_it_is_dropped_costs_its_connection_alone() {
+fn closes_only_the_connection_of_a_writer_that_panics_on_drop() {
     for scheduler in SCHEDULERS {
         let mut settings = Settings { connections: Some(4), ..settings(scheduler) };
         settings.timeouts.handler = Duration::from_millis(20);
@@ -121,7 +121,7 @@ fn a_writer_that_panics_as_it_is_dropped_costs_its_connection_alone() {
 }
 
 #[test]
-fn workers_outlive_their_panics() {
+fn keeps_workers_alive_after_panics() {
     let house = House::open("hybrid");
     // More faults than there are workers.
     for _ in 0..12 {

@@ -29,7 +29,7 @@ fn await_waiting(house: &House, count: usize) {
 }
 
 #[test]
-fn a_held_reply_comes_when_something_happens_and_keeps_its_place_in_a_pipeline() {
+fn sends_a_suspended_response_on_an_event_in_pipeline_order() {
     for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -44,7 +44,7 @@ fn a_held_reply_comes_when_something_happens_and_keeps_its_place_in_a_pipeline()
 }
 
 #[test]
-fn what_has_happened_already_is_told_at_once() {
+fn answers_immediately_when_the_event_has_already_happened() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -57,7 +57,7 @@ fn what_has_happened_already_is_told_at_once() {
 }
 
 #[test]
-fn who_has_waited_long_enough_is_told_so_and_may_ask_again() {
+fn ends_a_long_poll_at_its_timeout_and_keeps_the_connection() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         house.program.news.wait.store(1, Ordering::Relaxed);
@@ -69,7 +69,7 @@ fn who_has_waited_long_enough_is_told_so_and_may_ask_again() {
 }
 
 #[test]
-fn a_feed_goes_on_until_its_peer_goes_and_is_then_forgotten() {
+fn streams_a_feed_until_the_client_disconnects() {
     for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         let mut feed = house.connect();
@@ -85,7 +85,7 @@ fn a_feed_goes_on_until_its_peer_goes_and_is_then_forgotten() {
 }
 
 #[test]
-fn a_feed_that_is_silent_for_long_shows_that_it_lives() {
+fn sends_keepalives_on_a_silent_feed() {
     for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         house.program.news.wait.store(1, Ordering::Relaxed);
@@ -99,7 +99,7 @@ fn a_feed_that_is_silent_for_long_shows_that_it_lives() {
 }
 
 #[test]
-fn many_wait_in_secret_and_plainly_and_all_are_told_while_others_are_served() {
+fn notifies_many_waiters_with_and_without_tls_while_serving_others() {
     const PEERS: usize = 600;
     for scheduler in LOOPS {
         let house = House::open(scheduler);
@@ -126,7 +126,7 @@ fn many_wait_in_secret_and_plainly_and_all_are_told_while_others_are_served() {
 /// A fault while one of many was sent to ended the fan-out: those behind were told nothing until something else happened,
 /// since what was left was forgotten with it. It goes on behind the one at whom it happened.
 #[test]
-fn a_fault_at_one_who_waits_keeps_nothing_from_the_others() {
+fn notifies_all_waiters_despite_a_panic_of_one() {
     for scheduler in LOOPS {
         let house = House::open(scheduler);
         let mut peers: Vec<Peer> = (0..4)
@@ -150,7 +150,7 @@ fn a_fault_at_one_who_waits_keeps_nothing_from_the_others() {
 }
 
 #[test]
-fn a_reader_that_does_not_read_misses_nothing_when_it_does() {
+fn delivers_all_events_to_a_client_that_reads_late() {
     for scheduler in LOOPS {
         // Time enough for a busy machine to take all of it in.
         let mut long = settings(scheduler);
@@ -177,7 +177,7 @@ fn a_reader_that_does_not_read_misses_nothing_when_it_does() {
 }
 
 #[test]
-fn a_pool_keeps_a_thread_for_those_who_do_not_wait() {
+fn reserves_a_pool_thread_from_suspended_requests() {
     let house = House::with(Settings { workers: 2, ..settings("pool") });
     let mut first = house.connect();
     first.send(get("/poll/0"));
@@ -190,7 +190,7 @@ fn a_pool_keeps_a_thread_for_those_who_do_not_wait() {
 }
 
 #[test]
-fn a_stop_lets_all_go_who_wait() {
+fn ends_all_suspended_requests_on_stop() {
     for scheduler in AT_ONCE {
         let house = House::with(brief(scheduler));
         let (mut poll, mut feed) = (house.connect(), house.connect());
@@ -208,7 +208,7 @@ fn a_stop_lets_all_go_who_wait() {
 }
 
 #[test]
-fn who_waits_across_a_reload_is_told_too() {
+fn notifies_requests_suspended_before_a_reload() {
     for scheduler in LOOPS {
         let house = House::open(scheduler);
         let mut older = house.connect();
@@ -225,7 +225,7 @@ fn who_waits_across_a_reload_is_told_too() {
 }
 
 #[test]
-fn waiting_in_secret_is_told_in_secret() {
+fn notifies_suspended_requests_over_tls() {
     for scheduler in AT_ONCE {
         let house = House::with(secret(scheduler, tls()));
         let mut peer = house.connect_secure();

@@ -32,7 +32,7 @@ fn check(asked: &[(&str, &str)]) {
 }
 
 #[test]
-fn every_kind_of_handler_answers_alone_and_in_its_place_among_others() {
+fn answers_every_kind_of_handler_alone_and_pipelined() {
     check(&[
         ("/", "200 hello"),
         ("/sleep/1", "200 later"),
@@ -50,7 +50,7 @@ fn every_kind_of_handler_answers_alone_and_in_its_place_among_others() {
 }
 
 #[test]
-fn a_file_arrives_as_it_is() {
+fn sends_a_file_unchanged() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -63,7 +63,7 @@ fn a_file_arrives_as_it_is() {
 }
 
 #[test]
-fn a_file_that_the_kernel_has_let_go_arrives_as_it_is() {
+fn sends_a_file_unchanged_after_page_cache_eviction() {
     for scheduler in SCHEDULERS {
         let path =
             std::env::temp_dir().join(format!("bine-cold-{}-{scheduler}", std::process::id()));
@@ -83,7 +83,7 @@ fn a_file_that_the_kernel_has_let_go_arrives_as_it_is() {
 }
 
 #[test]
-fn a_body_is_collected_however_it_comes() {
+fn collects_a_body_in_pieces_or_after_100_continue() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -110,7 +110,7 @@ fn a_body_is_collected_however_it_comes() {
 }
 
 #[test]
-fn a_peer_that_sends_its_last_request_and_finishes_gets_its_reply() {
+fn answers_a_client_that_closes_its_sending_side() {
     for scheduler in SCHEDULERS {
         for path in ["/", "/yield", "/work", "/file"] {
             let house = House::open(scheduler);
@@ -124,7 +124,7 @@ fn a_peer_that_sends_its_last_request_and_finishes_gets_its_reply() {
 }
 
 #[test]
-fn an_early_refusal_reaches_a_peer_that_is_still_sending() {
+fn delivers_an_early_rejection_to_a_sending_client() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();

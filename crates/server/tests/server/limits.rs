@@ -10,7 +10,7 @@ use crate::metrics::metrics;
 use crate::peer::{Peer, get};
 
 #[test]
-fn at_the_limit_newcomers_wait_until_somebody_leaves() {
+fn delays_new_connections_at_the_connection_limit() {
     for scheduler in AT_ONCE {
         let house = House::with(Settings { connections: Some(3), ..settings(scheduler) });
         let mut inside: Vec<Peer> = (0..3).map(|_| house.connect()).collect();
@@ -29,7 +29,7 @@ fn at_the_limit_newcomers_wait_until_somebody_leaves() {
 }
 
 #[test]
-fn a_full_queue_is_an_early_503_and_everything_else_goes_on() {
+fn answers_503_when_the_job_queue_is_full() {
     let mut settings = Settings { workers: 1, queue: 1, ..settings("hybrid") };
     settings.timeouts.queue = Duration::from_mins(1);
     let house = House::with(settings);
@@ -54,7 +54,7 @@ fn a_full_queue_is_an_early_503_and_everything_else_goes_on() {
 }
 
 #[test]
-fn a_job_that_waits_too_long_is_withdrawn() {
+fn withdraws_a_job_that_waits_too_long() {
     let patient = Settings { workers: 1, ..settings("hybrid") };
     let house = House::with(patient.clone());
     let mut first = house.connect();
@@ -77,7 +77,7 @@ fn a_job_that_waits_too_long_is_withdrawn() {
 }
 
 #[test]
-fn a_handler_that_takes_too_long_is_answered_for() {
+fn answers_504_for_a_handler_that_times_out() {
     let async_ones = SCHEDULERS.map(|scheduler| (scheduler, "/wait/never"));
     // Where no other thread waits for it, a handler that blocks cannot be answered for.
     for (scheduler, path) in async_ones.into_iter().chain([("hybrid", "/block/never")]) {
@@ -101,7 +101,7 @@ fn a_handler_that_takes_too_long_is_answered_for() {
 }
 
 #[test]
-fn a_silent_peer_and_an_idle_one_are_closed_without_a_word_and_a_slow_head_with_a_408() {
+fn closes_silent_and_idle_clients_and_answers_408_to_slow_heads() {
     const MOMENT: Duration = Duration::from_millis(100);
     // Each with its own time alone: whoever is late by the others was only not scheduled.
     let with = |scheduler, shorten: fn(&mut Timeouts)| {
@@ -125,7 +125,7 @@ fn a_silent_peer_and_an_idle_one_are_closed_without_a_word_and_a_slow_head_with_
 }
 
 #[test]
-fn a_reader_that_stalls_makes_room_for_others() {
+fn closes_a_client_that_stops_reading_at_the_write_timeout() {
     for scheduler in LOOPS {
         let mut settings = Settings { connections: Some(1), ..settings(scheduler) };
         settings.timeouts.write = Duration::from_millis(100);
@@ -140,7 +140,7 @@ fn a_reader_that_stalls_makes_room_for_others() {
 /// Where a handler keeps the thread of its connection, the replies to earlier requests stood in
 /// that thread's buffer until it was done.
 #[test]
-fn finished_replies_of_a_pipeline_do_not_wait_for_a_later_handler() {
+fn sends_finished_pipelined_responses_before_a_later_handler_ends() {
     for scheduler in SCHEDULERS {
         for path in ["/wait/gate", "/block/gate"] {
             let house = House::open(scheduler);
@@ -165,7 +165,7 @@ pub(crate) fn own_address() -> Option<IpAddr> {
 
 /// The pool closed the connections that an address had too many of without a word.
 #[test]
-fn an_address_with_its_share_of_connections_is_told_so() {
+fn answers_503_to_an_address_over_its_connection_limit() {
     let Some(own) = own_address() else { return };
     for scheduler in AT_ONCE {
         let mut settings = Settings { connections_per_address: 2, ..settings(scheduler) };

@@ -18,7 +18,7 @@ fn hold(house: &House) -> Peer {
 /// Rule 1. The burst comes with one edge and is more than one receive and one slice take. A loop
 /// that forgets a connection after its slice answers sixteen requests and waits for ever.
 #[test]
-fn a_burst_larger_than_a_slice_is_answered_to_its_end() {
+fn answers_a_burst_larger_than_a_slice() {
     for scheduler in LOOPS {
         let house = House::open(scheduler);
         let holder = hold(&house);
@@ -35,7 +35,7 @@ fn a_burst_larger_than_a_slice_is_answered_to_its_end() {
 /// Rule 2. More connections are ready than one batch of events holds, while a task lives. A loop
 /// that clears the runtime's readiness after a full batch never hears of the rest: edges come once.
 #[test]
-fn more_ready_connections_than_a_batch_holds_are_all_answered_while_a_task_lives() {
+fn answers_more_ready_connections_than_a_batch_while_a_task_lives() {
     for scheduler in LOOPS {
         let house = House::open(scheduler);
         let mut peers: Vec<Peer> = (0..600).map(|_| house.connect()).collect();
@@ -63,7 +63,7 @@ fn more_ready_connections_than_a_batch_holds_are_all_answered_while_a_task_lives
 /// timer takes. A loop that goes from turn to turn without yielding to the runtime fires the timer
 /// when all is done. (What is sent and answered fits into the sockets: nothing waits for the peers.)
 #[test]
-fn a_timer_fires_under_a_flood_of_pipelined_requests() {
+fn fires_a_timer_under_a_flood_of_pipelined_requests() {
     for scheduler in LOOPS {
         let house = House::open(scheduler);
         let mut floods: Vec<Peer> = (0..30).map(|_| house.connect()).collect();
@@ -90,7 +90,7 @@ fn a_timer_fires_under_a_flood_of_pipelined_requests() {
 /// Rule 3. Nothing awaits, so the loop sleeps in its own epoll. A worker that rang anywhere else
 /// would be heard when the next deadline comes, which is a minute here.
 #[test]
-fn a_workers_reply_wakes_an_idle_loop() {
+fn wakes_an_idle_loop_for_the_response_of_a_worker() {
     let mut settings = settings("hybrid");
     settings.timeouts.queue = Duration::from_mins(1);
     let house = House::with(settings);
@@ -103,7 +103,7 @@ fn a_workers_reply_wakes_an_idle_loop() {
 
 /// Rule 3, for the other letter that comes from outside.
 #[test]
-fn a_stop_wakes_an_idle_loop() {
+fn wakes_an_idle_loop_for_a_stop() {
     for scheduler in LOOPS {
         for loops in [1, 3] {
             let house = House::with(Settings { loops, ..settings(scheduler) });
@@ -118,7 +118,7 @@ fn a_stop_wakes_an_idle_loop() {
 /// Rule 3, the other way round. While a task lives the loop must sleep where the runtime's timers
 /// are seen: in its own epoll it would sleep past them, since no socket is active.
 #[test]
-fn a_timer_fires_while_no_socket_is_active() {
+fn fires_a_timer_while_no_socket_is_active() {
     for scheduler in LOOPS {
         let house = House::open(scheduler);
         let began = Instant::now();
@@ -130,7 +130,7 @@ fn a_timer_fires_while_no_socket_is_active() {
 /// A task woken from another thread reaches the loop through the runtime, which is where the loop
 /// sleeps while a task lives.
 #[test]
-fn a_task_woken_by_another_thread_is_heard() {
+fn runs_a_task_woken_by_another_thread() {
     for scheduler in LOOPS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -144,7 +144,7 @@ fn a_task_woken_by_another_thread_is_heard() {
 /// Rule 4. One connection has 2000 requests waiting, another has one. Without slices the one waits
 /// for the thousands.
 #[test]
-fn one_connection_with_thousands_of_requests_does_not_starve_another() {
+fn serves_other_connections_beside_one_with_thousands_of_requests() {
     for scheduler in LOOPS {
         let house = House::open(scheduler);
         let (mut greedy, mut modest) = (house.connect(), house.connect());
@@ -165,7 +165,7 @@ fn one_connection_with_thousands_of_requests_does_not_starve_another() {
 
 /// Rule 4, for a newcomer: the accept is an event like any other.
 #[test]
-fn one_connection_with_thousands_of_requests_does_not_starve_newcomers() {
+fn accepts_connections_beside_one_with_thousands_of_requests() {
     for scheduler in LOOPS {
         let house = House::open(scheduler);
         let mut greedy = house.connect();
@@ -201,7 +201,7 @@ fn check_place(house: &House, most: usize) {
 /// Rule 4, when more arrives in every turn. A connection that waited for its next turn was put on
 /// the list of those once more with each edge, and had as many slices in a turn.
 #[test]
-fn a_connection_that_receives_all_the_time_has_one_slice_a_turn() {
+fn gives_a_constantly_receiving_connection_one_slice_per_turn() {
     const TURNS: usize = 20;
     for scheduler in LOOPS {
         let house = House::open(scheduler);
@@ -237,7 +237,7 @@ fn a_connection_that_receives_all_the_time_has_one_slice_a_turn() {
 /// socket was not watched for room while its connection waited for a handler, so a reader that had
 /// taken what fitted into the socket got the rest with the later reply.
 #[test]
-fn earlier_replies_arrive_while_a_later_one_is_made() {
+fn sends_earlier_responses_while_a_later_handler_runs() {
     for (scheduler, path) in
         [("hybrid", "/wait/gate"), ("event", "/wait/gate"), ("hybrid", "/block/gate")]
     {
@@ -254,7 +254,7 @@ fn earlier_replies_arrive_while_a_later_one_is_made() {
 }
 
 #[test]
-fn loops_share_connections() {
+fn shares_connections_among_loops() {
     for scheduler in LOOPS {
         let house = House::with(Settings { loops: 2, ..settings(scheduler) });
         let mut peers: Vec<Peer> = (0..100).map(|_| house.connect()).collect();

@@ -37,7 +37,7 @@ fn closed(metrics: &ServerMetrics) -> u64 {
 }
 
 #[test]
-fn a_conversation_is_counted_to_the_byte() {
+fn counts_the_bytes_of_a_connection_exactly() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -91,7 +91,7 @@ fn check(scheduler: &str, shorten: fn(&mut Timeouts), play: fn(Peer), expected: 
 }
 
 #[test]
-fn each_ending_has_its_reason() {
+fn counts_closed_connections_by_reason() {
     const MOMENT: Duration = Duration::from_millis(20);
     const AS_USUAL: fn(&mut Timeouts) = |_| ();
     for scheduler in SCHEDULERS {
@@ -120,7 +120,7 @@ fn each_ending_has_its_reason() {
 }
 
 #[test]
-fn panics_are_counted_wherever_they_are() {
+fn counts_panics_everywhere() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         for path in ["/panic", "/panic/work", "/panic/later", "/panic/late"] {
@@ -133,7 +133,7 @@ fn panics_are_counted_wherever_they_are() {
 }
 
 #[test]
-fn who_is_closed_by_a_stop_was_drained() {
+fn counts_connections_closed_by_a_stop_as_drained() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut resting = house.connect();
@@ -146,7 +146,7 @@ fn who_is_closed_by_a_stop_was_drained() {
 }
 
 #[test]
-fn who_finds_no_worker_was_closed_for_load() {
+fn counts_connections_without_a_worker_as_closed_for_load() {
     let house = House::with(Settings { workers: 1, queue: 0, ..settings("hybrid") });
     let gate = house.program.gate("a");
     let mut busy = house.connect();
@@ -161,7 +161,7 @@ fn who_finds_no_worker_was_closed_for_load() {
 }
 
 #[test]
-fn a_loop_tells_of_its_turns_and_its_work() {
+fn reports_the_turns_and_cpu_time_of_a_loop() {
     for scheduler in LOOPS {
         let house = House::with(Settings { loops: 2, ..settings(scheduler) });
         let mut peer = house.connect();

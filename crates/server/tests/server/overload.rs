@@ -15,7 +15,7 @@ use crate::house::{House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 
 #[test]
-fn a_service_that_hangs_leaves_a_worker_to_another() {
+fn leaves_a_worker_to_other_services_when_one_hangs() {
     let mut settings = Settings { workers: 3, ..settings("hybrid") };
     settings.timeouts.queue = Duration::from_mins(1);
     let house = House::with(settings);
@@ -37,7 +37,7 @@ fn a_service_that_hangs_leaves_a_worker_to_another() {
 }
 
 #[test]
-fn nobody_comes_in_while_requests_wait_too_long_and_who_is_inside_is_served() {
+fn rejects_new_sessions_under_overload_and_serves_existing_ones() {
     let mut settings = Settings { workers: 1, queue: 0, ..settings("hybrid") };
     settings.admission.is_on = false;
     let house = House::with(settings);
@@ -61,7 +61,7 @@ fn nobody_comes_in_while_requests_wait_too_long_and_who_is_inside_is_served() {
 }
 
 #[test]
-fn without_memory_newcomers_and_strangers_are_refused_and_known_visitors_served() {
+fn serves_only_known_sessions_when_memory_is_short() {
     for scheduler in LOOPS {
         without_memory(scheduler);
     }
@@ -99,7 +99,7 @@ fn without_memory(scheduler: &str) {
 }
 
 #[test]
-fn workers_that_wait_are_joined_by_others_up_to_a_bound() {
+fn adds_workers_up_to_a_limit_while_others_wait() {
     let mut settings = Settings { workers: 1, most_workers: 3, ..settings("hybrid") };
     settings.timeouts.queue = Duration::from_mins(1);
     let house = House::with(settings);
@@ -126,7 +126,7 @@ fn workers_that_wait_are_joined_by_others_up_to_a_bound() {
 /// Who waits for a thread has said nothing yet, and the thread may be that of an idle connection: how long that takes says
 /// nothing of how much there is to do.
 #[test]
-fn where_a_connection_has_a_thread_nobody_is_counted_or_refused_a_place_for_a_wait() {
+fn ignores_thread_waits_in_admission_with_a_thread_per_connection() {
     for scheduler in SCHEDULERS.into_iter().filter(|name| !LOOPS.contains(name)) {
         let mut settings = Settings { workers: 1, ..settings(scheduler) };
         settings.timeouts.queue = Duration::from_mins(1);
@@ -175,7 +175,7 @@ impl Scheduler for Own {
 /// Nobody told of tasks that were run by a program's own scheduler, while loops told of their turns. Once these were late
 /// nothing seemed to be done, so that only the least number of sessions was let in for as long as more came.
 #[test]
-fn what_a_scheduler_of_the_program_runs_counts_as_done() {
+fn counts_tasks_of_a_custom_scheduler_as_completed() {
     let (sender, tasks) = channel();
     thread::spawn(move || tasks.into_iter().for_each(Task::run));
     let mut settings = settings("hybrid");

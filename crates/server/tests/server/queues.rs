@@ -26,7 +26,7 @@ fn await_waiting(queue: &Queue, count: usize) {
 /// Symptom of a thread that keeps its connection although somebody waits: the second request of the
 /// first connection comes before the first of the second, as it does under `pool`.
 #[test]
-fn requests_come_further_in_turn_when_no_thread_is_free() {
+fn serves_requests_in_turn_when_no_thread_is_free() {
     let queue = Arc::new(Queue::new(1, 64).unwrap());
     let house = House::on(Arc::<Queue>::clone(&queue), settings("queue"));
     assert_eq!(order(&house, || await_waiting(&queue, 1)), ["b", "a"]);
@@ -50,7 +50,7 @@ fn order(house: &House, settled: impl Fn()) -> Vec<String> {
 }
 
 #[test]
-fn a_thread_runs_a_request_in_a_row_while_nobody_waits() {
+fn runs_all_stages_of_a_request_when_the_queue_is_empty() {
     let queue = Arc::new(Queue::new(2, 64).unwrap());
     let house = House::on(Arc::<Queue>::clone(&queue), settings("queue"));
     let mut peer = house.connect();
@@ -64,7 +64,7 @@ fn a_thread_runs_a_request_in_a_row_while_nobody_waits() {
 /// A request that was understood, and then nobody had time for it; and a connection that was
 /// accepted, and nobody had time to hear it.
 #[test]
-fn who_waits_too_long_is_told_so_and_a_reply_that_is_made_is_not_lost() {
+fn rejects_requests_that_wait_too_long_and_sends_finished_responses() {
     let queue = Arc::new(Queue::new(1, 64).unwrap());
     let house = House::on(Arc::<Queue>::clone(&queue), patient(PATIENCE));
     let mut first = house.connect();
@@ -93,7 +93,7 @@ fn who_waits_too_long_is_told_so_and_a_reply_that_is_made_is_not_lost() {
 /// Replies to requests that came together leave together. Symptom of one that is made and waits for those behind it:
 /// when its connection has waited too long for these, it went with it.
 #[test]
-fn a_reply_that_waits_for_the_next_is_sent_when_that_is_refused() {
+fn sends_a_buffered_response_when_the_next_request_is_rejected() {
     let (house, mut second) = between_two_requests(&(get("/say/a") + &get("/say/b")));
     house.replace(patient(Duration::from_millis(1)));
     assert_eq!(second.reply().to_string(), "200 a");
@@ -105,7 +105,7 @@ fn a_reply_that_waits_for_the_next_is_sent_when_that_is_refused() {
 
 /// Its connection was closed without a word.
 #[test]
-fn who_has_asked_again_and_waits_too_long_is_told_so() {
+fn rejects_a_second_request_that_waits_too_long() {
     let (house, mut second) = between_two_requests(&get("/say/a"));
     assert_eq!(second.reply().to_string(), "200 a");
     second.send(get("/say/b"));
@@ -144,7 +144,7 @@ fn patient(queue: Duration) -> Settings {
 
 /// Sessions go from desk to desk in the middle of what their peers have sent.
 #[test]
-fn a_secret_stays_one_on_whatever_thread_it_goes_on() {
+fn keeps_a_tls_session_across_threads() {
     let mut few = Settings { workers: 2, ..settings("queue") };
     few.listeners[0].tls = true;
     few.tls = Some(Arc::new(Tls::new(Made::usual().choice(), Arc::new(Tickets::passing()))));

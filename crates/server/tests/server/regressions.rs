@@ -14,7 +14,7 @@ use crate::peer::{Peer, get};
 /// first, as if it were that one's reply. A connection now takes one turn however often it is
 /// listed.
 #[test]
-fn a_stop_does_not_answer_a_later_request_first() {
+fn keeps_response_order_during_a_stop() {
     let house = House::open("hybrid");
     // Known to the loop already, so its requests are heard before the stop is.
     let mut peer = house.connect();
@@ -40,7 +40,7 @@ fn a_stop_does_not_answer_a_later_request_first() {
 /// With more newcomers than a slice the listener was still ready, but the runtime was told that all
 /// had been heard; edges come once, so while any handler awaited the rest were never accepted.
 #[test]
-fn newcomers_beyond_a_slice_come_in_while_a_handler_awaits() {
+fn accepts_more_connections_than_a_slice_while_a_handler_awaits() {
     let house = House::open("hybrid");
     let mut waiting = house.connect();
     waiting.send(get("/wait/never"));
@@ -58,7 +58,7 @@ fn newcomers_beyond_a_slice_come_in_while_a_handler_awaits() {
 /// After exactly a full batch the loop yields; when the last task ended in that moment, the loop
 /// found no task alive and slept, with the task's reply in its hands.
 #[test]
-fn a_reply_that_comes_back_while_the_loop_yields_is_sent() {
+fn sends_a_response_that_completes_while_the_loop_yields() {
     let house = House::open("hybrid");
     let mut waiting = house.connect();
     waiting.send(get("/wait/late"));
@@ -85,7 +85,7 @@ fn a_reply_that_comes_back_while_the_loop_yields_is_sent() {
 /// The bound on waiting jobs also counted those that a free thread was about to take: with a queue
 /// of none every plain handler was refused.
 #[test]
-fn a_job_that_finds_a_free_thread_does_not_count_as_waiting() {
+fn does_not_count_jobs_for_free_threads_as_waiting() {
     let house = House::with(Settings { queue: 0, workers: 2, ..settings("hybrid") });
     let mut one = house.connect();
     let mut other = house.connect();
@@ -102,7 +102,7 @@ fn a_job_that_finds_a_free_thread_does_not_count_as_waiting() {
 /// Handlers that never return kept their threads for good: when all were stuck every later job was
 /// refused. Another thread takes the place of one that is overdue.
 #[test]
-fn a_worker_that_is_overdue_is_replaced() {
+fn replaces_an_overdue_worker() {
     let mut settings = Settings { workers: 2, ..settings("hybrid") };
     settings.timeouts.handler = std::time::Duration::from_millis(100);
     let house = House::with(settings);
@@ -120,7 +120,7 @@ fn a_worker_that_is_overdue_is_replaced() {
 /// A peer that left while a worker was at its request got no 504, and no other thread took the place of that worker: when
 /// all hung for peers that had lost patience, every later job was refused.
 #[test]
-fn a_worker_that_hangs_for_a_peer_that_left_is_replaced() {
+fn replaces_a_worker_that_hangs_for_a_disconnected_client() {
     let mut settings = Settings { workers: 2, ..settings("hybrid") };
     settings.timeouts.handler = std::time::Duration::from_millis(100);
     let house = House::with(settings);
@@ -140,7 +140,7 @@ fn a_worker_that_hangs_for_a_peer_that_left_is_replaced() {
 
 /// A peer that left did not take its job out of the queue: honest ones waited behind the dead.
 #[test]
-fn the_job_of_a_peer_that_left_is_not_begun() {
+fn withdraws_the_job_of_a_disconnected_client() {
     let house = House::with(Settings { workers: 1, ..settings("hybrid") });
     let mut holder = house.connect();
     holder.send(get("/block/gate"));
@@ -161,7 +161,7 @@ fn the_job_of_a_peer_that_left_is_not_begun() {
 /// The bound on unsent bytes was looked at only while a page was drained; a plain handler's whole
 /// reply went round it.
 #[test]
-fn a_whole_reply_over_the_bound_is_a_fault_that_is_told() {
+fn reports_a_whole_response_over_the_size_limit() {
     for scheduler in SCHEDULERS {
         let house = House::with(Settings { unsent: 100_000, ..settings(scheduler) });
         let mut peer = house.connect();
@@ -175,7 +175,7 @@ fn a_whole_reply_over_the_bound_is_a_fault_that_is_told() {
 /// Dropping the runtime waited for every call that blocks, so a server with one that never returns
 /// never ended.
 #[test]
-fn a_call_that_never_returns_does_not_keep_the_server() {
+fn shuts_down_despite_a_call_that_never_returns() {
     for scheduler in LOOPS {
         let house = House::open(scheduler);
         let gate = Arc::clone(&house.program.gate("never"));

@@ -62,7 +62,7 @@ fn numbered(number: usize, parts: &Arc<AtomicUsize>) -> Arc<Numbered> {
 }
 
 #[test]
-fn who_is_connected_keeps_the_old_settings_and_newcomers_have_the_new() {
+fn applies_new_settings_to_new_connections_only() {
     for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         let parts = Arc::default();
@@ -83,7 +83,7 @@ fn who_is_connected_keeps_the_old_settings_and_newcomers_have_the_new() {
 /// A peer that has asked half of its question when the settings change gets the old answer; a
 /// longer head under the new settings does not lose what it had sent.
 #[test]
-fn a_head_that_is_under_way_survives_a_change() {
+fn keeps_a_partly_received_head_across_a_reload() {
     for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         let parts = Arc::default();
@@ -102,7 +102,7 @@ fn a_head_that_is_under_way_survives_a_change() {
 }
 
 #[test]
-fn a_hundred_changes_under_load_fail_no_request_and_leave_nothing_behind() {
+fn reloads_a_hundred_times_under_load_without_failures_or_leaks() {
     for scheduler in AT_ONCE {
         // Where a connection has a thread there is one for each: with fewer, one that is idle gives way to a newcomer.
         let workers = 8;
@@ -167,7 +167,7 @@ fn leave(mut peer: Peer) {
 }
 
 #[test]
-fn an_address_can_come_and_go() {
+fn adds_and_removes_an_address_on_reload() {
     for scheduler in AT_ONCE {
         let (first, second) = (unix(), unix());
         let on = |listeners: Vec<Listen>| Settings { listeners, ..settings(scheduler) };
@@ -190,7 +190,7 @@ fn an_address_can_come_and_go() {
 }
 
 #[test]
-fn an_address_that_cannot_be_had_changes_nothing() {
+fn keeps_the_old_settings_when_an_address_cannot_be_opened() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = Listen::on(Address::Tcp(taken.local_addr().unwrap()));
     for scheduler in SCHEDULERS {
@@ -205,7 +205,7 @@ fn an_address_that_cannot_be_had_changes_nothing() {
 }
 
 #[test]
-fn a_longer_idle_time_is_not_that_of_those_who_came_before() {
+fn keeps_the_idle_timeout_of_existing_connections_on_reload() {
     for scheduler in SCHEDULERS {
         let mut short = settings(scheduler);
         short.timeouts.idle = Duration::from_millis(50);

@@ -29,7 +29,7 @@ fn of(threads: usize, scheduler: &str) -> House {
 /// else was answered. When every thread has a connection, idle ones make way for newcomers: one for
 /// each, and none before somebody comes.
 #[test]
-fn idle_connections_make_way_for_newcomers_when_every_thread_has_one() {
+fn closes_idle_connections_for_new_ones_when_no_thread_is_free() {
     for scheduler in ROWS {
         let house = of(2, scheduler);
         let mut idle = [house.connect(), house.connect()];
@@ -53,7 +53,7 @@ fn idle_connections_make_way_for_newcomers_when_every_thread_has_one() {
 /// With as many places as threads a newcomer finds no place before one is free. Every idle connection made way for it; and
 /// where another thread accepts, none did, since nobody was in the lobby.
 #[test]
-fn one_idle_connection_makes_way_for_one_who_finds_no_place() {
+fn closes_one_idle_connection_for_one_that_finds_the_queue_full() {
     for scheduler in ROWS {
         let settings = Settings { workers: 12, connections: Some(12), ..settings(scheduler) };
         let house = match scheduler {
@@ -77,7 +77,7 @@ fn one_idle_connection_makes_way_for_one_who_finds_no_place() {
 /// The same for peers that connect and say nothing, who have a second: longer than a newcomer may wait for a thread
 /// where one is told so.
 #[test]
-fn silent_connections_make_way_for_newcomers_when_every_thread_has_one() {
+fn closes_silent_connections_for_new_ones_when_no_thread_is_free() {
     for scheduler in ["pool", "nothread"] {
         let mut settings = Settings { workers: 2, ..settings(scheduler) };
         // Longer than anybody waits here for an answer.
@@ -89,7 +89,7 @@ fn silent_connections_make_way_for_newcomers_when_every_thread_has_one() {
 }
 
 #[test]
-fn an_idle_connection_stays_while_there_is_another_thread() {
+fn keeps_an_idle_connection_while_a_thread_is_free() {
     for scheduler in ROWS {
         // One for each idle connection and for each newcomer: nothing says when one that has left is noticed.
         let house = of(2 + 10, scheduler);
@@ -108,7 +108,7 @@ fn an_idle_connection_stays_while_there_is_another_thread() {
 
 /// Load is a matter of threads, and these connections have none.
 #[test]
-fn loops_never_close_an_idle_connection_for_load() {
+fn keeps_idle_connections_under_load_on_loops() {
     for scheduler in LOOPS {
         let house = House::with(Settings { workers: 1, queue: 1, ..settings(scheduler) });
         let mut idle: Vec<Peer> = (0..20).map(|_| house.connect()).collect();
@@ -135,7 +135,7 @@ fn loops_never_close_an_idle_connection_for_load() {
 
 /// One address could take every place to wait for a thread.
 #[test]
-fn leaves_places_to_wait_for_a_thread_to_other_addresses() {
+fn limits_queue_places_per_address() {
     let Some(own) = own_address() else { return };
     for scheduler in ["accept-many", "queue"] {
         let mut settings = Settings { workers: 1, queue: 8, ..settings(scheduler) };
@@ -162,7 +162,7 @@ fn leaves_places_to_wait_for_a_thread_to_other_addresses() {
 }
 
 #[test]
-fn without_threads_the_second_waits_until_the_first_is_idle_which_then_gives_way() {
+fn serves_a_second_connection_when_the_first_is_idle_without_threads() {
     let house = House::open("nothread");
     let mut first = house.connect();
     first.send(get("/wait/gate") + &get("/sleep/100"));
@@ -178,7 +178,7 @@ fn without_threads_the_second_waits_until_the_first_is_idle_which_then_gives_way
 }
 
 #[test]
-fn without_threads_nothing_is_held_and_who_would_wait_is_told_at_once() {
+fn ends_suspended_requests_immediately_without_threads() {
     let house = House::open("nothread");
     let mut peer = house.connect();
     peer.send(get("/poll/0") + &get("/say/behind"));
@@ -197,7 +197,7 @@ fn without_threads_nothing_is_held_and_who_would_wait_is_told_at_once() {
 }
 
 #[test]
-fn who_finds_no_thread_is_told_when_to_come_again() {
+fn answers_with_retry_after_when_no_thread_is_free() {
     for scheduler in ["one-to-one", "accept-many"] {
         let mut few = Settings { workers: 1, ..settings(scheduler) };
         let house = of(1, scheduler);
@@ -221,7 +221,7 @@ fn who_finds_no_thread_is_told_when_to_come_again() {
 }
 
 #[test]
-fn a_full_lobby_is_an_early_503_and_who_is_in_it_comes_in_turn() {
+fn answers_503_when_the_queue_is_full_and_serves_waiters_in_order() {
     let many = Arc::new(AcceptMany::new(1, 1).unwrap());
     let few = Settings { workers: 1, queue: 1, ..settings("accept-many") };
     let house = House::on(Arc::<AcceptMany>::clone(&many), few);
@@ -242,7 +242,7 @@ fn a_full_lobby_is_an_early_503_and_who_is_in_it_comes_in_turn() {
 }
 
 #[test]
-fn a_scheduler_tells_in_a_line_how_it_is() {
+fn reports_the_status_of_a_scheduler_in_one_line() {
     let pool = Arc::new(Pool::new(2));
     let house = House::on(Arc::<Pool>::clone(&pool), settings("pool"));
     let mut peer = house.connect();

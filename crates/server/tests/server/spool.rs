@@ -47,7 +47,7 @@ fn expect(peer: &mut Peer, told: &str) {
 }
 
 #[test]
-fn a_long_body_is_filed_whole_and_a_short_one_stays_in_memory() {
+fn writes_long_bodies_to_a_file_and_keeps_short_ones_in_memory() {
     for scheduler in SCHEDULERS {
         let folder = Folder::new();
         let house = house(scheduler, &folder.0);
@@ -68,7 +68,7 @@ fn a_long_body_is_filed_whole_and_a_short_one_stays_in_memory() {
 }
 
 #[test]
-fn chunks_are_filed_as_what_they_hold() {
+fn writes_decoded_chunks_to_the_file() {
     for scheduler in SCHEDULERS {
         let folder = Folder::new();
         let house = house(scheduler, &folder.0);
@@ -84,7 +84,7 @@ fn chunks_are_filed_as_what_they_hold() {
 }
 
 #[test]
-fn more_than_is_allowed_on_disk_is_refused() {
+fn rejects_bodies_over_the_upload_limit() {
     for scheduler in SCHEDULERS {
         let folder = Folder::new();
         let house = house(scheduler, &folder.0);
@@ -99,7 +99,7 @@ fn more_than_is_allowed_on_disk_is_refused() {
 }
 
 #[test]
-fn a_disk_that_does_not_take_it_is_told_and_the_rest_goes_on() {
+fn reports_a_failed_write_and_keeps_serving() {
     for scheduler in SCHEDULERS {
         let folder = Folder::new();
         let house = house(scheduler, &folder.0.join("nowhere"));
@@ -112,7 +112,7 @@ fn a_disk_that_does_not_take_it_is_told_and_the_rest_goes_on() {
 }
 
 #[test]
-fn whoever_leaves_in_the_middle_leaves_nothing_behind() {
+fn removes_the_file_of_an_aborted_upload() {
     for scheduler in SCHEDULERS {
         let folder = Folder::new();
         let house = house(scheduler, &folder.0);

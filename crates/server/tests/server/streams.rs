@@ -9,7 +9,7 @@ use crate::peer::{Peer, get};
 use crate::program::file_byte;
 
 #[test]
-fn a_stream_arrives_whole_whoever_begins_it_and_keeps_its_place_in_a_pipeline() {
+fn sends_streams_whole_and_in_pipeline_order() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -26,7 +26,7 @@ fn a_stream_arrives_whole_whoever_begins_it_and_keeps_its_place_in_a_pipeline() 
 }
 
 #[test]
-fn what_is_written_leaves_before_the_rest_is_there() {
+fn sends_written_parts_before_the_stream_ends() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -40,7 +40,7 @@ fn what_is_written_leaves_before_the_rest_is_there() {
 }
 
 #[test]
-fn an_older_peer_is_told_the_end_by_the_end_of_its_connection() {
+fn ends_a_stream_to_an_http_1_0_client_by_closing() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -53,7 +53,7 @@ fn an_older_peer_is_told_the_end_by_the_end_of_its_connection() {
 }
 
 #[test]
-fn a_head_alone_begins_no_writer() {
+fn starts_no_writer_for_a_head_request() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -66,7 +66,7 @@ fn a_head_alone_begins_no_writer() {
 }
 
 #[test]
-fn a_writer_waits_for_its_peer_and_goes_with_it() {
+fn applies_backpressure_to_a_writer_and_drops_it_on_disconnect() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = Peer::connect_narrow(&house.address()).unwrap();
@@ -81,7 +81,7 @@ fn a_writer_waits_for_its_peer_and_goes_with_it() {
 }
 
 #[test]
-fn a_writer_that_fails_has_its_connection_cut_and_no_other() {
+fn cuts_only_the_connection_of_a_failed_writer() {
     for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         let mut other = house.connect();
@@ -96,7 +96,7 @@ fn a_writer_that_fails_has_its_connection_cut_and_no_other() {
 }
 
 #[test]
-fn a_writer_that_says_nothing_for_too_long_is_cut() {
+fn cuts_the_connection_of_a_silent_writer_at_its_timeout() {
     for scheduler in SCHEDULERS {
         let mut settings = settings(scheduler);
         settings.timeouts.handler = Duration::from_millis(50);
@@ -110,7 +110,7 @@ fn a_writer_that_says_nothing_for_too_long_is_cut() {
 }
 
 #[test]
-fn a_stream_that_runs_when_the_server_stops_is_sent_to_its_end() {
+fn finishes_a_running_stream_on_stop() {
     for scheduler in SCHEDULERS {
         println!("on {scheduler}:");
         let house = House::with(Settings { workers: 2, ..settings(scheduler) });

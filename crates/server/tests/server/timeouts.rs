@@ -143,7 +143,7 @@ fn actions() -> impl Strategy<Value = Action> {
 
 proptest! {
     #[test]
-    fn timeouts_nest_as_the_model_says_and_leave_nothing_behind(action in actions()) {
+    fn nested_timeouts_agree_with_the_model(action in actions()) {
         let (time, outcome) = model(&action);
         let (elapsed, observed, alive) = observe(&action);
         prop_assert_eq!((elapsed, observed), (time, outcome));
@@ -152,7 +152,7 @@ proptest! {
 }
 
 #[test]
-fn an_outer_timeout_that_comes_first_drops_the_inner_one_with_all_it_holds() {
+fn drops_the_inner_timeout_when_the_outer_expires_first() {
     let alive = Rc::new(Cell::new(0));
     let never = Action::After(1000, Box::new(Action::Value(1)));
     let inner = Action::Timeout(500, Box::new(never), Box::new(Action::Value(2)));
@@ -168,7 +168,7 @@ fn an_outer_timeout_that_comes_first_drops_the_inner_one_with_all_it_holds() {
 }
 
 #[test]
-fn what_takes_longer_than_its_time_never_comes_to_its_end() {
+fn drops_an_action_that_exceeds_its_timeout() {
     let reached = Cell::new(false);
     let value = runtime().block_on(timeout(
         Duration::from_millis(10),

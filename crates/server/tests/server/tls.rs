@@ -35,7 +35,7 @@ fn rest(mut stream: TcpStream) -> Vec<u8> {
 }
 
 #[test]
-fn both_versions_are_spoken_and_each_resumes() {
+fn negotiates_and_resumes_both_tls_versions() {
     let versions =
         [(&version::TLS13, ProtocolVersion::TLSv1_3), (&version::TLS12, ProtocolVersion::TLSv1_2)];
     for scheduler in SCHEDULERS {
@@ -56,7 +56,7 @@ fn both_versions_are_spoken_and_each_resumes() {
 
 /// Tickets that a server has given out are good for one that has its keys.
 #[test]
-fn resumption_outlasts_a_restart_with_the_keys_of_its_tickets() {
+fn resumes_sessions_after_a_restart_with_the_same_ticket_keys() {
     let path = std::env::temp_dir().join(format!("bine-tickets-{}", std::process::id()));
     for offered in [&version::TLS13, &version::TLS12] {
         let trust = Trust::in_these(&[Made::usual()], &[offered]);
@@ -72,7 +72,7 @@ fn resumption_outlasts_a_restart_with_the_keys_of_its_tickets() {
 }
 
 #[test]
-fn each_host_has_its_own_certificate() {
+fn selects_the_certificate_by_host_name() {
     let (one, other) = (Made::for_host("one.example"), Made::for_host("other.example"));
     let (first, second) = (one.certificate.clone(), other.certificate.clone());
     let choice = move |host: Option<&str>| match host {
@@ -94,7 +94,7 @@ fn each_host_has_its_own_certificate() {
 }
 
 #[test]
-fn a_file_arrives_in_secret_as_it_is_however_little_is_taken_at_once() {
+fn sends_a_file_unchanged_over_tls_to_a_slow_client() {
     for scheduler in AT_ONCE {
         let house = House::with(secret(scheduler, tls()));
         let narrow = Peer::connect_narrow(&house.address()).unwrap();
@@ -111,7 +111,7 @@ fn a_file_arrives_in_secret_as_it_is_however_little_is_taken_at_once() {
 }
 
 #[test]
-fn a_body_arrives_in_secret_however_it_is_cut() {
+fn collects_a_body_over_tls_in_any_pieces() {
     for scheduler in SCHEDULERS {
         let house = House::with(secret(scheduler, tls()));
         let mut peer = house.connect_secure();
@@ -133,7 +133,7 @@ fn a_body_arrives_in_secret_however_it_is_cut() {
 
 /// Records are cut anywhere on their way.
 #[test]
-fn a_conversation_is_understood_byte_by_byte() {
+fn parses_tls_records_byte_by_byte() {
     for scheduler in SCHEDULERS {
         for offered in [&version::TLS13, &version::TLS12] {
             let house = House::with(secret(scheduler, tls()));
@@ -161,7 +161,7 @@ fn a_conversation_is_understood_byte_by_byte() {
 }
 
 #[test]
-fn both_ends_say_that_they_close() {
+fn exchanges_close_notify_in_both_directions() {
     for scheduler in SCHEDULERS {
         let house = House::with(secret(scheduler, tls()));
         let mut peer = house.connect_secure();
@@ -177,7 +177,7 @@ fn both_ends_say_that_they_close() {
 }
 
 #[test]
-fn a_peer_that_speaks_plainly_is_told_and_one_that_speaks_nonsense_is_not() {
+fn answers_400_to_plain_http_and_closes_on_invalid_bytes() {
     for scheduler in SCHEDULERS {
         let house = House::with(secret(scheduler, tls()));
         let mut plain = house.connect();
@@ -197,7 +197,7 @@ fn a_peer_that_speaks_plainly_is_told_and_one_that_speaks_nonsense_is_not() {
 }
 
 #[test]
-fn a_handshake_has_its_time_however_its_bytes_trickle_in() {
+fn limits_the_duration_of_a_slow_handshake() {
     for scheduler in SCHEDULERS {
         println!("on {scheduler}:");
         let mut settings = secret(scheduler, tls());
@@ -245,7 +245,7 @@ fn drops_the_oldest_handshake_for_a_newer_one() {
 }
 
 #[test]
-fn counts_no_handshake_that_has_not_been_asked_for_in_full() {
+fn does_not_count_incomplete_client_hellos_as_handshakes() {
     for scheduler in ["hybrid", "event"] {
         let house = House::with(Settings { handshakes: 2, ..secret(scheduler, tls()) });
         let hello = hello();
@@ -265,7 +265,7 @@ fn counts_no_handshake_that_has_not_been_asked_for_in_full() {
 /// Five addresses that began 650 handshakes a second and left them so took every place: 17 of 42
 /// newcomers were served, and the log said nothing.
 #[test]
-fn serves_newcomers_while_others_leave_their_handshakes_half_done() {
+fn serves_new_connections_during_a_flood_of_unfinished_handshakes() {
     let Some(own) = own_address() else { return };
     for scheduler in ["hybrid", "event", "cohort", "one-to-one"] {
         let mut settings = Settings { handshakes: 24, ..secret(scheduler, tls()) };
@@ -300,7 +300,7 @@ fn serves_newcomers_while_others_leave_their_handshakes_half_done() {
 
 /// Each handshake is answered or its connection closed, and an address that begins too many has some closed.
 #[test]
-fn closes_connections_of_an_address_that_begins_too_many_handshakes() {
+fn limits_the_rate_of_handshakes_per_address() {
     let Some(own) = own_address() else { return };
     for scheduler in ["hybrid", "event", "one-to-one"] {
         let mut settings = Settings { handshake_rate: 1, ..secret(scheduler, tls()) };
@@ -349,7 +349,7 @@ impl HandOver for Stub {
 }
 
 #[test]
-fn who_offers_another_protocol_goes_to_its_taker_and_others_stay() {
+fn passes_connections_to_the_handler_of_their_alpn_protocol() {
     for scheduler in AT_ONCE {
         let (taken, takes) = channel();
         let stub = Arc::new(Stub { taken: Mutex::new(taken) });
@@ -385,7 +385,7 @@ fn who_offers_another_protocol_goes_to_its_taker_and_others_stay() {
 }
 
 #[test]
-fn an_open_connection_keeps_its_certificate_and_newcomers_have_the_next() {
+fn uses_a_renewed_certificate_for_new_connections_only() {
     for scheduler in SCHEDULERS {
         let (one, other) = (Made::for_host("localhost"), Made::for_host("localhost"));
         let tickets = Arc::new(Tickets::passing());

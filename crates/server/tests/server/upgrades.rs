@@ -107,7 +107,7 @@ fn check_echo(peer: &mut Peer, first: &str) {
 }
 
 #[test]
-fn who_takes_a_connection_over_has_its_bytes_from_the_first_behind_the_head() {
+fn passes_all_bytes_after_the_head_to_an_upgrade() {
     for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         for path in ["/upgrade/echo", "/upgrade-work/echo"] {
@@ -120,7 +120,7 @@ fn who_takes_a_connection_over_has_its_bytes_from_the_first_behind_the_head() {
 }
 
 #[test]
-fn earlier_replies_of_a_pipeline_leave_first() {
+fn sends_earlier_pipelined_responses_before_an_upgrade() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -132,7 +132,7 @@ fn earlier_replies_of_a_pipeline_leave_first() {
 }
 
 #[test]
-fn the_same_goes_on_in_secret() {
+fn upgrades_tls_connections() {
     for scheduler in AT_ONCE {
         let house = House::with(secret(scheduler, tls()));
         let mut peer = house.connect_secure();
@@ -141,7 +141,7 @@ fn the_same_goes_on_in_secret() {
 }
 
 #[test]
-fn a_stop_is_told_and_waited_for() {
+fn notifies_upgrades_of_a_stop_and_waits_for_them() {
     for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -155,7 +155,7 @@ fn a_stop_is_told_and_waited_for() {
 }
 
 #[test]
-fn who_does_not_go_is_cut_at_the_end_of_the_drain() {
+fn closes_upgraded_connections_at_the_drain_timeout() {
     for scheduler in SCHEDULERS {
         let mut brief = settings(scheduler);
         brief.timeouts.drain = Duration::from_millis(50);
@@ -173,7 +173,7 @@ fn who_does_not_go_is_cut_at_the_end_of_the_drain() {
 }
 
 #[test]
-fn a_second_wish_to_stop_ends_it_at_once() {
+fn ends_upgrades_immediately_on_a_second_stop() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -187,7 +187,7 @@ fn a_second_wish_to_stop_ends_it_at_once() {
 }
 
 #[test]
-fn a_panic_costs_its_own_connection_alone() {
+fn closes_only_the_connection_of_a_panicking_upgrade() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         for path in ["/upgrade/panic", "/upgrade/late"] {
@@ -202,7 +202,7 @@ fn a_panic_costs_its_own_connection_alone() {
 }
 
 #[test]
-fn who_takes_it_over_is_woken_when_it_wished_to_be() {
+fn wakes_an_upgrade_at_its_timer() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -213,7 +213,7 @@ fn who_takes_it_over_is_woken_when_it_wished_to_be() {
 }
 
 #[test]
-fn a_peer_that_goes_is_noticed_while_it_is_sent_to() {
+fn detects_a_client_that_leaves_during_a_send() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
@@ -225,7 +225,7 @@ fn a_peer_that_goes_is_noticed_while_it_is_sent_to() {
 }
 
 #[test]
-fn it_counts_among_the_connections_to_its_end() {
+fn counts_upgraded_connections_until_they_close() {
     for scheduler in AT_ONCE {
         let house =
             House::with(Settings { connections: Some(1), workers: 2, ..settings(scheduler) });
@@ -243,7 +243,7 @@ fn it_counts_among_the_connections_to_its_end() {
 }
 
 #[test]
-fn a_pool_keeps_one_thread_for_everybody_else() {
+fn reserves_one_pool_thread_from_upgrades() {
     let house = House::with(Settings { workers: 2, ..settings("pool") });
     let mut first = house.connect();
     check_echo(&mut first, "/upgrade/echo");
