@@ -1,4 +1,4 @@
-//! Decides that each reply has its line in the access log, whoever made it.
+//! Tests of the access log: one line per response, for every kind of handler and scheduler.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,8 +15,8 @@ use crate::PATIENCE;
 use crate::house::{House, SCHEDULERS, settings};
 use crate::peer::get;
 
-/// A line was cut out of its date at the wrong places, and the panic took the reply with it: with
-/// an access log nothing was answered.
+/// Symptom: with an access log the server sent no response. Cause: the log writer cut a line at
+/// wrong positions of its date and panicked.
 #[test]
 fn logs_one_line_per_response() {
     for scheduler in SCHEDULERS {
@@ -34,7 +34,7 @@ fn logs_one_line_per_response() {
         house.stop();
         house.await_end();
         let mut told = log.lines();
-        // Other connections may have another thread, whose lines come when they come.
+        // Other connections may run on other threads, which write their lines in any order.
         for other in ["- 400 26", "GET /panic HTTP/1.1 500 35"] {
             let place = told.iter().position(|line| line == other);
             told.remove(place.unwrap_or_else(|| panic!("no line `{other}` in {told:?}")));
@@ -43,7 +43,7 @@ fn logs_one_line_per_response() {
             "GET /say/a HTTP/1.1 200 1",
             "GET /yield HTTP/1.1 200 5",
             "GET /work HTTP/1.1 200 4",
-            // As it stands on the wire, in thirty chunks.
+            // The size on the wire, in thirty chunks.
             "GET /page/300000 HTTP/1.1 200 300365",
             "GET /file HTTP/1.1 200 9000000",
             "GET /panic/work HTTP/1.1 500 35",
@@ -65,7 +65,7 @@ fn logs_the_bytes_sent_of_a_long_response() {
         house.stop();
         house.await_end();
         let told = log.lines();
-        // With the lines of their chunks, and the last one, which a failure leaves out.
+        // The sizes include the chunk headers and the last chunk, which a failure omits.
         let expected = ["GET /stream/25 HTTP/1.1 200 41", "GET /stream/fail HTTP/1.1 200 10"];
         for line in expected {
             assert!(told.iter().any(|told| told == line), "no `{line}` in {told:?}, {scheduler}");
@@ -73,8 +73,9 @@ fn logs_the_bytes_sent_of_a_long_response() {
     }
 }
 
-/// A thread of the pool handed its lines over only between requests with nothing received: those of
-/// a connection that always has half a request waiting stayed with it. They go before each wait.
+/// Symptom: the log lacked the lines of a connection that always has half a request waiting. Cause:
+/// a thread of the pool flushed its lines only between requests with an empty receive buffer. Fix:
+/// it flushes them before each wait.
 #[test]
 fn logs_a_response_while_the_next_request_arrives() {
     for scheduler in SCHEDULERS {
@@ -87,8 +88,9 @@ fn logs_a_response_while_the_next_request_arrives() {
     }
 }
 
-/// The replies before an awaited one were put in front of it first and then measured with it: its
-/// line told their status, and a length that was nobody's. They leave before it is waited for.
+/// Symptom: the line of an awaited response had the status of an earlier one, and a wrong length.
+/// Cause: the earlier responses of the pipeline were prepended to it and measured with it. Fix:
+/// they are sent before the wait.
 #[test]
 fn logs_an_awaited_pipelined_response_separately() {
     for scheduler in SCHEDULERS {
@@ -107,7 +109,7 @@ fn logs_an_awaited_pipelined_response_separately() {
     }
 }
 
-/// The head of a page that leaves in chunks is gone when its end, and with it its line, is made.
+/// The head of a chunked page has already been sent when the page ends and its line is written.
 #[test]
 fn logs_response_headers_and_duration_for_every_kind() {
     for scheduler in SCHEDULERS {
@@ -130,7 +132,7 @@ fn logs_response_headers_and_duration_for_every_kind() {
     }
 }
 
-/// What moves logs away sends SIGUSR1 and compresses the old file at once.
+/// logrotate sends SIGUSR1 and immediately compresses the old file.
 #[test]
 fn reopens_a_rotated_log_on_signal() {
     reopen_logs_on_signal().unwrap();
@@ -170,7 +172,7 @@ fn answers_requests_when_the_log_cannot_be_written() {
     }
 }
 
-/// A log of one test's own.
+/// The log file of one test.
 struct Log(PathBuf);
 
 impl Log {
@@ -192,7 +194,7 @@ impl Log {
         std::fs::read_to_string(&self.0).unwrap().lines().map(shorten).collect()
     }
 
-    /// Returns when these lines, and no others, are in the file.
+    /// Waits until the file contains exactly these lines.
     #[track_caller]
     fn await_lines(&self, expected: &[&str]) {
         let began = Instant::now();
@@ -209,7 +211,7 @@ impl Drop for Log {
     }
 }
 
-/// Request, status and length.
+/// Reduces a line to request, status and length.
 fn shorten(line: &str) -> String {
     let quoted: Vec<&str> = line.split('"').collect();
     format!("{}{}", quoted[1], quoted[2].trim_end())

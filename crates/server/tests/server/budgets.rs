@@ -1,4 +1,4 @@
-//! What all connections may hold together: bodies, uploads, replies that are not read.
+//! Tests of the budgets that all connections share: bodies, uploads, and unsent responses.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,8 @@ fn post(path: &str, sent: usize) -> Vec<u8> {
     [head.into_bytes(), vec![b'b'; sent]].concat()
 }
 
-/// Of this, what is held once that is `held`, which threads do in a moment.
+/// Waits until the use of budget `of` satisfies `held`, since threads release their shares with a
+/// delay.
 #[track_caller]
 fn await_held(house: &House, of: &str, held: impl Fn(u64) -> bool) -> BudgetMetrics {
     let patience = Instant::now() + PATIENCE;
@@ -30,8 +31,8 @@ fn await_held(house: &House, of: &str, held: impl Fn(u64) -> bool) -> BudgetMetr
     }
 }
 
-/// 256 bodies of 16 MiB were 4 101 MiB of memory, whatever bound was set. The guard then refused
-/// every newcomer and let the bodies grow.
+/// Symptom: 256 bodies of 16 MiB used 4 101 MiB of memory, whatever the limit. The memory guard
+/// then rejected every new connection and let the bodies grow.
 #[test]
 fn bounds_bodies_until_handlers_are_done_and_serves_small_requests() {
     for (scheduler, path) in AT_ONCE
@@ -39,7 +40,7 @@ fn bounds_bodies_until_handlers_are_done_and_serves_small_requests() {
         .into_iter()
         .chain([("hybrid", "/gather-work/gate")])
     {
-        // Nine tenths for this machine: two bodies.
+        // Nine tenths of the budget are for this machine: two bodies.
         let budgets = Budgeted { bodies: Some(2 << 20), ..Budgeted::default() };
         let house = House::with(Settings { budgets, ..settings(scheduler) });
         let mut inside = [house.connect(), house.connect()];
@@ -64,7 +65,7 @@ fn bounds_bodies_until_handlers_are_done_and_serves_small_requests() {
         for peer in &mut inside {
             assert_eq!(peer.reply().status, 200, "{scheduler} {path}");
         }
-        // The handlers have given back what they held.
+        // The handlers have released their bodies.
         let metrics = await_held(&house, "bodies", |held| held == 0);
         assert_eq!(metrics.refused, [("full", 0), ("address", 1)]);
         inside[0].send(post(path, BODY));
@@ -111,7 +112,8 @@ fn evicts_bodies_that_have_stalled_when_others_need_their_bytes() {
             peer.send(post("/echo", BODY - 1));
             await_held(&house, "bodies", |now| now > held + 800_000);
         }
-        // What is left of it after a refusal is less than the server reads before it closes.
+        // The rest of a rejected body is smaller than the amount that the server reads before it
+        // closes.
         let body = vec![b'n'; 300 * 1024];
         let head =
             format!("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
@@ -125,7 +127,7 @@ fn evicts_bodies_that_have_stalled_when_others_need_their_bytes() {
             }
             assert!(Instant::now() < patience, "{scheduler}");
         }
-        // The older one was told so.
+        // The older client received the rejection.
         assert_eq!(stalled[0].reply().to_string(), "503 close", "{scheduler}");
         assert!(await_held(&house, "bodies", |_| true).evicted > 0, "{scheduler}");
         assert_eq!(house.connect().ask("/"), "200 hello");
@@ -151,7 +153,7 @@ fn bounds_uploads_on_disk() {
     }
 }
 
-/// Each connection could have 64 MiB of a page in memory that its client did not read.
+/// Each connection could keep 64 MiB of an unread page in memory.
 #[test]
 fn bounds_unsent_responses() {
     for scheduler in LOOPS {
@@ -169,7 +171,7 @@ fn bounds_unsent_responses() {
             loop {
                 let metrics = await_held(&house, "unsent", |_| true);
                 assert!(metrics.held <= metrics.most / 10 * 9, "{metrics:?}");
-                // Of six three are too many.
+                // Three of six responses exceed the budget.
                 let refused: u64 = metrics.refused.iter().map(|(_, count)| count).sum();
                 if refused + metrics.evicted >= 3 {
                     break;

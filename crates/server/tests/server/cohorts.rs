@@ -1,10 +1,10 @@
-//! Decides in which order a cohort goes through the stages, and that it ends in one turn.
+//! Tests of the stages of a cohort: their order, and that a cohort ends in one turn.
 
 use crate::house::House;
 use crate::peer::get;
 
-/// Symptom of a loop that does not gather: the first handler that blocks keeps the second request
-/// from being answered, which `event` does and is told apart by.
+/// A loop that does not gather requests, such as `event`, runs the first blocking handler before it
+/// answers the second request.
 #[test]
 fn runs_nonblocking_handlers_of_a_cohort_first() {
     for (scheduler, said) in [("cohort", &["b", "c"][..]), ("event", &[])] {
@@ -12,7 +12,7 @@ fn runs_nonblocking_handlers_of_a_cohort_first() {
         let mut holder = house.connect();
         holder.send(get("/hold/loop"));
         house.program.gate("loop").await_arrivals(1);
-        // All of them come in one turn, in this order.
+        // The loop receives all requests in one turn, in this order.
         let mut peers: Vec<_> = (0..3).map(|_| house.connect()).collect();
         for (peer, path) in peers.iter_mut().zip(["/block/late", "/say/b", "/say/c"]) {
             peer.send(get(path));
@@ -27,8 +27,7 @@ fn runs_nonblocking_handlers_of_a_cohort_first() {
     }
 }
 
-/// More come at once than go through the stages together, and each of them with more requests than
-/// its slice: nobody is forgotten between two stages.
+/// More connections than a cohort holds, each with more requests than a slice, are all answered.
 #[test]
 fn answers_all_requests_of_an_oversized_cohort() {
     let house = House::open("cohort");

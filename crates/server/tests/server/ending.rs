@@ -1,4 +1,4 @@
-//! Decides how a server ends that is told to stop.
+//! Tests of the graceful shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::program::{Parts, Program};
 fn finishes_running_requests_and_closes_idle_connections_on_stop() {
     for scheduler in SCHEDULERS {
         for path in ["/wait/gate", "/block/gate"] {
-            // On a loop of its own a handler that blocks would keep the stop from being seen.
+            // A handler that blocks its loop keeps the loop from seeing the stop.
             if path == "/block/gate" && matches!(scheduler, "event" | "cohort") {
                 continue;
             }
@@ -39,7 +39,8 @@ fn answers_a_partly_received_request_last_on_stop() {
         let house = House::open(scheduler);
         let mut peer = house.connect();
         let next = get("/say/b");
-        // What comes with an answered request has been received when its reply is here.
+        // The bytes in the same packet as an answered request have been received when its response
+        // arrives.
         peer.send(get("/say/a") + &next[..10]);
         assert_eq!(peer.reply().to_string(), "200 a");
         house.stop();
@@ -50,9 +51,9 @@ fn answers_a_partly_received_request_last_on_stop() {
     }
 }
 
-/// A thread of the pool counted as waiting for a request until its head was whole, and a stop shut
-/// the socket under it. As on a loop, what has begun is finished, and what is on its way when the
-/// stop comes has a moment to arrive.
+/// Symptom: a stop closed the socket of a client that had sent half a head. Cause: a thread of the
+/// pool counted as waiting for a request until the head was complete. Fix: as on a loop, a started
+/// request is finished, and requests in transit have a moment to arrive.
 #[test]
 fn answers_a_head_that_a_stop_interrupts() {
     for scheduler in AT_ONCE {
@@ -68,7 +69,7 @@ fn answers_a_head_that_a_stop_interrupts() {
         house.stop();
         late.send(&request);
         assert_eq!(late.reply().to_string(), "200 b close", "{scheduler}");
-        // By then the stop has been seen, and its moment is over.
+        // The server has now processed the stop, and that moment is over.
         idle.expect_closed();
         for mut peer in [kept, fresh] {
             peer.send(&request[10..]);
@@ -79,9 +80,10 @@ fn answers_a_head_that_a_stop_interrupts() {
     }
 }
 
-/// The door was no longer watched, but the kernel still took newcomers in for it: they connected,
-/// waited for the whole of the drain and were reset at its end. Those who come while the loop looks
-/// at the stop may still be let in, and are let go after a moment; the rest are refused.
+/// Symptom: clients that connected during the drain waited for the whole drain and were then reset.
+/// Cause: the server no longer watched the listener, but the kernel still accepted connections for
+/// it. Connections that arrive while the loop processes the stop may still be accepted and are
+/// closed after a moment; the kernel refuses all later ones.
 #[test]
 fn refuses_new_connections_while_draining() {
     for scheduler in SCHEDULERS {
@@ -93,7 +95,7 @@ fn refuses_new_connections_while_draining() {
             running.send(get("/wait/gate"));
             house.program.gate("gate").await_arrivals(1);
             house.stop();
-            // By then the stop has been seen.
+            // The server has now processed the stop.
             idle.expect_closed();
             let newcomer = Peer::connect(&house.address()).map(|_| ());
             assert!(newcomer.is_err(), "{scheduler}, {}", house.address());
@@ -104,15 +106,15 @@ fn refuses_new_connections_while_draining() {
     }
 }
 
-/// Closing a listener resets whoever the kernel has connected for it. They were there before the
-/// stop, so they are taken in first and answered as the last.
+/// Closing a listener resets the connections in its backlog. They precede the stop, so the server
+/// accepts them first and answers each with its last response.
 #[test]
 fn answers_connections_that_the_kernel_accepted_before_the_stop() {
     let house = House::open("event");
     let mut running = house.connect();
     running.send(get("/block/gate"));
     house.program.gate("gate").await_arrivals(1);
-    // The loop is held: nobody accepts these.
+    // The loop is blocked and accepts no connection.
     let mut newcomers: Vec<Peer> = (0..40).map(|_| house.connect()).collect();
     for newcomer in &mut newcomers {
         newcomer.send(get("/say/in"));
@@ -180,7 +182,8 @@ fn answers_all_received_requests_on_a_stop_under_load() {
             peer.send(get("/wait/gate"));
         }
         house.program.gate("gate").await_arrivals(peers.len());
-        // These arrive behind a request that is under way: they are received and not yet begun.
+        // These requests arrive during another request: the server receives them and does not start
+        // them.
         for peer in &mut peers {
             peer.send(get("/say/x"));
         }

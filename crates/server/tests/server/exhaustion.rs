@@ -1,5 +1,5 @@
-//! Decides what a server does that has no descriptor left for another connection: it serves those
-//! it has, costs next to nothing meanwhile, and goes on when one is free again.
+//! Tests of a server without free descriptors: it serves its open connections, uses next to no CPU
+//! time, and accepts again when a descriptor is free.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines, Read, Write};
@@ -14,13 +14,13 @@ use crate::house::settings;
 use crate::peer::{Peer, get};
 use crate::program::{Parts, Program};
 
-/// Set for the process that is the server: limits hold for whole processes.
+/// Set in the child process that runs the server, because limits apply to whole processes.
 const CHILD: &str = "BINE_TEST_FEW_DESCRIPTORS";
 
 #[test]
 fn waits_without_spinning_for_a_free_descriptor() {
     if std::env::var_os(CHILD).is_some() {
-        // The guard would let go of those who wait here.
+        // The guard would close the waiting connections.
         return serve(Guards { descriptors: None, ..Guards::default() }, 30);
     }
     let (mut child, address, _written) =
@@ -30,7 +30,7 @@ fn waits_without_spinning_for_a_free_descriptor() {
     let complaint = complaints.find(|line| line.as_ref().unwrap().contains("cannot accept"));
     assert!(complaint.is_some(), "descriptors have not run out");
 
-    // Those inside are served, at once or later.
+    // Open connections are served, immediately or later.
     assert_eq!(peers[0].ask("/"), "200 hello");
     let used = |peer: &mut Peer| -> u64 {
         peer.send(get("/cpu"));
@@ -40,11 +40,11 @@ fn waits_without_spinning_for_a_free_descriptor() {
     let began = Instant::now();
     assert_eq!(peers[0].ask("/sleep/600"), "200 later");
     assert!(began.elapsed() >= Duration::from_millis(600));
-    // A loop that spins uses all of these 600 ms.
+    // A spinning loop uses all of these 600 ms.
     let spent = used(&mut peers[0]) - before;
     assert!(spent < 200, "{spent} ms of processor time");
 
-    // Those outside come in when others leave.
+    // Waiting clients are accepted when others disconnect.
     peers.drain(..20);
     for peer in &mut peers {
         assert_eq!(peer.ask("/"), "200 hello");
@@ -53,7 +53,7 @@ fn waits_without_spinning_for_a_free_descriptor() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Idle connections kept their places for their 75 seconds, and nobody else came in.
+/// Symptom: idle connections kept their places for 75 seconds, and the server accepted no others.
 #[test]
 fn closes_only_idle_unknown_clients_when_descriptors_run_short() {
     if std::env::var_os(CHILD).is_some() {
@@ -67,7 +67,7 @@ fn closes_only_idle_unknown_clients_when_descriptors_run_short() {
         peer.send("GET / HTTP/1.1\r\nHost: a\r\nName: ann\r\n\r\n");
         assert_eq!(peer.reply().to_string(), "200 hello");
     }
-    // There is room for 32.
+    // The server has room for 32.
     let mut strangers: Vec<Peer> = Vec::new();
     for _ in 0..60 {
         let mut peer = connect();
@@ -77,7 +77,7 @@ fn closes_only_idle_unknown_clients_when_descriptors_run_short() {
     for peer in &mut known {
         assert_eq!(peer.ask("/"), "200 hello");
     }
-    // Those who had waited longest.
+    // The server closes the connections that were idle for the longest time.
     strangers[0].expect_closed();
     assert_eq!(strangers[59].ask("/"), "200 hello");
     let complaints = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -87,8 +87,9 @@ fn closes_only_idle_unknown_clients_when_descriptors_run_short() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Clients that sent half a head, half a body, or read nothing kept their places for as long as
-/// their timeouts were, since only idle connections gave way, and nobody else came in.
+/// Symptom: clients that sent half a head or half a body, or read nothing, kept their places until
+/// their timeouts, and the server accepted no others. Cause: the server evicted only idle
+/// connections.
 #[test]
 fn evicts_slow_heads_bodies_and_readers_when_descriptors_run_short() {
     if std::env::var_os(CHILD).is_some() {
@@ -119,7 +120,7 @@ fn evicts_slow_heads_bodies_and_readers_when_descriptors_run_short() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Runs `test` in a process of its own: the address at which it serves, and what else it writes.
+/// Runs `test` in a child process. Returns the address that it serves and the rest of its output.
 fn launch(test: &str) -> (Child, Address, Lines<BufReader<ChildStdout>>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([test, "--exact", "--nocapture"])
@@ -137,23 +138,23 @@ fn launch(test: &str) -> (Child, Address, Lines<BufReader<ChildStdout>>) {
 /// Serves until standard input ends, with 61 descriptors beyond those that this process inherited.
 /// It keeps `others` of the 61 open itself.
 ///
-/// The limit was 64, whatever the process had inherited. A runner that leaked two descriptors to
-/// its children left too few places for the clients that a test waits for.
+/// The limit used to be 64 in total. A test runner that leaked two descriptors to its children left
+/// too few for the clients that a test waits for.
 fn serve(guards: Guards, others: usize) {
-    // One of the entries is the open folder.
+    // One of the entries is the open folder itself.
     let inherited = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64 - 1;
     let most = Some(inherited + 61);
     setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).unwrap();
     let parts = Arc::new(Parts(Arc::new(Program::default())));
     let mut settings = Settings { guards, ..settings("hybrid") };
-    // Nobody goes because of them.
+    // No timeout closes a connection.
     let never = Duration::from_hours(1);
     (settings.timeouts.head, settings.timeouts.body) = (never, never);
     settings.timeouts.write = never;
     let server = Arc::new(Server::open(settings, parts, None).unwrap());
     let _held: Vec<File> = (0..others).map(|_| File::open("/dev/null").unwrap()).collect();
     let Some(Address::Tcp(address)) = server.addresses().next() else { unreachable!() };
-    // The harness prints without a line end before its test runs.
+    // The test harness prints a partial line before its test runs.
     println!("serves at {address}");
     std::io::stdout().flush().unwrap();
     let stopper = Arc::clone(&server);
@@ -162,6 +163,6 @@ fn serve(guards: Guards, others: usize) {
         stopper.stop();
         stopper.stop();
     });
-    // What is still connected is cut, and said to be.
+    // The server cuts the remaining connections and returns an error.
     assert_eq!(server.run().unwrap_err().kind(), std::io::ErrorKind::TimedOut);
 }

@@ -1,4 +1,4 @@
-//! Decides what a panic costs: its own connection, and nothing of anybody else's.
+//! Tests of panics: each closes only its own connection.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use bine_server::Settings;
 use crate::house::{House, LOOPS, SCHEDULERS, settings};
 use crate::peer::get;
 
-/// Kinds of handlers that panic before anything of their reply was sent.
+/// Handlers that panic before they send any part of their response.
 const PANICS: [&str; 4] = ["/panic", "/panic/work", "/panic/later", "/panic/late"];
 
 #[test]
@@ -50,8 +50,8 @@ fn breaks_the_connection_on_a_panic_after_a_sent_part() {
     }
 }
 
-/// A fault where handlers are not expected to have one, while the request is admitted, ended the
-/// whole turn: the events behind it were lost, and edges come once.
+/// Symptom: a panic during admission, where no handler is expected to panic, ended the whole turn.
+/// The later events of the turn were lost, and edge-triggered events do not repeat.
 #[test]
 fn isolates_a_panic_from_other_connections_of_its_loop() {
     for scheduler in LOOPS {
@@ -65,7 +65,7 @@ fn isolates_a_panic_from_other_connections_of_its_loop() {
             for peer in culprits.iter_mut().chain(&mut others) {
                 assert_eq!(peer.ask("/"), "200 hello");
             }
-            // All their requests come in one turn, one kind after the other.
+            // All requests arrive in one turn, one kind after the other.
             let mut holder = house.connect();
             holder.send(get("/hold/loop"));
             house.program.gate("loop").await_arrivals(1);
@@ -91,7 +91,7 @@ fn isolates_a_panic_from_other_connections_of_its_loop() {
 #[test]
 fn reuses_a_thread_after_the_panic_of_its_connection() {
     let house = House::open("pool");
-    // More faults than there are threads.
+    // More panics than threads.
     for _ in 0..3 {
         for path in [&PANICS[..], &["/panic/page", "/panic/admit"]].concat() {
             let mut peer = house.connect();
@@ -102,15 +102,16 @@ fn reuses_a_thread_after_the_panic_of_its_connection() {
     assert_eq!(house.connect().ask("/"), "200 hello");
 }
 
-/// A value that a writer leaves behind may panic as it goes, as one does that begins a task then and finds no runtime.
-/// Under `pool` each took its thread with it, and under `nothread` the first one everybody's.
+/// Symptom: a panic in the destructor of a writer's state ended its thread under `pool`, and the
+/// server's only thread under `nothread`. Such a destructor may, for example, spawn a task without
+/// a runtime.
 #[test]
 fn closes_only_the_connection_of_a_writer_that_panics_on_drop() {
     for scheduler in SCHEDULERS {
         let mut settings = Settings { connections: Some(4), ..settings(scheduler) };
         settings.timeouts.handler = Duration::from_millis(20);
         let house = House::with(settings);
-        // More faults than there are threads, or places.
+        // More panics than threads or places.
         for _ in 0..6 {
             let mut peer = house.connect();
             peer.send(get("/stream/fuse"));
@@ -123,7 +124,7 @@ fn closes_only_the_connection_of_a_writer_that_panics_on_drop() {
 #[test]
 fn keeps_workers_alive_after_panics() {
     let house = House::open("hybrid");
-    // More faults than there are workers.
+    // More panics than workers.
     for _ in 0..12 {
         assert_eq!(house.connect().ask("/panic/work"), "500 close");
     }

@@ -1,4 +1,4 @@
-//! Decides when a handler goes on: when the test opens the gate it waits at.
+//! A gate at which handlers wait until the test opens it.
 
 use std::future::poll_fn;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 
 use crate::PATIENCE;
 
-/// A place where handlers wait, some by blocking and some by awaiting.
+/// A gate at which handlers wait, either blocked or suspended.
 #[derive(Default)]
 pub(crate) struct Gate {
     state: Mutex<State>,
@@ -30,7 +30,7 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// Returns when `count` handlers have come here.
+    /// Waits until `count` handlers have arrived.
     #[track_caller]
     pub(crate) fn await_arrivals(&self, count: usize) {
         let waited =
@@ -39,19 +39,19 @@ impl Gate {
         assert!(state.arrived >= count, "{} of {count} handlers came", state.arrived);
     }
 
-    /// How many handlers have come here.
+    /// Returns the number of arrivals.
     pub(crate) fn arrivals(&self) -> usize {
         self.lock().arrived
     }
 
-    /// Blocks until the gate is open.
+    /// Counts an arrival and blocks until the gate is open.
     pub(crate) fn pass(&self) {
         self.arrive();
         let waited = self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| !state.is_open);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Awaits that the gate is open.
+    /// Counts an arrival and waits asynchronously until the gate is open.
     pub(crate) async fn passed(&self) {
         self.arrive();
         poll_fn(|task| {
@@ -65,7 +65,7 @@ impl Gate {
         .await;
     }
 
-    /// Somebody has come who does not wait.
+    /// Counts an arrival that does not wait.
     pub(crate) fn arrive(&self) {
         self.lock().arrived += 1;
         self.changed.notify_all();

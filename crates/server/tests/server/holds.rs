@@ -1,4 +1,4 @@
-//! Decides what a reply promises that waits for something to happen.
+//! Tests of suspended requests: long polls and feeds that wait for an event.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -11,14 +11,14 @@ use crate::house::{AT_ONCE, House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 use crate::secrecy::{secret, tls};
 
-/// Lets those who wait go within two seconds of a stop.
+/// Settings that end suspended requests within two seconds of a stop.
 fn brief(scheduler: &str) -> Settings {
     let mut brief = settings(scheduler);
     brief.timeouts.drain = Duration::from_secs(4);
     brief
 }
 
-/// Returns when so many wait.
+/// Waits until `count` requests are suspended.
 #[track_caller]
 fn await_waiting(house: &House, count: usize) {
     let began = Instant::now();
@@ -112,7 +112,7 @@ fn notifies_many_waiters_with_and_without_tls_while_serving_others() {
         assert_eq!(house.connect().ask("/"), "200 hello");
         for peer in &mut peers {
             assert_eq!(peer.reply().to_string(), "200 one", "{scheduler}");
-            // They come back at once, and wait for the next.
+            // The clients immediately start the next poll.
             peer.send(get("/poll/1"));
         }
         await_waiting(&house, PEERS);
@@ -123,8 +123,9 @@ fn notifies_many_waiters_with_and_without_tls_while_serving_others() {
     }
 }
 
-/// A fault while one of many was sent to ended the fan-out: those behind were told nothing until something else happened,
-/// since what was left was forgotten with it. It goes on behind the one at whom it happened.
+/// Symptom: a panic while the server notified one waiter ended the fan-out, and the waiters after
+/// it were not notified before the next event. Cause: the panic dropped the rest of the list. Fix:
+/// the fan-out continues after the waiter that panicked.
 #[test]
 fn notifies_all_waiters_despite_a_panic_of_one() {
     for scheduler in LOOPS {
@@ -152,7 +153,7 @@ fn notifies_all_waiters_despite_a_panic_of_one() {
 #[test]
 fn delivers_all_events_to_a_client_that_reads_late() {
     for scheduler in LOOPS {
-        // Time enough for a busy machine to take all of it in.
+        // A busy machine needs this time to read everything.
         let mut long = settings(scheduler);
         long.timeouts.drain = Duration::from_secs(12);
         let house = House::with(long);
@@ -164,7 +165,8 @@ fn delivers_all_events_to_a_client_that_reads_late() {
         for number in 0..1000 {
             assert_eq!(teller.ask(&format!("/tell/{word}{number}")), "200 told");
         }
-        // By then far more has been told than sockets hold, and it comes whole and in order.
+        // The server has now published far more than sockets hold. The client receives all of it in
+        // order.
         house.stop();
         let content = String::from_utf8(feed.rest()).unwrap();
         let mut from = 0;

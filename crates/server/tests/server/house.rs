@@ -1,4 +1,4 @@
-//! Decides how a server under test starts, and that it ends with its test.
+//! A running server for one test, which stops with the test.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,13 +16,13 @@ use crate::peer::Peer;
 use crate::program::{Parts, Program};
 use crate::secrecy::Trust;
 
-/// Every scheduler there is.
+/// All schedulers.
 pub(crate) const SCHEDULERS: [&str; 8] =
     ["hybrid", "event", "cohort", "nothread", "one-to-one", "pool", "accept-many", "queue"];
-/// Those that serve several connections at one time, and so can let one wait for news.
+/// Schedulers that serve several connections at a time, and so can suspend requests.
 pub(crate) const AT_ONCE: [&str; 7] =
     ["hybrid", "event", "cohort", "one-to-one", "pool", "accept-many", "queue"];
-/// Those that run connections on loops.
+/// Schedulers that run connections on event loops.
 pub(crate) const LOOPS: [&str; 3] = ["hybrid", "event", "cohort"];
 
 /// A running server.
@@ -32,7 +32,8 @@ pub(crate) struct House {
     ended: Receiver<io::Result<()>>,
 }
 
-/// One loop, few workers and never more, one free port. However busy the machine is, nobody waits for a thread too long.
+/// Settings with one loop, a small fixed number of workers, and one free port. Queue timeouts are
+/// long, so that requests do not time out on a busy machine.
 pub(crate) fn settings(scheduler: &str) -> Settings {
     Settings {
         timeouts: Timeouts { queue: PATIENCE / 2, ..Timeouts::default() },
@@ -49,7 +50,7 @@ fn on(address: &str) -> Listen {
     Listen::on(address.parse().unwrap())
 }
 
-/// A Unix address that nobody else uses.
+/// An unused Unix address.
 pub(crate) fn unix() -> Listen {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let name =
@@ -71,7 +72,7 @@ impl House {
         Self::run(settings, access, Server::run)
     }
 
-    /// On a scheduler that the settings do not name.
+    /// Starts a server on a custom scheduler.
     pub(crate) fn on(scheduler: Arc<dyn Scheduler>, settings: Settings) -> Self {
         Self::run(settings, None, move |server| server.run_with(scheduler))
     }
@@ -89,7 +90,7 @@ impl House {
         let running = Arc::clone(&server);
         thread::spawn(move || {
             let outcome = run(&running);
-            // The server's files and sockets go before its end is told.
+            // The server drops its files and sockets before it reports its end.
             drop(running);
             let _ = tell.send(outcome);
         });
@@ -104,12 +105,12 @@ impl House {
         Peer::connect(&self.address()).unwrap()
     }
 
-    /// In secret, trusting the usual certificate.
+    /// Connects over TLS and trusts the default certificate.
     pub(crate) fn connect_secure(&self) -> Peer {
         Peer::connect_secure(&self.address(), &Trust::usual(), "localhost").unwrap()
     }
 
-    /// The same program under other settings.
+    /// Replaces the settings of the same program.
     pub(crate) fn replace(&self, settings: Settings) {
         let parts = Arc::new(Parts(Arc::clone(&self.program)));
         self.server.replace(settings, parts, None).unwrap();
@@ -119,7 +120,7 @@ impl House {
         self.server.stop();
     }
 
-    /// Returns when the server has ended well.
+    /// Waits until the server has ended without an error.
     #[track_caller]
     pub(crate) fn await_end(&self) {
         match self.ended.recv_timeout(PATIENCE) {
@@ -130,7 +131,7 @@ impl House {
 }
 
 impl House {
-    /// Returns when the server has ended without waiting for what still ran.
+    /// Waits until the server has ended and cut its running requests.
     #[track_caller]
     pub(crate) fn await_cut(&self) {
         match self.ended.recv_timeout(PATIENCE) {

@@ -1,4 +1,4 @@
-//! Decides that every kind of answer works with every scheduler, over every kind of socket.
+//! Tests that every kind of response works with every scheduler and kind of socket.
 
 use std::fs::{self, File};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::peer::get;
 use crate::program::{FILE, file_byte};
 use crate::secrecy::{secret, tls};
 
-/// Asks for each path alone, then for all of them at once.
+/// Requests each path alone, and then all paths in one pipeline.
 #[track_caller]
 fn check(asked: &[(&str, &str)]) {
     for scheduler in SCHEDULERS {
@@ -128,7 +128,8 @@ fn delivers_an_early_rejection_to_a_sending_client() {
     for scheduler in SCHEDULERS {
         let house = House::open(scheduler);
         let mut peer = house.connect();
-        // Closed with bytes unread, the kernel would reset the connection and drop the reply.
+        // If the server closed with unread bytes, the kernel would reset the connection and drop
+        // the response.
         peer.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999\r\n\r\n");
         peer.send(vec![b'x'; 150_000]);
         assert_eq!(peer.reply().to_string(), "413 close", "{scheduler}");

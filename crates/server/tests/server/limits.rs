@@ -1,4 +1,4 @@
-//! Decides what happens at each bound: of connections, of jobs, and of time.
+//! Tests of the limits on connections, jobs and times.
 
 use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn delays_new_connections_at_the_connection_limit() {
         }
         let mut newcomer = house.connect();
         newcomer.send(get("/say/in"));
-        // Long enough for the door to be tried again, and in vain.
+        // During this time the server tries to accept again, and fails.
         assert_eq!(inside[0].ask("/sleep/250"), "200 later");
         assert_eq!(house.program.said(), ["slept"], "{scheduler}");
         inside.pop();
@@ -69,7 +69,7 @@ fn withdraws_a_job_that_waits_too_long() {
     assert_eq!(second.reply().to_string(), "503 close");
     assert!(began.elapsed() >= Duration::from_millis(50));
     second.expect_closed();
-    // The first is with its worker: for that one the handler's own time runs.
+    // A worker runs the first job, so only the handler timeout applies to it.
     house.program.gate("gate").open();
     assert_eq!(first.reply().to_string(), "200 work");
     house.replace(patient);
@@ -79,7 +79,7 @@ fn withdraws_a_job_that_waits_too_long() {
 #[test]
 fn answers_504_for_a_handler_that_times_out() {
     let async_ones = SCHEDULERS.map(|scheduler| (scheduler, "/wait/never"));
-    // Where no other thread waits for it, a handler that blocks cannot be answered for.
+    // Without another thread the server cannot answer for a blocking handler.
     for (scheduler, path) in async_ones.into_iter().chain([("hybrid", "/block/never")]) {
         let patient = Settings { workers: 1, ..settings(scheduler) };
         let mut brief = patient.clone();
@@ -91,7 +91,7 @@ fn answers_504_for_a_handler_that_times_out() {
         assert_eq!(peer.reply().to_string(), "504 close", "{path}, {scheduler}");
         peer.finish();
         peer.expect_closed();
-        // A worker that comes back late finds nobody who waits, and is good for the next job.
+        // A worker that returns late finds no waiting client, and takes the next job.
         house.program.gate("never").open();
         house.replace(patient);
         let mut next = house.connect();
@@ -103,7 +103,8 @@ fn answers_504_for_a_handler_that_times_out() {
 #[test]
 fn closes_silent_and_idle_clients_and_answers_408_to_slow_heads() {
     const MOMENT: Duration = Duration::from_millis(100);
-    // Each with its own time alone: whoever is late by the others was only not scheduled.
+    // Each test shortens one timeout. A failure by another timeout only shows that the machine was
+    // busy.
     let with = |scheduler, shorten: fn(&mut Timeouts)| {
         let mut settings = settings(scheduler);
         shorten(&mut settings.timeouts);
@@ -137,8 +138,8 @@ fn closes_a_client_that_stops_reading_at_the_write_timeout() {
     }
 }
 
-/// Where a handler keeps the thread of its connection, the replies to earlier requests stood in
-/// that thread's buffer until it was done.
+/// Symptom: where a handler keeps the thread of its connection, earlier responses stayed in that
+/// thread's buffer until the handler returned.
 #[test]
 fn sends_finished_pipelined_responses_before_a_later_handler_ends() {
     for scheduler in SCHEDULERS {
@@ -154,8 +155,7 @@ fn sends_finished_pipelined_responses_before_a_later_handler_ends() {
     }
 }
 
-/// This machine as others see it: nothing is sent to learn that. One without a network has no
-/// address that is not local.
+/// Returns a non-local address of this machine, without sending a packet; `None` without a network.
 pub(crate) fn own_address() -> Option<IpAddr> {
     let outward = UdpSocket::bind("0.0.0.0:0").ok()?;
     outward.connect("198.51.100.1:9").ok()?;
@@ -163,7 +163,7 @@ pub(crate) fn own_address() -> Option<IpAddr> {
     own.is_ipv4().then_some(own)
 }
 
-/// The pool closed the connections that an address had too many of without a word.
+/// Symptom: the pool closed connections over the limit per address without a response.
 #[test]
 fn answers_503_to_an_address_over_its_connection_limit() {
     let Some(own) = own_address() else { return };

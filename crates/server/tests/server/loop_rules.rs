@@ -1,4 +1,4 @@
-//! Decides that the rules of the nested loop hold, each by a test that fails without its rule.
+//! Tests of the rules of the nested event loop. Each test fails without its rule.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use bine_server::Settings;
 use crate::house::{House, LOOPS, settings};
 use crate::peer::{Peer, get};
 
-/// Keeps the loop of `house` until the gate opens, so that events gather behind it.
+/// Blocks the loop of `house` until the gate opens, so that events accumulate.
 fn hold(house: &House) -> Peer {
     let mut holder = house.connect();
     holder.send(get("/hold/loop"));
@@ -15,8 +15,8 @@ fn hold(house: &House) -> Peer {
     holder
 }
 
-/// Rule 1. The burst comes with one edge and is more than one receive and one slice take. A loop
-/// that forgets a connection after its slice answers sixteen requests and waits for ever.
+/// Rule 1. The burst arrives with one edge and exceeds one receive and one slice. A loop that
+/// forgets a connection after its slice answers sixteen requests and then waits forever.
 #[test]
 fn answers_a_burst_larger_than_a_slice() {
     for scheduler in LOOPS {
@@ -32,8 +32,9 @@ fn answers_a_burst_larger_than_a_slice() {
     }
 }
 
-/// Rule 2. More connections are ready than one batch of events holds, while a task lives. A loop
-/// that clears the runtime's readiness after a full batch never hears of the rest: edges come once.
+/// Rule 2. More connections are ready than one batch of events holds, while a task is alive. A loop
+/// that clears the runtime's readiness after a full batch misses the rest, because edge-triggered
+/// events do not repeat.
 #[test]
 fn answers_more_ready_connections_than_a_batch_while_a_task_lives() {
     for scheduler in LOOPS {
@@ -59,9 +60,9 @@ fn answers_more_ready_connections_than_a_batch_while_a_task_lives() {
     }
 }
 
-/// Rule 2. There is always a connection that wants another turn, for many times as long as the
-/// timer takes. A loop that goes from turn to turn without yielding to the runtime fires the timer
-/// when all is done. (What is sent and answered fits into the sockets: nothing waits for the peers.)
+/// Rule 2. A connection is ready for another turn for many times the duration of the timer. A loop
+/// that never yields to the runtime between turns fires the timer only after the last request.
+/// (Requests and responses fit into the socket buffers, so no send waits for the client.)
 #[test]
 fn fires_a_timer_under_a_flood_of_pipelined_requests() {
     for scheduler in LOOPS {
@@ -87,8 +88,8 @@ fn fires_a_timer_under_a_flood_of_pipelined_requests() {
     }
 }
 
-/// Rule 3. Nothing awaits, so the loop sleeps in its own epoll. A worker that rang anywhere else
-/// would be heard when the next deadline comes, which is a minute here.
+/// Rule 3. No task is alive, so the loop sleeps in its own epoll. A worker that signalled another
+/// descriptor would wake the loop only at the next deadline, which is a minute here.
 #[test]
 fn wakes_an_idle_loop_for_the_response_of_a_worker() {
     let mut settings = settings("hybrid");
@@ -101,13 +102,13 @@ fn wakes_an_idle_loop_for_the_response_of_a_worker() {
     assert_eq!(peer.reply().to_string(), "200 work");
 }
 
-/// Rule 3, for the other letter that comes from outside.
+/// Rule 3, for the second message that arrives from other threads.
 #[test]
 fn wakes_an_idle_loop_for_a_stop() {
     for scheduler in LOOPS {
         for loops in [1, 3] {
             let house = House::with(Settings { loops, ..settings(scheduler) });
-            // One that has served has come to rest; one that has not may still be on its way.
+            // A loop that has answered a request is at rest; a new one may still be starting.
             assert_eq!(house.connect().ask("/"), "200 hello");
             house.stop();
             house.await_end();
@@ -115,8 +116,8 @@ fn wakes_an_idle_loop_for_a_stop() {
     }
 }
 
-/// Rule 3, the other way round. While a task lives the loop must sleep where the runtime's timers
-/// are seen: in its own epoll it would sleep past them, since no socket is active.
+/// The converse of rule 3. While a task is alive the loop must sleep in the runtime, which observes
+/// timers: without active sockets, its own epoll would sleep past them.
 #[test]
 fn fires_a_timer_while_no_socket_is_active() {
     for scheduler in LOOPS {
@@ -127,8 +128,8 @@ fn fires_a_timer_while_no_socket_is_active() {
     }
 }
 
-/// A task woken from another thread reaches the loop through the runtime, which is where the loop
-/// sleeps while a task lives.
+/// A wakeup from another thread reaches the loop through the runtime, in which the loop sleeps
+/// while a task is alive.
 #[test]
 fn runs_a_task_woken_by_another_thread() {
     for scheduler in LOOPS {
@@ -141,8 +142,8 @@ fn runs_a_task_woken_by_another_thread() {
     }
 }
 
-/// Rule 4. One connection has 2000 requests waiting, another has one. Without slices the one waits
-/// for the thousands.
+/// Rule 4. One connection has 2000 pending requests, another has one. Without slices the single
+/// request waits for all 2000.
 #[test]
 fn serves_other_connections_beside_one_with_thousands_of_requests() {
     for scheduler in LOOPS {
@@ -163,7 +164,7 @@ fn serves_other_connections_beside_one_with_thousands_of_requests() {
     }
 }
 
-/// Rule 4, for a newcomer: the accept is an event like any other.
+/// Rule 4 for new connections: an accept is an event as any other.
 #[test]
 fn accepts_connections_beside_one_with_thousands_of_requests() {
     for scheduler in LOOPS {
@@ -183,13 +184,13 @@ fn accepts_connections_beside_one_with_thousands_of_requests() {
         for _ in 0..2000 {
             greedy.reply();
         }
-        // Sixteen come in with each turn, and are served in the turn after.
+        // Each turn accepts sixteen connections and serves them in the next turn.
         check_place(&house, 8 * 16);
         drop(holder);
     }
 }
 
-/// The last of those who said `m` did so before `most` of the others.
+/// Checks that at most `most` requests `g` ran before the last request `m`.
 #[track_caller]
 fn check_place(house: &House, most: usize) {
     let said = house.program.said();
@@ -198,8 +199,8 @@ fn check_place(house: &House, most: usize) {
     assert!(before <= most, "{before} were served before");
 }
 
-/// Rule 4, when more arrives in every turn. A connection that waited for its next turn was put on
-/// the list of those once more with each edge, and had as many slices in a turn.
+/// Rule 4 under constant input. Symptom: a connection got several slices in one turn. Cause: each
+/// edge put a connection that waited for its next turn on the ready list again.
 #[test]
 fn gives_a_constantly_receiving_connection_one_slice_per_turn() {
     const TURNS: usize = 20;
@@ -228,14 +229,14 @@ fn gives_a_constantly_receiving_connection_one_slice_per_turn() {
         assert_eq!(newcomer.map(|mut peer| peer.reply().to_string()), Some("200 m".to_owned()));
         let said = house.program.said();
         let place = said.iter().position(|word| word == "m").unwrap();
-        // The rest of one slice, one more while it is accepted, and one while it is read.
+        // The rest of one slice, a slice during the accept, and a slice during the read.
         assert!(place - before <= 48, "{} were served before, {scheduler}", place - before);
     }
 }
 
-/// Replies of earlier requests stand in no queue behind a later one that is still being made: the
-/// socket was not watched for room while its connection waited for a handler, so a reader that had
-/// taken what fitted into the socket got the rest with the later reply.
+/// Symptom: a client received the rest of an earlier response only together with a later one.
+/// Cause: the loop did not watch the socket for free space while the connection waited for a
+/// handler.
 #[test]
 fn sends_earlier_responses_while_a_later_handler_runs() {
     for (scheduler, path) in
@@ -259,7 +260,7 @@ fn shares_connections_among_loops() {
         let house = House::with(Settings { loops: 2, ..settings(scheduler) });
         let mut peers: Vec<Peer> = (0..100).map(|_| house.connect()).collect();
         let threads: Vec<String> = peers.iter_mut().map(|peer| peer.ask("/thread")).collect();
-        // Fifty are its share; a quarter and eight more are too many.
+        // The share is fifty; a quarter and eight more are too many.
         let most = threads
             .iter()
             .map(|thread| threads.iter().filter(|other| *other == thread).count())

@@ -1,7 +1,7 @@
-//! Decides what a whole server promises, over real sockets and with threads of its own.
+//! Integration tests of a whole server, over real sockets and with its own threads.
 //!
-//! Nothing here sleeps. A test waits for something that happens: a reply, a handler that has
-//! arrived at its gate, a server that has ended; and gives up after [`PATIENCE`].
+//! No test sleeps. A test waits for an event (a response, the arrival of a handler at its gate, the
+//! end of a server) and fails after [`PATIENCE`].
 
 mod access;
 mod budgets;
@@ -33,5 +33,5 @@ mod upgrades;
 
 use std::time::Duration;
 
-/// How long a test waits for what must come; on a machine that is busy with other things too.
+/// The time limit for each awaited event, with a margin for busy machines.
 const PATIENCE: Duration = Duration::from_secs(20);

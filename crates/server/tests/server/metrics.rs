@@ -1,4 +1,4 @@
-//! Decides that a server's figures are those of what it did: no request, byte or ending more or less.
+//! Tests that the metrics count every request, byte and closed connection exactly once.
 
 use std::sync::Arc;
 use std::thread::yield_now;
@@ -10,7 +10,8 @@ use crate::PATIENCE;
 use crate::house::{House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 
-/// The figures, once they are such: a thread counts an ending a moment after its peer has seen it.
+/// Waits until the metrics satisfy the condition, since a thread counts a closed connection after
+/// its client sees the close.
 #[track_caller]
 pub(crate) fn metrics(
     server: &Arc<Server>,
@@ -27,7 +28,7 @@ pub(crate) fn metrics(
     }
 }
 
-/// Of each ending that there was, its name and how often.
+/// Returns the reasons of closed connections with nonzero counts.
 fn endings(metrics: &ServerMetrics) -> Vec<(&'static str, u64)> {
     metrics.closed.iter().copied().filter(|(_, count)| *count > 0).collect()
 }
@@ -49,7 +50,7 @@ fn counts_the_bytes_of_a_connection_exactly() {
             peer.send(request);
             peer.reply();
         }
-        // Several at once.
+        // Two pipelined requests.
         let both = get("/say/c") + &get("/say/d");
         sent += both.len() as u64;
         peer.send(both);
@@ -79,7 +80,8 @@ fn counts_the_bytes_of_a_connection_exactly() {
     }
 }
 
-/// The endings of one connection, which `play` leads to its end, with one time set to a moment.
+/// Runs `play` on one connection, with one timeout set to a short value, and returns the reasons of
+/// closed connections.
 #[track_caller]
 fn check(scheduler: &str, shorten: fn(&mut Timeouts), play: fn(Peer), expected: &'static str) {
     let mut settings = settings(scheduler);
@@ -126,7 +128,7 @@ fn counts_panics_everywhere() {
         for path in ["/panic", "/panic/work", "/panic/later", "/panic/late"] {
             let before = house.server.metrics().panics;
             assert_eq!(house.connect().ask(path), "500 close", "{path}");
-            // Other tests of this process may have some of their own.
+            // Other tests in this process may also cause panics.
             metrics(&house.server, |told| told.panics > before);
         }
     }

@@ -1,4 +1,4 @@
-//! Decides what the waiters of the server under test wait for: words that are told, by their number.
+//! The waiters of the test program: they wait for numbered words that the test publishes.
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -8,15 +8,15 @@ use std::time::Duration;
 use bine_http::{BodyFraming, Exchange, Reply, Status};
 use bine_server::{After, Bell, Clock, Deliver, Hold, MakeWaiters, Sent, Waiters, Why};
 
-/// What was told, and the threads that have waiters for it.
+/// The published words, and the threads to notify of them.
 pub(crate) struct News {
     words: Mutex<Vec<String>>,
     bells: Mutex<Vec<Bell>>,
-    /// Who waits now, on all threads.
+    /// The number of suspended requests on all threads.
     waiting: AtomicUsize,
-    /// How long somebody waits, in milliseconds.
+    /// The timeout of a wait in milliseconds.
     pub(crate) wait: AtomicU64,
-    /// So often somebody panics who is about to be told.
+    /// The number of notifications that will panic.
     pub(crate) faults: AtomicU32,
 }
 
@@ -38,12 +38,12 @@ impl News {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Bell::ring);
     }
 
-    /// How many wait.
+    /// Returns the number of suspended requests.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// Makes each thread its waiters.
+    /// Returns the factory of each thread's waiters.
     pub(crate) fn waiters(news: &Arc<Self>) -> MakeWaiters {
         let news = Arc::clone(news);
         Box::new(move |clock, bell| {
@@ -61,12 +61,12 @@ impl News {
     }
 }
 
-/// The waiters of one thread.
+/// The suspended requests of one thread.
 struct Room {
     news: Arc<News>,
     clock: Rc<Clock>,
     seats: Vec<Option<Seat>>,
-    /// Whose turn it is.
+    /// The index of the next seat to notify.
     turn: usize,
 }
 
@@ -74,13 +74,13 @@ struct Seat {
     place: u64,
     position: usize,
     exchange: Exchange,
-    /// Of one who goes on when it was told something, once its head is written.
+    /// The framing of a feed after its head, which continues after an event.
     pieces: Option<BodyFraming>,
     is_feed: bool,
 }
 
 impl Seat {
-    /// Writes what was told since it was last told something.
+    /// Writes the words published since the last call.
     fn write(&mut self, words: &[String], wait: Duration, clock: &Clock) -> (Vec<u8>, After) {
         let mut out = Vec::new();
         let news = words.get(self.position..).unwrap_or_default().join(",");

@@ -1,4 +1,4 @@
-//! Decides what a server does that has more to do than it can: whom it serves still, and whom not.
+//! Tests of load shedding: which requests an overloaded server serves and which it rejects.
 
 use std::io;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ fn without_memory(scheduler: &str) {
     }
     let guards = Guards { memory: Some(1), memory_pauses: None, ..Guards::default() };
     house.replace(Settings { guards, ..settings(scheduler) });
-    // The guards look once a second, when somebody comes.
+    // The guards check once a second, when a connection arrives.
     let began = Instant::now();
     let mut refused = loop {
         let mut newcomer = house.connect();
@@ -90,7 +90,7 @@ fn without_memory(scheduler: &str) {
     refused.expect_closed();
     known.send("GET /work HTTP/1.1\r\nHost: a\r\nName: ann\r\n\r\n");
     assert_eq!(known.reply().to_string(), "200 work");
-    // What takes next to no memory is for everybody.
+    // Requests that need almost no memory are open to all clients.
     assert_eq!(stranger.ask("/"), "200 hello");
     stranger.send(get("/work"));
     assert_eq!(stranger.reply().to_string(), "503 close", "{scheduler}");
@@ -109,7 +109,7 @@ fn adds_workers_up_to_a_limit_while_others_wait() {
         let mut peer = house.connect();
         peer.send(get("/block/gate"));
         waiting.push(peer);
-        // It looks from time to time, when somebody comes.
+        // The pool checks its size at intervals, when a request arrives.
         assert_eq!(clock.ask("/sleep/60"), "200 later");
         assert!(began.elapsed() < PATIENCE, "{} are at work", gate.arrivals());
     }
@@ -123,8 +123,8 @@ fn adds_workers_up_to_a_limit_while_others_wait() {
     }
 }
 
-/// Who waits for a thread has said nothing yet, and the thread may be that of an idle connection: how long that takes says
-/// nothing of how much there is to do.
+/// A connection that waits for a thread has sent no request yet, and the thread may belong to an
+/// idle connection. The waiting time therefore does not measure load.
 #[test]
 fn ignores_thread_waits_in_admission_with_a_thread_per_connection() {
     for scheduler in SCHEDULERS.into_iter().filter(|name| !LOOPS.contains(name)) {
@@ -151,7 +151,7 @@ fn ignores_thread_waits_in_admission_with_a_thread_per_connection() {
     }
 }
 
-/// A program's own: one thread, to which what may block goes.
+/// A custom scheduler with one thread, which runs the tasks that may block.
 struct Own(Sender<Task>);
 
 impl Scheduler for Own {
@@ -172,8 +172,9 @@ impl Scheduler for Own {
     }
 }
 
-/// Nobody told of tasks that were run by a program's own scheduler, while loops told of their turns. Once these were late
-/// nothing seemed to be done, so that only the least number of sessions was let in for as long as more came.
+/// Symptom: admission accepted only the minimum number of sessions while new ones kept arriving.
+/// Cause: a custom scheduler did not report the tasks that it ran, while loops reported their
+/// turns. Once turns were late, no work seemed to complete.
 #[test]
 fn counts_tasks_of_a_custom_scheduler_as_completed() {
     let (sender, tasks) = channel();
@@ -193,7 +194,7 @@ fn counts_tasks_of_a_custom_scheduler_as_completed() {
     for peer in &mut waiting {
         assert_eq!(peer.reply().to_string(), "200 work");
     }
-    // Eight in a row have waited.
+    // Eight consecutive tasks have waited.
     assert_ne!(house.server.admission().metrics().state, State::Asleep);
     let began = Instant::now();
     while house.server.admission().metrics().capacity.is_none_or(|capacity| capacity == 0.0) {

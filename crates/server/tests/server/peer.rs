@@ -1,4 +1,4 @@
-//! Decides how the other end of a connection behaves, and how it tells what it was sent.
+//! An HTTP client for tests, plain or over TLS, that renders responses as text.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -12,11 +12,11 @@ use bine_server::Address;
 use crate::PATIENCE;
 use crate::secrecy::{Secure, Trust};
 
-/// One connection to the server under test.
+/// One connection to the tested server.
 pub(crate) struct Peer {
     stream: Stream,
     received: Vec<u8>,
-    /// Bytes that were received in all.
+    /// The total number of bytes received.
     pub(crate) total: u64,
 }
 
@@ -26,7 +26,7 @@ enum Stream {
     Secure(Box<Secure>),
 }
 
-/// A whole reply.
+/// A complete response.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) close: bool,
@@ -48,13 +48,13 @@ impl Peer {
         Ok(Self { stream, received: Vec::new(), total: 0 })
     }
 
-    /// A peer that speaks in secret, and asks for `host`.
+    /// Connects over TLS and requests `host`.
     pub(crate) fn connect_secure(address: &Address, trust: &Trust, host: &str) -> io::Result<Self> {
         let plain = Self::connect(address)?;
         Ok(plain.secured(trust, host))
     }
 
-    /// The same peer, in secret from here on.
+    /// Starts TLS on this connection.
     pub(crate) fn secured(self, trust: &Trust, host: &str) -> Self {
         let Stream::Tcp(stream) = self.stream else { panic!("only TCP has TLS here") };
         let stream = Stream::Secure(Box::new(trust.over(stream, host)));
@@ -69,11 +69,11 @@ impl Peer {
         }
     }
 
-    /// A peer that takes little at once.
+    /// Connects with a small receive buffer.
     pub(crate) fn connect_narrow(address: &Address) -> io::Result<Self> {
         let Address::Tcp(address) = address else { return Err(io::ErrorKind::Unsupported.into()) };
         let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
-        // Before it connects, since that is when the window is agreed upon.
+        // Before the connect, which negotiates the window.
         sockopt::set_socket_recv_buffer_size(&socket, 4096)?;
         rustix::net::connect(&socket, address)?;
         Self::over(socket.into())
@@ -95,7 +95,7 @@ impl Peer {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending side.
     pub(crate) fn finish(&mut self) {
         match &mut self.stream {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Write).unwrap(),
@@ -104,14 +104,14 @@ impl Peer {
         }
     }
 
-    /// Asks for `path` and returns the reply as text.
+    /// Requests `path` and returns the response as text.
     #[track_caller]
     pub(crate) fn ask(&mut self, path: &str) -> String {
         self.send(get(path));
         self.reply().to_string()
     }
 
-    /// The next reply.
+    /// Receives the next response.
     #[track_caller]
     pub(crate) fn reply(&mut self) -> Reply {
         let end = loop {
@@ -133,7 +133,7 @@ impl Peer {
         Reply { status, close: field("Connection:") == Some("close"), content }
     }
 
-    /// Returns when the server has closed; what comes before that is a fault.
+    /// Waits until the server closes the connection, and fails on any other byte.
     #[track_caller]
     pub(crate) fn expect_closed(&mut self) {
         let more = self.receive();
@@ -141,27 +141,27 @@ impl Peer {
         assert!(!more && self.received.is_empty(), "instead of the end: {received}");
     }
 
-    /// Whether the server has closed it by now; what else has come stays.
+    /// Whether the server has closed the connection. Received bytes stay in the buffer.
     pub(crate) fn has_closed(&self) -> bool {
         let Stream::Tcp(stream) = &self.stream else { panic!("only TCP is looked at") };
         let looked = rustix::net::recv(stream, &mut [0; 1], RecvFlags::DONTWAIT | RecvFlags::PEEK);
         !matches!(looked, Ok((1.., _)) | Err(rustix::io::Errno::AGAIN))
     }
 
-    /// Leaves without a word: what was under way is cut on both sides.
+    /// Resets the connection, which drops the bytes in transit in both directions.
     pub(crate) fn reset(self) {
         let Stream::Tcp(stream) = &self.stream else { panic!("only TCP has resets") };
         sockopt::set_socket_linger(stream, Some(std::time::Duration::ZERO)).unwrap();
     }
 
-    /// Everything until the server closes.
+    /// Receives until the server closes the connection.
     #[track_caller]
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         while self.receive() {}
         std::mem::take(&mut self.received)
     }
 
-    /// Everything up to `end`.
+    /// Receives up to `end`.
     #[track_caller]
     pub(crate) fn until(&mut self, end: &[u8]) -> Vec<u8> {
         loop {
@@ -199,7 +199,7 @@ impl Peer {
         }
     }
 
-    /// Receives something; false when the server has closed, be it by a reset.
+    /// Receives bytes; returns `false` when the server has closed or reset the connection.
     #[track_caller]
     fn receive(&mut self) -> bool {
         let mut space = [0; 16 * 1024];
@@ -209,7 +209,7 @@ impl Peer {
                 Stream::Unix(stream) => stream.read(&mut space),
                 Stream::Secure(secure) => secure.0.read(&mut space),
             };
-            // Another test sends this very process a signal.
+            // Another test sends a signal to this process.
             if !matches!(&received, Err(error) if error.kind() == io::ErrorKind::Interrupted) {
                 break received;
             }
@@ -239,7 +239,7 @@ impl fmt::Display for Reply {
     }
 }
 
-/// A request without content.
+/// Formats a request without content.
 pub(crate) fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
 }

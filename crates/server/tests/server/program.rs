@@ -1,4 +1,4 @@
-//! Decides what the server under test answers: the path of a request says it.
+//! The program of the tested server: the path of a request selects its response.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -23,25 +23,25 @@ use crate::gate::Gate;
 use crate::news::News;
 use crate::upgrades::upgrade;
 
-/// Length of the file behind `/file`: more than a socket takes at once.
+/// The length of the file that `/file` sends, larger than a socket buffer.
 pub(crate) const FILE: usize = 9_000_000;
-/// Length of the stream behind `/stream/flood`.
+/// The length of the stream that `/stream/flood` sends.
 pub(crate) const FLOOD: usize = 100_000_000;
 
-/// What the test and all threads of its server share.
+/// The state that the test and all threads of its server share.
 #[derive(Default)]
 pub(crate) struct Program {
     gates: Mutex<HashMap<String, Arc<Gate>>>,
-    /// What `/say` was asked to say, and who has slept, in order.
+    /// The words of `/say` and the records of `/sleep`, in order.
     said: Mutex<Vec<String>>,
-    /// The file behind `/disk`.
+    /// The file that `/disk` sends.
     pub(crate) disk: OnceLock<Arc<OwnedFd>>,
-    /// What `/tell` was told, and who waits for more of it.
+    /// The words of `/tell`, and the requests that wait for more.
     pub(crate) news: Arc<News>,
 }
 
 impl Program {
-    /// The gate called `name`.
+    /// Returns the gate with this name.
     pub(crate) fn gate(&self, name: &str) -> Arc<Gate> {
         let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(gates.entry(name.to_owned()).or_default())
@@ -56,7 +56,7 @@ impl Program {
     }
 }
 
-/// Makes each thread its part of the program.
+/// Creates the program's part for each thread.
 pub(crate) struct Parts(pub(crate) Arc<Program>);
 
 impl Handler for Parts {
@@ -78,7 +78,7 @@ impl Responder for Part {
         head.field("name").map_or(Who::Anonymous, |name| Who::named(String::from_utf8_lossy(name)))
     }
 
-    // Long because it is a table: one arm for each path.
+    // Long because it is a table with one arm per path.
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         let path = request.head.path();
         let mut parts = path.split('/').skip(1);
@@ -111,7 +111,7 @@ impl Responder for Part {
                 let passing = Arc::clone(&gate);
                 self.later(exchange, async move {
                     let mut call = Box::pin(blocking(move || passing.pass()));
-                    // One that has not begun when its wait ends is not begun at all.
+                    // The call must start before its timeout, since an expired call never starts.
                     while gate.arrivals() == 0 {
                         timeout(Duration::from_millis(1), call.as_mut(), async || ()).await;
                     }
@@ -126,7 +126,8 @@ impl Responder for Part {
                 let gate = Some(self.program.gate(gate));
                 Answer::Work(Arc::new(Errand { gate, ..Errand::default() }))
             }
-            // Keeps the whole loop, which no program should do, so that a test can gather events.
+            // Blocks the whole loop, which programs must not do, so that a test can accumulate
+            // events.
             ("hold", gate) => {
                 self.program.gate(gate).pass();
                 self.whole(exchange, out, b"held")
@@ -206,7 +207,7 @@ impl Responder for Part {
                 self.program.news.tell(word);
                 self.whole(exchange, out, b"told")
             }
-            // A body, and a handler that takes its time with it.
+            // Collects a body for a slow handler.
             ("gather", gate) => match request.body {
                 Body::Coming => Answer::Collect { limit: 1 << 20, on_disk: false },
                 _ => {
@@ -245,7 +246,7 @@ impl Responder for Part {
         }
     }
 
-    // Sessions are none of its business: who gives no name stays a stranger.
+    // The program has no sessions: a client without a name stays anonymous.
     fn begins(&self) -> bool {
         false
     }
@@ -281,7 +282,7 @@ impl Part {
         Answer::Stream(Stream::new(pieces, self.writer(what)))
     }
 
-    /// What writes a stream: so many bytes, or as a word says.
+    /// Returns the writer of a stream. `what` is a number of bytes or the name of a behavior.
     fn writer(&self, what: &str) -> Begin {
         let (program, what) = (Arc::clone(&self.program), what.to_owned());
         Box::new(move |mut sender| {
@@ -293,7 +294,7 @@ impl Part {
                 match &*what {
                     "fail" => return Err(String::from("on purpose")),
                     "panic" => fail(),
-                    // Far more than sockets and buffers hold, without ever giving the loop back by itself.
+                    // Far more than sockets and buffers hold, and the writer itself never yields.
                     "flood" => {
                         for _ in 0..FLOOD / 10_000 {
                             if sender.send(vec![b's'; 10_000]).await.is_err() {
@@ -337,7 +338,7 @@ impl Part {
 struct Errand {
     gate: Option<Arc<Gate>>,
     panics: bool,
-    /// Of the content; 0 is a word.
+    /// The length of the content; 0 selects a short text.
     length: usize,
 }
 
@@ -360,7 +361,7 @@ impl Work for Errand {
     }
 }
 
-/// Writes a stream.
+/// The writer of a stream.
 type Begin = Box<dyn FnOnce(Sender) -> Writing + Send>;
 
 struct StreamErrand {
@@ -398,13 +399,13 @@ impl Work for UpgradeErrand {
     }
 }
 
-/// Holds its reply, though from a worker.
+/// Suspends its request from a worker.
 struct HoldErrand(u64);
 
 impl Work for HoldErrand {
     fn run(&self, request: &Retained, _clock: &Clock, _out: &mut Outgoing<'_>) -> Done {
         let exchange = request.incoming().exchange;
-        // Its waiters are of one program, and know what they wait for.
+        // The waiters belong to one program, which needs no subject.
         let subject = Arc::new(()) as _;
         let follow =
             Follow::Hold(Hold { subject, position: self.0, detail: 0, manner: 0, exchange });
@@ -416,7 +417,7 @@ impl Work for HoldErrand {
     }
 }
 
-/// Tells that a writer is gone, however it went.
+/// Reports the end of a writer, for any reason.
 pub(crate) struct Leaving(pub(crate) Arc<Program>);
 
 impl Drop for Leaving {
@@ -426,7 +427,7 @@ impl Drop for Leaving {
     }
 }
 
-/// Panics as it goes.
+/// Panics on drop.
 struct Fuse;
 
 impl Drop for Fuse {
@@ -435,12 +436,12 @@ impl Drop for Fuse {
     }
 }
 
-/// Unwinds as a panic does, without the words on standard error.
+/// Panics without a message on standard error.
 pub(crate) fn fail() -> ! {
     resume_unwind(Box::new("a fault of the program"))
 }
 
-/// What tells whether the bytes of a body are all there and in order.
+/// A checksum that shows missing or reordered bytes of a body.
 pub(crate) fn sum<'b>(bytes: impl IntoIterator<Item = &'b u8>) -> u64 {
     // FNV-1a.
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| {
@@ -459,7 +460,7 @@ fn sum_of(spool: &Spool) -> u64 {
     }
 }
 
-/// What byte `place` of the file is.
+/// Returns byte `place` of the file.
 pub(crate) const fn file_byte(place: usize) -> u8 {
     (place % 251) as u8
 }

@@ -1,4 +1,4 @@
-//! Decides in which order a queue of stages is worked off, and what becomes of who waits in it.
+//! Tests of the queue scheduler: the order of stages, and requests that wait too long.
 
 use std::sync::Arc;
 use std::thread;
@@ -13,7 +13,7 @@ use crate::house::{House, settings};
 use crate::peer::{Peer, get};
 use crate::secrecy::{Made, Trust};
 
-/// Waits until so many tasks wait for the one thread of `queue`.
+/// Waits until `count` tasks wait for the one thread of `queue`.
 #[track_caller]
 fn await_waiting(queue: &Queue, count: usize) {
     let deadline = Instant::now() + PATIENCE;
@@ -23,8 +23,8 @@ fn await_waiting(queue: &Queue, count: usize) {
     }
 }
 
-/// Symptom of a thread that keeps its connection although somebody waits: the second request of the
-/// first connection comes before the first of the second, as it does under `pool`.
+/// A thread that keeps its connection while others wait, as under `pool`, runs the second request
+/// of the first connection before the first request of the second connection.
 #[test]
 fn serves_requests_in_turn_when_no_thread_is_free() {
     let queue = Arc::new(Queue::new(1, 64).unwrap());
@@ -34,8 +34,8 @@ fn serves_requests_in_turn_when_no_thread_is_free() {
     assert_eq!(order(&house, || {}), ["a", "b"]);
 }
 
-/// What is said first: by the second request of the connection that has the thread, or by the
-/// first of another. `settled` returns when that one waits.
+/// Returns the order of two requests: the second one of the connection that has the thread, and the
+/// first one of another connection. `settled` waits until the latter is queued.
 fn order(house: &House, settled: impl Fn()) -> Vec<String> {
     let mut first = house.connect();
     first.send(get("/block/gate") + &get("/say/a"));
@@ -61,8 +61,7 @@ fn runs_all_stages_of_a_request_when_the_queue_is_empty() {
     assert!(queue.status().ends_with("; 0 tasks wait for one"), "{}", queue.status());
 }
 
-/// A request that was understood, and then nobody had time for it; and a connection that was
-/// accepted, and nobody had time to hear it.
+/// Covers a parsed request and an accepted connection that both wait too long for a thread.
 #[test]
 fn rejects_requests_that_wait_too_long_and_sends_finished_responses() {
     let queue = Arc::new(Queue::new(1, 64).unwrap());
@@ -78,7 +77,7 @@ fn rejects_requests_that_wait_too_long_and_sends_finished_responses() {
     await_waiting(&queue, 2);
     house.program.gate("one").open();
     assert_eq!(first.reply().status, 200);
-    // All come as far as to what blocks; one of them has the thread.
+    // All requests reach the blocking stage, and one of them has the thread.
     house.program.gate("two").await_arrivals(1);
     house.replace(patient(Duration::from_millis(1)));
     assert_eq!(third.reply().status, 503);
@@ -90,8 +89,8 @@ fn rejects_requests_that_wait_too_long_and_sends_finished_responses() {
     assert_eq!(second.reply().status, 200);
 }
 
-/// Replies to requests that came together leave together. Symptom of one that is made and waits for those behind it:
-/// when its connection has waited too long for these, it went with it.
+/// Responses to pipelined requests are sent together. Symptom: a finished response was lost when
+/// the requests after it waited too long and the server closed the connection.
 #[test]
 fn sends_a_buffered_response_when_the_next_request_is_rejected() {
     let (house, mut second) = between_two_requests(&(get("/say/a") + &get("/say/b")));
@@ -103,7 +102,7 @@ fn sends_a_buffered_response_when_the_next_request_is_rejected() {
     house.program.gate("two").open();
 }
 
-/// Its connection was closed without a word.
+/// Symptom: the server closed the connection without a response.
 #[test]
 fn rejects_a_second_request_that_waits_too_long() {
     let (house, mut second) = between_two_requests(&get("/say/a"));
@@ -116,8 +115,8 @@ fn rejects_a_second_request_that_waits_too_long() {
     house.program.gate("two").open();
 }
 
-/// One thread, which somebody keeps until gate `two` opens, and a connection whose first of `requests` has its reply
-/// and that waits for the thread.
+/// A server with one thread, which is busy until gate `two` opens, and a connection that waits for
+/// the thread after the response to the first of `requests`.
 fn between_two_requests(requests: &str) -> (House, Peer) {
     let queue = Arc::new(Queue::new(1, 64).unwrap());
     let house = House::on(Arc::<Queue>::clone(&queue), patient(PATIENCE));
@@ -131,18 +130,18 @@ fn between_two_requests(requests: &str) -> (House, Peer) {
     third.send(get("/block/two"));
     await_waiting(&queue, 2);
     house.program.gate("one").open();
-    // One stage of each in turn, until the third keeps the thread.
+    // The thread runs one stage of each in turn, until the third blocks it.
     house.program.gate("two").await_arrivals(1);
     (house, second)
 }
 
-/// How long a task may wait for a thread.
+/// Settings with this queue timeout.
 fn patient(queue: Duration) -> Settings {
     let timeouts = Timeouts { queue, ..Timeouts::default() };
     Settings { timeouts, ..settings("queue") }
 }
 
-/// Sessions go from desk to desk in the middle of what their peers have sent.
+/// TLS sessions move between the buffers of threads in the middle of received records.
 #[test]
 fn keeps_a_tls_session_across_threads() {
     let mut few = Settings { workers: 2, ..settings("queue") };

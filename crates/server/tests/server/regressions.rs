@@ -1,5 +1,4 @@
-//! Decides that what once went wrong in a loop or at its workers stays mended; each test tells its
-//! story.
+//! Regression tests of loops and workers; each test has the story of its fault.
 
 use std::sync::Arc;
 
@@ -9,14 +8,14 @@ use crate::PATIENCE;
 use crate::house::{House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 
-/// A stop looked at connections that waited for another turn and put them on the ready list a
-/// second time; the second time round the request behind one at a worker was read and answered
-/// first, as if it were that one's reply. A connection now takes one turn however often it is
-/// listed.
+/// Symptom: during a stop, the response to a later request appeared as the response to an earlier
+/// one at a worker. Cause: the stop put connections that waited for another turn on the ready list
+/// a second time, and the second turn read the later request. Fix: a connection takes one turn
+/// however often it is listed.
 #[test]
 fn keeps_response_order_during_a_stop() {
     let house = House::open("hybrid");
-    // Known to the loop already, so its requests are heard before the stop is.
+    // The loop already has this connection, so it processes these requests before the stop.
     let mut peer = house.connect();
     assert_eq!(peer.ask("/say/known"), "200 known");
     let mut holder = house.connect();
@@ -29,7 +28,8 @@ fn keeps_response_order_during_a_stop() {
     for number in 0..15 {
         assert!(peer.reply().to_string().starts_with(&format!("200 {number}")));
     }
-    // The sixteenth may already know of the stop; what comes behind it must be what was asked.
+    // The sixteenth response may already reflect the stop; the ones after it must match their
+    // requests.
     assert!(peer.reply().to_string().starts_with("200 15"));
     house.program.gate("worker").open();
     peer.rest();
@@ -37,8 +37,9 @@ fn keeps_response_order_during_a_stop() {
     house.await_end();
 }
 
-/// With more newcomers than a slice the listener was still ready, but the runtime was told that all
-/// had been heard; edges come once, so while any handler awaited the rest were never accepted.
+/// Symptom: with more new connections than a slice, the rest was not accepted while a handler was
+/// suspended. Cause: the loop cleared the runtime's readiness although the listener was still
+/// ready, and edge-triggered events do not repeat.
 #[test]
 fn accepts_more_connections_than_a_slice_while_a_handler_awaits() {
     let house = House::open("hybrid");
@@ -55,8 +56,8 @@ fn accepts_more_connections_than_a_slice_while_a_handler_awaits() {
     }
 }
 
-/// After exactly a full batch the loop yields; when the last task ended in that moment, the loop
-/// found no task alive and slept, with the task's reply in its hands.
+/// Symptom: a response was not sent. Cause: after exactly a full batch the loop yields. When the
+/// last task ended at that moment, the loop found no task alive and slept with the unsent response.
 #[test]
 fn sends_a_response_that_completes_while_the_loop_yields() {
     let house = House::open("hybrid");
@@ -73,7 +74,7 @@ fn sends_a_response_that_completes_while_the_loop_yields() {
     for peer in &mut crowd {
         peer.send(get("/say/again"));
     }
-    // With its waker already called the task ends at the first chance it gets.
+    // The waker has already been called, so the task ends at its next poll.
     house.program.gate("late").open();
     house.program.gate("loop").open();
     for peer in &mut crowd {
@@ -82,8 +83,8 @@ fn sends_a_response_that_completes_while_the_loop_yields() {
     assert_eq!(waiting.reply().to_string(), "200 later");
 }
 
-/// The bound on waiting jobs also counted those that a free thread was about to take: with a queue
-/// of none every plain handler was refused.
+/// Symptom: with a queue length of zero, every plain handler was rejected. Cause: the limit of
+/// waiting jobs included those that a free thread was about to take.
 #[test]
 fn does_not_count_jobs_for_free_threads_as_waiting() {
     let house = House::with(Settings { queue: 0, workers: 2, ..settings("hybrid") });
@@ -99,8 +100,8 @@ fn does_not_count_jobs_for_free_threads_as_waiting() {
     assert_eq!((one.reply().status, other.reply().status), (200, 200));
 }
 
-/// Handlers that never return kept their threads for good: when all were stuck every later job was
-/// refused. Another thread takes the place of one that is overdue.
+/// Symptom: handlers that never returned kept their threads permanently; when all were stuck, every
+/// later job was rejected. Fix: another thread replaces an overdue one.
 #[test]
 fn replaces_an_overdue_worker() {
     let mut settings = Settings { workers: 2, ..settings("hybrid") };
@@ -117,8 +118,8 @@ fn replaces_an_overdue_worker() {
     house.program.gate("never").open();
 }
 
-/// A peer that left while a worker was at its request got no 504, and no other thread took the place of that worker: when
-/// all hung for peers that had lost patience, every later job was refused.
+/// Symptom: when all workers hung for clients that had disconnected, every later job was rejected.
+/// Cause: such a request got no 504, and no thread replaced its worker.
 #[test]
 fn replaces_a_worker_that_hangs_for_a_disconnected_client() {
     let mut settings = Settings { workers: 2, ..settings("hybrid") };
@@ -130,7 +131,7 @@ fn replaces_a_worker_that_hangs_for_a_disconnected_client() {
     }
     house.program.gate("never").await_arrivals(2);
     leavers.into_iter().for_each(Peer::reset);
-    // Until their time is over a job waits in vain.
+    // Jobs wait in vain until the timeout.
     let begun = std::time::Instant::now();
     while house.connect().ask("/work") != "200 work" {
         assert!(begun.elapsed() < PATIENCE, "nobody took their place");
@@ -138,7 +139,7 @@ fn replaces_a_worker_that_hangs_for_a_disconnected_client() {
     house.program.gate("never").open();
 }
 
-/// A peer that left did not take its job out of the queue: honest ones waited behind the dead.
+/// Symptom: jobs of disconnected clients stayed in the queue and delayed others.
 #[test]
 fn withdraws_the_job_of_a_disconnected_client() {
     let house = House::with(Settings { workers: 1, ..settings("hybrid") });
@@ -148,7 +149,7 @@ fn withdraws_the_job_of_a_disconnected_client() {
     for _ in 0..5 {
         let mut leaver = house.connect();
         leaver.send(get("/block/left"));
-        // Answered by the loop itself: by then the job before it is queued.
+        // The loop itself answers this request, so the previous job is queued by then.
         assert_eq!(house.connect().ask("/say/queued"), "200 queued");
         leaver.reset();
     }
@@ -158,8 +159,8 @@ fn withdraws_the_job_of_a_disconnected_client() {
     assert_eq!(house.program.gate("left").arrivals(), 0);
 }
 
-/// The bound on unsent bytes was looked at only while a page was drained; a plain handler's whole
-/// reply went round it.
+/// Symptom: the whole response of a plain handler could exceed the limit of unsent bytes. Cause:
+/// only the draining of a page checked the limit.
 #[test]
 fn reports_a_whole_response_over_the_size_limit() {
     for scheduler in SCHEDULERS {
@@ -172,8 +173,8 @@ fn reports_a_whole_response_over_the_size_limit() {
     }
 }
 
-/// Dropping the runtime waited for every call that blocks, so a server with one that never returns
-/// never ended.
+/// Symptom: a server with a blocking call that never returns never ended. Cause: dropping the
+/// runtime waited for every blocking call.
 #[test]
 fn shuts_down_despite_a_call_that_never_returns() {
     for scheduler in LOOPS {

@@ -1,4 +1,4 @@
-//! Claims about a server that is given other settings while it runs.
+//! Tests of new settings in a running server.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use bine_server::{
 use crate::house::{AT_ONCE, House, SCHEDULERS, settings, unix};
 use crate::peer::Peer;
 
-/// Says its number, whatever it is asked, and counts those parts of it that are left.
+/// Answers every request with its number, and counts its live parts.
 struct Numbered {
     number: usize,
     parts: Arc<AtomicUsize>,
@@ -80,8 +80,8 @@ fn applies_new_settings_to_new_connections_only() {
     }
 }
 
-/// A peer that has asked half of its question when the settings change gets the old answer; a
-/// longer head under the new settings does not lose what it had sent.
+/// A client that has sent half of a request at the reload gets the old response. A longer head
+/// under the new settings keeps the bytes already received.
 #[test]
 fn keeps_a_partly_received_head_across_a_reload() {
     for scheduler in AT_ONCE {
@@ -95,7 +95,7 @@ fn keeps_a_partly_received_head_across_a_reload() {
         let mut new = house.connect();
         assert_eq!(new.ask("/"), "200 1", "{scheduler}");
         old.send("st: a\r\n\r\n");
-        // Whether the server had accepted it before the change is not for its peer to know.
+        // The client cannot know whether the server accepted it before the reload.
         let reply = old.reply().to_string();
         assert!(["200 hello", "200 1"].contains(&&*reply), "{scheduler}: {reply}");
     }
@@ -104,7 +104,8 @@ fn keeps_a_partly_received_head_across_a_reload() {
 #[test]
 fn reloads_a_hundred_times_under_load_without_failures_or_leaks() {
     for scheduler in AT_ONCE {
-        // Where a connection has a thread there is one for each: with fewer, one that is idle gives way to a newcomer.
+        // With a thread per connection this is one thread each. With fewer, idle connections are
+        // closed for new ones.
         let workers = 8;
         let few = Settings { loops: 2, workers, ..settings(scheduler) };
         let house = House::with(few.clone());
@@ -123,11 +124,11 @@ fn reloads_a_hundred_times_under_load_without_failures_or_leaks() {
                 leave(peer);
             }
         });
-        // What is left is the newest, once a thread; a thread hears of the end of a connection on its
-        // own time, so the last of the old ones is waited for.
+        // The newest part remains, once per thread. A thread notices the end of a connection with a
+        // delay, so the test waits for the last of the old parts.
         let most = match scheduler {
             "pool" | "accept-many" => workers,
-            // Who accepts there answers too, when nobody has come to a request in time.
+            // The accepting thread also answers, when requests wait too long.
             "queue" => workers + 1,
             _ => 2,
         };
@@ -148,7 +149,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Asks again and again, over one connection or a new one each time.
+/// Sends requests until `over`, over one connection or a new one each time.
 fn talk(address: &Address, kept: bool, over: &AtomicBool) {
     let connect = || Peer::connect(address).unwrap();
     let mut peer = connect();

@@ -1,4 +1,4 @@
-//! Decides what is promised where a connection has a thread, and there are only so many of these.
+//! Tests of schedulers with a thread per connection, when threads are scarce.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::house::{House, LOOPS, settings};
 use crate::limits::own_address;
 use crate::peer::{Peer, get};
 
-/// Those where a connection has a thread, and there may be several.
+/// Schedulers with a thread per connection and several threads.
 const ROWS: [&str; 4] = ["one-to-one", "pool", "accept-many", "queue"];
 
-/// With so many threads for connections.
+/// A server with this number of threads for connections.
 fn of(threads: usize, scheduler: &str) -> House {
     let settings = Settings { workers: threads, ..settings(scheduler) };
     match scheduler {
@@ -25,9 +25,9 @@ fn of(threads: usize, scheduler: &str) -> House {
     }
 }
 
-/// Idle connections kept their threads for their 75 seconds, and with one for each thread nobody
-/// else was answered. When every thread has a connection, idle ones make way for newcomers: one for
-/// each, and none before somebody comes.
+/// Symptom: idle connections kept their threads for 75 seconds, and with one for each thread the
+/// server answered no other client. Fix: when no thread is free, the server closes one idle
+/// connection for each new one, and none before that.
 #[test]
 fn closes_idle_connections_for_new_ones_when_no_thread_is_free() {
     for scheduler in ROWS {
@@ -38,7 +38,7 @@ fn closes_idle_connections_for_new_ones_when_no_thread_is_free() {
         }
         assert_eq!(idle[0].ask("/sleep/300"), "200 later");
         assert_eq!(idle[1].ask("/"), "200 hello", "{scheduler}");
-        // This one stays busy, so that it is the other that goes.
+        // This connection stays busy, so the server closes the other one.
         idle[0].send(get("/wait/gate"));
         house.program.gate("gate").await_arrivals(1);
         let mut newcomer = house.connect();
@@ -50,8 +50,9 @@ fn closes_idle_connections_for_new_ones_when_no_thread_is_free() {
     }
 }
 
-/// With as many places as threads a newcomer finds no place before one is free. Every idle connection made way for it; and
-/// where another thread accepts, none did, since nobody was in the lobby.
+/// When the number of places equals the number of threads, a new connection finds no place until
+/// one is free. Symptom: the server closed every idle connection for it; where another thread
+/// accepts, it closed none, since the queue was empty.
 #[test]
 fn closes_one_idle_connection_for_one_that_finds_the_queue_full() {
     for scheduler in ROWS {
@@ -74,13 +75,13 @@ fn closes_one_idle_connection_for_one_that_finds_the_queue_full() {
     }
 }
 
-/// The same for peers that connect and say nothing, who have a second: longer than a newcomer may wait for a thread
-/// where one is told so.
+/// Clients that connect and send nothing have one second, longer than a new connection may wait for
+/// a thread before it is rejected.
 #[test]
 fn closes_silent_connections_for_new_ones_when_no_thread_is_free() {
     for scheduler in ["pool", "nothread"] {
         let mut settings = Settings { workers: 2, ..settings(scheduler) };
-        // Longer than anybody waits here for an answer.
+        // Longer than any request in this test waits.
         settings.timeouts.first_byte = 2 * PATIENCE;
         let house = House::with(settings);
         let _silent = [house.connect(), house.connect()];
@@ -91,7 +92,8 @@ fn closes_silent_connections_for_new_ones_when_no_thread_is_free() {
 #[test]
 fn keeps_an_idle_connection_while_a_thread_is_free() {
     for scheduler in ROWS {
-        // One for each idle connection and for each newcomer: nothing says when one that has left is noticed.
+        // One place for each idle and each new connection, since the test cannot observe when the
+        // server notices a disconnect.
         let house = of(2 + 10, scheduler);
         let mut idle = [house.connect(), house.connect()];
         for peer in &mut idle {
@@ -106,7 +108,7 @@ fn keeps_an_idle_connection_while_a_thread_is_free() {
     }
 }
 
-/// Load is a matter of threads, and these connections have none.
+/// Load concerns threads, and connections on loops have none.
 #[test]
 fn keeps_idle_connections_under_load_on_loops() {
     for scheduler in LOOPS {
@@ -122,7 +124,8 @@ fn keeps_idle_connections_under_load_on_loops() {
             }
             house.program.gate("gate").await_arrivals(1);
         }
-        // As long as a thread's connection would have been looked at, and newcomers come all the while.
+        // Lasts as long as the check of a thread's connection would take, while new connections
+        // keep arriving.
         for _ in 0..10 {
             assert_eq!(house.connect().ask("/sleep/50"), "200 later");
         }
@@ -133,7 +136,7 @@ fn keeps_idle_connections_under_load_on_loops() {
     }
 }
 
-/// One address could take every place to wait for a thread.
+/// Symptom: one address could take every place in the queue for a thread.
 #[test]
 fn limits_queue_places_per_address() {
     let Some(own) = own_address() else { return };
@@ -150,7 +153,7 @@ fn limits_queue_places_per_address() {
         let mut inside = connect(own);
         house.program.gate("gate").await_arrivals(1);
         let mut waiting = [connect(own), connect(own)];
-        // A quarter of eight.
+        // The share is a quarter of eight.
         let mut refused = connect(own);
         assert_eq!(refused.reply().to_string(), "503 close", "{scheduler}");
         let mut other = connect(IpAddr::from([127, 0, 0, 1]));
@@ -186,7 +189,7 @@ fn ends_suspended_requests_immediately_without_threads() {
     assert_eq!(peer.reply().to_string(), "200 behind");
     assert_eq!(peer.ask("/tell/one"), "200 told");
     assert_eq!(peer.ask("/poll/0"), "200 one");
-    // A feed says what there is to say, and ends.
+    // A feed sends the published words and ends.
     peer.send(get("/feed/0"));
     let feed = peer.rest();
     assert!(feed.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&feed));

@@ -1,4 +1,4 @@
-//! Decides what the tests of TLS trust: certificates made for them alone, and a peer that knows those.
+//! TLS for tests: generated certificates, and a client that trusts them.
 
 use std::net::TcpStream;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ use bine_server::{Listen, Settings};
 
 use crate::house::settings;
 
-/// A certificate and its key, for one host.
+/// A generated certificate and its key, for one host.
 pub(crate) struct Made {
     pub(crate) certificate: Certificate,
     der: Vec<u8>,
@@ -29,25 +29,25 @@ impl Made {
         Self { certificate, der: made.cert.der().to_vec() }
     }
 
-    /// The same for all tests.
+    /// The default certificate, which all tests share.
     pub(crate) fn usual() -> &'static Self {
         static MADE: OnceLock<Made> = OnceLock::new();
         MADE.get_or_init(|| Self::for_host("localhost"))
     }
 
-    /// Shown to everybody.
+    /// The choice that presents this certificate for every host.
     pub(crate) fn choice(&self) -> Choice {
         let certificate = self.certificate.clone();
         Box::new(move |_| Some(certificate.clone()))
     }
 }
 
-/// What the usual certificate makes of a server.
+/// The TLS configuration with the default certificate.
 pub(crate) fn tls() -> Tls {
     Tls::new(Made::usual().choice(), Arc::new(Tickets::passing()))
 }
 
-/// Settings of a server that is spoken to in secret.
+/// The settings of a TLS server.
 pub(crate) fn secret(scheduler: &str, tls: Tls) -> Settings {
     let plain = settings(scheduler);
     let secure = |listen: &Listen| Listen { tls: true, ..listen.clone() };
@@ -55,7 +55,7 @@ pub(crate) fn secret(scheduler: &str, tls: Tls) -> Settings {
     Settings { listeners, tls: Some(Arc::new(tls)), ..plain }
 }
 
-/// What a peer has of TLS: whom it trusts, and what it has agreed on before.
+/// A client's TLS configuration: trusted certificates and saved sessions.
 #[derive(Clone)]
 pub(crate) struct Trust(Arc<ClientConfig>);
 
@@ -80,14 +80,14 @@ impl Trust {
         Self(Arc::new(config))
     }
 
-    /// The same, offering these protocols.
+    /// Offers these ALPN protocols.
     pub(crate) fn offering(mut self, protocols: &[&str]) -> Self {
         let names = protocols.iter().map(|name| name.as_bytes().to_vec());
         Arc::make_mut(&mut self.0).alpn_protocols = names.collect();
         self
     }
 
-    /// The other end of a connection, which asks for `host`.
+    /// Starts TLS as a client on `stream`, and requests `host`.
     pub(crate) fn over(&self, stream: TcpStream, host: &str) -> Secure {
         let name = ServerName::try_from(host.to_owned()).unwrap();
         let connection = ClientConnection::new(Arc::clone(&self.0), name).unwrap();
@@ -95,7 +95,7 @@ impl Trust {
     }
 }
 
-/// A stream in secret.
+/// A TLS stream.
 pub(crate) struct Secure(pub(crate) StreamOwned<ClientConnection, TcpStream>);
 
 impl Secure {
@@ -107,12 +107,12 @@ impl Secure {
         self.0.conn.protocol_version()
     }
 
-    /// The protocol both ends have agreed on.
+    /// Returns the negotiated ALPN protocol.
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         self.0.conn.alpn_protocol()
     }
 
-    /// Says in secret that nothing more will be sent.
+    /// Sends close_notify.
     pub(crate) fn finish(&mut self) {
         self.0.conn.send_close_notify();
         while self.0.conn.wants_write() {

@@ -1,4 +1,4 @@
-//! Decides what becomes of a body that is longer than memory should hold.
+//! Tests of bodies that exceed the memory limit and go to a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::house::{House, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 use crate::program::{file_byte, sum};
 
-/// A folder of its own for each test, which goes with it.
+/// A temporary folder of one test, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -56,7 +56,8 @@ fn writes_long_bodies_to_a_file_and_keeps_short_ones_in_memory() {
             peer.send([post(length).as_bytes(), &body(length)].concat());
             expect(&mut peer, &format!("here {length}"));
         }
-        // One piece and nothing behind it, a byte behind it, and many with another request behind them.
+        // A body that ends with its piece, one with an extra byte, and one of many pieces; each
+        // with another request after it.
         for length in [262_144, 262_145, 3_999_999] {
             let content = body(length);
             peer.send([post(length).as_bytes(), &content, get("/").as_bytes()].concat());

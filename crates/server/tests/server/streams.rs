@@ -1,4 +1,4 @@
-//! Decides what a reply promises that is written while it is sent.
+//! Tests of responses that are sent while they are written.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ fn applies_backpressure_to_a_writer_and_drops_it_on_disconnect() {
         let mut peer = Peer::connect_narrow(&house.address()).unwrap();
         peer.send(get("/stream/flood"));
         peer.until(b"begun");
-        // A writer that nothing holds up ends in its first breath.
+        // Without backpressure a writer ends in its first poll.
         assert_eq!(house.program.said(), ["writes"], "{scheduler}");
         peer.reset();
         house.program.gate("left").await_arrivals(1);

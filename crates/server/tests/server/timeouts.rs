@@ -1,4 +1,4 @@
-//! Decides what `timeout` promises, against a model: who wins, when, and that nothing is left over.
+//! Tests of `timeout` against a model: the result, its time, and that every value is dropped.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -11,22 +11,22 @@ use proptest::prelude::{Just, Strategy, prop_assert_eq, prop_oneof, proptest};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep};
 
-/// What is run. Times are in milliseconds.
+/// An action to run. Times are in milliseconds.
 #[derive(Clone, Debug)]
 enum Action {
-    /// Is there at once.
+    /// Returns at once.
     Value(u8),
     /// Fails at once.
     Fail(u8),
     /// Panics at once.
     Panic(u8),
-    /// Waits, then goes on.
+    /// Waits, then runs the action.
     After(u64, Box<Action>),
-    /// One within a time, or else the other.
+    /// Runs the first action with a timeout, or else the second one.
     Timeout(u64, Box<Action>, Box<Action>),
 }
 
-/// How it ends.
+/// The result of an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
     Value(u8),
@@ -34,7 +34,7 @@ enum Outcome {
     Panic(u8),
 }
 
-/// When it ends, and how.
+/// Returns the end time and result that the model predicts.
 fn model(action: &Action) -> (u64, Outcome) {
     match action {
         Action::Value(number) => (0, Outcome::Value(*number)),
@@ -55,7 +55,7 @@ fn model(action: &Action) -> (u64, Outcome) {
     }
 }
 
-/// Something that must be dropped.
+/// A value that must be dropped.
 struct Guard(Rc<Cell<usize>>);
 
 impl Guard {
@@ -79,7 +79,7 @@ fn run<'a>(action: &'a Action, alive: &'a Rc<Cell<usize>>) -> Running<'a> {
         match action {
             Action::Value(number) => Ok(*number),
             Action::Fail(number) => Err(*number),
-            // Unwinds as a panic does, without the words on standard error.
+            // Panics without a message on standard error.
             Action::Panic(number) => resume_unwind(Box::new(*number)),
             Action::After(wait, next) => {
                 sleep(Duration::from_millis(*wait)).await;
@@ -93,7 +93,7 @@ fn run<'a>(action: &'a Action, alive: &'a Rc<Cell<usize>>) -> Running<'a> {
     })
 }
 
-/// A runtime whose clock jumps to the next timer whenever nothing else is to do.
+/// A runtime with a simulated clock, which jumps to the next timer when no task is ready.
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }
@@ -128,7 +128,7 @@ fn actions() -> impl Strategy<Value = Action> {
         number.clone().prop_map(Action::Fail),
         number.prop_map(Action::Panic),
     ];
-    // Few different times, so that many coincide.
+    // Few distinct times, so that many coincide.
     let time = prop_oneof![Just(1u64), Just(2), Just(5), Just(10), Just(100)];
     leaf.prop_recursive(6, 40, 2, move |inner| {
         prop_oneof![
@@ -159,7 +159,7 @@ fn drops_the_inner_timeout_when_the_outer_expires_first() {
     let left = runtime().block_on(async {
         let held = alive.clone();
         timeout(Duration::from_millis(10), run(&inner, &alive), async || {
-            // The inner one is gone before its replacement runs.
+            // The inner action is dropped before its replacement runs.
             Ok(held.get() as u8)
         })
         .await

@@ -1,4 +1,4 @@
-//! Claims about connections that are kept secret.
+//! Tests of TLS connections.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -25,7 +25,7 @@ fn raw(house: &House) -> TcpStream {
     stream
 }
 
-/// What the server says until it closes, be it by a reset.
+/// Reads until the server closes or resets the connection.
 fn rest(mut stream: TcpStream) -> Vec<u8> {
     let mut told = Vec::new();
     match stream.read_to_end(&mut told) {
@@ -54,7 +54,7 @@ fn negotiates_and_resumes_both_tls_versions() {
     }
 }
 
-/// Tickets that a server has given out are good for one that has its keys.
+/// A server accepts the session tickets of another that had the same keys.
 #[test]
 fn resumes_sessions_after_a_restart_with_the_same_ticket_keys() {
     let path = std::env::temp_dir().join(format!("bine-tickets-{}", std::process::id()));
@@ -131,7 +131,7 @@ fn collects_a_body_over_tls_in_any_pieces() {
     }
 }
 
-/// Records are cut anywhere on their way.
+/// The network may split records at any byte.
 #[test]
 fn parses_tls_records_byte_by_byte() {
     for scheduler in SCHEDULERS {
@@ -167,7 +167,7 @@ fn exchanges_close_notify_in_both_directions() {
         let mut peer = house.connect_secure();
         peer.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         assert_eq!(peer.reply().to_string(), "200 hello close");
-        // rustls takes an end without this word for a fault.
+        // rustls treats an end without close_notify as an error.
         peer.expect_closed();
         let mut leaving = house.connect_secure();
         assert_eq!(leaving.ask("/"), "200 hello");
@@ -189,7 +189,7 @@ fn answers_400_to_plain_http_and_closes_on_invalid_bytes() {
         let mut nonsense = raw(&house);
         nonsense.write_all(&[0; 100]).unwrap();
         assert_eq!(rest(nonsense), b"");
-        // An alert says what is wrong with a handshake that has begun: a version nobody speaks.
+        // An alert reports the error of a started handshake: an unknown protocol version.
         let mut strange = raw(&house);
         strange.write_all(&[22, 3, 1, 0, 6, 1, 0, 0, 2, 9, 9]).unwrap();
         assert_eq!(rest(strange).first(), Some(&21));
@@ -207,13 +207,13 @@ fn limits_the_duration_of_a_slow_handshake() {
         let mut slow = raw(&house);
         slow.write_all(&[22, 3, 1]).unwrap();
         assert_eq!((rest(silent), rest(slow)), (Vec::new(), Vec::new()), "{scheduler}");
-        // Whoever is through has the time of a request again.
+        // After the handshake the timeouts of requests apply.
         let mut peer = house.connect_secure();
         assert_eq!(peer.ask("/sleep/600"), "200 later", "{scheduler}");
     }
 }
 
-/// The first flight of a handshake, which the server answers at the cost of a signature.
+/// A ClientHello, which costs the server a signature.
 fn hello() -> Vec<u8> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -231,12 +231,12 @@ fn drops_the_oldest_handshake_for_a_newer_one() {
             .map(|_| {
                 let mut stream = raw(&house);
                 stream.write_all(&hello).unwrap();
-                // It is answered, so it has its place.
+                // The server has answered it, so it has its place.
                 stream.read_exact(&mut [0; 5]).unwrap();
                 stream
             })
             .collect();
-        // What it was sent already, and the end.
+        // Reads the bytes already sent, and the end.
         rest(begun.remove(0));
         assert_eq!(house.connect_secure().ask("/"), "200 hello", "{scheduler}");
         let metrics = house.server.handshakes();
@@ -262,8 +262,8 @@ fn does_not_count_incomplete_client_hellos_as_handshakes() {
     }
 }
 
-/// Five addresses that began 650 handshakes a second and left them so took every place: 17 of 42
-/// newcomers were served, and the log said nothing.
+/// Symptom: five addresses that began 650 handshakes per second and did not finish them took every
+/// place. The server served 17 of 42 new connections and logged no warning.
 #[test]
 fn serves_new_connections_during_a_flood_of_unfinished_handshakes() {
     let Some(own) = own_address() else { return };
@@ -281,7 +281,7 @@ fn serves_new_connections_during_a_flood_of_unfinished_handshakes() {
                 stream
             })
             .collect();
-        // An eighth of 24 is the share of the address.
+        // The share of an address is an eighth of 24.
         let patience = Instant::now() + PATIENCE;
         while house.server.handshakes().evicted < 37 {
             assert!(Instant::now() < patience, "{scheduler} {:?}", house.server.handshakes());
@@ -298,7 +298,8 @@ fn serves_new_connections_during_a_flood_of_unfinished_handshakes() {
     }
 }
 
-/// Each handshake is answered or its connection closed, and an address that begins too many has some closed.
+/// The server answers each handshake or closes its connection, and closes some of an address that
+/// begins too many.
 #[test]
 fn limits_the_rate_of_handshakes_per_address() {
     let Some(own) = own_address() else { return };
@@ -323,7 +324,7 @@ fn limits_the_rate_of_handshakes_per_address() {
                 }
             }
         };
-        // Five at once, and one more each second.
+        // The limit is a burst of five, and one more per second.
         let served = (0..1000).take_while(answered).count();
         assert!((5..1000).contains(&served), "{scheduler}: {served}");
         assert_eq!(house.server.handshakes().refused, 1, "{scheduler}");
@@ -333,7 +334,7 @@ fn limits_the_rate_of_handshakes_per_address() {
     }
 }
 
-/// Speaks no HTTP/2, but knows who would.
+/// A stand-in for an HTTP/2 handler.
 struct Stub {
     taken: Mutex<Sender<Departure>>,
 }

@@ -1,4 +1,4 @@
-//! Decides what a connection promises that leaves HTTP: its bytes, its place among the others, and its end.
+//! Tests of upgraded connections: their bytes, their order in a pipeline, and their end.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::peer::{Peer, get};
 use crate::program::{Leaving, Program, fail};
 use crate::secrecy::{secret, tls};
 
-/// What takes a connection over behind `/upgrade/..`.
+/// Returns the upgrade that `/upgrade/..` performs.
 pub(crate) fn upgrade(program: &Arc<Program>, what: &str) -> Upgrade {
     let (program, what) = (Arc::clone(program), what.to_owned());
     Upgrade::new(move |mut wire| {
@@ -46,7 +46,7 @@ pub(crate) fn upgrade(program: &Arc<Program>, what: &str) -> Upgrade {
     })
 }
 
-/// Sends back what comes until the peer ends or the server wants it to.
+/// Echoes bytes until the client closes or the server asks it to end.
 async fn echo(wire: &mut Wire) {
     let mut said = Vec::new();
     loop {
