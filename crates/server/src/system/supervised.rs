@@ -37,7 +37,8 @@ pub fn end_with_parent() {
 /// Takes the heartbeat socket. Later calls return `None`.
 pub(crate) fn take_heartbeat() -> Option<UnixStream> {
     let number = take(HEARTBEAT)?;
-    // SAFETY: the parent passed this descriptor for nothing else, and the entry is gone, so it has one owner.
+    // SAFETY: the supervisor passed this descriptor only for this use, and `take` has removed its
+    // entry, so it has one owner.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
     // Child processes of the server must not inherit it.
     fcntl_setfd(&socket, FdFlags::CLOEXEC).ok()?;

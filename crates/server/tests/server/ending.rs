@@ -137,7 +137,7 @@ fn ends_immediately_on_a_second_stop() {
         house.stop();
         house.stop();
         house.await_cut();
-        // A thread that blocks goes with its process, and this one goes on.
+        // A blocked thread ends only with its process, and the test process continues.
         if LOOPS.contains(&scheduler) {
             running.expect_closed();
         }
@@ -155,7 +155,7 @@ fn cuts_requests_that_exceed_the_drain_timeout() {
         house.program.gate("never").await_arrivals(1);
         house.stop();
         house.await_cut();
-        // A thread that blocks goes with its process, and this one goes on.
+        // A blocked thread ends only with its process, and the test process continues.
         if LOOPS.contains(&scheduler) {
             running.expect_closed();
         }

@@ -40,11 +40,11 @@ fn waits_without_spinning_for_a_free_descriptor() {
     let began = Instant::now();
     assert_eq!(peers[0].ask("/sleep/600"), "200 later");
     assert!(began.elapsed() >= Duration::from_millis(600));
-    // A spinning loop uses all of these 600 ms.
+    // A spinning loop would use 600 ms of CPU time here.
     let spent = used(&mut peers[0]) - before;
     assert!(spent < 200, "{spent} ms of processor time");
 
-    // Waiting clients are accepted when others disconnect.
+    // The server accepts waiting clients when accepted clients disconnect.
     peers.drain(..20);
     for peer in &mut peers {
         assert_eq!(peer.ask("/"), "200 hello");
@@ -53,7 +53,8 @@ fn waits_without_spinning_for_a_free_descriptor() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Symptom: idle connections kept their places for 75 seconds, and the server accepted no others.
+/// Symptom: idle connections kept their places for 75 seconds, and the server accepted no new
+/// connection.
 #[test]
 fn closes_only_idle_unknown_clients_when_descriptors_run_short() {
     if std::env::var_os(CHILD).is_some() {
@@ -88,7 +89,7 @@ fn closes_only_idle_unknown_clients_when_descriptors_run_short() {
 }
 
 /// Symptom: clients that sent half a head or half a body, or read nothing, kept their places until
-/// their timeouts, and the server accepted no others. Cause: the server evicted only idle
+/// their timeouts, and the server accepted no new connection. Cause: the server evicted only idle
 /// connections.
 #[test]
 fn evicts_slow_heads_bodies_and_readers_when_descriptors_run_short() {
@@ -120,7 +121,8 @@ fn evicts_slow_heads_bodies_and_readers_when_descriptors_run_short() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Runs `test` in a child process. Returns the address that it serves and the rest of its output.
+/// Runs `test` in a child process. Returns the child, the address that it serves, and its remaining
+/// output.
 fn launch(test: &str) -> (Child, Address, Lines<BufReader<ChildStdout>>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([test, "--exact", "--nocapture"])
@@ -135,8 +137,8 @@ fn launch(test: &str) -> (Child, Address, Lines<BufReader<ChildStdout>>) {
     (child, address.unwrap().parse().unwrap(), lines)
 }
 
-/// Serves until standard input ends, with 61 descriptors beyond those that this process inherited.
-/// It keeps `others` of the 61 open itself.
+/// Serves until standard input ends, with 61 descriptors more than this process inherited, and
+/// keeps `others` of the 61 open itself.
 ///
 /// The limit used to be 64 in total. A test runner that leaked two descriptors to its children left
 /// too few for the clients that a test waits for.

@@ -65,7 +65,7 @@ fn isolates_a_panic_from_other_connections_of_its_loop() {
             for peer in culprits.iter_mut().chain(&mut others) {
                 assert_eq!(peer.ask("/"), "200 hello");
             }
-            // All requests arrive in one turn, one kind after the other.
+            // All requests arrive in one turn, grouped by kind.
             let mut holder = house.connect();
             holder.send(get("/hold/loop"));
             house.program.gate("loop").await_arrivals(1);

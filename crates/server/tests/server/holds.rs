@@ -165,7 +165,7 @@ fn delivers_all_events_to_a_client_that_reads_late() {
         for number in 0..1000 {
             assert_eq!(teller.ask(&format!("/tell/{word}{number}")), "200 told");
         }
-        // The server has now published far more than sockets hold. The client receives all of it in
+        // The server has now published far more than sockets hold. The client receives all words in
         // order.
         house.stop();
         let content = String::from_utf8(feed.rest()).unwrap();

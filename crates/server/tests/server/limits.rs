@@ -79,7 +79,7 @@ fn withdraws_a_job_that_waits_too_long() {
 #[test]
 fn answers_504_for_a_handler_that_times_out() {
     let async_ones = SCHEDULERS.map(|scheduler| (scheduler, "/wait/never"));
-    // Without another thread the server cannot answer for a blocking handler.
+    // These schedulers have no second thread that could answer for a blocking handler.
     for (scheduler, path) in async_ones.into_iter().chain([("hybrid", "/block/never")]) {
         let patient = Settings { workers: 1, ..settings(scheduler) };
         let mut brief = patient.clone();
@@ -103,8 +103,8 @@ fn answers_504_for_a_handler_that_times_out() {
 #[test]
 fn closes_silent_and_idle_clients_and_answers_408_to_slow_heads() {
     const MOMENT: Duration = Duration::from_millis(100);
-    // Each test shortens one timeout. A failure by another timeout only shows that the machine was
-    // busy.
+    // Each server has a single short timeout. A failure by a different timeout only shows that the
+    // machine was busy.
     let with = |scheduler, shorten: fn(&mut Timeouts)| {
         let mut settings = settings(scheduler);
         shorten(&mut settings.timeouts);
@@ -138,8 +138,8 @@ fn closes_a_client_that_stops_reading_at_the_write_timeout() {
     }
 }
 
-/// Symptom: where a handler keeps the thread of its connection, earlier responses stayed in that
-/// thread's buffer until the handler returned.
+/// Symptom: where a handler blocks the thread of its connection, the thread kept earlier responses
+/// in its buffer until the handler returned.
 #[test]
 fn sends_finished_pipelined_responses_before_a_later_handler_ends() {
     for scheduler in SCHEDULERS {

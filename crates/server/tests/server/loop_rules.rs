@@ -88,8 +88,8 @@ fn fires_a_timer_under_a_flood_of_pipelined_requests() {
     }
 }
 
-/// Rule 3. No task is alive, so the loop sleeps in its own epoll. A worker that signalled another
-/// descriptor would wake the loop only at the next deadline, which is a minute here.
+/// Rule 3. No task is alive, so the loop sleeps in its own epoll. If a worker signalled a different
+/// descriptor, the loop would wake only at the next deadline, which is a minute here.
 #[test]
 fn wakes_an_idle_loop_for_the_response_of_a_worker() {
     let mut settings = settings("hybrid");
@@ -128,8 +128,7 @@ fn fires_a_timer_while_no_socket_is_active() {
     }
 }
 
-/// A wakeup from another thread reaches the loop through the runtime, in which the loop sleeps
-/// while a task is alive.
+/// A thread wakes a task through the runtime, in which the loop sleeps while a task is alive.
 #[test]
 fn runs_a_task_woken_by_another_thread() {
     for scheduler in LOOPS {
@@ -142,8 +141,8 @@ fn runs_a_task_woken_by_another_thread() {
     }
 }
 
-/// Rule 4. One connection has 2000 pending requests, another has one. Without slices the single
-/// request waits for all 2000.
+/// Rule 4. A connection has 2000 pending requests, and a second connection has one. Without slices
+/// the single request waits for all 2000.
 #[test]
 fn serves_other_connections_beside_one_with_thousands_of_requests() {
     for scheduler in LOOPS {

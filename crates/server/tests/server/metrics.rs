@@ -80,8 +80,8 @@ fn counts_the_bytes_of_a_connection_exactly() {
     }
 }
 
-/// Runs `play` on one connection, with one timeout set to a short value, and returns the reasons of
-/// closed connections.
+/// Runs `play` on a connection with a shortened timeout, and checks that the metrics count the
+/// close with reason `expected`.
 #[track_caller]
 fn check(scheduler: &str, shorten: fn(&mut Timeouts), play: fn(Peer), expected: &'static str) {
     let mut settings = settings(scheduler);

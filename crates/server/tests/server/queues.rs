@@ -23,8 +23,9 @@ fn await_waiting(queue: &Queue, count: usize) {
     }
 }
 
-/// A thread that keeps its connection while others wait, as under `pool`, runs the second request
-/// of the first connection before the first request of the second connection.
+/// Under `pool` a thread keeps its connection while connections wait, and runs the second request
+/// of the first connection before the first request of the second connection. Under `queue` the
+/// order is reversed.
 #[test]
 fn serves_requests_in_turn_when_no_thread_is_free() {
     let queue = Arc::new(Queue::new(1, 64).unwrap());
@@ -34,8 +35,9 @@ fn serves_requests_in_turn_when_no_thread_is_free() {
     assert_eq!(order(&house, || {}), ["a", "b"]);
 }
 
-/// Returns the order of two requests: the second one of the connection that has the thread, and the
-/// first one of another connection. `settled` waits until the latter is queued.
+/// Returns the order in which two requests ran: `a`, the second request of the connection that has
+/// the thread, and `b`, the first request of a second connection. `settled` waits until `b` is
+/// queued.
 fn order(house: &House, settled: impl Fn()) -> Vec<String> {
     let mut first = house.connect();
     first.send(get("/block/gate") + &get("/say/a"));
@@ -77,7 +79,7 @@ fn rejects_requests_that_wait_too_long_and_sends_finished_responses() {
     await_waiting(&queue, 2);
     house.program.gate("one").open();
     assert_eq!(first.reply().status, 200);
-    // All requests reach the blocking stage, and one of them has the thread.
+    // All requests reach the blocking stage, and the thread runs the first.
     house.program.gate("two").await_arrivals(1);
     house.replace(patient(Duration::from_millis(1)));
     assert_eq!(third.reply().status, 503);

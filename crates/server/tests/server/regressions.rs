@@ -1,4 +1,4 @@
-//! Regression tests of loops and workers; each test has the story of its fault.
+//! Regression tests of loops and workers. Each test describes its fault.
 
 use std::sync::Arc;
 
@@ -100,8 +100,8 @@ fn does_not_count_jobs_for_free_threads_as_waiting() {
     assert_eq!((one.reply().status, other.reply().status), (200, 200));
 }
 
-/// Symptom: handlers that never returned kept their threads permanently; when all were stuck, every
-/// later job was rejected. Fix: another thread replaces an overdue one.
+/// Symptom: handlers that never returned kept their threads permanently. When all threads were
+/// stuck, the server rejected every later job. Fix: the pool replaces an overdue thread.
 #[test]
 fn replaces_an_overdue_worker() {
     let mut settings = Settings { workers: 2, ..settings("hybrid") };
@@ -139,7 +139,7 @@ fn replaces_a_worker_that_hangs_for_a_disconnected_client() {
     house.program.gate("never").open();
 }
 
-/// Symptom: jobs of disconnected clients stayed in the queue and delayed others.
+/// Symptom: jobs of disconnected clients stayed in the queue and delayed later jobs.
 #[test]
 fn withdraws_the_job_of_a_disconnected_client() {
     let house = House::with(Settings { workers: 1, ..settings("hybrid") });

@@ -140,7 +140,7 @@ fn reloads_a_hundred_times_under_load_without_failures_or_leaks() {
     }
 }
 
-/// Says that it is over, be it by a failure: a scope waits for its threads.
+/// Sets the flag on drop, also after a failure, because a scope waits for its threads.
 struct Over<'o>(&'o AtomicBool);
 
 impl Drop for Over<'_> {
@@ -161,7 +161,7 @@ fn talk(address: &Address, kept: bool, over: &AtomicBool) {
     }
 }
 
-/// Says that it is the end, and waits until the server knows.
+/// Closes the sending side and waits until the server has closed the connection.
 fn leave(mut peer: Peer) {
     peer.finish();
     peer.expect_closed();

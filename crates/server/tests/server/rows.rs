@@ -26,8 +26,8 @@ fn of(threads: usize, scheduler: &str) -> House {
 }
 
 /// Symptom: idle connections kept their threads for 75 seconds, and with one for each thread the
-/// server answered no other client. Fix: when no thread is free, the server closes one idle
-/// connection for each new one, and none before that.
+/// server answered no further client. Fix: when no thread is free, the server closes one idle
+/// connection per new connection, and only then.
 #[test]
 fn closes_idle_connections_for_new_ones_when_no_thread_is_free() {
     for scheduler in ROWS {
@@ -38,7 +38,7 @@ fn closes_idle_connections_for_new_ones_when_no_thread_is_free() {
         }
         assert_eq!(idle[0].ask("/sleep/300"), "200 later");
         assert_eq!(idle[1].ask("/"), "200 hello", "{scheduler}");
-        // This connection stays busy, so the server closes the other one.
+        // This connection stays busy, so the server closes the idle one.
         idle[0].send(get("/wait/gate"));
         house.program.gate("gate").await_arrivals(1);
         let mut newcomer = house.connect();
@@ -51,10 +51,10 @@ fn closes_idle_connections_for_new_ones_when_no_thread_is_free() {
 }
 
 /// When the number of places equals the number of threads, a new connection finds no place until
-/// one is free. Symptom: the server closed every idle connection for it; where another thread
-/// accepts, it closed none, since the queue was empty.
+/// one is free. Symptom: the server closed every idle connection for it. Schedulers with a separate
+/// accepting thread closed no connection, since the queue was empty.
 #[test]
-fn closes_one_idle_connection_for_one_that_finds_the_queue_full() {
+fn closes_one_idle_connection_at_the_connection_limit() {
     for scheduler in ROWS {
         let settings = Settings { workers: 12, connections: Some(12), ..settings(scheduler) };
         let house = match scheduler {
@@ -76,7 +76,7 @@ fn closes_one_idle_connection_for_one_that_finds_the_queue_full() {
 }
 
 /// Clients that connect and send nothing have one second, longer than a new connection may wait for
-/// a thread before it is rejected.
+/// a thread before the server rejects it.
 #[test]
 fn closes_silent_connections_for_new_ones_when_no_thread_is_free() {
     for scheduler in ["pool", "nothread"] {
@@ -108,7 +108,7 @@ fn keeps_an_idle_connection_while_a_thread_is_free() {
     }
 }
 
-/// Load concerns threads, and connections on loops have none.
+/// Load closes connections to free their threads, and connections on loops have no threads.
 #[test]
 fn keeps_idle_connections_under_load_on_loops() {
     for scheduler in LOOPS {
@@ -124,8 +124,8 @@ fn keeps_idle_connections_under_load_on_loops() {
             }
             house.program.gate("gate").await_arrivals(1);
         }
-        // Lasts as long as the check of a thread's connection would take, while new connections
-        // keep arriving.
+        // Lasts long enough for the check of a thread's connection, while new connections keep
+        // arriving.
         for _ in 0..10 {
             assert_eq!(house.connect().ask("/sleep/50"), "200 later");
         }

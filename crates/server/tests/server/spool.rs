@@ -56,8 +56,8 @@ fn writes_long_bodies_to_a_file_and_keeps_short_ones_in_memory() {
             peer.send([post(length).as_bytes(), &body(length)].concat());
             expect(&mut peer, &format!("here {length}"));
         }
-        // A body that ends with its piece, one with an extra byte, and one of many pieces; each
-        // with another request after it.
+        // A body of exactly one piece, a body with an extra byte, and a body of many pieces; a
+        // second request follows each.
         for length in [262_144, 262_145, 3_999_999] {
             let content = body(length);
             peer.send([post(length).as_bytes(), &content, get("/").as_bytes()].concat());

@@ -54,7 +54,7 @@ fn negotiates_and_resumes_both_tls_versions() {
     }
 }
 
-/// A server accepts the session tickets of another that had the same keys.
+/// A server accepts the session tickets of a previous server that had the same keys.
 #[test]
 fn resumes_sessions_after_a_restart_with_the_same_ticket_keys() {
     let path = std::env::temp_dir().join(format!("bine-tickets-{}", std::process::id()));
@@ -334,7 +334,7 @@ fn limits_the_rate_of_handshakes_per_address() {
     }
 }
 
-/// A stand-in for an HTTP/2 handler.
+/// An HTTP/2 handler that only records its connections.
 struct Stub {
     taken: Mutex<Sender<Departure>>,
 }
