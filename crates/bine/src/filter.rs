@@ -18,7 +18,8 @@ use crate::trace::RequestDependency;
 /// ```
 /// use bine::{Filter, Response, Seen, Status, Verdict};
 ///
-/// Hides unreleased pages from clients on other machines.
+/// /// Hides unreleased pages from clients on other machines.
+/// struct Curtain;
 ///
 /// impl Filter for Curtain {
 ///     fn filter(&self, request: &Seen<'_>) -> Verdict {

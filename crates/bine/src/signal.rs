@@ -23,7 +23,9 @@ use crate::trace;
 ///     html!(<h1>Living room</h1> <Live><p>{DEGREES.get()} degrees</p></Live>)
 /// }
 ///
-/// The thread that reads the sensor:
+/// // The thread that reads the sensor:
+/// DEGREES.set(22.0);
+/// # let _ = App::new().page(thermostat);
 /// ```
 pub struct Signal<T>(Arc<Own<T>>);
 
