@@ -1,15 +1,15 @@
-//! Decides as the accept-many strategy does, which document 000 section 2.4 names: one thread empties the
-//! kernel's queue of newcomers at each wake-up, and a pool of threads takes them, each to keep its connection
-//! until it closes.
+//! The `accept-many` scheduler (Serrano, "Hop", section 2.4): one acceptor thread empties the kernel's
+//! accept queue at each wake-up, and each thread of a pool serves one connection until it closes.
 //!
 //! ```text
 //! acceptor:    accept, accept, accept ... -> lobby
 //! each thread: lobby -> request -> response -> reply -> request -> ... -> lobby
 //! ```
 //!
-//! A crowd never overflows the kernel's queue, where who is dropped comes again after a second; it costs each
-//! connection a hand-over, which `pool` does not have. When every thread has a connection, who waits in the lobby takes
-//! the thread of one that is idle, and is told to come again when that takes too long (`queue-timeout`).
+//! A burst of clients does not overflow the kernel's queue, whose overflow makes a client retry after a
+//! second. The price is one hand-over per connection, which `pool` does not need. When every thread has
+//! a connection, a connection in the lobby takes the thread of an idle one. After `queue-timeout` in the
+//! lobby the server answers it with 503.
 
 use std::io;
 use std::sync::Arc;
@@ -21,23 +21,23 @@ use crate::schedulers::row::Row;
 use crate::schedulers::threads::{Holders, serve_threads};
 use crate::server::Server;
 
-/// An acceptor, and threads that block.
+/// The `accept-many` scheduler: an acceptor thread and a pool of blocking threads.
 pub struct AcceptMany {
     holders: Holders,
     lobby: Lobby,
 }
 
 impl AcceptMany {
-    /// A pool of `size` threads, and room for `queue` connections that wait for one.
+    /// Creates the scheduler with `size` threads and room for `queue` waiting connections.
     ///
     /// # Errors
     ///
-    /// No descriptor is left.
+    /// Fails when the process has no free file descriptor.
     pub fn new(size: usize, queue: usize) -> io::Result<Self> {
         Ok(Self { holders: Holders::new(size), lobby: Lobby::new(queue)? })
     }
 
-    /// Takes everybody in as they come, and lets go of who has waited too long.
+    /// Accepts connections into the lobby and refuses those whose wait there exceeds the limit.
     fn admit(&self, server: &Arc<Server>) -> io::Result<()> {
         let lobby = &self.lobby;
         let mut entrance = Entrance::new(server);

@@ -1,6 +1,6 @@
-//! Decides as cohort scheduling does (Larus and Parkes 2002; document 000 section 2.4, figure 5):
-//! each event loop runs the waiting jobs of one stage together, then those of the next, so that a
-//! stage's instructions and data are fetched into the caches once for many requests.
+//! The `cohort` scheduler (Larus and Parkes 2002; Serrano, "Hop", section 2.4, figure 5): each event
+//! loop runs all waiting jobs of one stage, then all of the next, so that the caches load a stage's
+//! instructions and data once for many requests.
 //!
 //! ```text
 //! loop: accept -+-> request -+-> response(static) --+-> response(dynamic) -+-> reply -+-> ...
@@ -9,8 +9,8 @@
 //!                 all of them, then all of them, then those that may block, then all replies
 //! ```
 //!
-//! A handler that blocks holds up its loop, as under `event`; the replies of its cohort wait for
-//! it. That is the price of the order.
+//! As under `event`, a handler that blocks stalls its loop, and here it also delays the replies of its
+//! cohort.
 
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::scheduling::{Place, Scheduler};
 use crate::server::Server;
 use crate::workers::Task;
 
-/// Event loops that go through the stages in cohorts.
+/// The `cohort` scheduler: event loops that run the jobs of each stage in batches.
 pub struct Cohort;
 
 impl Scheduler for Cohort {

@@ -1,5 +1,5 @@
-//! Decides that everything runs on the event loops: the null policy, which the others are measured
-//! against.
+//! The `event` scheduler: every stage runs on the event loops. It serves as the baseline for
+//! measurements of the other schedulers.
 //!
 //! ```text
 //! loop: accept -> request -> response -> reply -> ...
@@ -14,7 +14,7 @@ use crate::scheduling::{Place, Scheduler};
 use crate::server::Server;
 use crate::workers::Task;
 
-/// Event loops alone.
+/// The `event` scheduler: event loops and no other threads.
 pub struct Event;
 
 impl Scheduler for Event {

@@ -1,5 +1,6 @@
-//! Decides as document 001 does: connections on event loops, each request that may block on one
-//! worker of a small pool.
+//! The `hybrid` scheduler (Carrera et al., "A hybrid web server architecture for e-commerce
+//! applications"): event loops own the connections, and a small pool of workers runs each request that
+//! may block.
 //!
 //! ```text
 //! loop:    accept -> request -> response(static) -> reply -> ...
@@ -21,19 +22,19 @@ use crate::server::Server;
 use crate::workers::{Task, Workers};
 use bine_admission::queue::ServiceMetrics;
 
-/// Event loops and workers.
+/// The `hybrid` scheduler: event loops and a pool of worker threads.
 pub struct Hybrid {
     workers: Workers,
 }
 
 impl Hybrid {
-    /// At most `workers` threads that may block, and `queue` requests that may wait for one.
+    /// Creates the scheduler with a fixed number of `workers` and room for `queue` waiting requests.
     pub fn new(workers: usize, queue: usize) -> Self {
         Self { workers: Workers::new(PoolSizer::new(workers, workers, 1), queue) }
     }
 
-    /// The same with as many threads as it takes, between `least` and `most`: more while requests wait and the cores
-    /// have nothing to do.
+    /// Creates the scheduler with a pool of `least` to `most` workers, which grows while requests wait
+    /// and cores are idle.
     pub fn growing(least: usize, most: usize, queue: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self { workers: Workers::new(PoolSizer::new(least, most, cores), queue) }

@@ -1,13 +1,14 @@
-//! Decides that nothing happens at the same time: one connection from accept to close, then the next
-//! (document 000 section 2.4, figure 2). It is the baseline of those that hold connections, and what a
-//! device can use whose handlers must never run beside each other.
+//! The `nothread` scheduler (Serrano, "Hop", section 2.4, figure 2): one thread serves one connection
+//! from accept to close, then the next. This policy is the baseline for the schedulers that give each
+//! connection a thread, and fits a device whose handlers must never run concurrently.
 //!
 //! ```text
 //! one thread: accept -> request -> response -> reply -> request -> ... -> accept
 //! ```
 //!
-//! A newcomer waits in the kernel's queue until the connection at hand closes or is idle. Nothing can be
-//! held: a reply that would wait for something to happen is told at once that nothing has.
+//! A new connection waits in the kernel's accept queue until the current one closes or becomes idle. The
+//! thread cannot be lent to a waiting reply: a reply that would wait for an event learns at once that
+//! none has occurred.
 
 use std::io;
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use crate::schedulers::row::Row;
 use crate::schedulers::threads::{Holders, serve_threads};
 use crate::server::Server;
 
-/// One thread for everything.
+/// The `nothread` scheduler: a single thread.
 pub struct NoThread {
     holder: Holders,
 }
 
 impl NoThread {
-    /// One that nobody has taken yet.
+    /// Creates the scheduler; its thread starts with [`accept`](Row::accept).
     pub fn new() -> Self {
         Self { holder: Holders::new(1) }
     }
@@ -38,7 +39,8 @@ impl Default for NoThread {
 impl Row for NoThread {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
         let shared = Arc::clone(server);
-        // Not on the calling thread: that one cuts off what blocks past the drain.
+        // Not on the calling thread, which must stay free to end the server when a handler blocks past
+        // the drain.
         serve_threads(server, "nothread", 1, move |_| {
             self.holder.talk(&mut Conversations::new(&shared, &*self))
         })

@@ -1,12 +1,13 @@
-//! Decides that each connection has a thread of its own, made for it (document 000 section 2.4, figure 3).
+//! The `one-to-one` scheduler (Serrano, "Hop", section 2.4, figure 3): starts a new thread for each
+//! connection.
 //!
 //! ```text
 //! acceptor:                   accept, start a thread -> accept ...
 //! a thread a connection:      request -> response -> reply -> request -> ... -> end
 //! ```
 //!
-//! The kernel allows so many threads. When all of them have a connection, a newcomer takes the thread of one that is
-//! idle; where none is, it is told at once to come again.
+//! The kernel limits the number of threads. When all of them have a connection, a new connection takes
+//! the thread of an idle one. Without an idle connection, the server answers the new one with 503.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -27,30 +28,30 @@ use crate::schedulers::row::Row;
 use crate::schedulers::threads::{outlast, start};
 use crate::server::Server;
 
-/// At full load who comes has this long to be taken in by a thread whose connection is idle: a little longer than such
-/// a thread needs to see that the load is full.
+/// Time that a new connection waits at full load for the thread of an idle connection. Slightly longer
+/// than such a thread needs to notice the full load.
 const CHANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
-/// Refusals are logged once in this time, with their number.
+/// Shortest time between two log lines about refusals. Each line gives their number.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
-/// An acceptor, and a thread for each connection.
+/// The `one-to-one` scheduler: an acceptor, and a thread for each connection.
 pub struct OneToOne {
-    /// What was wished for.
+    /// Configured maximum number of threads.
     wished: usize,
-    /// What is allowed: less, once the kernel has refused a thread.
+    /// Current maximum: lower than `wished` after the kernel has refused a thread.
     most: AtomicUsize,
     threads: AtomicUsize,
     refused: AtomicU64,
-    /// Readable once a thread has ended.
+    /// Event descriptor, readable after a thread has ended.
     freed: OwnedFd,
 }
 
 impl OneToOne {
-    /// With at most `most` threads for connections at one time.
+    /// Creates the scheduler with at most `most` connection threads at one time.
     ///
     /// # Errors
     ///
-    /// No descriptor is left.
+    /// Fails when the process has no free file descriptor.
     pub fn new(most: usize) -> io::Result<Self> {
         let wished = most.max(1);
         Ok(Self {
@@ -73,7 +74,7 @@ impl OneToOne {
             if self.is_full() {
                 entrance.await_somebody(self.freed.as_fd());
                 if !self.await_end(server) && self.is_full() {
-                    // Nobody was idle.
+                    // No thread has given up an idle connection.
                     while let Some(arrival) = entrance.accept_now() {
                         self.turn_away(arrival);
                     }
@@ -89,7 +90,7 @@ impl OneToOne {
         Ok(())
     }
 
-    /// Starts a thread for `arrival`, or gives it back when there is none to be had.
+    /// Starts a thread for `arrival`, or returns `arrival` when the kernel refuses a thread.
     fn employ(
         self: &Arc<Self>,
         server: &Arc<Server>,
@@ -98,7 +99,7 @@ impl OneToOne {
     ) -> Result<(), Arrival> {
         let count = self.threads.fetch_add(1, Ordering::AcqRel);
         let (own, server, lives) = (Arc::clone(self), Arc::clone(server), lives.clone());
-        // So that it comes back from a thread that never was.
+        // Shared, so that this function still owns the connection when no thread starts.
         let place = Arc::new(Mutex::new(Some(arrival)));
         let given = Arc::clone(&place);
         let started = Builder::new().name("bine connection".to_owned()).spawn(move || {
@@ -112,7 +113,7 @@ impl OneToOne {
             }
             drop(conversations);
             drop(end);
-            // The server goes before its end is told.
+            // Drop the server before `lives` reports the end of this thread.
             drop(server);
             drop(lives);
         });
@@ -127,19 +128,19 @@ impl OneToOne {
     fn on_end(&self) {
         let left = self.threads.fetch_sub(1, Ordering::AcqRel) - 1;
         if left <= self.most.load(Ordering::Relaxed) / 2 {
-            // Much has changed: the kernel may allow more again.
+            // With half of the threads gone, the kernel may allow more again.
             self.most.store(self.wished, Ordering::Relaxed);
         }
-        // A counter that is full is readable.
+        // The write fails only when the counter is full, and then the descriptor is readable.
         let _ = rustix::io::write(&self.freed, &1u64.to_ne_bytes());
     }
 
-    /// Waits a moment for a thread to end. False: none has.
+    /// Waits up to [`CHANCE`] for a thread to end and returns whether one did.
     fn await_end(&self, server: &Server) -> bool {
         let bell = server.stop_bell();
         let mut wanted =
             [PollFd::new(&bell, PollFlags::IN), PollFd::new(&self.freed, PollFlags::IN)];
-        // Interrupted or not, the descriptors say it all.
+        // The result is not needed: the read below shows whether a thread has ended.
         let _ = poll(&mut wanted, Some(&CHANCE));
         rustix::io::read(&self.freed, &mut [0; 8]).is_ok()
     }
@@ -154,7 +155,7 @@ impl OneToOne {
     }
 }
 
-/// A thread's end, however it comes.
+/// Reports the end of a thread when dropped, also on panic.
 struct End(Arc<OneToOne>);
 
 impl Drop for End {
@@ -167,7 +168,7 @@ fn take(place: &Mutex<Option<Arrival>>) -> Option<Arrival> {
     place.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// What the log has been told of refusals.
+/// Rate limit for log lines about refusals.
 struct Lines {
     last: Option<Instant>,
     told: u64,
@@ -221,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_thread_at_a_time_is_no_lasting_lesson_of_a_kernel_that_had_no_more() {
+    fn raises_the_thread_limit_again_after_the_threads_have_ended() {
         let scheduler = OneToOne::new(8).unwrap();
         scheduler.most.store(1, Ordering::Relaxed);
         scheduler.threads.store(1, Ordering::Relaxed);

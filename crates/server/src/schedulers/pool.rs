@@ -1,6 +1,6 @@
-//! Decides as Hop's thread pool does: each thread accepts a connection and keeps it, through every
-//! stage and every request, until it closes (document 000 section 2.4, figure 4). When all of them
-//! have one, a newcomer takes the thread of a connection that is idle.
+//! The `pool` scheduler (Serrano, "Hop", section 2.4, figure 4): each thread accepts a connection and
+//! runs all stages of all its requests until it closes. When every thread has a connection, a new one
+//! takes the thread of an idle connection.
 //!
 //! ```text
 //! each thread: accept -> request -> response -> reply -> request -> ... -> accept
@@ -14,13 +14,13 @@ use crate::schedulers::row::Row;
 use crate::schedulers::threads::{Holders, serve_threads};
 use crate::server::Server;
 
-/// Threads that block.
+/// The `pool` scheduler: threads that accept, and block.
 pub struct Pool {
     holders: Holders,
 }
 
 impl Pool {
-    /// A pool of `size` threads, which is also the most connections it serves at one time.
+    /// Creates a pool of `size` threads, which also limits the connections served at one time.
     pub fn new(size: usize) -> Self {
         Self { holders: Holders::new(size) }
     }

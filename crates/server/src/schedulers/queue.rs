@@ -1,6 +1,6 @@
-//! Decides that each stage is a task in one queue, which a pool of threads works off in order. A
-//! thread that has finished a stage runs the next one of the same request when other threads are
-//! free, else it queues it and takes the oldest task (document 000 section 2.4).
+//! The `queue` scheduler (Serrano, "Hop", section 2.4): each stage is a task in one queue, which a pool
+//! of threads processes in order. After a stage, a thread runs the next stage of the same request when
+//! other threads are free. Otherwise the thread queues that stage and takes the oldest task.
 //!
 //! ```text
 //! acceptor:    accept ----------------------------------------.
@@ -10,10 +10,11 @@
 //!                                    '--- next ------' nobody does
 //! ```
 //!
-//! With threads to spare a request runs in a row, as under `pool`. Without, all requests come further
-//! in turn, and a hand-over costs some hundreds of bytes copied and a lock. The request stage of a
-//! connection that is idle blocks its thread: at full load it has a millisecond, then it gives way to
-//! who waits. A request that has waited for longer than `queue-timeout` is told so (503).
+//! With threads to spare, the stages of a request run on one thread, as under `pool`. Without, all
+//! requests progress in turn; a hand-over copies some hundreds of bytes and takes a lock. The request
+//! stage of an idle connection blocks its thread: at full load the thread waits one millisecond for the
+//! next request, then serves a waiting connection. A request that waits longer than `queue-timeout` gets
+//! a 503.
 
 use std::io;
 use std::sync::Arc;
@@ -28,26 +29,26 @@ use crate::scheduling::{Place, Scheduler};
 use crate::server::Server;
 use crate::workers::Task;
 
-/// The acceptor looks no more often than this for who has waited too long, however short that is.
+/// Shortest time between two checks of the acceptor for expired waits, however short the limit is.
 const LEAST: Duration = Duration::from_millis(1);
 
-/// An acceptor, threads that block, and a queue of stages.
+/// The `queue` scheduler: an acceptor, blocking threads, and a queue of stages.
 pub struct Queue {
     holders: Holders,
     waiting: Lobby,
 }
 
 impl Queue {
-    /// A pool of `size` threads, and room for `queue` connections that wait for one.
+    /// Creates the scheduler with `size` threads and room for `queue` waiting connections.
     ///
     /// # Errors
     ///
-    /// No descriptor is left.
+    /// Fails when the process has no free file descriptor.
     pub fn new(size: usize, queue: usize) -> io::Result<Self> {
         Ok(Self { holders: Holders::new(size), waiting: Lobby::new(queue)? })
     }
 
-    /// Queues everybody who comes, and lets go of who has waited too long.
+    /// Queues accepted connections and refuses those whose wait exceeds the limit.
     fn admit(&self, server: &Arc<Server>) -> io::Result<()> {
         let mut entrance = Entrance::new(server);
         let mut conversations = Conversations::behind(&self.waiting, server, self);
@@ -56,7 +57,8 @@ impl Queue {
             let wait = loop {
                 match self.waiting.take_late(limit) {
                     Ok(late) => conversations.turn_away(late),
-                    // Threads queue too, and do not wake this one.
+                    // Worker threads queue connections without waking the acceptor, so it must wake
+                    // by itself even when the queue was empty.
                     Err(wait) => break wait.unwrap_or(limit),
                 }
             };
@@ -66,7 +68,7 @@ impl Queue {
         Ok(())
     }
 
-    /// What each thread does until the server stops: one task after the other.
+    /// Runs one task after another until the server stops.
     fn work(&self, server: &Arc<Server>) -> io::Result<()> {
         let mut conversations = Conversations::behind(&self.waiting, server, self);
         while let Some(task) = conversations.accept()? {

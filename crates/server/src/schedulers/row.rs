@@ -1,5 +1,5 @@
-//! Decides what schedulers share whose stages follow each other on one thread, as in document 000
-//! section 2.4: a stage hands over by a plain call.
+//! The common part of schedulers that run all stages of a connection on one thread, where each stage
+//! calls the next directly (Serrano, "Hop", section 2.4).
 
 use std::io;
 use std::sync::Arc;
@@ -9,28 +9,28 @@ use crate::scheduling::{Place, Scheduler};
 use crate::server::Server;
 use crate::workers::Task;
 
-/// A policy that runs each connection in a row: what remains to decide is who accepts and who holds. Each is
-/// a [`Scheduler`].
+/// A scheduling policy that runs each connection on one thread. An implementation decides only which
+/// threads accept and which serve connections. Every `Row` is a [`Scheduler`].
 pub trait Row: Send + Sync + 'static {
-    /// As [`Scheduler::accept`].
+    /// Same contract as [`Scheduler::accept`].
     ///
     /// # Errors
     ///
-    /// Threads or descriptors that could not be had.
+    /// Fails when threads or file descriptors are not available.
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()>;
 
-    /// As [`Scheduler::begin_hold`].
+    /// Same contract as [`Scheduler::begin_hold`].
     fn begin_hold(&self) -> bool {
         true
     }
 
-    /// As [`Scheduler::end_hold`].
+    /// Same contract as [`Scheduler::end_hold`].
     fn end_hold(&self) {}
 
-    /// As [`Scheduler::load`].
+    /// Same contract as [`Scheduler::load`].
     fn load(&self) -> f32;
 
-    /// As [`Scheduler::status`].
+    /// Same contract as [`Scheduler::status`].
     fn status(&self) -> String;
 }
 

@@ -1,4 +1,4 @@
-//! Decides how a scheduler's threads start and end, and how many of those that hold connections are in use.
+//! Starts the threads of a scheduler, waits for their end, and counts those that serve connections.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,15 +17,16 @@ use crate::lifecycle::State;
 use crate::scheduling::Scheduler;
 use crate::server::Server;
 
-/// How soon a second wish to stop is seen while the threads finish what they have begun.
+/// Interval at which the server checks for a second stop request while its threads drain.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs the server's event loops, each on a thread of its own, with every stage placed as
-/// `scheduler` says; returns when the last has ended.
+/// Runs each event loop of the server on its own thread, with stages placed by `scheduler`. Returns when
+/// the last loop has ended.
 ///
 /// # Errors
 ///
-/// Threads or descriptors that could not be had; connections that the end of the drain has cut.
+/// Fails when threads or file descriptors are not available, or when the end of the drain closes
+/// connections that are still in use.
 pub fn serve_loops(server: &Arc<Server>, scheduler: &Arc<dyn Scheduler>) -> io::Result<()> {
     let (shared, own) = (Arc::clone(server), Arc::clone(scheduler));
     server.admission().begin_loops();
@@ -34,13 +35,13 @@ pub fn serve_loops(server: &Arc<Server>, scheduler: &Arc<dyn Scheduler>) -> io::
     })
 }
 
-/// Runs `body` on `count` threads that may block, told its number; returns when the last has ended, or the
-/// drain has. What blocks then cannot be told anything: it goes with the process.
+/// Runs `body` on `count` threads that may block, and passes each its index. Returns when the last
+/// thread or the drain has ended. A thread that still blocks then ends with the process.
 ///
 /// # Errors
 ///
-/// What a body returns, which stops the server too; threads that could not be had; connections that the end of
-/// the drain has cut.
+/// Returns the error of a body, which also stops the server. Fails too when threads are not available,
+/// or when the end of the drain closes connections that are still in use.
 pub fn serve_threads(
     server: &Arc<Server>,
     name: &str,
@@ -61,7 +62,7 @@ pub fn serve_threads(
     outlast(server, &ends)
 }
 
-/// Starts a thread whose end is told to `end`.
+/// Starts a thread that sends its result to `end`.
 pub(super) fn start(
     server: &Arc<Server>,
     name: String,
@@ -75,18 +76,18 @@ pub(super) fn start(
         if ended.is_err() {
             server.stop();
         }
-        // The server goes before its end is told; nobody listens any more to a thread that was cut.
+        // Drop the server before the result is sent. After the drain the receiver may be gone.
         drop(server);
         let _ = end.send(ended);
     });
     thread.map(|_| ())
 }
 
-/// Waits until every thread has ended, or until what is left is to be cut.
+/// Waits until every thread or the drain has ended.
 pub(super) fn outlast(server: &Server, ends: &Receiver<io::Result<()>>) -> io::Result<()> {
     let bell = server.stop_bell();
     while server.state() == State::Serving {
-        // Interrupted or not, the state says it all.
+        // The result is not needed: the loop checks the state.
         let _ = poll(&mut [PollFd::new(&bell, PollFlags::IN)], None);
     }
     let last_call = Instant::now() + server.generation().settings.timeouts.drain;
@@ -102,7 +103,8 @@ pub(super) fn outlast(server: &Server, ends: &Receiver<io::Result<()>>) -> io::R
     outcome.and(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
 }
 
-/// A thread that fails takes the server down with it: half a server helps nobody to find out why.
+/// Runs `body` and stops the server when it fails: a server with part of its threads would hide the
+/// cause.
 fn run_one(
     server: &Server,
     body: &dyn Fn(usize) -> io::Result<()>,
@@ -115,8 +117,7 @@ fn run_one(
     outcome
 }
 
-/// Starts `count` threads and waits for all of them. When one cannot be started, those that run
-/// are told to stop.
+/// Starts `count` threads and waits for all of them. When one cannot be started, the server stops.
 fn run_threads(
     server: &Arc<Server>,
     name: &str,
@@ -149,16 +150,16 @@ fn run_threads(
     outcome.and(first)
 }
 
-/// Threads that hold a connection each.
+/// Counts the threads of a pool that serve one connection each.
 pub(super) struct Holders {
     size: usize,
     talking: AtomicUsize,
-    /// Lent to replies that wait for something to happen.
+    /// Threads lent to replies that wait for an event.
     waiting: AtomicUsize,
 }
 
 impl Holders {
-    /// At most `size` of them, and at least one.
+    /// Creates the counters for `size` threads, at least one.
     pub(super) fn new(size: usize) -> Self {
         Self { size: size.max(1), talking: AtomicUsize::new(0), waiting: AtomicUsize::new(0) }
     }
@@ -167,7 +168,7 @@ impl Holders {
         self.size
     }
 
-    /// What each thread does until the server stops: one connection after the other.
+    /// Serves one connection after another until the server stops.
     pub(super) fn talk(&self, conversations: &mut Conversations<'_>) -> io::Result<()> {
         while let Some(arrival) = conversations.accept()? {
             self.hold(conversations, arrival);
@@ -175,7 +176,7 @@ impl Holders {
         Ok(())
     }
 
-    /// Runs stages of a connection, as [`Conversations::go_on`].
+    /// Runs stages of a connection with [`Conversations::go_on`] and counts the thread as busy.
     pub(super) fn go_on(
         &self,
         conversations: &mut Conversations<'_>,
@@ -193,7 +194,7 @@ impl Holders {
         self.talking.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Lends one, unless it is the last.
+    /// Lends a thread to a waiting reply, unless all others are lent already.
     pub(super) fn begin_hold(&self) -> bool {
         let lend = |waiting: usize| (waiting + 1 < self.size).then_some(waiting + 1);
         self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, lend).is_ok()
