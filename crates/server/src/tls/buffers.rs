@@ -1,32 +1,32 @@
-//! The buffers that the TLS connections of one thread share, and the owner of the one at hand.
+//! The buffers that the TLS connections of one thread share, and the owner of the current connection.
 
 use std::cell::{Ref, RefCell, RefMut};
 
 use crate::quota::Owner;
 
-/// Bytes encrypted, or received, at once: four records of the longest kind (RFC 8446 section 5.1).
+/// Bytes encrypted or received at one time: four records of maximum length (RFC 8446 section 5.1).
 pub(super) const PIECE: usize = 64 * 1024;
-/// What records add to a piece, and the room for a handshake's answer.
+/// Extra space for record overhead and for the handshake messages that the server sends.
 const ADDED: usize = 16 * 1024;
 
-/// The TLS buffers that one thread's connections share. They exist from its first such connection on.
+/// The TLS buffers that the connections of one thread share. The first TLS connection allocates them.
 #[derive(Default)]
 pub(crate) struct TlsBuffers {
     buffers: RefCell<Buffers>,
     owner: RefCell<Owner>,
 }
 
-/// Only one connection uses them at a time.
+/// Input and output buffer. Only one connection uses them at a time.
 #[derive(Default)]
 pub(super) struct Buffers {
-    /// What was received, or read from a file.
+    /// Bytes received from the socket, or read from a file.
     incoming: Box<[u8]>,
-    /// What is to be sent.
+    /// Encrypted bytes to send.
     outgoing: Box<[u8]>,
 }
 
 impl Buffers {
-    /// For what comes in, and for what goes out.
+    /// Returns the input buffer and the output buffer.
     pub(super) fn both(&mut self) -> (&mut [u8], &mut [u8]) {
         (&mut self.incoming, &mut self.outgoing)
     }
@@ -42,7 +42,7 @@ impl TlsBuffers {
         buffers
     }
 
-    /// Notes where the connection at hand is, which may begin a handshake.
+    /// Stores the owner of the current connection, which may begin a handshake.
     pub(crate) fn note_owner(&self, owner: &Owner) {
         *self.owner.borrow_mut() = owner.clone();
     }

@@ -1,4 +1,4 @@
-//! Decides what counts as a certificate with its key, and what is said of files that are none.
+//! Parses and checks certificates and their private keys.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use rustls::{Error, InconsistentKeys};
 
 use super::provider;
 
-/// A certificate with those that vouch for it, and its key.
+/// A certificate chain with its private key.
 #[derive(Clone, Debug)]
 pub struct Certificate(Arc<CertifiedKey>);
 
-/// What is wrong with a certificate or its key, and what would be right.
+/// The error for an invalid certificate or key. Its message names the problem.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadCertificate(String);
 
 impl Certificate {
-    /// Reads a chain of certificates, the server's own first, and the key that belongs to it; both as PEM
-    /// (RFC 7468). A key may be of RSA, ECDSA or Ed25519.
+    /// Parses a certificate chain, the server's own certificate first, and its private key, both in PEM
+    /// (RFC 7468). The key may be RSA, ECDSA or Ed25519.
     ///
     /// # Errors
     ///
-    /// What is missing or does not fit.
+    /// Fails when a part is missing or invalid, or when the key does not match the certificate.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, BadCertificate> {
         let bad = |reason: String| BadCertificate(reason);
         let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
@@ -50,7 +50,8 @@ impl Certificate {
         Ok(Self(Arc::new(pair)))
     }
 
-    /// The SHA-256 of the server's own certificate, by which a person can tell it from others.
+    /// Returns the SHA-256 fingerprint of the server's own certificate, as hexadecimal pairs separated
+    /// by colons.
     pub fn fingerprint(&self) -> String {
         let own = self.0.cert.first().map_or(&[][..], |own| own.as_ref());
         let digest = digest::digest(&digest::SHA256, own);
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_told_by_what_is_missing() {
+    fn names_the_problem_of_an_invalid_certificate_or_key() {
         let (chain, key) = made();
         let other = made().1;
         check(&chain, &key, "fits");
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_is_of_the_first_certificate() {
+    fn computes_the_fingerprint_of_the_first_certificate() {
         let ((one, key), (other, _)) = (made(), made());
         let told = |chain: &str| {
             Certificate::from_pem(chain.as_bytes(), key.as_bytes()).unwrap().fingerprint()

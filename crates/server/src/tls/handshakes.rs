@@ -1,4 +1,5 @@
-//! TLS handshakes under way in one server: how many, from which address blocks, and which gives way.
+//! Limits on the TLS handshakes in progress: their number, their rate per address block, and the choice
+//! of the handshake to evict.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -11,19 +12,20 @@ use bine_log::{self as log, LogLimit};
 use crate::address::{AddressBlock, AddressSite};
 use crate::quota::{Caps, Owner, Shares};
 
-/// A block may have this part of all handshakes under way, and an IPv6 /48 four times that.
+/// One address block may have this fraction (1/8) of all handshakes in progress, and an IPv6 /48 four
+/// times that.
 const PART_OF_BLOCK: u64 = 8;
-/// A block may begin as many handshakes at once as its rate allows in this many seconds.
+/// Size of a block's burst: the handshakes that its rate allows in this many seconds.
 const BURST: u64 = 5;
-/// An IPv6 /48 may begin this many times as many as one of its blocks.
+/// An IPv6 /48 may begin this many times the handshakes of one of its blocks.
 const BLOCKS_PER_SITE: u64 = 4;
-/// Rates of this many blocks are kept before those at rest are forgotten.
+/// Number of token buckets from which on full buckets are dropped.
 const FEW: usize = 1024;
 
-/// The handshakes of one server.
+/// The TLS handshakes in progress on one server.
 pub(crate) struct Handshakes {
     state: Mutex<State>,
-    /// Not begun because the block began too many in a short time.
+    /// Handshakes refused because the block exceeded its rate.
     refused: AtomicU64,
     evicted: AtomicU64,
     log: LogLimit,
@@ -32,11 +34,11 @@ pub(crate) struct Handshakes {
 struct State {
     most: u64,
     caps: Caps,
-    /// That a block may begin in a second; 0: any number.
+    /// Handshakes that a block may begin per second; 0 means no limit.
     rate: u64,
     next: u64,
     under_way: HashMap<u64, Begun>,
-    /// Their numbers by block: the lowest is the oldest.
+    /// Numbers of the handshakes in progress by block. The lowest number is the oldest handshake.
     by_block: HashMap<AddressBlock, BTreeSet<u64>>,
     shares: Shares,
     of_blocks: Rates<AddressBlock>,
@@ -49,16 +51,16 @@ struct Begun {
     owner: Owner,
 }
 
-/// What is known of handshakes, for whoever watches the server.
+/// Metrics of TLS handshakes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HandshakeMetrics {
-    /// Under way at this moment.
+    /// Handshakes in progress.
     pub under_way: u64,
-    /// That may be under way at one time.
+    /// Maximum number of handshakes in progress.
     pub most: u64,
-    /// Connections that were closed because their address block began too many handshakes.
+    /// Connections closed because their address block exceeded its handshake rate.
     pub refused: u64,
-    /// Handshakes that were dropped because newer ones needed their place.
+    /// Handshakes evicted in favor of newer ones.
     pub evicted: u64,
 }
 
@@ -84,16 +86,17 @@ impl Handshakes {
         }
     }
 
-    /// Changes the bounds. What is under way stays.
+    /// Changes the limits. Handshakes in progress continue.
     pub(crate) fn limit(&self, HandshakeLimits { most, caps, rate }: HandshakeLimits) {
         let mut state = self.state();
         (state.most, state.caps, state.rate) = (most, caps, rate);
     }
 
-    /// A place for a handshake of `block` that begins at `now` milliseconds. When there is none, the oldest of that
-    /// block gives way if the block has its share, and else the oldest of the block whose share is fullest.
+    /// Registers a handshake of `block` that begins at `now` milliseconds. At the limit of the block, its
+    /// oldest handshake is evicted. At the limit of the server, the block that uses most of its quota
+    /// loses its oldest handshake.
     ///
-    /// `None`: the block has begun too many in a short time.
+    /// Returns `None` when the block exceeds its rate.
     pub(crate) fn begin(
         self: &Arc<Self>,
         block: AddressBlock,
@@ -160,12 +163,12 @@ impl Handshakes {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing under it can panic half-way.
+        // No code panics while it holds this lock, so a poisoned state is still consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How many handshakes may be under way, and how many may begin.
+/// Limits on the number and the rate of handshakes.
 #[derive(Clone, Copy)]
 pub(crate) struct HandshakeLimits {
     most: u64,
@@ -174,7 +177,8 @@ pub(crate) struct HandshakeLimits {
 }
 
 impl HandshakeLimits {
-    /// `most` under way on all loops together, and `rate` begun by each address block per second.
+    /// Allows `most` handshakes in progress on all loops together, and `rate` new ones per second and
+    /// address block.
     pub(crate) fn new(most: u64, rate: u32) -> Self {
         let caps = Caps::new(most / PART_OF_BLOCK, most - most / 10);
         Self { most: most.max(1), caps, rate: rate.into() }
@@ -182,7 +186,8 @@ impl HandshakeLimits {
 }
 
 impl State {
-    /// Spends a start of `block`. Those of this machine are not counted: they cost it what they cost the server.
+    /// Takes a token of `block` and returns whether there was one. Local clients are exempt, since a
+    /// handshake costs their machine, which is this one, as much as it costs the server.
     fn may_begin(&mut self, block: AddressBlock, now: u64) -> bool {
         if self.rate == 0 || block.is_local() {
             return true;
@@ -214,7 +219,7 @@ impl State {
         self.by_block.iter().max_by_key(rank).map(|(block, _)| *block)
     }
 
-    /// The oldest of `block`, or of another block of its site.
+    /// Removes the oldest handshake of `block`, or of another block of its site.
     fn evict_oldest(&mut self, block: AddressBlock) -> Option<Begun> {
         let is_near = |(other, _): &(&AddressBlock, &BTreeSet<u64>)| {
             block.has_neighbors() && other.site() == block.site()
@@ -240,7 +245,7 @@ impl State {
     }
 }
 
-/// A handshake under way.
+/// One handshake in progress. Dropping it frees its place.
 pub(crate) struct Handshake {
     all: Arc<Handshakes>,
     number: u64,
@@ -248,7 +253,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// A newer one has its place, so that its connection must close.
+    /// Whether a newer handshake has taken its place, so that its connection must close.
     pub(super) fn is_evicted(&self) -> bool {
         self.is_evicted.load(Ordering::Relaxed)
     }
@@ -261,10 +266,10 @@ impl Drop for Handshake {
     }
 }
 
-/// Token buckets: what each key may begin now, in thousandths. A key that is not known has a full bucket.
+/// Token buckets, counted in thousandths of a token. A key without an entry has a full bucket.
 struct Rates<K> {
     buckets: HashMap<K, Bucket>,
-    /// Buckets that are kept before those that are full again are forgotten.
+    /// Number of buckets from which on full ones are dropped.
     most: usize,
 }
 
@@ -282,11 +287,12 @@ impl<K> Default for Rates<K> {
 }
 
 impl<K: Eq + Hash> Rates<K> {
-    /// Whether `key`, which may begin `rate` a second, may begin one at `now` milliseconds.
+    /// Refills the bucket of `key` at `rate` tokens per second and returns whether it holds a token at
+    /// `now` milliseconds.
     fn has_token(&mut self, key: K, rate: u64, now: u64) -> bool {
         let full = rate.saturating_mul(BURST * TOKEN);
         let fill = |bucket: &mut Bucket| {
-            // A thousandth of a token each millisecond, for each that may begin in a second.
+            // `rate` tokens per second are `rate` thousandths of a token per millisecond.
             let gained = now.saturating_sub(bucket.filled).saturating_mul(rate);
             (bucket.tokens, bucket.filled) = (bucket.tokens.saturating_add(gained).min(full), now);
             bucket.tokens < full
@@ -325,15 +331,15 @@ mod tests {
     }
 
     #[test]
-    fn drops_the_oldest_of_a_block_that_has_its_share() {
+    fn evicts_the_oldest_handshake_of_a_block_at_its_limit() {
         let all = handshakes(16, 0);
         let mut begun: Vec<Handshake> =
             (0..3).map(|_| begin(&all, "192.0.2.1", 1).unwrap()).collect();
-        // An eighth of sixteen.
+        // The limit of a block is an eighth of sixteen.
         assert_eq!(evicted(&begun), [0]);
         begun.push(begin(&all, "192.0.2.2", 1).unwrap());
         assert_eq!(evicted(&begun), [0]);
-        // One that is through leaves its place.
+        // A completed handshake frees its place.
         drop(begun.remove(1));
         begun.push(begin(&all, "192.0.2.1", 1).unwrap());
         assert_eq!(evicted(&begun), [0]);
@@ -344,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_the_oldest_of_the_fullest_block_when_all_places_are_taken() {
+    fn evicts_the_oldest_handshake_of_the_fullest_block_at_the_total_limit() {
         let all = handshakes(16, 0);
         let mut begun = Vec::new();
         for source in 0..16 {
@@ -357,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_the_blocks_of_one_site_together() {
+    fn limits_the_blocks_of_one_site_together() {
         let all = handshakes(16, 0);
         let begun: Vec<Handshake> = (0..12)
             .map(|network| begin(&all, &format!("2001:db8:0:{network:x}::1"), 1).unwrap())
@@ -366,14 +372,14 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_block_that_begins_too_many_in_a_short_time() {
+    fn refuses_handshakes_of_a_block_above_its_rate() {
         let all = handshakes(1000, 10);
         let begins = |from: &str, now| begin(&all, from, now).is_some();
         let granted = (0..100).filter(|_| begins("192.0.2.1", 5000)).count();
         assert_eq!(granted, 50);
         assert!(begins("192.0.2.2", 5000));
         assert_eq!((0..100).filter(|_| begins("192.0.2.1", 6000)).count(), 10);
-        // A /48 has four times that, however many networks it uses.
+        // A /48 has four times the burst of 50, spread over any number of its networks.
         let of_site = (0..400).filter(|number| begins(&format!("2001:db8:0:{number:x}::1"), 6000));
         assert_eq!(of_site.count(), 200);
         assert!((0..1000).all(|_| begins("127.0.0.1", 6000)));
@@ -381,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn forgets_rates_of_blocks_at_rest() {
+    fn drops_token_buckets_of_idle_blocks() {
         let all = handshakes(1000, 10);
         for number in 0..5000 {
             begin(&all, &format!("10.0.{}.{}", number / 250, number % 250), number * 1000);

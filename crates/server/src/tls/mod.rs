@@ -1,5 +1,5 @@
-//! Decides how connections are kept secret: which certificate is shown to whom, what is agreed on, and
-//! who takes a connection that agrees on another protocol (docs/decisions/0010).
+//! TLS: the choice of the certificate, the negotiated parameters, and the transfer of connections that
+//! negotiate another protocol (docs/decisions/0010).
 
 mod buffers;
 mod certificate;
@@ -25,10 +25,10 @@ pub(crate) use handshakes::{HandshakeLimits, Handshakes};
 pub(crate) use session::{DetachedSession, Session};
 pub use tickets::Tickets;
 
-/// The protocol that is spoken here (RFC 7301 section 6).
+/// The ALPN name of HTTP/1.1 (RFC 7301 section 6).
 const HTTP_1: &[u8] = b"http/1.1";
 
-/// What a server needs to be spoken to in secret. TLS 1.2 and 1.3, suites with authenticated encryption
+/// TLS configuration of a server: versions 1.2 and 1.3, cipher suites with authenticated encryption
 /// only, no renegotiation, no early data.
 #[derive(Clone)]
 pub struct Tls {
@@ -36,49 +36,51 @@ pub struct Tls {
     hand_over: Option<Arc<dyn HandOver>>,
 }
 
-/// Says which certificate a peer is shown that asks for this host, or for none in particular (RFC 6066
-/// section 3). With `None` its handshake fails.
+/// Selects the certificate for the host name that the client requests, or for a client that sends no name
+/// (RFC 6066 section 3). The handshake fails when it returns `None`.
 pub type Choice = Box<dyn Fn(Option<&str>) -> Option<Certificate> + Send + Sync>;
 
-/// Takes the connections that agree on another protocol than HTTP/1.1.
+/// Receives the connections whose clients offer another protocol than HTTP/1.1.
 pub trait HandOver: Send + Sync {
-    /// The names of its protocols (RFC 7301 section 6), the preferred one first; all of them are preferred
-    /// to HTTP/1.1.
+    /// Returns the ALPN names of its protocols (RFC 7301 section 6), the preferred one first. The server
+    /// prefers all of them to HTTP/1.1.
     fn protocols(&self) -> Vec<Vec<u8>>;
 
-    /// Takes one whose peer offers such a protocol, on the thread that accepted it: this must not block.
+    /// Takes over a connection whose client offers such a protocol. Must not block: the thread that
+    /// accepted the connection calls it.
     fn take(&self, departure: Departure);
 }
 
-/// A connection that has left the server. It no longer counts among its connections.
+/// A connection that the server has handed over and no longer counts.
 pub struct Departure {
-    /// The socket; its calls do not wait.
+    /// The socket, in nonblocking mode.
     pub socket: OwnedFd,
-    /// Who came.
+    /// Address of the client.
     pub peer: Peer,
-    /// What was received: the whole `ClientHello`. Nothing has been answered.
+    /// The complete `ClientHello`. The server has not answered it.
     pub accepted: Accepted,
-    /// What to answer it with.
+    /// The TLS configuration to continue the handshake with.
     pub config: Arc<ServerConfig>,
 }
 
 impl Tls {
-    /// Serves the certificates that `choice` says; resumption goes by `tickets`.
+    /// Creates a configuration that selects certificates with `choice` and resumes sessions with
+    /// `tickets`.
     pub fn new(choice: Choice, tickets: Arc<Tickets>) -> Self {
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&version::TLS13, &version::TLS12])
-            // The provider has suites for both versions: this is a constant.
+            // Cannot fail: the provider always has cipher suites for both versions.
             .expect("both versions have suites")
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(Resolver(choice)));
         config.alpn_protocols = vec![HTTP_1.to_vec()];
         config.ticketer = tickets;
-        // What a ticket cannot resume is not kept here either: memory follows connections alone.
+        // Sessions resume by tickets only, so that memory depends on open connections alone.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         Self { config: Arc::new(config), hand_over: None }
     }
 
-    /// The same, but peers that offer a protocol of `hand_over` are its own.
+    /// Hands connections over to `hand_over` when the client offers one of its protocols.
     #[must_use]
     pub fn with_hand_over(mut self, hand_over: Arc<dyn HandOver>) -> Self {
         let mut config = ServerConfig::clone(&self.config);
@@ -89,7 +91,7 @@ impl Tls {
         self
     }
 
-    /// Who takes a connection whose peer says this, if it is not ours.
+    /// Returns the receiver of a connection whose `ClientHello` offers one of its protocols.
     fn taker(&self, hello: &ClientHello<'_>) -> Option<&Arc<dyn HandOver>> {
         let hand_over = self.hand_over.as_ref()?;
         let known = hand_over.protocols();

@@ -1,5 +1,5 @@
-//! Decides how one connection is kept secret: what is received is decrypted in the thread's TLS buffers, what is
-//! sent is encrypted there, and between two turns only a record that is not yet whole stays behind.
+//! The TLS session of one connection. The session decrypts and encrypts in the thread's TLS buffers.
+//! Between two events it keeps only incomplete records and bytes that the socket did not accept.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -16,27 +16,27 @@ use crate::address::{AddressBlock, Peer};
 use crate::system::{Transfer, socket};
 use crate::time::monotonic_milliseconds;
 
-/// The TLS of one connection, on top of a socket that is passed to each call.
+/// The TLS session of one connection. The caller passes the socket to each call.
 pub(crate) struct Session {
     stage: Stage,
     tls_buffers: Rc<TlsBuffers>,
-    /// Received, and no whole record yet, or no whole message of the handshake.
+    /// Received bytes of an incomplete record or handshake message.
     kept: Vec<u8>,
-    /// Encrypted, from `sent` on, and too much for the socket.
+    /// Encrypted bytes. Those from `sent` on wait for room in the socket.
     unsent: Vec<u8>,
     sent: usize,
-    /// The last receive emptied the socket.
+    /// Whether the last receive emptied the socket.
     has_emptied: bool,
-    /// The peer has said that nothing more will come.
+    /// Whether the client has closed its direction of the session.
     has_ended: bool,
-    /// Whoever holds the connection knows that it is over.
+    /// Whether the caller has learned of a fatal error of the session.
     fault_is_told: bool,
-    /// It has its place among the handshakes until it is done.
+    /// The place among the handshakes in progress, until the handshake completes.
     handshake: Option<Handshake>,
 }
 
-/// A session on its way to another thread: all of it but the buffers. Not for one in its handshake,
-/// which has a place among those of its thread.
+/// A session without buffers, on its way to another thread. A session cannot be detached during its
+/// handshake, which is registered with its thread.
 pub(crate) struct DetachedSession {
     stage: Stage,
     kept: Vec<u8>,
@@ -48,7 +48,7 @@ pub(crate) struct DetachedSession {
 }
 
 impl DetachedSession {
-    /// Goes on with the buffers of another thread.
+    /// Continues the session with the buffers of another thread.
     pub(crate) fn attach(self, tls_buffers: Rc<TlsBuffers>) -> Session {
         let Self { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told } = self;
         let handshake = None;
@@ -67,41 +67,42 @@ impl DetachedSession {
 }
 
 enum Stage {
-    /// The `ClientHello` is on its way. Nothing is done for a peer that has not sent it all.
+    /// Waiting for the complete `ClientHello`. The server allocates no TLS state before.
     Hello { tls: Arc<Tls>, handshakes: Arc<Handshakes>, block: AddressBlock },
-    /// The handshake, and all that follows it.
+    /// During the handshake and after it.
     Open(Box<UnbufferedServerConnection>),
-    /// It goes to somebody else.
+    /// To be handed over to the receiver of another protocol.
     Departing(Box<(Accepted, Arc<Tls>)>),
-    /// Nothing more is understood.
+    /// Failed. Received bytes are no longer decrypted.
     Over,
 }
 
-/// The kind of a record that holds a handshake's message (RFC 8446 section 5.1).
+/// Content type of a handshake record (RFC 8446 section 5.1).
 const HANDSHAKE: u8 = 22;
-/// Kind, version and length of a record.
+/// Length of a record's header: type, version and length.
 const RECORD_HEAD: usize = 5;
-/// Told to a peer that speaks HTTP without TLS.
+/// Response to a client that speaks HTTP without TLS.
 const NOT_PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
     Content-Type: text/plain; charset=utf-8\r\nContent-Length: 48\r\n\r\n\
     This address speaks HTTPS; ask it with https://\n";
 
-/// What came of looking at received bytes.
+/// The result of processing received bytes.
 #[derive(Default)]
 struct Understood {
-    /// Bytes of content, in the caller's space.
+    /// Decrypted bytes in the caller's buffer.
     content: usize,
-    /// Bytes to be sent, in the buffers.
+    /// Bytes to send, in the output buffer.
     answer: usize,
-    /// Bytes that are done with.
+    /// Processed bytes of the input.
     used: usize,
-    /// Nothing more will come.
+    /// Whether the session receives no more data.
     ended: bool,
     fault: Option<rustls::Error>,
 }
 
 impl Session {
-    /// For a connection from `block` that has just come, with a place among `handshakes` when it begins one.
+    /// Creates the session of a new connection from `block`, which registers with `handshakes` when its
+    /// handshake begins.
     pub(crate) fn new(
         tls: Arc<Tls>,
         tls_buffers: Rc<TlsBuffers>,
@@ -121,14 +122,15 @@ impl Session {
         }
     }
 
-    /// Leaves its buffers.
+    /// Detaches the session from the buffers of its thread.
     pub(crate) fn detach(self) -> DetachedSession {
         debug_assert!(self.handshake.is_none(), "a handshake has its place on this thread");
         let Self { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told, .. } = self;
         DetachedSession { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told }
     }
 
-    /// Receives content into `space`. `Again` says too that what came has none.
+    /// Receives and decrypts content into `space`. Returns `Again` also when the received records held no
+    /// content.
     pub(crate) fn receive(&mut self, socket: &OwnedFd, space: &mut [u8]) -> Transfer {
         if let Err(held_up) = self.flush_all(socket) {
             return held_up;
@@ -138,7 +140,7 @@ impl Session {
                 self.fault_is_told = true;
                 return Transfer::Fault;
             }
-            // Nobody looks at it.
+            // The caller discards these bytes.
             Stage::Over => {
                 let transfer = socket::receive(socket, space);
                 self.has_emptied =
@@ -153,7 +155,7 @@ impl Session {
         let mut buffers = tls_buffers.buffers();
         let (incoming, outgoing) = buffers.both();
         loop {
-            // Content is never longer than the records it came in, so that all of it has room.
+            // Content is never longer than its records, so all of it fits into `space`.
             let most = space.len().min(incoming.len());
             let kept = self.kept.len();
             if kept >= most {
@@ -178,7 +180,7 @@ impl Session {
                 self.stage = Stage::Over;
             }
             if understood.ended {
-                // What came before is still used; the next receive tells the end.
+                // Content before the end is still delivered; the next receive reports the end.
                 self.has_ended = true;
                 self.has_emptied = false;
             }
@@ -195,8 +197,8 @@ impl Session {
         }
     }
 
-    /// Sends from `bytes`. `Moved` says that they are encrypted; what the socket did not take of
-    /// that is [held back](Self::holds_back).
+    /// Encrypts and sends a prefix of `bytes`. `Moved` counts encrypted bytes; the session
+    /// [keeps](Self::holds_back) those that the socket did not accept.
     pub(crate) fn send(&mut self, socket: &OwnedFd, bytes: &[u8], more: bool) -> Transfer {
         if let Err(held_up) = self.flush_all(socket) {
             return held_up;
@@ -208,7 +210,7 @@ impl Session {
         self.send_piece(socket, &bytes[..count], outgoing, more || count < bytes.len())
     }
 
-    /// Sends from a file, by way of the buffers.
+    /// Reads from a file into the buffers, encrypts and sends.
     pub(crate) fn send_file(
         &mut self,
         socket: &OwnedFd,
@@ -224,19 +226,19 @@ impl Session {
         let (incoming, outgoing) = buffers.both();
         let most = count.min(PIECE);
         match rustix::io::pread(file, &mut incoming[..most], offset) {
-            // As with `sendfile`: the file became shorter than was announced.
+            // As with `sendfile`: the file has become shorter than the announced length.
             Ok(0) | Err(_) => Transfer::Broken,
             Ok(read) => self.send_piece(socket, &incoming[..read], outgoing, read < count),
         }
     }
 
-    /// Sends what is held back.
+    /// Sends encrypted bytes that the socket did not accept before.
     pub(crate) fn flush(&mut self, socket: &OwnedFd) -> Transfer {
         let transfer = socket::transmit(socket, &self.unsent[self.sent..], false);
         if let Transfer::Moved(count) = transfer {
             self.sent += count;
             if self.sent == self.unsent.len() {
-                // Given back, since most connections are never held back again.
+                // Free the memory: most connections never need it again.
                 self.unsent = Vec::new();
                 self.sent = 0;
             }
@@ -254,7 +256,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the peer that nothing more will be sent (RFC 8446 section 6.1), if there is room for that.
+    /// Sends `close_notify` (RFC 8446 section 6.1) if the socket has room for it.
     pub(crate) fn farewell(&mut self, socket: &OwnedFd) {
         let Stage::Open(connection) = &mut self.stage else { return };
         if self.sent < self.unsent.len() || connection.is_handshaking() {
@@ -271,12 +273,12 @@ impl Session {
         }
     }
 
-    /// Encrypted bytes wait for room in the socket.
+    /// Whether encrypted bytes wait for room in the socket.
     pub(crate) const fn holds_back(&self) -> bool {
         self.sent < self.unsent.len()
     }
 
-    /// The last receive emptied the socket.
+    /// Whether the last receive emptied the socket.
     pub(crate) const fn has_emptied(&self) -> bool {
         self.has_emptied
     }
@@ -285,17 +287,17 @@ impl Session {
         matches!(self.stage, Stage::Hello { .. }) || self.handshake.is_some()
     }
 
-    /// Its handshake has taken so long that a newer one has its place.
+    /// Whether a newer handshake has evicted the handshake of this session.
     pub(crate) fn is_evicted(&self) -> bool {
         self.handshake.as_ref().is_some_and(Handshake::is_evicted)
     }
 
-    /// The peer wants a protocol that is not ours.
+    /// Whether the connection is to be handed over because its client offers another protocol.
     pub(crate) const fn departs(&self) -> bool {
         matches!(self.stage, Stage::Departing(_))
     }
 
-    /// Gives the connection to whoever speaks its protocol.
+    /// Hands the connection over to the receiver of its protocol.
     pub(crate) fn depart(self, socket: OwnedFd, peer: Peer) {
         let Stage::Departing(departing) = self.stage else { return };
         let (accepted, tls) = *departing;
@@ -304,7 +306,8 @@ impl Session {
         taker.take(Departure { socket, peer, accepted, config });
     }
 
-    /// What is done once the `ClientHello` is there. `Some`: it goes no further for now, or at all.
+    /// Starts the handshake when the first record of the `ClientHello` is complete. Returns `Some` when
+    /// the session cannot continue now, or at all.
     fn meet(&mut self, socket: &OwnedFd, received: &[u8]) -> Option<Transfer> {
         let Stage::Hello { tls, handshakes, block } = &self.stage else { return None };
         if received[0] != HANDSHAKE {
@@ -343,8 +346,8 @@ impl Session {
         None
     }
 
-    /// Decrypts what is whole of `received` into `space`, and writes into the buffers what the handshake has to
-    /// say.
+    /// Decrypts the complete records of `received` into `space`, and writes handshake messages to send
+    /// into `outgoing`.
     fn understand(
         &mut self,
         received: &mut [u8],
@@ -370,16 +373,18 @@ impl Session {
                 Ok(ConnectionState::EncodeTlsData(mut data)) => {
                     match data.encode(&mut outgoing[known.answer..]) {
                         Ok(count) => known.answer += count,
-                        // No flight of a handshake is that long.
+                        // No flight of a handshake is longer than the output buffer.
                         Err(_) => (known.ended, waits) = (true, true),
                     }
-                    // That was the alert, and it is the last: what is wrong would be found wrong again.
+                    // After a fault this was the alert, the last record. Further processing would only
+                    // find the same fault again.
                     waits |= known.fault.is_some();
                 }
                 Ok(ConnectionState::TransmitTlsData(data)) => {
                     data.done();
-                    // It is offered when nothing whole is left. Looking again would try again to decrypt what a peer
-                    // sends before it may (0-RTT, which is refused), and of that only so much is put up with.
+                    // rustls reports this state when no complete record is left. Another call would try
+                    // again to decrypt early data (0-RTT, which the server refuses), and rustls limits the
+                    // amount of such data.
                     waits = connection.is_handshaking();
                 }
                 Ok(ConnectionState::PeerClosed) => known.ended = true,
@@ -387,7 +392,7 @@ impl Session {
                     waits = true;
                 }
                 Ok(_) => (known.ended, waits) = (true, true),
-                // Asked again after a fault, it has the alert that tells the peer of it, or none.
+                // The next call after a fault yields the alert to send, if there is one.
                 Err(error) => {
                     waits = known.fault.replace(error).is_some();
                     known.ended = true;
@@ -421,7 +426,8 @@ impl Session {
         Transfer::Moved(piece.len())
     }
 
-    /// How long `piece` has become in `outgoing`. `None`: nothing can be said on this connection any more.
+    /// Encrypts `piece` into `outgoing` and returns the encrypted length. Returns `None` when the session
+    /// can no longer send.
     fn encrypt(&mut self, piece: &[u8], outgoing: &mut [u8]) -> Option<usize> {
         let Stage::Open(connection) = &mut self.stage else { return None };
         let mut length = 0;
@@ -430,7 +436,7 @@ impl Session {
                 connection.process_tls_records(&mut self.kept);
             let mut is_whole = false;
             match state.ok()? {
-                // An answer to the peer's new key goes first.
+                // The answer to a key update of the client goes first.
                 ConnectionState::EncodeTlsData(mut data) => {
                     length += data.encode(&mut outgoing[length..]).ok()?;
                 }
@@ -448,7 +454,7 @@ impl Session {
         }
     }
 
-    /// Sends what the handshake has to say; that never waits, and the deadline of the handshake stands.
+    /// Sends handshake messages without waiting. The deadline of the handshake stays the same.
     fn answer(&mut self, socket: &OwnedFd, bytes: &[u8]) {
         if !bytes.is_empty() {
             let sent = socket::transmit_now(socket, bytes);
@@ -458,7 +464,7 @@ impl Session {
 
     fn keep(&mut self, rest: &[u8]) {
         if rest.is_empty() {
-            // Given back: most of the time nothing is kept.
+            // Free the memory: usually there is no incomplete record.
             self.kept = Vec::new();
         } else {
             self.kept.clear();
@@ -466,20 +472,20 @@ impl Session {
         }
     }
 
-    /// What has come behind what was kept before.
+    /// Appends the part of `received` after the bytes that are kept already.
     fn keep_new(&mut self, received: &[u8]) {
         let known = self.kept.len();
         self.kept.extend_from_slice(&received[known..]);
     }
 }
 
-/// The peer's offer, if it is for somebody else.
+/// Returns the client's `ClientHello` if it offers a protocol that is to be handed over.
 fn offer(tls: &Tls, mut hello: &[u8]) -> Option<Accepted> {
     let mut acceptor = Acceptor::default();
     while !hello.is_empty() {
         acceptor.read_tls(&mut hello).ok()?;
     }
-    // What is no ClientHello, or not all of it, is answered as if there was nobody else.
+    // A malformed or incomplete ClientHello is handled as if there were no hand-over.
     let accepted = acceptor.accept().ok()??;
     tls.taker(&accepted.client_hello()).is_some().then_some(accepted)
 }

@@ -1,5 +1,5 @@
-//! Decides how long a peer may resume what it has agreed on before, and that a restart does not end that:
-//! the keys of its tickets rotate, and can be kept in a file (RFC 8446 section 4.6.1, RFC 5077).
+//! TLS session tickets (RFC 8446 section 4.6.1, RFC 5077): their lifetime, the rotation of their keys, and
+//! a file that preserves the keys across restarts.
 
 use std::fmt;
 use std::fs;
@@ -16,30 +16,30 @@ use rustls::server::ProducesTickets;
 
 use crate::system::{is_disk_full, write_private};
 
-/// Seconds for which a key makes tickets. Whoever steals one can read what was resumed with it, so that
-/// none is used for long.
+/// Seconds for which a key encrypts new tickets. A stolen key decrypts the sessions resumed with it, so
+/// keys rotate often.
 const TURN: u64 = 6 * 60 * 60;
-/// Seconds for which a ticket is good.
+/// Lifetime of a ticket, in seconds.
 const LIFETIME: u64 = 12 * 60 * 60;
-/// Keys whose tickets may still be good.
+/// Maximum number of keys with unexpired tickets.
 const MOST_KEYS: usize = (LIFETIME.div_ceil(TURN) + 1) as usize;
-/// The first line of a file of keys.
+/// First line of a key file.
 const TITLE: &str = "bine ticket keys 1";
-/// A file of keys is not longer.
+/// Maximum length of a key file in bytes.
 const LONGEST: u64 = 4096;
 
-/// The keys that tickets are made with.
+/// The keys that encrypt session tickets.
 pub struct Tickets {
-    /// The newest first, at least one.
+    /// At least one key, the newest first.
     keys: RwLock<Vec<Key>>,
     file: Option<PathBuf>,
 }
 
-/// One of them.
+/// One ticket key.
 struct Key {
     name: [u8; NAME],
     secret: [u8; SECRET],
-    /// When it was made, in seconds since 1970.
+    /// Creation time in seconds since 1970.
     born: u64,
 }
 
@@ -48,17 +48,17 @@ const SECRET: usize = 32;
 const NONCE: usize = 12;
 
 impl Tickets {
-    /// Keys that end with this value.
+    /// Creates keys in memory only; they are lost when this value is dropped.
     pub fn passing() -> Self {
         Self { keys: RwLock::new(vec![Key::new(now())]), file: None }
     }
 
-    /// The keys that an earlier server has left at `path`, if they are young enough, and those to come are
-    /// left there in turn. Nobody but their user may read them.
+    /// Loads the unexpired keys that an earlier server saved at `path`, and saves new keys there. The file
+    /// is readable by its owner only.
     ///
     /// # Errors
     ///
-    /// The file cannot be read or written; a full disk is only told in the log.
+    /// Fails when the file cannot be read or written. A full disk only causes a log line.
     pub fn kept(path: &Path) -> io::Result<Self> {
         let now = now();
         let mut keys = read(path)?;
@@ -75,7 +75,7 @@ impl Tickets {
         Ok(own)
     }
 
-    /// Makes a new key if the newest has had its turn.
+    /// Creates a new key if the newest is older than [`TURN`].
     fn turn(&self, now: u64) -> io::Result<()> {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if keys.first().is_some_and(|newest| newest.has_turn(now)) {
@@ -121,18 +121,19 @@ impl Tickets {
 
 impl Key {
     fn new(now: u64) -> Self {
-        // Without randomness from the system nothing here could be kept secret.
+        // Without random bytes from the system, no key would be secret.
         let name = random().expect("the system has random bytes");
         let secret = random().expect("the system has random bytes");
         Self { name, secret, born: now }
     }
 
-    /// Whether tickets are made with it. A key from the future comes from a clock that was wrong.
+    /// Whether this key encrypts new tickets. A creation time in the future means that the clock was
+    /// wrong, and such a key is not used.
     fn has_turn(&self, now: u64) -> bool {
         now.checked_sub(self.born).is_some_and(|age| age < TURN)
     }
 
-    /// Whether its tickets are accepted.
+    /// Whether tickets of this key are still accepted.
     fn is_good(&self, now: u64) -> bool {
         now.checked_sub(self.born).is_some_and(|age| age < TURN + LIFETIME)
     }
@@ -170,14 +171,15 @@ impl ProducesTickets for Tickets {
     }
 }
 
-/// Without the keys.
+/// Omits the keys.
 impl fmt::Debug for Tickets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tickets").field("file", &self.file).finish_non_exhaustive()
     }
 }
 
-/// The keys in a file; none if it is not there, not ours alone, or no such file.
+/// Reads the keys from a file. Returns no keys when the file does not exist, is accessible to other users,
+/// or is not a key file.
 fn read(path: &Path) -> io::Result<Vec<Key>> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
@@ -244,7 +246,7 @@ mod tests {
     use bine_log::test_support::ScratchFolder;
 
     #[test]
-    fn a_ticket_is_good_for_twelve_hours_whichever_key_made_it() {
+    fn accepts_a_ticket_for_twelve_hours_at_any_age_of_its_key() {
         let tickets = Tickets::passing();
         let start = now();
         for age in [0, TURN - 1, TURN, 2 * TURN] {
@@ -257,20 +259,21 @@ mod tests {
     }
 
     #[test]
-    fn keys_outlast_a_restart_and_nobody_else_may_read_them() {
+    fn keys_survive_a_restart_in_a_private_file() {
         let folder = ScratchFolder::new();
         let path = folder.path("tickets");
         let ticket = Tickets::kept(&path).unwrap().encrypt(b"agreed").unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         let again = Tickets::kept(&path).unwrap();
         assert_eq!(again.decrypt(&ticket).as_deref(), Some(&b"agreed"[..]));
-        // What others could read is not used any more.
+        // Keys that other users could read are replaced.
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
         assert_eq!(Tickets::kept(&path).unwrap().decrypt(&ticket), None);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
     }
 
-    /// Symptom: the test tried 0644 alone, so a mask of 0007 passed, and keys that the group can read stayed in use.
+    /// Symptom: the test tried 0644 alone, so a mask of 0007 passed, and keys that the group can read
+    /// stayed in use.
     #[test]
     fn replaces_keys_that_the_group_or_others_may_use() {
         use std::os::unix::fs::PermissionsExt as _;
@@ -293,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_holds_no_keys_is_replaced() {
+    fn replaces_a_file_without_keys() {
         let folder = ScratchFolder::new();
         let path = folder.path("tickets");
         for text in ["", "something else", "bine ticket keys 1\n1 2 3\nx", TITLE] {
@@ -311,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_was_made_in_the_future_is_not_used() {
+    fn rejects_a_key_created_in_the_future() {
         let tickets = Tickets::passing();
         let ticket = tickets.encrypt_at(now() + 10 * TURN, b"agreed").unwrap();
         assert_eq!(tickets.decrypt_at(now(), &ticket), None);
@@ -319,7 +322,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_no_ticket_opens_nothing(ticket: Vec<u8>, place: usize, flip in 1u8..) {
+        fn rejects_forged_and_changed_tickets(ticket: Vec<u8>, place: usize, flip in 1u8..) {
             let tickets = Tickets::passing();
             prop_assert_eq!(tickets.decrypt(&ticket), None);
             let mut changed = tickets.encrypt(&ticket).unwrap();
