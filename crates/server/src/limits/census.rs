@@ -1,4 +1,4 @@
-//! Decides how many may be connected, in all and from one address.
+//! Limits on the number of connections, in total and per address block.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,21 +9,21 @@ use crate::address::{AddressBlock, Peer};
 use crate::limits::pressure::Share;
 use crate::quota::{Caps, Shares, in_order_of_eviction};
 
-/// Descriptors kept back for files, logs, the store and whatever handlers open.
+/// Descriptors reserved for files, logs, the store and handlers.
 const RESERVE: usize = 128;
-/// Places that clients on this machine leave to others, unless told otherwise: a tenth, and no more
-/// than this. A server with fewer than [`FEW`] places keeps none back.
+/// Upper limit of the connections reserved for remote clients. The default reserve is a tenth of all
+/// connections. A server with a limit below [`FEW`] connections reserves none.
 const MOST_KEPT_BACK: usize = 1024;
 const FEW: usize = 100;
 
-/// Everyone connected to this server.
+/// Counts the connections of a server and enforces their limits.
 pub(crate) struct Census {
     total: AtomicUsize,
     most: AtomicUsize,
     by_block: Mutex<Blocks>,
-    /// A connection is about to leave so that another can come.
+    /// Whether one connection is closing to make room for a new one.
     makes_room: AtomicBool,
-    /// Turned away because there was no place at all, because their address had its share, and by the scheduler.
+    /// Refused connections: by the total limit, by the limit per address, and by the scheduler.
     refused: [AtomicU64; 3],
 }
 
@@ -32,14 +32,14 @@ struct Blocks {
     caps: Caps,
 }
 
-/// How many connections there may be.
+/// Limits on the number of connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
-    /// In all.
+    /// In total.
     pub(crate) most: usize,
-    /// From one block of addresses.
+    /// From one address block.
     pub(crate) per_block: usize,
-    /// From this machine; `None` keeps a few places back for others.
+    /// From this machine; `None` reserves some connections for remote clients.
     pub(crate) local: Option<usize>,
 }
 
@@ -58,12 +58,12 @@ impl Places {
     }
 }
 
-/// Why a connection is turned away.
+/// The limit that refuses a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Full {
-    /// Nobody can come until somebody leaves.
+    /// The total limit.
     Everywhere,
-    /// This address has enough, and is told so.
+    /// The limit per address, which the client learns in the response.
     ForAddress,
 }
 
@@ -78,13 +78,13 @@ impl Census {
         }
     }
 
-    /// Changes the limits for those to come; nobody is sent away.
+    /// Changes the limits for new connections. Existing ones stay open.
     pub(crate) fn limit(&self, places: Places) {
         self.most.store(places.most, Ordering::Relaxed);
         self.blocks().caps = places.caps();
     }
 
-    /// Counts `peer` in. Each success is undone by one [`leave`](Self::leave).
+    /// Counts a connection of `peer`. The caller must pair each success with one [`leave`](Self::leave).
     pub(crate) fn enter(&self, peer: Peer) -> Result<(), Full> {
         if self.total.fetch_add(1, Ordering::Relaxed) >= self.most.load(Ordering::Relaxed) {
             self.total.fetch_sub(1, Ordering::Relaxed);
@@ -105,19 +105,19 @@ impl Census {
         full
     }
 
-    /// The scheduler has nobody for a connection that was let in.
+    /// Counts a connection refused because the scheduler has no thread for it.
     pub(crate) fn refuse_for_scheduler(&self) {
         self.refused[2].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often somebody was turned away, by reason.
+    /// Returns the number of refused connections by reason.
     pub(crate) fn refused(&self) -> [(&'static str, u64); 3] {
         let [full, address, scheduler] = &self.refused;
         let told = [("full", full), ("address", address), ("scheduler", scheduler)];
         told.map(|(reason, count)| (reason, count.load(Ordering::Relaxed)))
     }
 
-    /// How many are connected, and how many may be.
+    /// Returns the number of connections and its limit.
     pub(crate) fn filled(&self) -> (usize, usize) {
         (self.total.load(Ordering::Relaxed), self.most.load(Ordering::Relaxed))
     }
@@ -127,8 +127,8 @@ impl Census {
         self.blocks().shares.give_back(peer.block(), 1);
     }
 
-    /// The order in which to close connections for want of room: always next is the slowest of the
-    /// block that has most of the places it may have.
+    /// Sorts connections into the order in which to close them: always next is the slowest connection of
+    /// the block that uses most of its quota.
     pub(crate) fn in_order_of_eviction<T>(
         &self,
         candidates: Vec<(AddressBlock, T)>,
@@ -139,46 +139,46 @@ impl Census {
         in_order_of_eviction(candidates, &blocks.shares, &blocks.caps, slowness)
     }
 
-    /// The blocks that have more than a sixteenth of all places each, this machine excepted: their
-    /// slow and idle connections give way when every place is taken.
+    /// Returns the blocks that hold more than a sixteenth of the connection limit each, this machine
+    /// excepted. At the limit, the server closes their slow and idle connections.
     pub(crate) fn crowds(&self) -> Vec<AddressBlock> {
         let sixteenth = self.most.load(Ordering::Relaxed) as u64 / 16;
         self.blocks().shares.above(sixteenth).filter(|block| !block.is_local()).collect()
     }
 
-    /// Whether the caller may leave so that another can come; nobody else may until it has
-    /// [ended](Self::end_making_room).
+    /// Returns whether the caller may close its connection to make room. No other connection may until
+    /// [`end_making_room`](Self::end_making_room).
     pub(crate) fn begin_making_room(&self) -> bool {
         !self.makes_room.swap(true, Ordering::Acquire)
     }
 
-    /// It has left, or does not.
+    /// Allows the next connection to make room.
     pub(crate) fn end_making_room(&self) {
         self.makes_room.store(false, Ordering::Release);
     }
 
-    /// The places that are taken.
+    /// Returns the share of the connection limit that is in use.
     pub(crate) fn share(&self) -> Share {
         let of = |count: &AtomicUsize| count.load(Ordering::Relaxed) as u64;
         Share { used: of(&self.total), most: of(&self.most) }
     }
 
-    /// False when the next to enter would be turned away.
+    /// Whether the total limit admits another connection.
     pub(crate) fn has_room(&self) -> bool {
         self.total.load(Ordering::Relaxed) < self.most.load(Ordering::Relaxed)
     }
 
     fn blocks(&self) -> MutexGuard<'_, Blocks> {
-        // Nothing under it can panic half-way.
+        // No code panics while it holds this lock, so a poisoned state is still consistent.
         self.by_block.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Raises the soft descriptor limit to the hard one and says how many connections fit under it.
+/// Raises the soft descriptor limit to the hard one and returns the number of connections that fit.
 pub(crate) fn descriptors() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(1 << 20);
-    // A refusal leaves the old limit, which is read back.
+    // On failure the old limit stays in force, and the next line reads it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
     let granted = getrlimit(Resource::Nofile).current.unwrap_or(most) as usize;
     granted.saturating_sub(RESERVE.min(granted / 2))
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_its_share_and_gets_it_back() {
+    fn limits_an_address_and_frees_its_places() {
         let census = census(100, 2);
         assert_eq!(census.enter(from("192.0.2.1:1")), Ok(()));
         assert_eq!(census.enter(from("192.0.2.1:2")), Ok(()));
@@ -209,8 +209,8 @@ mod tests {
         assert_eq!(census.blocks().shares.len(), 2);
     }
 
-    /// Eight addresses of one IPv6 /64 took all 2 000 places, 250 each: each address was counted
-    /// by itself, and a host has 2^64 of them.
+    /// Symptom: eight addresses of one IPv6 /64 took all 2 000 connections, 250 each. The census counted
+    /// each address on its own, and a host has 2^64 of them.
     #[test]
     fn counts_addresses_of_one_ipv6_network_together() {
         let census = census(2000, 256);
@@ -222,14 +222,14 @@ mod tests {
         };
         assert_eq!(entered(1), 256);
         assert_eq!(census.enter(from("[2001:db8:1::1]:9")), Ok(()));
-        // Other networks of the same /48 have what is left of four such shares.
+        // A /48 may hold four times the limit of a block; its other networks get the rest.
         assert_eq!((2..100).map(entered).sum::<usize>(), 3 * 256);
         assert_eq!(census.enter(from("192.0.2.1:9")), Ok(()));
         assert_eq!(census.filled(), (4 * 256 + 2, 2000));
     }
 
     #[test]
-    fn this_machine_leaves_a_tenth_of_the_places_to_others() {
+    fn reserves_a_tenth_of_the_places_for_remote_clients() {
         let many = census(2000, 256);
         let entered = (0..2000).filter(|_| many.enter(from("127.0.0.1:1")).is_ok()).count();
         assert_eq!(entered, 1800);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_all_of_a_few_places_and_no_more() {
+    fn grants_local_clients_every_place_of_a_small_limit() {
         let census = census(3, 1);
         for peer in [from("127.0.0.1:1"), from("[::1]:1"), Peer::UNIX] {
             assert_eq!(census.enter(peer), Ok(()));

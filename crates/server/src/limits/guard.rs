@@ -1,5 +1,6 @@
-//! Decides when a server closes, refuses or pauses for want of descriptors, of memory, or of workers' time: looks at most
-//! once a second while all is well, and says each change once.
+//! Overload protection: closes idle connections, refuses requests or pauses accepting when descriptors,
+//! memory or workers run short. It checks at most once a second in the normal state and logs each change
+//! once.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
@@ -10,15 +11,15 @@ use crate::limits::pressure::{Bounds, Pressure, Room, Share};
 use crate::limits::readings;
 use crate::settings::{Guards, Settings};
 
-/// Milliseconds between two looks while all is well.
+/// Milliseconds between two checks in the normal state.
 const REST: u64 = 1000;
-/// And while something is not: whoever waits for room waits no longer than this for it.
+/// Milliseconds between two checks under pressure, which bounds the wait of new connections for room.
 const WATCH: u64 = 100;
 
-/// What one server knows of its want.
+/// The resource pressure of one server.
 #[derive(Default)]
 pub(crate) struct Guard {
-    /// When somebody looked last, in milliseconds.
+    /// Time of the last check in milliseconds.
     looked: AtomicU64,
     descriptors: AtomicU8,
     memory: AtomicU8,
@@ -34,28 +35,28 @@ struct Counts {
     strangers: AtomicU64,
 }
 
-/// What is known of the guards, for whoever watches the server.
+/// Metrics of overload protection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GuardMetrics {
-    /// Of descriptors.
+    /// Pressure on file descriptors.
     pub descriptors: Pressure,
-    /// Of memory.
+    /// Pressure on memory.
     pub memory: Pressure,
-    /// Connections are not accepted because tasks wait too long for a worker.
+    /// Whether the server accepts no connections because tasks wait too long for a worker.
     pub is_queue_over: bool,
-    /// How often one of these has changed.
+    /// Number of changes of the three states above.
     pub changes: u64,
-    /// Idle connections that were closed for want of descriptors.
+    /// Idle connections closed for lack of descriptors.
     pub closed: u64,
-    /// Connections that were refused for want of memory.
+    /// Connections refused for lack of memory.
     pub newcomers: u64,
-    /// Requests of strangers that were refused for want of memory.
+    /// Requests of clients without a session that were refused for lack of memory.
     pub strangers: u64,
 }
 
 impl Guard {
-    /// Whether nobody has looked for so long, at `now` milliseconds since some beginning, that it is time to. Of those
-    /// who ask at once one is told so, and looks.
+    /// Returns whether the next check is due at `now`, in milliseconds of a monotonic clock. Only one of
+    /// several concurrent callers gets `true`, and must then call [`judge`](Self::judge).
     pub(crate) fn is_due(&self, now: u64) -> bool {
         let (last, order) = (self.looked.load(Ordering::Relaxed), Ordering::Relaxed);
         let is_calm = self.descriptors().max(self.memory()) == Pressure::Calm;
@@ -64,7 +65,7 @@ impl Guard {
             && self.looked.compare_exchange(last, now, order, order).is_ok()
     }
 
-    /// Looks at what is used. Who is to make room is told how much.
+    /// Checks memory and descriptors. Returns the idle connections to close, if any.
     pub(crate) fn judge(&self, settings: &Settings, census: &Census) -> Option<Room> {
         self.judge_memory(&settings.guards);
         self.judge_descriptors(settings, census)
@@ -99,7 +100,7 @@ impl Guard {
     fn judge_descriptors(&self, settings: &Settings, census: &Census) -> Option<Room> {
         let percent = settings.guards.descriptors?;
         let descriptors = readings::descriptors();
-        // Some are kept back, so that the places may run out first.
+        // Some descriptors are reserved, so the connection limit derived from them can be reached first.
         let places = settings.connections.is_none().then(|| census.share());
         let share =
             [descriptors, places].into_iter().flatten().max_by_key(|share| share.permille());
@@ -129,7 +130,7 @@ impl Guard {
         (pressure > Pressure::Calm && count > 0).then_some(room)
     }
 
-    /// Says whether tasks wait too long, where connections are not accepted for that.
+    /// Records whether tasks wait too long for a worker, which pauses accepting.
     pub(crate) fn note_queue(&self, is_over: bool) {
         if self.is_over.load(Ordering::Relaxed) == is_over
             || self.is_over.swap(is_over, Ordering::Relaxed) == is_over
@@ -158,12 +159,12 @@ impl Guard {
         self.counts.strangers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Connections stay where they are, with the kernel.
+    /// Whether accepting is paused: new connections stay in the kernel's queue.
     pub(crate) fn pauses(&self) -> bool {
         self.memory() == Pressure::Out || self.descriptors() == Pressure::Out
     }
 
-    /// Newcomers are told to come later, and so is whoever is not known.
+    /// Whether the server refuses new connections, and requests of clients without a session, with 503.
     pub(crate) fn refuses(&self) -> bool {
         self.memory() > Pressure::Calm
     }
@@ -190,7 +191,8 @@ impl Guard {
     }
 }
 
-/// Puts in force what follows from `share`, of which nothing may be known; what it was and is, if that differs.
+/// Stores the pressure that `share` causes; an unknown share causes none. Returns the old and the new
+/// pressure if they differ.
 fn change(kept: &AtomicU8, share: Option<Share>, bounds: Bounds) -> Option<(Pressure, Pressure)> {
     let was = Pressure::from_byte(kept.load(Ordering::Relaxed));
     let is = share.map_or(Pressure::Calm, |share| bounds.judge(was, share));
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn it_looks_once_a_second_and_more_often_while_something_is_wanted() {
+    fn checks_once_a_second_and_more_often_under_pressure() {
         let (guard, settings, census) = guard(Guards::default(), 100, 90);
         let asked = [5000, 5000, 5999, 6000, 6500].map(|now| guard.is_due(now));
         assert_eq!(asked, [true, false, false, true, false]);
@@ -224,13 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn it_says_how_much_room_is_wanted_until_there_is_enough() {
+    fn requests_room_until_the_pressure_is_relieved() {
         let (guard, settings, census) = guard(Guards::default(), 100, 90);
         let judge = || guard.judge(&settings, &census);
         assert_eq!(judge(), Some(Room { count: 2, known_too: false }));
         assert_eq!((guard.metrics().descriptors, guard.metrics().changes), (Pressure::Tight, 1));
         census.leave(Peer::UNIX);
-        // Not yet what relieves it, and a little more room is wanted still.
+        // Still above the level of relief, so one more connection must close.
         assert_eq!(judge().map(|room| room.count), Some(1));
         census.leave(Peer::UNIX);
         census.leave(Peer::UNIX);
@@ -240,21 +242,21 @@ mod tests {
     }
 
     #[test]
-    fn without_descriptors_nobody_comes_in_and_known_visitors_go_too() {
+    fn pauses_and_evicts_known_clients_without_descriptors() {
         let (guard, settings, census) = guard(Guards::default(), 100, 96);
         assert_eq!(guard.judge(&settings, &census), Some(Room { count: 8, known_too: true }));
         assert!(guard.pauses());
     }
 
     #[test]
-    fn a_bound_of_connections_that_was_set_is_no_want_of_descriptors() {
+    fn ignores_a_configured_connection_limit_as_descriptor_pressure() {
         let (guard, mut settings, census) = guard(Guards::default(), 100, 100);
         settings.connections = Some(100);
         assert_eq!(guard.judge(&settings, &census), None);
     }
 
     #[test]
-    fn memory_refuses_before_it_pauses() {
+    fn refuses_before_it_pauses_under_memory_pressure() {
         let bound = |refuses, pauses| Guards {
             memory: Some(1),
             memory_refuses: refuses,
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_over_is_told_once() {
+    fn counts_each_change_of_the_queue_state_once() {
         let guard = Guard::default();
         for is_over in [false, true, true, false, false] {
             guard.note_queue(is_over);

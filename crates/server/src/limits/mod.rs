@@ -1,4 +1,5 @@
-//! What all connections of a server may hold together: places, bytes, descriptors, memory.
+//! Limits on the resources that all connections of a server share: connections, bytes, descriptors and
+//! memory.
 
 mod budget;
 mod census;

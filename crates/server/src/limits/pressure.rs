@@ -1,15 +1,15 @@
-//! Decides from how much on there is too little left of something, and from how much on there is enough again.
+//! Levels of pressure on a resource, and the thresholds between them, with hysteresis.
 
-/// How far something has run out.
+/// The level of pressure on a resource.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(u8)]
 pub enum Pressure {
-    /// There is enough.
+    /// Sufficient.
     #[default]
     Calm,
-    /// There is little: strangers make room.
+    /// Short: clients without a session make room.
     Tight,
-    /// There is next to nothing: nobody comes in.
+    /// Almost exhausted: the server accepts no connections.
     Out,
 }
 
@@ -23,16 +23,16 @@ impl Pressure {
     }
 }
 
-/// Idle connections that are to go.
+/// The idle connections to close.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Room {
-    /// So many.
+    /// Number of connections to close.
     pub(crate) count: usize,
-    /// When there are no strangers, those of known visitors too.
+    /// Whether to close connections of clients with a session too when too few others are idle.
     pub(crate) known_too: bool,
 }
 
-/// What is used of what there is.
+/// The used amount of a resource and its limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Share {
     pub(crate) used: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Thousandths, at most all of them. Of nothing, all is used.
+    /// Returns the used share in thousandths, at most 1000. With a limit of zero the share is 1000.
     pub(crate) fn permille(self) -> u64 {
         if self.most == 0 {
             return 1000;
@@ -52,18 +52,19 @@ impl Share {
         self.permille() / 10
     }
 
-    /// How much must go for so many thousandths to be left in use.
+    /// Returns the amount to release so that at most `permille` thousandths stay in use.
     pub(crate) fn above(self, permille: u64) -> usize {
         let rest = u128::from(self.most) * u128::from(permille) / 1000;
         usize::try_from(u128::from(self.used).saturating_sub(rest)).unwrap_or(usize::MAX)
     }
 }
 
-/// A share must fall this many thousandths below its bound to be well again, or a connection more or less would change
-/// it back and forth.
+/// Hysteresis: the pressure ends only when the share falls this many thousandths below its threshold.
+/// Otherwise a single connection more or less would switch the state back and forth.
 const SLACK: u64 = 20;
 
-/// From how many thousandths on it is [`Tight`](Pressure::Tight) and [`Out`](Pressure::Out); `None`: never.
+/// The thresholds of [`Tight`](Pressure::Tight) and [`Out`](Pressure::Out) in thousandths. A state whose
+/// threshold is `None` never occurs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bounds {
     tight: Option<u64>,
@@ -71,24 +72,24 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// From so many percent on.
+    /// Creates thresholds from percentages.
     pub(crate) fn of(tight: Option<u8>, out: Option<u8>) -> Self {
         let permille = |percent: u8| u64::from(percent) * 10;
         Self { tight: tight.map(permille), out: out.map(permille) }
     }
 
-    /// Tight from so many percent on, and out half-way from there to all.
+    /// Sets the threshold of `Tight` to `tight` percent, and of `Out` half-way between that and 100.
     pub(crate) fn until_full(tight: u8) -> Self {
         let tight = u64::from(tight) * 10;
         Self { tight: Some(tight), out: Some(tight.midpoint(1000)) }
     }
 
-    /// Where it is well again.
+    /// Returns the share, in thousandths, at which the pressure is relieved.
     pub(crate) fn relief(self) -> u64 {
         self.tight.map_or(1000, |tight| tight.saturating_sub(SLACK))
     }
 
-    /// What follows from `share`, after what `was`.
+    /// Computes the pressure of `share`, given the previous pressure.
     pub(crate) fn judge(self, was: Pressure, share: Share) -> Pressure {
         let holds = |bound: Option<u64>, pressure: Pressure| {
             let slack = if was >= pressure { SLACK } else { 0 };
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_well_again_a_little_below_where_it_began() {
+    fn relieves_the_pressure_slightly_below_its_threshold() {
         use Pressure::{Calm, Out, Tight};
         assert_eq!(
             judged(&[899, 900, 899, 880, 879, 899]),
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_bound_is_calm() {
+    fn stays_calm_without_a_threshold() {
         let all = Share { used: 5, most: 0 };
         assert_eq!(Bounds::of(None, None).judge(Pressure::Out, all), Pressure::Calm);
         assert_eq!(Bounds::of(None, Some(100)).judge(Pressure::Calm, all), Pressure::Out);
@@ -139,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn more_in_use_is_never_less_pressure(
+        fn pressure_never_falls_with_rising_use(
             least in 0u64..2000, more in 0u64..2000, most in 0u64..2000, tight in 0u8..=100, was in 0u8..3,
         ) {
             let bounds = Bounds::until_full(tight);
@@ -149,7 +150,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_above_makes_it_well(used in 0u64..100_000, most in 1u64..100_000, tight in 2u8..=100) {
+        fn releasing_the_excess_relieves_the_pressure(used in 0u64..100_000, most in 1u64..100_000, tight in 2u8..=100) {
             let bounds = Bounds::until_full(tight);
             let gone = Share { used, most }.above(bounds.relief()) as u64;
             let left = Share { used: used - gone, most };

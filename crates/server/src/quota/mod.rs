@@ -1,4 +1,4 @@
-//! Quotas by address block, and the owners of what can be evicted.
+//! Quotas per address block, and the owners of evictable resources.
 
 mod owner;
 mod shares;

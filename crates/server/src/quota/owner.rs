@@ -1,26 +1,27 @@
-//! Owners of reservations: whom a budget tells to close a connection when others need its bytes.
+//! Owners of reservations, which a budget notifies to close an evicted connection.
 
 use std::sync::Arc;
 
 use crate::slab::Token;
 
-/// A thread that closes connections when it is told to.
+/// A thread that checks its connections for eviction on request.
 pub(crate) trait Evict: Send + Sync {
-    /// Has the connection with this token looked at, which may have ended.
+    /// Makes the thread check the connection with this token, which may have ended already.
     fn evict(&self, token: Token);
 }
 
 /// The connection that holds a reservation.
 #[derive(Clone, Default)]
 pub(crate) struct Owner {
-    /// The loop that has the connection among others; `None` for a thread that has one connection, and looks by itself.
+    /// The event loop of the connection. `None` for a thread that serves one connection and checks for
+    /// eviction on its own.
     pub(crate) thread: Option<Arc<dyn Evict>>,
-    /// The connection's place there.
+    /// The token of the connection in its loop.
     pub(crate) token: Token,
 }
 
 impl Owner {
-    /// Has the connection looked at.
+    /// Makes the loop check the connection.
     pub(crate) fn evict(&self) {
         if let Some(thread) = &self.thread {
             thread.evict(self.token);

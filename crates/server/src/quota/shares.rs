@@ -1,13 +1,13 @@
-//! Per-block quotas: how much of one resource each block of addresses holds, and how much it may.
+//! Use and quota of one resource per address block.
 
 use std::collections::HashMap;
 
 use crate::address::{AddressBlock, AddressSite};
 
-/// A site may hold this many times as much as one of its blocks.
+/// The quota of a site is this many times the quota of a block.
 const BLOCKS_PER_SITE: u64 = 4;
 
-/// What one block of addresses, one site and the clients on this machine may hold of a resource.
+/// Quotas of a resource: for one address block, for one site, and for all clients on this machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Caps {
     block: u64,
@@ -16,8 +16,8 @@ pub(crate) struct Caps {
 }
 
 impl Caps {
-    /// `block` for each block, four times that for each IPv6 /48, and `local` for the clients on
-    /// this machine. Nobody is denied everything.
+    /// Creates quotas of `block` for each address block, four times that for each IPv6 /48, and `local`
+    /// for all clients on this machine. Each quota is at least 1.
     pub(crate) const fn new(block: u64, local: u64) -> Self {
         let block = if block == 0 { 1 } else { block };
         let local = if local == 0 { 1 } else { local };
@@ -29,16 +29,16 @@ impl Caps {
     }
 }
 
-/// What each block holds. Only blocks that hold something have an entry.
+/// The amount that each block holds. Blocks that hold nothing have no entry.
 #[derive(Default)]
 pub(crate) struct Shares {
     blocks: HashMap<AddressBlock, u64>,
-    /// IPv6 alone: an IPv4 address is its own site.
+    /// IPv6 only: an IPv4 address is its own site.
     sites: HashMap<AddressSite, u64>,
 }
 
 impl Shares {
-    /// Charges `amount` to `block`, unless it or its site would hold more than `caps` allow.
+    /// Charges `amount` to `block` and returns true, unless the block or its site would exceed its quota.
     pub(crate) fn take(&mut self, block: AddressBlock, amount: u64, caps: &Caps) -> bool {
         let of_block = self.held(block).saturating_add(amount);
         let of_site = self.held_by_site(block).saturating_add(amount);
@@ -49,7 +49,7 @@ impl Shares {
         true
     }
 
-    /// Charges `amount` to `block`, whatever it may hold.
+    /// Charges `amount` to `block` without a check of its quota.
     pub(crate) fn add(&mut self, block: AddressBlock, amount: u64) {
         *self.blocks.entry(block).or_default() += amount;
         if block.has_neighbors() {
@@ -57,7 +57,7 @@ impl Shares {
         }
     }
 
-    /// Gives back `amount` of what was charged to `block`.
+    /// Returns `amount` that was charged to `block`.
     pub(crate) fn give_back(&mut self, block: AddressBlock, amount: u64) {
         if let Some(held) = self.blocks.get_mut(&block) {
             *held = held.saturating_sub(amount);
@@ -75,18 +75,18 @@ impl Shares {
         }
     }
 
-    /// What `block` holds.
+    /// Returns the amount that `block` holds.
     pub(crate) fn held(&self, block: AddressBlock) -> u64 {
         self.blocks.get(&block).copied().unwrap_or(0)
     }
 
-    /// The blocks that hold more than `amount`.
+    /// Returns the blocks that hold more than `amount`.
     pub(crate) fn above(&self, amount: u64) -> impl Iterator<Item = AddressBlock> {
         self.blocks.iter().filter(move |(_, held)| **held > amount).map(|(block, _)| *block)
     }
 
-    /// How full the quota of `block` would be without `of_block` and `of_site` of what it and its
-    /// site hold: parts in a million, of its own quota or its site's, whichever is fuller.
+    /// Returns the used part of the quota of `block` or of its site, whichever is larger, in parts per
+    /// million, after subtraction of `of_block` and `of_site` from the held amounts.
     pub(crate) fn fullness(
         &self,
         block: AddressBlock,
@@ -103,7 +103,7 @@ impl Shares {
         own.max(part(self.held_by_site(block).saturating_sub(of_site), caps.site))
     }
 
-    /// The number of blocks that hold something.
+    /// Returns the number of blocks that hold an amount.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.blocks.len()
@@ -117,8 +117,8 @@ impl Shares {
     }
 }
 
-/// Puts what may be dropped into the order in which to drop it: always next is the slowest of the
-/// block whose quota is fullest then. `slowness` ranks candidates of one block.
+/// Sorts candidates into the order of eviction: always next is the slowest candidate of the block that
+/// then uses most of its quota. `slowness` ranks the candidates of one block.
 pub(crate) fn in_order_of_eviction<T>(
     mut candidates: Vec<(AddressBlock, u64, T)>,
     shares: &Shares,
@@ -136,7 +136,7 @@ pub(crate) fn in_order_of_eviction<T>(
         *of_block += amount;
         *of_site += amount;
     }
-    // Stable: of equally full blocks the slowest is first.
+    // The sort is stable: among equally full blocks the slowest candidate stays first.
     ranked.sort_by_key(|(fullness, _)| std::cmp::Reverse(*fullness));
     ranked.into_iter().map(|(_, candidate)| candidate).collect()
 }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_a_block_its_site_and_this_machine_each_by_its_own_cap() {
+    fn limits_a_block_its_site_and_local_clients_to_separate_quotas() {
         let (mut shares, caps) = (Shares::default(), Caps::new(10, 50));
         assert!(shares.take(block("192.0.2.1"), 10, &caps));
         assert!(!shares.take(block("192.0.2.1"), 1, &caps));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn forgets_a_block_that_holds_nothing() {
+    fn removes_the_entry_of_an_empty_block() {
         let (mut shares, caps) = (Shares::default(), Caps::new(10, 50));
         for ip in ["192.0.2.1", "2001:db8::1", "::1"] {
             assert!(shares.take(block(ip), 3, &caps));
@@ -176,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn evicts_from_the_fullest_block_and_of_that_the_slowest() {
+    fn evicts_the_slowest_candidate_of_the_fullest_block() {
         let (mut shares, caps) = (Shares::default(), Caps::new(10, 100));
         let mut candidates = Vec::new();
         for (ip, slowness) in [
             ("192.0.2.1", [5, 1, 9].as_slice()),
             ("192.0.2.2", &[100]),
-            // Five of a hundred: less full than one of ten.
+            // Five of a hundred use less of their quota than one of ten.
             ("127.0.0.1", &[50, 50, 50, 50, 50]),
         ] {
             for slow in slowness {

@@ -1,6 +1,5 @@
-//! The bytes that all connections of a server may hold together: of request bodies in memory, of
-//! uploads on disk, and of replies that their clients have not read; and how many TLS handshakes they
-//! may have under way.
+//! Budgets that all connections of a server share: bytes of request bodies in memory, of uploads on disk
+//! and of unsent responses, and the number of TLS handshakes in progress.
 
 mod pool;
 
@@ -16,28 +15,27 @@ pub use pool::BudgetMetrics;
 
 pub(crate) use pool::{Budget, Claim, Refused, Reservation};
 
-/// Without a word of the operator each budget of memory is this part of it, but not less than
-/// [`LEAST`].
+/// Default of each memory budget: this fraction (1/8) of the memory, but at least [`LEAST`].
 const PART_OF_MEMORY: u64 = 8;
 const LEAST: u64 = 64 << 20;
-/// A block's share of a budget: a quarter, but enough for one body of the size that handlers
-/// usually take, unless that is more than half of the budget.
+/// Default quota of an address block: a quarter of the budget, but enough for one request body of the
+/// size that handlers usually accept, unless that exceeds half of the budget.
 const PART_OF_BLOCK: u64 = 4;
 const LEAST_OF_BLOCK: u64 = 17 << 20;
-/// Without a word of the operator uploads may take this part of what their disk has free.
+/// Default budget for uploads: this fraction (1/4) of the free space on their disk.
 const PART_OF_DISK: u64 = 4;
-/// Assumed where the system does not say how much there is.
+/// Assumed size in bytes when the system does not report one.
 const UNKNOWN: u64 = 1 << 30;
 
-/// What the connections of one server may hold together.
+/// The budgets of one server.
 pub(crate) struct Budgets {
-    /// Request bodies in memory, until their handler is done with them.
+    /// Request bodies in memory, until the handler has finished.
     pub(crate) bodies: Arc<Budget>,
     /// Request bodies on disk.
     pub(crate) uploads: Arc<Budget>,
-    /// Replies in memory that their clients have not read.
+    /// Responses in memory that the clients have not read.
     pub(crate) unsent: Arc<Budget>,
-    /// TLS handshakes under way.
+    /// TLS handshakes in progress.
     pub(crate) handshakes: Arc<Handshakes>,
 }
 
@@ -53,7 +51,7 @@ impl Budgets {
         }
     }
 
-    /// Changes the bounds. What is held already stays.
+    /// Changes the limits. Existing reservations stay.
     pub(crate) fn limit(&self, settings: &Settings) {
         for (budget, (most, caps)) in self.all().into_iter().zip(sizes(settings)) {
             budget.limit(most, caps);
@@ -61,7 +59,7 @@ impl Budgets {
         self.handshakes.limit(handshake_limits(settings));
     }
 
-    /// Whether memory is short.
+    /// Halves the memory budgets while memory is short.
     pub(crate) fn tighten(&self, is_tight: bool) {
         self.bodies.tighten(is_tight);
         self.unsent.tighten(is_tight);
@@ -76,7 +74,7 @@ impl Budgets {
     }
 }
 
-/// Without bounds of bytes.
+/// Budgets without a limit on bytes.
 impl Default for Budgets {
     fn default() -> Self {
         let open = |name| Arc::new(Budget::new(name, u64::MAX, Caps::new(u64::MAX, u64::MAX)));
@@ -89,7 +87,7 @@ impl Default for Budgets {
     }
 }
 
-/// Each loop has its number of handshakes under way; the sum is for all of them together.
+/// The setting counts handshakes per loop; the limit is the sum over all loops.
 fn handshake_limits(settings: &Settings) -> HandshakeLimits {
     let most = settings.handshakes.saturating_mul(settings.loops.max(1)) as u64;
     HandshakeLimits::new(most, settings.handshake_rate)

@@ -1,4 +1,4 @@
-//! One budget of bytes that all connections of a server share, and the reservations made from it.
+//! A budget of bytes that all connections of a server share, and the reservations from it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,14 +13,14 @@ use crate::time::monotonic_milliseconds;
 
 /// Reservations grow in steps of this size.
 const STEP: u64 = 64 * 1024;
-/// A reservation that has not grown for this many milliseconds has stalled, and may be evicted.
+/// A reservation without progress for this many milliseconds has stalled and may be evicted.
 const STALLED: u64 = 1000;
 /// Milliseconds between two searches for reservations to evict.
 const SEARCH: u64 = 100;
 
-/// A bound on the sum of what connections hold of one kind, with a share for each address block.
+/// Limits the bytes of one kind that all connections hold, with a quota for each address block.
 pub(crate) struct Budget {
-    /// As the log and the metrics name it.
+    /// Name in the log and the metrics.
     name: &'static str,
     state: Mutex<State>,
     refused: [AtomicU64; 2],
@@ -31,57 +31,56 @@ pub(crate) struct Budget {
 struct State {
     most: u64,
     caps: Caps,
-    /// Memory is short: half of `most` is in force.
+    /// Whether memory is short, which halves the limit.
     is_tight: bool,
     used: u64,
     shares: Shares,
-    /// Every reservation by its number.
+    /// All reservations by number.
     holders: HashMap<u64, Holder>,
     next: u64,
-    /// When somebody searched for reservations to evict, in milliseconds.
+    /// Time of the last search for reservations to evict, in milliseconds.
     searched: u64,
 }
 
 struct Holder {
     block: AddressBlock,
     bytes: u64,
-    /// When it grew last, or its peer made progress, in milliseconds.
+    /// Time of the last growth, or of the client's last progress, in milliseconds.
     grown: u64,
-    /// It waits for its peer, so that it can be evicted.
+    /// Whether the connection waits for its client, so that the reservation can be evicted.
     may_go: bool,
     is_evicted: Arc<AtomicBool>,
     owner: Owner,
 }
 
-/// Why a reservation cannot grow.
+/// The reason why a reservation cannot grow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
-    /// The budget is spent.
+    /// The budget is exhausted.
     Everywhere,
-    /// The address block has its share.
+    /// The address block has reached its quota.
     ForBlock,
-    /// It was evicted for others.
+    /// The reservation was evicted.
     Evicted,
 }
 
-/// What is known of a budget, for whoever watches the server.
+/// Metrics of a budget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BudgetMetrics {
-    /// Of what: `bodies`, `uploads` or `unsent`.
+    /// Name of the budget: `bodies`, `uploads` or `unsent`.
     pub of: &'static str,
-    /// Bytes that are reserved at this moment.
+    /// Reserved bytes.
     pub held: u64,
-    /// Bytes that may be reserved at one time.
+    /// Limit of the budget in bytes.
     pub most: u64,
-    /// Reservations that were refused because the budget was spent, and because an address block
-    /// had its share.
+    /// Refused reservations: by the budget, and by the quota of an address block.
     pub refused: [(&'static str, u64); 2],
-    /// Reservations that were evicted because they had stalled while others needed their bytes.
+    /// Evicted reservations, which had stalled while other connections needed their bytes.
     pub evicted: u64,
 }
 
 impl Budget {
-    /// With `most` bytes, of which `block` are for each address block and `local` for this machine.
+    /// Creates a budget of `most` bytes with the quotas `caps`.
     pub(super) fn new(name: &'static str, most: u64, caps: Caps) -> Self {
         let state = State {
             most,
@@ -102,13 +101,13 @@ impl Budget {
         }
     }
 
-    /// Changes the bounds. What is reserved already stays.
+    /// Changes the limits. Existing reservations stay.
     pub(super) fn limit(&self, most: u64, caps: Caps) {
         let mut state = self.state();
         (state.most, state.caps) = (most, caps);
     }
 
-    /// Whether memory is short, in which case half of the budget is in force.
+    /// Halves the budget while memory is short, and evicts stalled reservations at the change.
     pub(super) fn tighten(&self, is_tight: bool) {
         let mut state = self.state();
         if std::mem::replace(&mut state.is_tight, is_tight) != is_tight && is_tight {
@@ -131,7 +130,7 @@ impl Budget {
         }
     }
 
-    /// Charges `to` bytes in all to a reservation; `now` is in milliseconds.
+    /// Grows a reservation to `to` bytes; `now` is in milliseconds.
     fn grow(
         self: &Arc<Self>,
         reservation: &mut Reservation,
@@ -210,7 +209,7 @@ impl Budget {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing under it can panic half-way.
+        // No code panics while it holds this lock, so a poisoned state is still consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -226,7 +225,7 @@ impl State {
         block: AddressBlock,
         more: u64,
     ) -> Result<(), Refused> {
-        // A connection keeps the block that it came from.
+        // The address block of a connection never changes.
         debug_assert!(
             number
                 .and_then(|number| self.holders.get(&number))
@@ -244,14 +243,15 @@ impl State {
         Ok(())
     }
 
-    /// Whether an eighth is left of the budget, or of what `block` may have of it.
+    /// Whether less than an eighth is left of the budget, or of the quota of `block`.
     fn is_pressed(&self, block: AddressBlock) -> bool {
         self.used > self.in_force() / 8 * 7
             || self.shares.fullness(block, &self.caps, (0, 0)) > 875_000
     }
 
-    /// Evicts reservations that have stalled until a quarter of the budget is free, and a quarter of the share of
-    /// the block that `own` belongs to: always next the largest and slowest of the block whose share is fullest.
+    /// Evicts stalled reservations until a quarter of the budget is free, and a quarter of the quota of the
+    /// block of `own`. Always next is the largest and slowest reservation of the block that uses most of
+    /// its quota.
     fn search(&mut self, own: Option<u64>, now: u64) -> Vec<Owner> {
         if now.saturating_sub(self.searched) < SEARCH {
             return Vec::new();
@@ -270,7 +270,7 @@ impl State {
                 candidates.push((holder.block, holder.bytes, (*number, slowness)));
             }
         }
-        // Of equals the oldest goes first.
+        // Among equal candidates the oldest is evicted first.
         candidates.sort_unstable_by_key(|(_, _, (number, _))| *number);
         let order =
             in_order_of_eviction(candidates, &self.shares, &self.caps, |(_, slowness)| *slowness);
@@ -293,7 +293,8 @@ impl State {
         told
     }
 
-    /// How many bytes `block` holds beyond three quarters of its share, when it holds more than seven eighths.
+    /// Returns the bytes that `block` holds above three quarters of its quota, if it holds more than seven
+    /// eighths.
     fn excess_of(&self, block: AddressBlock) -> u64 {
         let going = self
             .holders
@@ -307,16 +308,16 @@ impl State {
     }
 }
 
-/// Who reserves.
+/// The connection that reserves bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Claim<'c> {
     pub(crate) block: AddressBlock,
-    /// Whom to tell when the reservation is evicted.
+    /// The owner to notify when the reservation is evicted.
     pub(crate) owner: &'c Owner,
 }
 
-/// Bytes of a budget that one connection holds. Nothing is reserved at first; dropped, they are
-/// given back.
+/// Bytes of a budget that one connection holds. A new reservation is empty; dropping it returns its bytes
+/// to the budget.
 #[derive(Default)]
 pub(crate) struct Reservation(Option<Box<Held>>);
 
@@ -328,14 +329,15 @@ struct Held {
 }
 
 impl Reservation {
-    /// What is needed of a budget is free up to here: small requests are never refused for it.
+    /// Bytes that a connection may use without a reservation, so that small requests are never refused.
     pub(crate) const FREE: u64 = 64 * 1024;
 
-    /// Has at least `bytes` reserved from `budget`, beyond the first 64 KiB of each connection.
+    /// Grows the reservation from `budget` to at least `bytes`, if they exceed [`FREE`](Self::FREE).
     ///
     /// # Errors
     ///
-    /// The budget or the share is spent, or this reservation was evicted. It keeps what it has.
+    /// Fails when the budget or the quota is exhausted, or when this reservation was evicted. The
+    /// reservation keeps its bytes then.
     pub(crate) fn reach(
         &mut self,
         bytes: u64,
@@ -348,7 +350,7 @@ impl Reservation {
         budget.grow(self, claim, bytes, monotonic_milliseconds())
     }
 
-    /// Its peer makes progress.
+    /// Records that the client makes progress.
     pub(crate) fn touch(&mut self) {
         if let Some(held) = &self.0
             && let Some(holder) = held.budget.state().holders.get_mut(&held.number)
@@ -357,7 +359,7 @@ impl Reservation {
         }
     }
 
-    /// It no longer waits for its peer, and is not evicted any more.
+    /// Protects the reservation from eviction, because it no longer waits for its client.
     pub(crate) fn settle(&mut self) {
         if let Some(held) = &self.0
             && let Some(holder) = held.budget.state().holders.get_mut(&held.number)
@@ -366,12 +368,12 @@ impl Reservation {
         }
     }
 
-    /// Whether others need its bytes, so that whoever holds it must drop it.
+    /// Whether the reservation was evicted, so that its connection must drop it.
     pub(crate) fn is_evicted(&self) -> bool {
         self.0.as_ref().is_some_and(|held| held.is_evicted.load(Ordering::Relaxed))
     }
 
-    /// Whether it holds anything.
+    /// Whether the reservation holds bytes.
     pub(crate) const fn is_some(&self) -> bool {
         self.0.is_some()
     }
@@ -381,7 +383,7 @@ impl Reservation {
     }
 }
 
-/// A copy reserves nothing: it is the copier's own.
+/// A clone is empty: reserved bytes belong to one connection.
 impl Clone for Reservation {
     fn clone(&self) -> Self {
         Self::default()
@@ -426,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn grants_no_block_more_than_its_share_and_all_no_more_than_there_is() {
+    fn limits_each_block_to_its_quota_and_all_to_the_budget() {
         let budget = budget(16 * MIB, 4 * MIB);
         let mut held: Vec<Reservation> = Vec::new();
         for source in 0..6 {
@@ -450,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_networks_of_ipv6_and_bounds_their_sites() {
+    fn limits_ipv6_networks_and_their_sites() {
         let budget = budget(64 * MIB, 4 * MIB);
         let mut held: Vec<Reservation> = Vec::new();
         let mut hold = |from: String| {
@@ -466,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn evicts_what_has_stalled_of_the_fullest_block_before_all_is_spent() {
+    fn evicts_a_stalled_reservation_of_the_fullest_block_before_the_budget_is_exhausted() {
         let budget = budget(16 * MIB, 8 * MIB);
         let reserve = |from: &str, to: u64, now: u64| {
             let mut own = Reservation::default();
@@ -477,7 +479,7 @@ mod tests {
         let larger = reserve("192.0.2.1", 4 * MIB, 5000);
         let other = reserve("192.0.2.2", 5 * MIB, 5000);
         let lively = reserve("192.0.2.3", MIB, 6500);
-        // An eighth is left, and of the three who have stalled it is enough when one goes.
+        // Less than an eighth is left. Three reservations have stalled, and evicting one suffices.
         let newcomer = reserve("192.0.2.4", 2 * MIB, 6900);
         let evicted = [&large, &larger, &other, &lively, &newcomer].map(Reservation::is_evicted);
         assert_eq!(evicted, [false, true, false, false, false]);
@@ -485,12 +487,12 @@ mod tests {
     }
 
     #[test]
-    fn keeps_what_a_handler_uses_and_a_block_alone_in_its_share() {
+    fn keeps_reservations_in_use_and_the_only_stalled_one_of_a_block() {
         let budget = budget(16 * MIB, 4 * MIB);
         let mut used = Reservation::default();
         grow(&budget, &mut used, "192.0.2.1", 3 * MIB, 5000).unwrap();
         used.settle();
-        // Slow, and nearly at its share: no other reservation of its block would profit.
+        // Slow, and near its quota, but evicting it would help no other reservation of its block.
         let mut slow = Reservation::default();
         for step in 1..=16 {
             grow(&budget, &mut slow, "192.0.2.1", step * STEP, 5000 + step * 2000).unwrap();
@@ -500,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn half_is_in_force_while_memory_is_short() {
+    fn halves_the_budget_while_memory_is_short() {
         let budget = budget(16 * MIB, 16 * MIB);
         let mut own = Reservation::default();
         grow(&budget, &mut own, "192.0.2.1", 10 * MIB, 1).unwrap();
@@ -514,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn small_amounts_are_never_refused() {
+    fn never_refuses_small_amounts() {
         let budget = budget(0, 0);
         let mut own = Reservation::default();
         let owner = Owner::default();
