@@ -1,5 +1,5 @@
-//! Decides where connections wait that one thread has accepted, or has left between two stages, and
-//! another is to go on with: a queue with a bound, in the order they came.
+//! The bounded queue in which accepted connections, and connections between two stages, wait for a
+//! thread in order of arrival.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,19 +15,20 @@ use crate::arrival::refusal::NO_THREAD;
 use crate::arrival::{Arrival, Entrance};
 use crate::quota::Shares;
 
-/// Taken in between two looks at who has waited too long, however many more come meanwhile.
+/// Maximum number of connections accepted between two checks for expired waits.
 const CROWD: usize = 1024;
 
-/// One block of addresses has this part of the places to wait.
+/// One address block may use this fraction (1/4) of the queue.
 const PART_OF_BLOCK: usize = 4;
 
-/// The queue. Threads without a connection rest here; those whose connection is idle may watch it.
+/// The queue of waiting connections. Threads without a connection wait on it; threads whose connection is
+/// idle poll its descriptor.
 pub(crate) struct Lobby {
     inside: Mutex<Inside>,
     arrived: Condvar,
-    /// Readable while somebody waits whom no resting thread will take.
+    /// Event descriptor, readable while more connections wait than there are idle threads.
     bell: OwnedFd,
-    /// The same, for whoever only wants to know.
+    /// Same condition as `bell`, readable without a system call.
     is_pressed: AtomicBool,
     most: usize,
 }
@@ -35,27 +36,27 @@ pub(crate) struct Lobby {
 #[derive(Default)]
 struct Inside {
     waiting: VecDeque<(Instant, Arrival)>,
-    /// Of these, those of each block of addresses.
+    /// Number of waiting connections per address block.
     shares: Shares,
-    /// Threads without a connection.
+    /// Idle threads, which have no connection.
     resting: usize,
     has_rung: bool,
     is_closed: bool,
-    /// Counts calls of everybody, so that none is missed.
+    /// Number of calls to all idle threads, so that a thread detects a call made since it began to wait.
     calls: u32,
 }
 
-/// Why a thread no longer rests.
+/// The reason for which an idle thread continues.
 pub(crate) enum Called {
     To(Arrival),
-    /// To look at the settings, and come back.
+    /// To check the settings and wait again.
     Look,
     /// To end.
     Off,
 }
 
 impl Lobby {
-    /// With room for `most`.
+    /// Creates a queue for `most` connections.
     pub(crate) fn new(most: usize) -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self {
@@ -67,11 +68,11 @@ impl Lobby {
         })
     }
 
-    /// Lets everybody wait who comes to `entrance` within `wait`, and tells who finds no room.
+    /// Queues the connections that `entrance` accepts within `wait`, and refuses those beyond the bound.
     pub(crate) fn fill(&self, entrance: &mut Entrance, wait: Option<Duration>) -> io::Result<()> {
         let first = entrance.accept_within(wait)?;
         if entrance.is_called() {
-            // Resting threads should know of it too.
+            // Idle threads must react to the stop or the new settings too.
             self.call_all();
         }
         let others = from_fn(|| entrance.accept_now()).take(CROWD);
@@ -83,14 +84,14 @@ impl Lobby {
         Ok(())
     }
 
-    /// Lets `arrival` wait, or gives it back when there is no room.
+    /// Queues `arrival`, or returns it when the queue is full.
     fn enter(&self, arrival: Arrival) -> Result<(), Arrival> {
         let inside = self.lock();
         let (count, resting) = (inside.waiting.len(), inside.resting);
         if count >= self.most.saturating_add(resting) {
             return Err(arrival);
         }
-        // One address leaves room for others, unless a thread is free for it.
+        // One address block may not fill the queue, unless a thread is free for the connection.
         let block = arrival.peer().block();
         let share = (self.most / PART_OF_BLOCK).max(1) as u64;
         if count >= resting && !block.is_local() && inside.shares.held(block) >= share {
@@ -100,18 +101,18 @@ impl Lobby {
         Ok(())
     }
 
-    /// Lets a connection wait for its next stage. The calling thread takes another in its place, so that no more
-    /// than it are ever beyond the bound.
+    /// Queues a connection for its next stage, without a check of the bound. The calling thread then takes
+    /// another connection, so each thread exceeds the bound by at most one.
     pub(crate) fn put_back(&self, arrival: Arrival) {
         self.push(self.lock(), arrival);
     }
 
-    /// Somebody waits whom no resting thread will take.
+    /// Whether more connections wait than there are idle threads.
     pub(crate) fn is_pressed(&self) -> bool {
         self.is_pressed.load(Ordering::Relaxed)
     }
 
-    /// Rests until there is a connection for the calling thread, or something else to do.
+    /// Waits for a connection, a call to check the settings, or the end.
     pub(crate) fn rest(&self) -> Called {
         let mut inside = self.lock();
         let calls = inside.calls;
@@ -132,12 +133,13 @@ impl Lobby {
         called
     }
 
-    /// Who has waited longest, for a thread whose connection gives way.
+    /// Takes the oldest connection, for a thread whose idle connection gives way.
     pub(crate) fn take(&self) -> Option<Arrival> {
         self.next(&mut self.lock())
     }
 
-    /// Has those go who have waited for `limit`; when the next one will have, if somebody waits.
+    /// Refuses the connections that have waited for `limit`. Returns the time until the next one will have,
+    /// if any waits.
     pub(crate) fn turn_away(&self, limit: Duration) -> Option<Duration> {
         loop {
             match self.take_late(limit) {
@@ -147,11 +149,11 @@ impl Lobby {
         }
     }
 
-    /// One who has waited for `limit`.
+    /// Takes a connection that has waited for `limit`.
     ///
     /// # Errors
     ///
-    /// When the next one will have, if somebody waits.
+    /// Returns the time until the next connection will have waited for `limit`, if any waits.
     pub(crate) fn take_late(&self, limit: Duration) -> Result<Arrival, Option<Duration>> {
         let mut inside = self.lock();
         let waiting = &mut inside.waiting;
@@ -167,7 +169,7 @@ impl Lobby {
         Ok(late.1)
     }
 
-    /// Has every resting thread look at the settings.
+    /// Makes every idle thread check the settings.
     fn call_all(&self) {
         let mut inside = self.lock();
         inside.calls = inside.calls.wrapping_add(1);
@@ -175,13 +177,13 @@ impl Lobby {
         self.arrived.notify_all();
     }
 
-    /// Ends the rest of all; who waits is still taken in.
+    /// Closes the queue: threads take the remaining connections and then end.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.arrived.notify_all();
     }
 
-    /// How many wait.
+    /// Returns the number of waiting connections.
     pub(crate) fn len(&self) -> usize {
         self.lock().waiting.len()
     }
@@ -199,14 +201,14 @@ impl Lobby {
         if inside.waiting.len() > inside.resting && !inside.has_rung {
             inside.has_rung = true;
             self.is_pressed.store(true, Ordering::Relaxed);
-            // One at most is ever in the counter.
+            // Cannot overflow: `has_rung` keeps the counter at 1 or below.
             let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
         }
         drop(inside);
         self.arrived.notify_one();
     }
 
-    /// Somebody waits no more.
+    /// Clears the event descriptor when the queue has become empty.
     fn relax(&self, inside: &mut Inside) {
         if inside.has_rung && inside.waiting.is_empty() {
             inside.has_rung = false;
@@ -216,7 +218,7 @@ impl Lobby {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside> {
-        // Nothing under it can panic half-way.
+        // No code panics while it holds this lock, so a poisoned state is still consistent.
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,4 @@
-//! Decides how a connection comes in before any thread has it: one thread may accept it and another
-//! hold it.
+//! Accepts connections for threads that block. One thread may accept a connection and another serve it.
 
 mod lobby;
 mod refusal;
@@ -30,40 +29,42 @@ use crate::time::monotonic_milliseconds;
 pub(crate) use lobby::{Called, Lobby};
 pub(crate) use refusal::{NO_MEMORY, NO_THREAD, TOO_MANY};
 
-/// Marks what is no listener.
+/// Event data of descriptors that are not listeners.
 const CALL: u64 = u64::MAX;
 /// How long a thread waits before it tries again to accept when there was no room.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// A connection that is no thread's yet, or for the moment. The server counts it; dropped, it closes and is
-/// counted no more.
+/// An accepted connection that no thread serves at the moment. The server counts it. Dropping it closes the
+/// connection and ends the count.
 pub struct Arrival {
     pub(crate) progress: Progress,
     pub(crate) peer: Peer,
     pub(crate) counted: Counted,
 }
 
-/// How far it has come.
+/// The progress of an arrival.
 pub(crate) enum Progress {
-    /// It was accepted.
+    /// Accepted, without any stage run.
     New(OwnedFd),
-    /// A thread has left it between two stages.
+    /// Detached from a thread between two stages.
     Between(Box<DetachedConnection>),
 }
 
 impl Arrival {
-    /// Who has come.
+    /// Returns the address of the client.
     pub const fn peer(&self) -> Peer {
         self.peer
     }
 
-    /// Whoever has waited too long may be told so; a reply that is made already is sent in any case.
+    /// Whether the server may refuse the connection when it has waited too long. A connection whose
+    /// response is ready may not be refused.
     pub(crate) fn may_be_turned_away(&self) -> bool {
         !matches!(&self.progress, Progress::Between(detached) if detached.next() == Next::Reply)
     }
 
-    /// Closes it with `reply`, a whole response, if there is room for that at once. A peer that came in
-    /// secret would need a handshake first: it is told nothing. Neither is one that has had replies already.
+    /// Sends `reply`, a complete response, if the socket accepts it at once, and closes the connection. The
+    /// response is omitted for TLS, which would need a handshake first, and for connections that have
+    /// served a request already.
     pub fn refuse(self, reply: &[u8]) {
         self.counted.count_refusal();
         let Progress::New(socket) = self.progress else { return };
@@ -71,25 +72,26 @@ impl Arrival {
     }
 }
 
-/// Sends a newcomer `reply` who is let in no further, and nothing to one who came in secret.
+/// Refuses a new connection: sends `reply` unless the connection uses TLS.
 pub(crate) fn turn_away(socket: &OwnedFd, peer: Peer, reply: &[u8]) {
     if peer.is_secure() {
         return;
     }
     transmit_now(socket, reply);
-    // What the peer has sent already is taken, or the close would be a reset that may overtake the reply.
+    // Read the bytes that the client has sent already. Otherwise the close would send a reset, which
+    // could reach the client before the response.
     let _ = shutdown(socket, Shutdown::Write);
     let _ = recv(socket, &mut [0; 4096], RecvFlags::DONTWAIT);
 }
 
-/// One connection in the server's count.
+/// One connection in the server's count. Dropping it ends the count.
 pub(crate) struct Counted {
     server: Arc<Server>,
     peer: Peer,
 }
 
 impl Counted {
-    /// It goes without what it came for.
+    /// Counts the connection as refused.
     pub(crate) fn count_refusal(&self) {
         self.server.census.refuse_for_scheduler();
     }
@@ -101,11 +103,12 @@ impl Drop for Counted {
     }
 }
 
-/// The one connection that gives way at this moment: with several, all would leave for one newcomer.
+/// The permit to close one connection in order to make room. Without it, several idle connections would
+/// close for one new connection.
 pub(crate) struct MakingRoom(Arc<Server>);
 
 impl MakingRoom {
-    /// `None`: another does.
+    /// Takes the permit, or returns `None` when another connection has it.
     pub(crate) fn begin(server: &Arc<Server>) -> Option<Self> {
         server.census.begin_making_room().then(|| Self(Arc::clone(server)))
     }
@@ -117,33 +120,33 @@ impl Drop for MakingRoom {
     }
 }
 
-/// Where connections come in, for one thread that blocks. Any number of threads may have one each.
+/// Accepts connections for one blocking thread. Each thread has its own.
 pub struct Entrance {
     server: Arc<Server>,
     view: View,
-    /// Made for the first wait under these settings.
+    /// Epoll instance, created for the first wait under the current settings.
     watch: Option<OwnedFd>,
 }
 
-/// What came of a look at the door.
+/// The result of one attempt to accept.
 pub(crate) enum Looked {
     In(Arrival),
     Nobody,
-    /// No descriptor is left, or no place: somebody must leave first.
+    /// The descriptors or the connections are at their limit: another connection must close first.
     NoRoom,
 }
 
 impl Entrance {
-    /// The way into `server`.
+    /// Creates an acceptor for the listeners of `server`.
     pub fn new(server: &Arc<Server>) -> Self {
         Self { server: Arc::clone(server), view: server.view(), watch: None }
     }
 
-    /// Waits for the next connection; `None` when the server stops.
+    /// Waits for the next connection; returns `None` when the server stops.
     ///
     /// # Errors
     ///
-    /// The system's, when it cannot wait.
+    /// Returns the error of the system when it cannot wait.
     pub fn accept(&mut self) -> io::Result<Option<Arrival>> {
         loop {
             match self.accept_within(None) {
@@ -153,7 +156,7 @@ impl Entrance {
         }
     }
 
-    /// Takes a connection that waits already, without a wait.
+    /// Accepts a pending connection, without waiting.
     pub fn accept_now(&mut self) -> Option<Arrival> {
         self.keep_up();
         match self.look() {
@@ -162,10 +165,12 @@ impl Entrance {
         }
     }
 
-    /// The next connection; `None` when the server stops, or has other settings, or after `wait`.
+    /// Waits for the next connection; returns `None` when the server stops or has new settings, or after
+    /// `wait`.
     ///
-    /// Of all threads that wait here the kernel wakes one (EPOLLEXCLUSIVE): with `poll` a connection woke hundreds. The listeners are
-    /// watched during the wait alone, since the kernel goes through all that are.
+    /// The kernel wakes one of the waiting threads (`EPOLLEXCLUSIVE`); with `poll` each connection woke
+    /// hundreds. The listeners are registered only during the wait, since the kernel visits every
+    /// registration of a listener.
     pub(crate) fn accept_within(&mut self, wait: Option<Duration>) -> io::Result<Option<Arrival>> {
         self.keep_up();
         let watch = match self.watch.take() {
@@ -189,7 +194,7 @@ impl Entrance {
             accepted = self.accept_watched(&watch, wait);
         }
         for listener in &self.listeners()[..watched] {
-            // It was added, and is still open; there is nothing to go wrong.
+            // Cannot fail: the listener was registered above and is still open.
             let _ = epoll::delete(&watch, &**listener);
         }
         self.watch = Some(watch);
@@ -227,7 +232,7 @@ impl Entrance {
         }
     }
 
-    /// Watches what calls a thread away from its wait.
+    /// Creates the epoll instance and registers the descriptors that end a wait.
     fn new_watch(&self) -> io::Result<OwnedFd> {
         let watch = epoll::create(CreateFlags::CLOEXEC)?;
         let (bell, superseded) = (self.server.stop_bell(), self.view.generation.superseded());
@@ -237,17 +242,17 @@ impl Entrance {
         Ok(watch)
     }
 
-    /// Returns when somebody waits to come in, or `other` has something to say, or the server does.
+    /// Waits until a connection is pending, `other` is readable, or the server stops or has new settings.
     pub(crate) fn await_somebody(&mut self, other: BorrowedFd<'_>) {
         self.keep_up();
         let (bell, superseded) = (self.server.stop_bell(), self.view.generation.superseded());
         let mut wanted: Vec<PollFd<'_>> = self.doors().collect();
         wanted.extend([&bell, &superseded, &other].map(|each| PollFd::new(each, PollFlags::IN)));
-        // Interrupted or not, the caller looks again.
+        // The result is not needed: the caller checks each condition again.
         let _ = poll(&mut wanted, None);
     }
 
-    /// Whoever waits at any listener.
+    /// Accepts a pending connection of any listener.
     pub(crate) fn look(&self) -> Looked {
         for listener in self.listeners() {
             match admit(&self.server, listener) {
@@ -258,32 +263,32 @@ impl Entrance {
         Looked::Nobody
     }
 
-    /// Whether the server stops or has other settings.
+    /// Whether the server stops or has new settings.
     pub(crate) fn is_called(&self) -> bool {
         self.server.state() != State::Serving || self.view.is_old(&self.server)
     }
 
-    /// Whether somebody waits at a listener.
+    /// Whether a connection is pending at a listener.
     pub(crate) fn is_somebody_there(&self) -> bool {
         let mut doors: Vec<PollFd<'_>> = self.doors().collect();
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // Interrupted, nobody has been seen; who waits is seen at the next look.
+        // After an interruption the next call sees the pending connection.
         poll(&mut doors, Some(&now)).is_ok_and(|seen| seen > 0)
     }
 
-    /// Goes over to the newest addresses, if they have changed. Who waits at one that goes is refused with
-    /// it: a thread that has a connection cannot take in others.
+    /// Switches to the newest listeners if the settings have changed. Connections that wait at a removed
+    /// listener are refused with it, because a thread that serves a connection cannot accept others.
     pub(crate) fn keep_up(&mut self) {
         if self.view.is_old(&self.server) {
             let older = std::mem::replace(&mut self.view, self.server.view());
-            // With the descriptor that there is: another might not be had.
+            // Reuse the epoll descriptor: a new one might not be available.
             let (old, new) = (older.generation.superseded(), self.view.generation.superseded());
             self.watch.take_if(|watch| rewatch(watch, old, new).is_err());
             older.generation.gone_in(&self.view.generation).for_each(Listener::refuse);
         }
     }
 
-    /// What becomes readable when somebody comes.
+    /// Returns the listeners, which are readable while a connection is pending.
     pub(crate) fn doors(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.listeners().iter().map(|listener| PollFd::new(&**listener, PollFlags::IN))
     }
@@ -302,10 +307,12 @@ fn rewatch(watch: &OwnedFd, old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> io::Res
     watch_call(watch, new)
 }
 
-/// Whoever waits at `listener`, which itself never blocks: another thread may have been quicker.
+/// Accepts a pending connection of `listener`. The listener never blocks, since another thread may have
+/// accepted the connection first.
 fn admit(server: &Arc<Server>, listener: &Listener) -> Looked {
     if server.guard.is_due(monotonic_milliseconds()) {
-        // Idle connections give way by themselves where each has a thread.
+        // The returned room is not needed: where each connection has a thread, idle ones close on their
+        // own.
         server.judge(&server.generation().settings);
     }
     if !server.census.has_room() || server.guard.pauses() {
@@ -317,7 +324,7 @@ fn admit(server: &Arc<Server>, listener: &Listener) -> Looked {
             log::warn(format_args!("no descriptor for another connection"));
             return Looked::NoRoom;
         }
-        // Or a connection that failed on its way.
+        // No connection is pending, or the pending one has failed already.
         Err(_) => return Looked::Nobody,
     };
     if server.guard.refuses() {
@@ -332,7 +339,7 @@ fn admit(server: &Arc<Server>, listener: &Listener) -> Looked {
         }
         Err(full) => {
             if full == Full::ForAddress && !peer.is_secure() {
-                // A new socket has room for it; whether or not it is read, the socket closes.
+                // The empty send buffer of a new socket has room for the response.
                 transmit_now(&socket, TOO_MANY.told());
             }
             Looked::Nobody

@@ -1,9 +1,9 @@
-//! Decides what those are told who come no further than the door: whole replies, made before there is anybody to refuse.
+//! The complete responses to refused connections, built at compile time.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A reply in a few ways, each with another time to come again after: those who are refused together do not come again
-/// together.
+/// Variants of one response with different `Retry-After` times, so that clients refused together do not
+/// retry together.
 pub(crate) struct Refusal([&'static str; 4]);
 
 macro_rules! refusal {
@@ -19,18 +19,18 @@ macro_rules! refusal {
     };
 }
 
-/// Told to newcomers while memory is tight.
+/// Response to new connections while memory is short.
 pub(crate) const NO_MEMORY: Refusal =
     refusal!("the server is busy; try again in a moment\n", 42, 4 5 6 7);
-/// Told to an address that has its share of connections already.
+/// Response to an address at its connection limit.
 pub(crate) const TOO_MANY: Refusal =
     refusal!("Too many connections come from your address\n", 44, 4 5 6 7);
-/// Told to who has waited too long for a thread, or finds too many waiting.
+/// Response to a connection that waits too long for a thread, or finds the queue full.
 pub(crate) const NO_THREAD: Refusal =
     refusal!("Every thread has a connection just now\n", 39, 1 2 3 4);
 
 impl Refusal {
-    /// The reply for one who is refused at this moment, whose nanoseconds are as good as chance.
+    /// Selects a variant at random, by the microseconds of the clock.
     pub(crate) fn told(&self) -> &'static [u8] {
         let time = clock_gettime(ClockId::Monotonic);
         self.by(time.tv_nsec.cast_unsigned() / 1000)
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_as_long_as_it_says_and_tells_another_time() {
+    fn variants_have_a_correct_length_and_different_retry_times() {
         for refusal in [NO_MEMORY, TOO_MANY, NO_THREAD] {
             let mut times: Vec<&str> = Vec::new();
             for chance in 0..4 {

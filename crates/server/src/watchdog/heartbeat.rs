@@ -1,4 +1,4 @@
-//! Heartbeats: how a service manager learns that the loops of this process turn.
+//! Heartbeats, which inform a service manager that the event loops of this process make progress.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use crate::system::{notify, take_heartbeat, watchdog_limit};
 
-/// Tells the service manager, or a supervisor that passes it on, that the loops turn (`sd_watchdog_enabled(3)`).
+/// Sends heartbeats to the service manager, directly or through a supervisor (`sd_watchdog_enabled(3)`).
 pub(super) struct Heartbeat {
     interval: Duration,
-    /// Where the supervisor listens; `None`: the service manager itself does.
+    /// Connection to the supervisor; `None` when the service manager receives heartbeats directly.
     supervisor: Option<UnixStream>,
 }
 
 impl Heartbeat {
-    /// `None` when nobody expects one of this process.
+    /// Reads the environment. Returns `None` when no heartbeat is expected from this process.
     pub(super) fn of_environment() -> Option<Self> {
         let limit = watchdog_limit()?;
         let supervisor = take_heartbeat();
@@ -23,14 +23,15 @@ impl Heartbeat {
         (supervisor.is_some() || is_meant).then_some(Self { interval: limit / 4, supervisor })
     }
 
-    /// The longest time that may pass between two beats.
+    /// Returns the maximum time between two heartbeats.
     pub(super) const fn interval(&self) -> Duration {
         self.interval
     }
 
     pub(super) fn beat(&mut self) {
         match &mut self.supervisor {
-            // A supervisor that has fallen so far behind needs no further beat.
+            // The write fails when the supervisor has not read earlier heartbeats; then it needs no
+            // further one.
             Some(supervisor) => _ = supervisor.write(&[0]),
             None => notify("WATCHDOG=1"),
         }

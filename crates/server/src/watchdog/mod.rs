@@ -1,8 +1,9 @@
-//! The watchdog: a thread that reports event loops that are stuck in one turn, and ends a supervised process that has
-//! one.
+//! The watchdog: a thread that reports event loops stuck in one iteration, and ends a supervised process
+//! with such a loop.
 //!
-//! A loop counts its turns and marks when it waits in its own epoll. One that neither waits nor turns is rung first,
-//! because it may wait inside the runtime for a task of a handler; a loop that does not turn even then is stuck.
+//! A loop counts its iterations ("turns") and marks when it waits in its own epoll. The watchdog first wakes
+//! a loop that neither waits nor turns, because it may wait inside the runtime for a task of a handler. A
+//! loop that still does not turn is stuck.
 
 mod heartbeat;
 mod stack;
@@ -24,11 +25,11 @@ use crate::system::{STUCK, is_supervised};
 use bine_log as log;
 use heartbeat::Heartbeat;
 
-/// The looks within the time after which a loop is reported.
+/// Number of checks within the time after which a loop is reported.
 const LOOKS: u32 = 4;
-/// The time between two looks when that time is short, and while a process waits to be replaced.
+/// Shortest time between two checks, also used while the process waits for its replacement.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
-/// The time between two looks when no loop is reported at all.
+/// Longest time between two checks, used when reports are disabled.
 const LONGEST_PERIOD: Duration = Duration::from_secs(10);
 
 /// The watchdog of one server. Dropping it ends its thread.
@@ -42,7 +43,7 @@ impl Watchdog {
     ///
     /// # Errors
     ///
-    /// The system's, when the thread cannot be started.
+    /// Returns the error of the system when the thread cannot be started.
     pub(crate) fn start(server: &Arc<Server>) -> io::Result<Self> {
         if let Err(error) = stack::prepare() {
             log::warn(format_args!("a stuck loop will be reported without its stack: {error}"));
@@ -60,17 +61,17 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         self.end.take();
         if let Some(thread) = self.thread.take() {
-            // A panic there has been logged.
+            // The panic hook has logged a panic of the thread already.
             let _ = thread.join();
         }
     }
 }
 
-/// What the thread knows.
+/// The state of the watchdog's thread.
 struct Watch {
     server: Weak<Server>,
     heartbeat: Option<Heartbeat>,
-    /// By the number of the loop.
+    /// Progress of each loop, indexed by its number.
     loops: Vec<Progress>,
 }
 
@@ -93,7 +94,8 @@ impl Watch {
                 return;
             }
             let Some(server) = self.server.upgrade() else { return };
-            // A process that was stopped for a while (SIGSTOP, a frozen container) has not been stuck for that long.
+            // Limited, so that a pause of the whole process (SIGSTOP, a frozen container) does not count
+            // as a stuck loop.
             let passed = looked.elapsed().min(period * 2);
             looked = Instant::now();
             self.look(&server, passed, &settings);
@@ -105,7 +107,7 @@ impl Watch {
         }
     }
 
-    /// Looks at each loop once.
+    /// Checks each loop once.
     fn look(&mut self, server: &Server, passed: Duration, settings: &WatchdogSettings) {
         let loops = server.tallies.loops();
         let most = loops.iter().map(|(number, ..)| number + 1).max().unwrap_or(0);
@@ -141,7 +143,7 @@ impl Watch {
         }
     }
 
-    /// Loops that have been stuck for so long that the process is to be replaced.
+    /// Counts the loops that have been stuck long enough to replace the process.
     fn lost_loops(&self, settings: &WatchdogSettings) -> usize {
         let is_lost = |each: &&Progress| {
             each.was_rung && settings.replace.is_some_and(|replace| each.stalled >= replace)
@@ -149,7 +151,7 @@ impl Watch {
         self.loops.iter().filter(is_lost).count()
     }
 
-    /// Ends the process when no loop runs but those that are stuck, or when their time is over.
+    /// Ends the process when only stuck loops still run, or at the deadline `by`.
     fn end_when_drained(&self, server: &Server, by: Instant, settings: &WatchdogSettings) {
         let lost = self.lost_loops(settings);
         let running = server.running_loops.load(Ordering::Acquire);
@@ -159,7 +161,7 @@ impl Watch {
     }
 }
 
-/// Lets the other loops finish what they have begun; the moment until which they may.
+/// Stops the server so that the other loops drain. Returns the deadline of that drain.
 fn begin_replacement(server: &Server) -> Instant {
     let drain = server.generation().settings.timeouts.drain;
     log::error(format_args!(
@@ -172,7 +174,7 @@ fn begin_replacement(server: &Server) -> Instant {
     Instant::now() + drain + GRACE
 }
 
-/// Several looks fit into the time after which a loop is reported or replaced.
+/// Returns the time between two checks: a fraction of the shortest configured limit.
 fn period(settings: &WatchdogSettings) -> Duration {
     let shortest = [settings.report, settings.replace].into_iter().flatten().min();
     let period = shortest.map_or(LONGEST_PERIOD, |time| time / LOOKS);
@@ -192,7 +194,7 @@ fn report(number: usize, thread: u32, time: Duration) {
     }
 }
 
-/// Logs where each loop is that has not ended.
+/// Logs the call stack of each loop that has not ended.
 pub(crate) fn report_running_loops(server: &Server) {
     for (number, thread, _) in server.tallies.loops() {
         let stack = stack::of_thread(thread).unwrap_or_default();
@@ -203,7 +205,7 @@ pub(crate) fn report_running_loops(server: &Server) {
     }
 }
 
-/// What the kernel says that a thread does.
+/// Describes the state of a thread as the kernel reports it.
 fn kernel_state(thread: u32) -> String {
     let read = |file| fs::read_to_string(format!("/proc/self/task/{thread}/{file}"));
     let stat = read("stat").unwrap_or_default();
@@ -221,31 +223,31 @@ fn kernel_state(thread: u32) -> String {
     }
 }
 
-/// How one loop has been doing.
+/// The progress of one loop.
 #[derive(Default)]
 struct Progress {
     turns: u64,
-    /// For how long it has neither turned nor waited.
+    /// Time since the loop last turned or waited.
     stalled: Duration,
-    /// Its bell was rung since.
+    /// Whether the watchdog has woken the loop since.
     was_rung: bool,
     is_reported: bool,
 }
 
-/// What one look at a loop has found.
+/// The result of one check of a loop.
 #[derive(PartialEq, Eq, Debug)]
 enum Finding {
     Fine,
-    /// It is to be rung: it may wait for a task.
+    /// The loop must be woken, since it may wait for a task.
     Silent,
-    /// It has been stuck for this long, and this is the first look that says so.
+    /// The loop has been stuck for this long, and was not reported before.
     Stuck(Duration),
-    /// It was reported, and has turned since.
+    /// The loop was reported as stuck for this long, and has turned since.
     TurnsAgain(Duration),
 }
 
 impl Progress {
-    /// Looks once; `passed` is the time since the last look.
+    /// Checks the loop once; `passed` is the time since the last check.
     fn look(&mut self, seen: LoopProgress, passed: Duration, report: Option<Duration>) -> Finding {
         if seen.is_resting || seen.turns != self.turns {
             let before = std::mem::replace(self, Self { turns: seen.turns, ..Self::default() });
@@ -274,7 +276,7 @@ mod tests {
 
     const REPORT: Option<Duration> = Some(Duration::from_secs(10));
 
-    /// Looks every 2.5 s at a loop that behaves so: its turns, and whether it waits in its epoll.
+    /// Checks a loop every 2.5 s. Each element holds its turns, and whether it waits in its epoll.
     fn findings(looks: &[(u64, bool)]) -> Vec<Finding> {
         let mut progress = Progress::default();
         let look = |&(turns, is_resting)| {
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_rests_or_turns_is_fine() {
+    fn accepts_a_loop_that_waits_or_turns() {
         let rests = findings(&[(7, true); 100]);
         assert!(rests.iter().all(|finding| *finding == Finding::Fine));
         let turns: Vec<_> = (1..100).map(|turns| (turns, false)).collect();
@@ -292,8 +294,8 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_waits_for_a_task_is_rung_and_never_reported() {
-        // It turns each time that it is rung, and at no other time.
+    fn wakes_a_loop_that_waits_for_a_task_and_never_reports_it() {
+        // The loop turns only when it is woken.
         let looks = [(1, false), (1, false), (2, false), (2, false), (3, false), (3, false)];
         let (fine, silent) = (Finding::Fine, Finding::Silent);
         let found = findings(&looks);
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stuck_loop_is_reported_once_and_once_more_when_it_turns() {
+    fn reports_a_stuck_loop_once_and_its_recovery_once() {
         let mut looks = vec![(5, false); 40];
         looks.extend([(6, false), (6, true)]);
         let found = findings(&looks);
@@ -314,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_is_rung_before_it_is_reported_however_late_a_look_is() {
+    fn wakes_a_loop_before_reporting_it_even_after_a_late_check() {
         let mut progress = Progress::default();
         let stuck = LoopProgress { turns: 1, is_resting: false };
         assert_eq!(progress.look(stuck, Duration::ZERO, REPORT), Finding::Fine);
@@ -324,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_rare_by_default_and_never_more_than_a_hundred_a_second() {
+    fn checks_every_2_5_seconds_by_default_and_at_most_100_times_a_second() {
         let settings = |report, replace| WatchdogSettings { report, replace };
         assert_eq!(period(&WatchdogSettings::default()), Duration::from_millis(2500));
         let shortest = Some(Duration::from_millis(1));

@@ -1,7 +1,8 @@
-//! The call stack of another thread of this process.
+//! Captures the call stack of another thread of this process.
 //!
-//! The thread is sent a signal. Its handler walks the stack and stores the return addresses in a static buffer: it
-//! allocates nothing, takes no lock of ours and finds no names. The thread that asked finds the names afterwards.
+//! The caller sends a signal to the thread. The signal handler walks the stack and stores the return addresses
+//! in a static buffer. It does not allocate, takes no lock of this crate and resolves no symbols. The
+//! calling thread resolves the symbols afterwards.
 
 use std::ffi::c_void;
 use std::fmt::Write as _;
@@ -16,18 +17,18 @@ use rustix::thread::{futex, gettid};
 use rustix::time::Timespec;
 use signal_hook::consts::SIGURG;
 
-/// The most frames that are kept; a deeper stack is cut at its outer end.
+/// Maximum number of frames. A deeper stack loses its outermost frames.
 const MOST_FRAMES: usize = 128;
-/// How long a thread may take to answer. One that waits in the kernel without being interruptible never does.
+/// Time within which a thread must answer. A thread in an uninterruptible wait never does.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Nobody uses the buffer.
+/// The buffer is free.
 const FREE: u32 = 0;
-/// The thread `WANTED` is to fill the buffer.
+/// The thread `WANTED` must fill the buffer.
 const REQUESTED: u32 = 1;
-/// The handler fills it.
+/// The signal handler fills the buffer.
 const WALKING: u32 = 2;
-/// It is filled.
+/// The buffer is complete.
 const DONE: u32 = 3;
 
 static STATE: AtomicU32 = AtomicU32::new(FREE);
@@ -37,26 +38,27 @@ static FRAMES: [AtomicUsize; MOST_FRAMES] = [const { AtomicUsize::new(0) }; MOST
 
 /// Installs the signal handler, once for the process.
 ///
-/// SIGURG is ignored where nobody handles it, no library uses it for anything but out-of-band data, and debuggers pass
-/// it through; Go's runtime chose it for the same reasons.
+/// SIGURG is ignored by default, libraries use it only for out-of-band data, and debuggers pass it through.
+/// Go's runtime chose it for the same reasons.
 ///
 /// # Errors
 ///
-/// The system's, when the handler cannot be installed.
+/// Returns the error of the system when the handler cannot be installed.
 pub(super) fn prepare() -> io::Result<()> {
     static PREPARED: OnceLock<Result<(), i32>> = OnceLock::new();
     let prepared = PREPARED.get_or_init(|| {
-        // The unwinder sets up its tables at the first use, which must not happen within the handler.
-        // SAFETY: it must not run on two threads at one time with a closure that symbolizes; this one does not.
+        // The unwinder sets up its tables at the first use, which must not happen in the signal handler.
+        // SAFETY: the function must not run on two threads at the same time with a closure that
+        // symbolizes; this closure does not.
         unsafe { backtrace::trace_unsynchronized(|_| true) };
-        // SAFETY: `on_signal` makes system calls, uses atomics, and walks the stack; see there.
+        // SAFETY: `on_signal` only makes system calls, uses atomics, and walks the stack; see there.
         let registered = unsafe { signal_hook::low_level::register(SIGURG, on_signal) };
         registered.map(|_| ()).map_err(|error| error.raw_os_error().unwrap_or_default())
     });
     prepared.map_err(io::Error::from_raw_os_error)
 }
 
-/// Runs on whichever thread got SIGURG, and does something on the one that was asked only.
+/// Handles SIGURG on any thread, and acts only on the thread `WANTED`.
 fn on_signal() {
     let own = gettid().as_raw_nonzero().get().cast_unsigned();
     if WANTED.load(Ordering::Acquire) != own
@@ -65,9 +67,10 @@ fn on_signal() {
         return;
     }
     let mut length = 0;
-    // SAFETY: only the thread that took `STATE` to `WALKING` gets here, so no two walk at one time. The closure stores
-    // numbers. The unwinder of glibc (since 2.35) and GCC (since 12) finds its tables without a lock; the one of older
-    // systems takes the loader's lock, which the same thread may take again. It was set up by `prepare`.
+    // SAFETY: only the thread that set `STATE` to `WALKING` reaches this line, so no two threads walk at
+    // the same time. The closure only stores numbers. The unwinder of glibc (since 2.35) and GCC (since
+    // 12) finds its tables without a lock; older systems take the loader's lock, which is recursive.
+    // `prepare` has set up the unwinder.
     unsafe {
         backtrace::trace_unsynchronized(|frame| {
             FRAMES[length].store(frame.ip().addr(), Ordering::Relaxed);
@@ -80,12 +83,12 @@ fn on_signal() {
     let _ = futex::wake(&STATE, futex::Flags::PRIVATE, 1);
 }
 
-/// The stack of the thread with this number, a function on each line, the innermost first; `None` when it does not
-/// answer in time.
+/// Returns the stack of the thread with this id, one function per line, the innermost first. Returns `None`
+/// when the thread does not answer in time.
 pub(super) fn of_thread(thread: u32) -> Option<String> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    // A thread that answered too late has left its result here. One that still walks has the buffer for itself.
+    // Discard the result of a thread that answered too late. A thread that still walks owns the buffer.
     let _ = STATE.compare_exchange(DONE, FREE, Ordering::AcqRel, Ordering::Relaxed);
     if STATE.load(Ordering::Acquire) != FREE {
         return None;
@@ -93,10 +96,10 @@ pub(super) fn of_thread(thread: u32) -> Option<String> {
     WANTED.store(thread, Ordering::Relaxed);
     STATE.store(REQUESTED, Ordering::Release);
     let frames = if interrupt(thread) { await_frames() } else { None };
-    // A request that nobody has taken up is withdrawn.
+    // Withdraw a request that the thread has not accepted.
     let _ = STATE.compare_exchange(REQUESTED, FREE, Ordering::AcqRel, Ordering::Relaxed);
     let named = named(&frames?);
-    // The symbols of the whole program are in memory now, for one use in a long time.
+    // Free the symbols of the whole program: the next use may be far in the future.
     backtrace::clear_symbol_cache();
     Some(named)
 }
@@ -104,8 +107,8 @@ pub(super) fn of_thread(thread: u32) -> Option<String> {
 /// Sends the signal to one thread of this process.
 fn interrupt(thread: u32) -> bool {
     let process = getpid().as_raw_nonzero().get();
-    // SAFETY: tgkill takes three numbers and touches no memory. A thread that has ended is an error, and another of
-    // this process that has got its number since ignores the signal or answers with its own stack.
+    // SAFETY: tgkill takes three numbers and accesses no memory. It fails for a thread that has ended. A
+    // new thread of this process with the same id ignores the signal or answers with its own stack.
     let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread.cast_signed(), SIGURG) };
     sent == 0
 }
@@ -126,12 +129,12 @@ fn await_frames() -> Option<Vec<usize>> {
             return None;
         }
         let timeout = Timespec::try_from(left).ok();
-        // Woken, interrupted or too late: the state says it.
+        // The result is not needed: the loop checks the state and the time.
         let _ = futex::wait(&STATE, futex::Flags::PRIVATE, state, timeout.as_ref());
     }
 }
 
-/// Names each address, without the frames of the signal handler itself.
+/// Resolves the addresses to function names, and omits the frames of the signal handler.
 fn named(frames: &[usize]) -> String {
     let handler = frames.iter().rposition(|frame| {
         let mut is_of_handler = false;
@@ -142,12 +145,13 @@ fn named(frames: &[usize]) -> String {
         });
         is_of_handler
     });
-    // After the handler's outermost frame comes the kernel's return from a signal, then the code that was interrupted.
+    // The outermost frame of the handler is followed by the kernel's signal return, then by the
+    // interrupted code.
     let first = handler.map_or(0, |place| place + 2).min(frames.len());
     let mut text = String::new();
     for (number, frame) in frames[first..].iter().enumerate() {
-        // Names are looked up one byte before an address, as a return address follows its call. The interrupted
-        // instruction is the only one that is exact.
+        // Symbol lookup subtracts one byte, because a return address points after its call. Only the
+        // address of the interrupted instruction is exact, so add that byte again.
         let address = frame.wrapping_add(usize::from(number == 0 && handler.is_some()));
         push_frame(&mut text, number, address);
     }
@@ -156,7 +160,7 @@ fn named(frames: &[usize]) -> String {
 
 fn push_frame(text: &mut String, number: usize, address: usize) {
     let mut is_named = false;
-    // Several, where functions were inlined. Writing into a String cannot fail.
+    // One address yields several symbols where functions were inlined. Writing to a String cannot fail.
     backtrace::resolve(address as *mut c_void, |symbol| {
         let Some(name) = symbol.name() else { return };
         let _ = write!(text, "\n  {number}: {name:#}");
@@ -170,7 +174,7 @@ fn push_frame(text: &mut String, number: usize, address: usize) {
     }
 }
 
-/// A file of a crate, without the folder that the crate was built in.
+/// Shortens the path of a source file in the registry to start with its crate.
 fn shortened(path: &Path) -> String {
     let text = path.to_string_lossy();
     let registry = text.split_once("/registry/src/").and_then(|(_, inner)| inner.split_once('/'));
@@ -203,7 +207,7 @@ mod tests {
             spins_until_told();
         });
         let number = tells.recv().unwrap();
-        // It may be asked before it has got to the function.
+        // Repeat, since the first stacks may predate the call of the function.
         let found = std::iter::repeat_with(|| of_thread(number).unwrap_or_default())
             .take(10_000)
             .find(|stack| stack.contains("spins_until_told"));
@@ -215,9 +219,9 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_does_not_exist_has_no_stack() {
+    fn returns_no_stack_for_a_missing_thread() {
         prepare().unwrap();
-        // Above the largest number that Linux gives a thread.
+        // Above the largest thread id on Linux.
         assert_eq!(of_thread(1 << 30), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Decides who runs what may block: a bounded number of threads behind a queue that is bounded by time.
+//! The worker pool: a bounded number of threads that run blocking tasks from a queue with a time limit.
 
 mod relay;
 
@@ -18,35 +18,35 @@ use crate::metrics::{WaitMetrics, Waits};
 use crate::time::Clock;
 use relay::Courier;
 
-/// A worker with nothing to do goes after this long.
+/// Idle time after which a worker thread ends.
 const REST: Duration = Duration::from_secs(30);
 
-/// What is done away from its loop because it may block.
+/// A task that runs outside of its event loop because it may block.
 pub struct Task {
     pub(crate) job: Job,
     pub(crate) ticket: Ticket,
-    /// How long it may wait for a thread.
+    /// Maximum time that the task may wait for a thread.
     pub(crate) patience: Duration,
-    /// Since when it does.
+    /// Start of the wait.
     pub(crate) since: Instant,
-    /// Told of its wait and its run.
+    /// Admission control, which receives the wait time and the run time.
     pub(crate) admission: Arc<Admission>,
 }
 
 pub(crate) enum Job {
-    /// Run a handler, with an empty buffer for its reply.
+    /// Run a handler, with an empty buffer for its response.
     Answer { work: Arc<dyn Work>, request: Box<Retained>, bytes: Vec<u8> },
-    /// Bring a part of a file into memory.
+    /// Read a part of a file into the page cache.
     WarmUp(FilePart),
 }
 
 impl Task {
-    /// Who waits for it.
+    /// Returns the ticket that identifies the waiting connection.
     pub const fn ticket(&self) -> &Ticket {
         &self.ticket
     }
 
-    /// The service that it is a run of.
+    /// Returns the name of the service that the task runs.
     fn service(&self) -> &'static str {
         match &self.job {
             Job::Answer { work, .. } => work.name(),
@@ -54,8 +54,7 @@ impl Task {
         }
     }
 
-    /// The path of the request that is to be answered; `None` when it is a part of a file that its reply
-    /// waits for.
+    /// Returns the path of the request, or `None` when the task reads a part of a file.
     pub fn path(&self) -> Option<Cow<'_, str>> {
         match &self.job {
             Job::Answer { request, .. } => Some(request.incoming().head.path()),
@@ -63,8 +62,8 @@ impl Task {
         }
     }
 
-    /// Does it on this thread, which may block for as long as its handler does, and answers who waits for
-    /// it. A handler that panics is answered for.
+    /// Runs the task on this thread and posts the result to its mailbox. Blocks as long as the handler
+    /// does. The panic of a handler results in an error response.
     pub fn run(self) {
         let clock = Clock::kernel();
         let waited = self.since.elapsed();
@@ -73,18 +72,18 @@ impl Task {
         ran.tell(began.elapsed());
     }
 
-    /// Tells who waits for it that there is no time for it: they get a 503.
+    /// Refuses the task for lack of time: the client gets a 503.
     pub fn refuse(self) {
         let Self { job, ticket, .. } = self;
         let letter = match job {
             Job::Answer { request, .. } => Letter::Refused(ticket.token, request),
-            // The file is sent as it is: whoever sends it waits for the disk.
+            // The event loop sends the file anyway, and may block on the disk.
             Job::WarmUp(_) => Letter::Warm(ticket.token),
         };
         ticket.reply_to.post(letter);
     }
 
-    /// Runs it after such a wait.
+    /// Runs the task and reports its wait to admission control.
     fn run_by(self, clock: &Clock, waited: Duration) -> Ran {
         let Self { job, ticket, admission, .. } = self;
         admission.waited(waited);
@@ -93,7 +92,7 @@ impl Task {
         let letter = match job {
             Job::Answer { work, request, bytes } => {
                 let finished = answer(&*work, &request, bytes, clock, &ticket);
-                // The last owner of a program may be here.
+                // This can be the last reference to a program.
                 discard(work);
                 has_answered = finished.as_ref().is_none_or(|finished| !finished.is_nothing());
                 finished.map(|finished| Letter::Finished(ticket.token, request, finished))
@@ -109,7 +108,7 @@ impl Task {
         Ran { admission, has_answered }
     }
 
-    /// The request that is to be answered, if that is what it is.
+    /// Returns the request, if the task runs a handler.
     pub(crate) fn into_request(self) -> Option<Box<Retained>> {
         match self.job {
             Job::Answer { request, .. } => Some(request),
@@ -118,28 +117,28 @@ impl Task {
     }
 }
 
-/// A task that was run.
+/// A completed task.
 struct Ran {
     admission: Arc<Admission>,
-    /// With it a request was answered, and not a piece of its body stored, or of a file brought into memory.
+    /// Whether the task produced a response, rather than storing a piece of a body or reading a file.
     has_answered: bool,
 }
 
 impl Ran {
-    /// Tells how long that took.
+    /// Reports the run time to admission control.
     fn tell(&self, took: Duration) {
         self.admission.ran(took, self.has_answered);
     }
 }
 
-/// The threads and their queue. Threads start when there is work for them.
+/// The worker pool: threads, started on demand, and their queue.
 #[derive(Clone)]
 pub(crate) struct Workers(Arc<Shared>);
 
 struct Shared {
     queue: Mutex<Queue>,
     arrived: Condvar,
-    /// How long tasks waited before they were begun.
+    /// Histogram of the wait times of started tasks.
     waits: Waits,
 }
 
@@ -147,16 +146,16 @@ struct Queue {
     waiting: TaskQueue<Task>,
     sizer: PoolSizer,
     threads: usize,
-    /// Threads at a task.
+    /// Threads that run a task.
     busy: usize,
-    /// Of these, at one that nobody waits for; as many others may run in their place.
+    /// Busy threads whose task is overdue: its client has its answer already. Each may have a substitute.
     overdue: usize,
     stopped: bool,
 }
 
 impl Queue {
-    /// Threads that may run. Handlers that never return are bounded too: past three times the
-    /// threads that were wished for, nobody takes their place.
+    /// Returns the maximum number of threads. Substitutes for overdue threads are limited to three times
+    /// the size of the pool, which bounds handlers that never return.
     fn allowed(&self) -> usize {
         let size = self.sizer.size();
         size.saturating_add(self.overdue.min(size.saturating_mul(3)))
@@ -164,7 +163,7 @@ impl Queue {
 }
 
 impl Workers {
-    /// As many threads as `sizer` says, for whom so many tasks may wait.
+    /// Creates a pool whose size `sizer` controls, with room for `most_waiting` tasks.
     pub(crate) fn new(sizer: PoolSizer, most_waiting: usize) -> Self {
         let waiting = TaskQueue::new(most_waiting);
         let queue = Queue { waiting, sizer, threads: 0, busy: 0, overdue: 0, stopped: false };
@@ -175,7 +174,7 @@ impl Workers {
         }))
     }
 
-    /// Queues `task`, or gives it back when it would wait for too long.
+    /// Queues `task`, or returns it when it would wait too long.
     pub(crate) fn spawn(&self, task: Task) -> Result<(), Task> {
         let wish = Wish { name: task.service(), patience: task.patience, now: task.since };
         let mut queue = self.0.lock();
@@ -185,7 +184,7 @@ impl Workers {
         }
         self.hire(&mut queue, 1);
         if queue.threads == 0 {
-            // No thread can be had at all.
+            // The system does not allow a single thread.
             return Err(task);
         }
         let all = queue.allowed();
@@ -196,30 +195,30 @@ impl Workers {
         Ok(())
     }
 
-    /// Takes back a task that nobody has begun.
+    /// Removes a task that has not started.
     pub(crate) fn withdraw(&self, ticket: &Ticket) -> Option<Task> {
         self.0.lock().waiting.withdraw(Instant::now(), |task| task.ticket == *ticket)
     }
 
-    /// Tasks wait for too long: somebody was refused not long ago, nobody has had a worker in good time since, and
-    /// none has nothing to do.
+    /// Whether tasks wait too long: the queue refused a task recently, has started none in good time
+    /// since, and no worker is idle.
     pub(crate) fn is_overloaded(&self) -> bool {
         let queue = self.0.lock();
         queue.busy >= queue.allowed() && queue.waiting.is_over(Instant::now())
     }
 
-    /// How long tasks have waited for a thread.
+    /// Returns the wait times of tasks.
     pub(crate) fn waits(&self) -> WaitMetrics {
         self.0.waits.metrics()
     }
 
-    /// What is known of each service.
+    /// Returns the metrics of each service.
     pub(crate) fn metrics(&self) -> Vec<ServiceMetrics> {
         let queue = self.0.lock();
         queue.waiting.metrics(queue.allowed(), Instant::now())
     }
 
-    /// A thread is away with a task that nobody waits for: another may take its place.
+    /// Allows a substitute for a thread whose task is overdue.
     pub(crate) fn replace(&self) {
         let mut queue = self.0.lock();
         let before = queue.allowed();
@@ -230,40 +229,40 @@ impl Workers {
         self.hire(&mut queue, 0);
     }
 
-    /// Such a thread is back; there may now be one too many, which ends.
+    /// Ends the substitution after an overdue task has returned. A thread above the limit then ends.
     pub(crate) fn welcome_back(&self) {
         let mut queue = self.0.lock();
         queue.overdue = queue.overdue.saturating_sub(1);
     }
 
-    /// The share of threads at work, 0 to 1.
+    /// Returns the share of busy threads, 0 to 1.
     pub(crate) fn load(&self) -> f32 {
         let queue = self.0.lock();
         (queue.busy as f32 / queue.sizer.size() as f32).min(1.0)
     }
 
-    /// How busy they are, for people.
+    /// Describes the load in one line of text.
     pub(crate) fn status(&self) -> String {
         let queue = self.0.lock();
         let (busy, waiting) = (queue.busy, queue.waiting.len());
         format!("{busy} of {} workers are busy, {waiting} requests wait", queue.sizer.size())
     }
 
-    /// Lets resting workers go; those at work end with their call.
+    /// Stops the pool: idle workers end at once, busy ones after their task.
     pub(crate) fn stop(&self) {
         self.0.lock().stopped = true;
         self.0.arrived.notify_all();
     }
 
-    /// Starts threads until those that rest are as many as the tasks that wait, and those that come: each is good for
-    /// one.
+    /// Starts threads until there is an idle one for each waiting task and for `come` more, or the limit is
+    /// reached.
     fn hire(&self, queue: &mut Queue, come: usize) {
         while queue.threads - queue.busy < queue.waiting.len() + come
             && queue.threads < queue.allowed()
         {
             let shared = Arc::clone(&self.0);
             let name = "bine worker".to_owned();
-            // Without another thread those that run will come to it, or its wait ends in a 503.
+            // When the thread cannot start, a running one takes the task, or its wait ends in a 503.
             if thread::Builder::new().name(name).spawn(move || shared.run()).is_err() {
                 return;
             }
@@ -272,13 +271,13 @@ impl Workers {
     }
 }
 
-/// How long this process has computed, on all cores together.
+/// Returns the CPU time of this process on all cores.
 fn computed() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Runs a handler. `None`: its reply has left while it was written.
+/// Runs a handler. Returns `None` when its response was streamed while the handler wrote it.
 fn answer(
     work: &dyn Work,
     request: &Retained,
@@ -324,7 +323,7 @@ impl Shared {
         self.take(queue)
     }
 
-    /// Waits for a task; `None` ends the thread, which is no longer counted.
+    /// Waits for a task. Returns `None` to end the thread, and no longer counts it.
     fn take<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> Option<Turn<Task>> {
         loop {
             let all = queue.allowed();
@@ -336,7 +335,7 @@ impl Shared {
                     queue.busy += 1;
                     let busy = queue.busy;
                     queue.sizer.began(now, busy);
-                    // What could not run before may do so now, and there is a thread for it.
+                    // A task that was not allowed to run before may run now, and a thread is idle.
                     if !queue.waiting.is_empty() && queue.threads > queue.busy {
                         self.arrived.notify_one();
                     }
@@ -360,7 +359,7 @@ impl Shared {
             };
             if rest {
                 queue.threads -= 1;
-                // It may have been called for a task, which is for another then.
+                // This thread may have consumed the notification for a task: pass it on.
                 if !queue.waiting.is_empty() {
                     self.arrived.notify_one();
                 }
@@ -370,7 +369,8 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Handlers run outside the lock, and nothing under it can panic half-way.
+        // Handlers run outside of the lock and no code panics while it holds it, so a poisoned state is
+        // still consistent.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -387,7 +387,7 @@ mod tests {
     use crate::mailbox::Mailbox;
     use crate::slab::Token;
 
-    /// Tells that it has begun, and ends when it is let go.
+    /// A handler that reports its start and blocks until the test releases it.
     struct Held(Sender<()>, Mutex<Receiver<()>>);
 
     impl Work for Held {
@@ -420,7 +420,7 @@ mod tests {
         Box::new(Retained::of(&incoming))
     }
 
-    /// Workers that run tasks which tell when they begin, and end when they are let go.
+    /// A worker pool with handlers that report their start and block until the test releases them.
     struct Bench {
         workers: Workers,
         mailbox: Arc<Mailbox>,
@@ -455,7 +455,7 @@ mod tests {
             self.workers.spawn(self.task(index, &self.work, patience))
         }
 
-        /// Waits until all rest who are there.
+        /// Waits until every worker is idle.
         fn await_rest(&self) {
             while self.workers.load() > 0.0 {
                 thread::yield_now();
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_refuses_what_has_waited_too_long_and_runs_what_comes_behind_it() {
+    fn refuses_an_expired_task_and_runs_the_next_one() {
         let bench = Bench::new(1, 10);
         assert!(bench.spawn(0, REST).is_ok());
         bench.begins.recv().unwrap();
@@ -487,7 +487,7 @@ mod tests {
         bench.workers.stop();
     }
 
-    /// Stores what was collected, and has nothing to say of it.
+    /// A handler that stores a piece of a body and produces no response.
     struct Stored;
 
     impl Work for Stored {
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_reply_is_an_answer() {
+    fn counts_only_responses_as_answers() {
         let bench = Bench::new(1, 1);
         bench.let_go.send(()).unwrap();
         let has_answered = |work| {
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_goes_because_there_are_too_many_leaves_no_task_alone() {
+    fn surplus_worker_passes_its_notification_on() {
         let bench = Bench::new(1, 10);
         assert!(bench.spawn(0, REST).is_ok());
         bench.begins.recv().unwrap();
@@ -525,7 +525,7 @@ mod tests {
             bench.let_go.send(()).unwrap();
         }
         bench.await_rest();
-        // Two rest, of whom one is to go now; whichever is called.
+        // Two workers are idle, and the one that wakes must end, whichever it is.
         bench.workers.welcome_back();
         assert!(bench.spawn(2, REST).is_ok());
         assert_eq!(bench.begins.recv_timeout(REST / 2), Ok(()), "nobody has begun it");
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_without_a_bound_are_as_many_as_there_is_work_for() {
+    fn unbounded_pool_starts_one_worker_per_task() {
         let bench = Bench::new(usize::MAX, usize::MAX);
         bench.workers.replace();
         for index in 0..3 {
@@ -546,9 +546,9 @@ mod tests {
         bench.workers.stop();
     }
 
-    /// Nobody who is refused comes again while the door is shut, so nothing would ever open it.
+    /// While overloaded, the server accepts no connections, so no new task would ever end the overload.
     #[test]
-    fn workers_that_hang_are_no_overload_once_others_have_taken_their_place() {
+    fn substitutes_for_hanging_workers_end_the_overload() {
         let bench = Bench::new(1, 0);
         assert!(bench.spawn(0, REST).is_ok());
         bench.begins.recv().unwrap();

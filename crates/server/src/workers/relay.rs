@@ -1,5 +1,5 @@
-//! Decides how a reply leaves that a worker is still writing: how far the worker may be ahead of its peer, and what
-//! each of the two learns of the other's end.
+//! Streams a response to the client while a worker still writes it. The relay bounds the bytes that the
+//! worker may be ahead, and reports the end of either side to the other.
 
 use std::future::poll_fn;
 use std::mem::take;
@@ -12,11 +12,12 @@ use crate::access::measure;
 use crate::handler::{Finished, Follow, Retained, Stream};
 use crate::mailbox::{Letter, Ticket};
 
-/// A worker waits while this much of its reply is not taken; as much again is with the connection.
+/// Bytes that the connection has not taken yet, at which the worker waits. The connection itself buffers
+/// as much again.
 const AHEAD: usize = 64 * 1024;
 
-/// A worker's way out for one reply. The first part that it carries takes the reply's head to the loop; what comes
-/// later follows as a stream.
+/// The worker's side of one streamed response. The first part sends the head of the response to the event
+/// loop; later parts follow as a stream.
 pub(crate) struct Courier<'w> {
     ticket: &'w Ticket,
     request: &'w Retained,
@@ -28,8 +29,8 @@ impl<'w> Courier<'w> {
         Self { ticket, request, relay: None }
     }
 
-    /// Takes all of `buffer`. Waits while the peer is too far behind, which ends with its connection at the latest:
-    /// that has a deadline for each.
+    /// Sends and clears `buffer`. Waits while the client reads too slowly. The deadlines of the connection
+    /// bound this wait.
     pub(crate) fn carry(&mut self, buffer: &mut Vec<u8>) {
         match &self.relay {
             Some(relay) => relay.put(buffer),
@@ -38,12 +39,12 @@ impl<'w> Courier<'w> {
         buffer.clear();
     }
 
-    /// Whether a part of the reply has left.
+    /// Whether a part of the response was sent.
     pub(crate) const fn has_left(&self) -> bool {
         self.relay.is_some()
     }
 
-    /// The reply is over, whole or not. What is not whole has its connection cut.
+    /// Ends the response. An incomplete response closes its connection.
     pub(crate) fn end(self, is_whole: bool) {
         if let Some(relay) = self.relay {
             relay.end(if is_whole { End::Whole } else { End::Cut });
@@ -56,7 +57,7 @@ impl<'w> Courier<'w> {
         let relay = Arc::new(Relay::default());
         relay.lock().ready.extend_from_slice(content);
         let reader = Reader(Arc::clone(&relay));
-        // Framed where it is written, which also finds out that an old peer knows no chunks.
+        // The writer frames the body, and also handles HTTP/1.0 clients, which do not support chunks.
         let stream = Stream::new(BodyFraming::Preframed, |mut sender| {
             Box::pin(async move {
                 while let Some(part) = reader.next().await? {
@@ -77,7 +78,7 @@ impl<'w> Courier<'w> {
     }
 }
 
-/// What a worker and the connection that it writes for share.
+/// The state that a worker and its connection share.
 #[derive(Default)]
 struct Relay {
     state: Mutex<State>,
@@ -88,7 +89,7 @@ struct Relay {
 struct State {
     ready: Vec<u8>,
     end: Option<End>,
-    /// Nobody will take anything any more.
+    /// Whether the connection has dropped the reader.
     is_deserted: bool,
     reader: Option<Waker>,
 }
@@ -121,7 +122,7 @@ impl Relay {
         Self::wake_reader(state);
     }
 
-    /// Wakes outside the lock: the reader may look at once.
+    /// Wakes the reader after releasing the lock, since the reader may take the lock at once.
     fn wake_reader(mut state: MutexGuard<'_, State>) {
         let reader = state.reader.take();
         drop(state);
@@ -131,16 +132,16 @@ impl Relay {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing under it can panic half-way.
+        // No code panics while it holds this lock, so a poisoned state is still consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The connection's end. Dropping it lets the worker go on, for nobody.
+/// The connection's side. After a drop the worker continues, and its output is discarded.
 struct Reader(Arc<Relay>);
 
 impl Reader {
-    /// The next part; `None` at the end.
+    /// Returns the next part, or `None` at the end.
     async fn next(&self) -> Result<Option<Vec<u8>>, String> {
         poll_fn(|task| {
             let mut state = self.0.lock();
