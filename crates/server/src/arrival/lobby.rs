@@ -21,12 +21,13 @@ const CROWD: usize = 1024;
 /// One address block may use this fraction (1/4) of the queue.
 const PART_OF_BLOCK: usize = 4;
 
-/// The queue of waiting connections. Threads without a connection wait on it; threads whose connection is
-/// idle poll its descriptor.
+/// The queue of waiting connections. Threads without a connection wait on it; threads whose
+/// connection is idle poll its descriptor.
 pub(crate) struct Lobby {
     inside: Mutex<Inside>,
     arrived: Condvar,
-    /// Event descriptor, readable while more connections wait than there are idle threads.
+    /// Event descriptor, readable from when connections outnumber idle threads until the queue is
+    /// empty.
     bell: OwnedFd,
     /// Same condition as `bell`, readable without a system call.
     is_pressed: AtomicBool,
@@ -42,7 +43,8 @@ struct Inside {
     resting: usize,
     has_rung: bool,
     is_closed: bool,
-    /// Number of calls to all idle threads, so that a thread detects a call made since it began to wait.
+    /// Number of calls to all idle threads, so that a thread detects a call made since it began to
+    /// wait.
     calls: u32,
 }
 
@@ -68,7 +70,8 @@ impl Lobby {
         })
     }
 
-    /// Queues the connections that `entrance` accepts within `wait`, and refuses those beyond the bound.
+    /// Queues the connections that `entrance` accepts within `wait`, and refuses those beyond the
+    /// bound.
     pub(crate) fn fill(&self, entrance: &mut Entrance, wait: Option<Duration>) -> io::Result<()> {
         let first = entrance.accept_within(wait)?;
         if entrance.is_called() {
@@ -101,13 +104,13 @@ impl Lobby {
         Ok(())
     }
 
-    /// Queues a connection for its next stage, without a check of the bound. The calling thread then takes
-    /// another connection, so each thread exceeds the bound by at most one.
+    /// Queues a connection for its next stage without a check of the bound. The calling thread then
+    /// takes a waiting connection, so each thread exceeds the bound by at most one.
     pub(crate) fn put_back(&self, arrival: Arrival) {
         self.push(self.lock(), arrival);
     }
 
-    /// Whether more connections wait than there are idle threads.
+    /// Whether connections have outnumbered idle threads since the queue was last empty.
     pub(crate) fn is_pressed(&self) -> bool {
         self.is_pressed.load(Ordering::Relaxed)
     }
@@ -138,8 +141,8 @@ impl Lobby {
         self.next(&mut self.lock())
     }
 
-    /// Refuses the connections that have waited for `limit`. Returns the time until the next one will have,
-    /// if any waits.
+    /// Refuses the connections that have waited for `limit`. Returns the time until the next one
+    /// will have, if any waits.
     pub(crate) fn turn_away(&self, limit: Duration) -> Option<Duration> {
         loop {
             match self.take_late(limit) {

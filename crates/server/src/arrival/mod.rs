@@ -1,4 +1,5 @@
-//! Accepts connections for threads that block. One thread may accept a connection and another serve it.
+//! Accepts connections for threads that block. One thread may accept a connection and another serve
+//! it.
 
 mod lobby;
 mod refusal;
@@ -34,8 +35,8 @@ const CALL: u64 = u64::MAX;
 /// How long a thread waits before it tries again to accept when there was no room.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// An accepted connection that no thread serves at the moment. The server counts it. Dropping it closes the
-/// connection and ends the count.
+/// An accepted connection that no thread serves at the moment. The server counts it. Dropping it
+/// closes the connection and ends the count.
 pub struct Arrival {
     pub(crate) progress: Progress,
     pub(crate) peer: Peer,
@@ -62,9 +63,9 @@ impl Arrival {
         !matches!(&self.progress, Progress::Between(detached) if detached.next() == Next::Reply)
     }
 
-    /// Sends `reply`, a complete response, if the socket accepts it at once, and closes the connection. The
-    /// response is omitted for TLS, which would need a handshake first, and for connections that have
-    /// served a request already.
+    /// Sends `reply`, a complete response, if the socket accepts it at once, and closes the
+    /// connection. The response is omitted for TLS, which would need a handshake first, and for
+    /// connections that have served a request already.
     pub fn refuse(self, reply: &[u8]) {
         self.counted.count_refusal();
         let Progress::New(socket) = self.progress else { return };
@@ -78,8 +79,8 @@ pub(crate) fn turn_away(socket: &OwnedFd, peer: Peer, reply: &[u8]) {
         return;
     }
     transmit_now(socket, reply);
-    // Read the bytes that the client has sent already. Otherwise the close would send a reset, which
-    // could reach the client before the response.
+    // Read the bytes that the client has sent already. Otherwise the close would send a reset,
+    // which could reach the client before the response.
     let _ = shutdown(socket, Shutdown::Write);
     let _ = recv(socket, &mut [0; 4096], RecvFlags::DONTWAIT);
 }
@@ -103,8 +104,8 @@ impl Drop for Counted {
     }
 }
 
-/// The permit to close one connection in order to make room. Without it, several idle connections would
-/// close for one new connection.
+/// The permit to close one connection in order to make room. Without it, several idle connections
+/// would close for one new connection.
 pub(crate) struct MakingRoom(Arc<Server>);
 
 impl MakingRoom {
@@ -165,12 +166,12 @@ impl Entrance {
         }
     }
 
-    /// Waits for the next connection; returns `None` when the server stops or has new settings, or after
-    /// `wait`.
+    /// Waits for the next connection; returns `None` when the server stops or has new settings, or
+    /// after `wait`.
     ///
-    /// The kernel wakes one of the waiting threads (`EPOLLEXCLUSIVE`); with `poll` each connection woke
-    /// hundreds. The listeners are registered only during the wait, since the kernel visits every
-    /// registration of a listener.
+    /// The kernel wakes one of the waiting threads (`EPOLLEXCLUSIVE`); with `poll` each connection
+    /// woke hundreds. The listeners are registered only during the wait, since the kernel visits
+    /// every registration of a listener.
     pub(crate) fn accept_within(&mut self, wait: Option<Duration>) -> io::Result<Option<Arrival>> {
         self.keep_up();
         let watch = match self.watch.take() {
@@ -242,7 +243,8 @@ impl Entrance {
         Ok(watch)
     }
 
-    /// Waits until a connection is pending, `other` is readable, or the server stops or has new settings.
+    /// Waits until a connection is pending, `other` is readable, or the server stops or has new
+    /// settings.
     pub(crate) fn await_somebody(&mut self, other: BorrowedFd<'_>) {
         self.keep_up();
         let (bell, superseded) = (self.server.stop_bell(), self.view.generation.superseded());
@@ -276,8 +278,9 @@ impl Entrance {
         poll(&mut doors, Some(&now)).is_ok_and(|seen| seen > 0)
     }
 
-    /// Switches to the newest listeners if the settings have changed. Connections that wait at a removed
-    /// listener are refused with it, because a thread that serves a connection cannot accept others.
+    /// Switches to the newest listeners if the settings have changed. Connections that wait at a
+    /// removed listener are refused with it, because a thread that serves a connection cannot
+    /// accept others.
     pub(crate) fn keep_up(&mut self) {
         if self.view.is_old(&self.server) {
             let older = std::mem::replace(&mut self.view, self.server.view());
@@ -307,12 +310,12 @@ fn rewatch(watch: &OwnedFd, old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> io::Res
     watch_call(watch, new)
 }
 
-/// Accepts a pending connection of `listener`. The listener never blocks, since another thread may have
-/// accepted the connection first.
+/// Accepts a pending connection of `listener`. The listener never blocks, since another thread may
+/// have accepted the connection first.
 fn admit(server: &Arc<Server>, listener: &Listener) -> Looked {
     if server.guard.is_due(monotonic_milliseconds()) {
-        // The returned room is not needed: where each connection has a thread, idle ones close on their
-        // own.
+        // The returned room is not needed: where each connection has a thread, idle ones close on
+        // their own.
         server.judge(&server.generation().settings);
     }
     if !server.census.has_room() || server.guard.pauses() {

@@ -2,8 +2,8 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Variants of one response with different `Retry-After` times, so that clients refused together do not
-/// retry together.
+/// Variants of one response with different `Retry-After` times, so that clients refused together do
+/// not retry together.
 pub(crate) struct Refusal([&'static str; 4]);
 
 macro_rules! refusal {

@@ -11,8 +11,8 @@ use crate::quota::{Caps, Shares, in_order_of_eviction};
 
 /// Descriptors reserved for files, logs, the store and handlers.
 const RESERVE: usize = 128;
-/// Upper limit of the connections reserved for remote clients. The default reserve is a tenth of all
-/// connections. A server with a limit below [`FEW`] connections reserves none.
+/// Upper limit of the connections reserved for remote clients. The default reserve is a tenth of
+/// all connections. A server with a limit below [`FEW`] connections reserves none.
 const MOST_KEPT_BACK: usize = 1024;
 const FEW: usize = 100;
 
@@ -84,7 +84,8 @@ impl Census {
         self.blocks().caps = places.caps();
     }
 
-    /// Counts a connection of `peer`. The caller must pair each success with one [`leave`](Self::leave).
+    /// Counts a connection of `peer`. The caller must pair each success with one
+    /// [`leave`](Self::leave).
     pub(crate) fn enter(&self, peer: Peer) -> Result<(), Full> {
         if self.total.fetch_add(1, Ordering::Relaxed) >= self.most.load(Ordering::Relaxed) {
             self.total.fetch_sub(1, Ordering::Relaxed);
@@ -127,8 +128,8 @@ impl Census {
         self.blocks().shares.give_back(peer.block(), 1);
     }
 
-    /// Sorts connections into the order in which to close them: always next is the slowest connection of
-    /// the block that uses most of its quota.
+    /// Sorts connections into the order in which to close them: always next is the slowest
+    /// connection in the block with the fullest quota.
     pub(crate) fn in_order_of_eviction<T>(
         &self,
         candidates: Vec<(AddressBlock, T)>,
@@ -139,15 +140,15 @@ impl Census {
         in_order_of_eviction(candidates, &blocks.shares, &blocks.caps, slowness)
     }
 
-    /// Returns the blocks that hold more than a sixteenth of the connection limit each, this machine
-    /// excepted. At the limit, the server closes their slow and idle connections.
+    /// Returns the blocks that hold more than a sixteenth of the connection limit each, this
+    /// machine excepted. At the limit, the server closes their slow and idle connections.
     pub(crate) fn crowds(&self) -> Vec<AddressBlock> {
         let sixteenth = self.most.load(Ordering::Relaxed) as u64 / 16;
         self.blocks().shares.above(sixteenth).filter(|block| !block.is_local()).collect()
     }
 
-    /// Returns whether the caller may close its connection to make room. No other connection may until
-    /// [`end_making_room`](Self::end_making_room).
+    /// Returns whether the caller may close its connection to make room. No other connection may
+    /// until [`end_making_room`](Self::end_making_room).
     pub(crate) fn begin_making_room(&self) -> bool {
         !self.makes_room.swap(true, Ordering::Acquire)
     }
@@ -209,8 +210,8 @@ mod tests {
         assert_eq!(census.blocks().shares.len(), 2);
     }
 
-    /// Symptom: eight addresses of one IPv6 /64 took all 2 000 connections, 250 each. The census counted
-    /// each address on its own, and a host has 2^64 of them.
+    /// Symptom: eight addresses of one IPv6 /64 took all 2 000 connections, 250 each. The census
+    /// counted each address on its own, and a host has 2^64 of them.
     #[test]
     fn counts_addresses_of_one_ipv6_network_together() {
         let census = census(2000, 256);

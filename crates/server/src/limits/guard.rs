@@ -1,6 +1,6 @@
-//! Overload protection: closes idle connections, refuses requests or pauses accepting when descriptors,
-//! memory or workers run short. It checks at most once a second in the normal state and logs each change
-//! once.
+//! Overload protection: closes idle connections, refuses requests or pauses accepting when
+//! descriptors, memory or workers run short. It checks at most once a second in the normal state
+//! and logs each change once.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
@@ -13,7 +13,8 @@ use crate::settings::{Guards, Settings};
 
 /// Milliseconds between two checks in the normal state.
 const REST: u64 = 1000;
-/// Milliseconds between two checks under pressure, which bounds the wait of new connections for room.
+/// Milliseconds between two checks under pressure, which bounds the wait of new connections for
+/// room.
 const WATCH: u64 = 100;
 
 /// The resource pressure of one server.
@@ -55,8 +56,8 @@ pub struct GuardMetrics {
 }
 
 impl Guard {
-    /// Returns whether the next check is due at `now`, in milliseconds of a monotonic clock. Only one of
-    /// several concurrent callers gets `true`, and must then call [`judge`](Self::judge).
+    /// Returns whether the next check is due at `now`, in milliseconds of a monotonic clock. Only
+    /// one of several concurrent callers gets `true`, and must then call [`judge`](Self::judge).
     pub(crate) fn is_due(&self, now: u64) -> bool {
         let (last, order) = (self.looked.load(Ordering::Relaxed), Ordering::Relaxed);
         let is_calm = self.descriptors().max(self.memory()) == Pressure::Calm;
@@ -100,7 +101,8 @@ impl Guard {
     fn judge_descriptors(&self, settings: &Settings, census: &Census) -> Option<Room> {
         let percent = settings.guards.descriptors?;
         let descriptors = readings::descriptors();
-        // Some descriptors are reserved, so the connection limit derived from them can be reached first.
+        // Some descriptors are reserved, so the connection limit derived from them can be reached
+        // first.
         let places = settings.connections.is_none().then(|| census.share());
         let share =
             [descriptors, places].into_iter().flatten().max_by_key(|share| share.permille());
@@ -164,7 +166,8 @@ impl Guard {
         self.memory() == Pressure::Out || self.descriptors() == Pressure::Out
     }
 
-    /// Whether the server refuses new connections, and requests of clients without a session, with 503.
+    /// Whether the server refuses new connections, and requests of clients without a session, with
+    /// 503.
     pub(crate) fn refuses(&self) -> bool {
         self.memory() > Pressure::Calm
     }
@@ -191,8 +194,8 @@ impl Guard {
     }
 }
 
-/// Stores the pressure that `share` causes; an unknown share causes none. Returns the old and the new
-/// pressure if they differ.
+/// Stores the pressure that `share` causes; an unknown share causes none. Returns the old and the
+/// new pressure if they differ.
 fn change(kept: &AtomicU8, share: Option<Share>, bounds: Bounds) -> Option<(Pressure, Pressure)> {
     let was = Pressure::from_byte(kept.load(Ordering::Relaxed));
     let is = share.map_or(Pressure::Calm, |share| bounds.judge(was, share));

@@ -1,5 +1,5 @@
-//! Limits on the resources that all connections of a server share: connections, bytes, descriptors and
-//! memory.
+//! Limits on the resources that all connections of a server share: connections, bytes, descriptors
+//! and memory.
 
 mod budget;
 mod census;

@@ -28,7 +28,8 @@ impl Pressure {
 pub(crate) struct Room {
     /// Number of connections to close.
     pub(crate) count: usize,
-    /// Whether to close connections of clients with a session too when too few others are idle.
+    /// Whether clients with a session lose idle connections too, when closing the rest does not
+    /// suffice.
     pub(crate) known_too: bool,
 }
 
@@ -59,12 +60,12 @@ impl Share {
     }
 }
 
-/// Hysteresis: the pressure ends only when the share falls this many thousandths below its threshold.
-/// Otherwise a single connection more or less would switch the state back and forth.
+/// Hysteresis: the pressure ends only when the share falls this many thousandths below its
+/// threshold. Otherwise a single connection more or less would switch the state back and forth.
 const SLACK: u64 = 20;
 
-/// The thresholds of [`Tight`](Pressure::Tight) and [`Out`](Pressure::Out) in thousandths. A state whose
-/// threshold is `None` never occurs.
+/// The thresholds of [`Tight`](Pressure::Tight) and [`Out`](Pressure::Out) in thousandths. A state
+/// whose threshold is `None` never occurs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bounds {
     tight: Option<u64>,
@@ -78,7 +79,8 @@ impl Bounds {
         Self { tight: tight.map(permille), out: out.map(permille) }
     }
 
-    /// Sets the threshold of `Tight` to `tight` percent, and of `Out` half-way between that and 100.
+    /// Sets the threshold of `Tight` to `tight` percent, and of `Out` half-way between that and
+    /// 100.
     pub(crate) fn until_full(tight: u8) -> Self {
         let tight = u64::from(tight) * 10;
         Self { tight: Some(tight), out: Some(tight.midpoint(1000)) }

@@ -7,24 +7,24 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::limits::pressure::Share;
 
-/// Returns the open descriptors and their limit. `None` on a kernel that does not count them (before
-/// Linux 6.2), or without a limit.
+/// Returns the open descriptors and their limit. `None` on a kernel that does not count them
+/// (before Linux 6.2), or without a limit.
 pub(crate) fn descriptors() -> Option<Share> {
     let used = fs::metadata("/proc/self/fd").ok()?.len();
     let most = getrlimit(Resource::Nofile).current?;
     (used > 0).then_some(Share { used, most })
 }
 
-/// Returns the maximum memory of this process in bytes: the memory of the system, or the limit of its
-/// control group if that is lower.
+/// Returns the maximum memory of this process in bytes: the memory of the system, or the limit of
+/// its control group if that is lower.
 pub fn memory_limit() -> Option<u64> {
     let system = named(&read("/proc/meminfo")?, "MemTotal:")? * 1024;
     Some(groups().filter_map(|group| most_in(&group)).fold(system, u64::min))
 }
 
-/// Returns the private memory of this process and its limit. The limit is `bound` if given, else the
-/// private memory plus the memory still available from the system or the control group. Memory of other
-/// programs and the reclaimable page cache do not count as used.
+/// Returns the private memory of this process and its limit. The limit is `bound` if given, else
+/// the private memory plus the memory still available from the system or the control group. Memory
+/// of other programs and the reclaimable page cache do not count as used.
 pub(crate) fn memory(bound: Option<u64>) -> Option<Share> {
     let used = own(&read("/proc/self/statm")?)? * rustix::param::page_size() as u64;
     if let Some(most) = bound {
@@ -52,7 +52,7 @@ fn available(meminfo: &str) -> Option<u64> {
     named(meminfo, "MemAvailable:").map(|kilobytes| kilobytes * 1024)
 }
 
-/// Returns the lowest amount of memory left in the control group of this process and its ancestors
+/// Returns the memory left in the control group of this process, or in the ancestor with less
 /// (cgroup v2).
 fn group() -> Option<u64> {
     groups().filter_map(|group| left_in(&group)).min()
@@ -80,8 +80,8 @@ fn left_in(group: &Path) -> Option<u64> {
     Some(left(most, used, &text("memory.stat")?))
 }
 
-/// Computes the memory left in a control group. The kernel reclaims the page cache on demand, so it counts
-/// as free.
+/// Computes the memory left in a control group. The kernel reclaims the page cache on demand, so it
+/// counts as free.
 fn left(most: u64, used: u64, stat: &str) -> u64 {
     let given_back = |name| named(stat, name).unwrap_or(0);
     let files = given_back("inactive_file") + given_back("active_file");

@@ -13,8 +13,8 @@ pub(crate) trait Evict: Send + Sync {
 /// The connection that holds a reservation.
 #[derive(Clone, Default)]
 pub(crate) struct Owner {
-    /// The event loop of the connection. `None` for a thread that serves one connection and checks for
-    /// eviction on its own.
+    /// The event loop of the connection. `None` for a thread that serves one connection and checks
+    /// for eviction on its own.
     pub(crate) thread: Option<Arc<dyn Evict>>,
     /// The token of the connection in its loop.
     pub(crate) token: Token,

@@ -16,8 +16,8 @@ pub(crate) struct Caps {
 }
 
 impl Caps {
-    /// Creates quotas of `block` for each address block, four times that for each IPv6 /48, and `local`
-    /// for all clients on this machine. Each quota is at least 1.
+    /// Creates quotas of `block` for each address block, four times that for each IPv6 /48, and
+    /// `local` for all clients on this machine. Each quota is at least 1.
     pub(crate) const fn new(block: u64, local: u64) -> Self {
         let block = if block == 0 { 1 } else { block };
         let local = if local == 0 { 1 } else { local };
@@ -29,7 +29,7 @@ impl Caps {
     }
 }
 
-/// The amount that each block holds. Blocks that hold nothing have no entry.
+/// The amount that each block holds. A block without an entry holds 0.
 #[derive(Default)]
 pub(crate) struct Shares {
     blocks: HashMap<AddressBlock, u64>,
@@ -38,7 +38,8 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Charges `amount` to `block` and returns true, unless the block or its site would exceed its quota.
+    /// Charges `amount` to `block` and returns true, unless the block or its site would exceed its
+    /// quota.
     pub(crate) fn take(&mut self, block: AddressBlock, amount: u64, caps: &Caps) -> bool {
         let of_block = self.held(block).saturating_add(amount);
         let of_site = self.held_by_site(block).saturating_add(amount);
@@ -49,7 +50,7 @@ impl Shares {
         true
     }
 
-    /// Charges `amount` to `block` without a check of its quota.
+    /// Charges `amount` to `block` without a check of the quota.
     pub(crate) fn add(&mut self, block: AddressBlock, amount: u64) {
         *self.blocks.entry(block).or_default() += amount;
         if block.has_neighbors() {
@@ -85,8 +86,9 @@ impl Shares {
         self.blocks.iter().filter(move |(_, held)| **held > amount).map(|(block, _)| *block)
     }
 
-    /// Returns the used part of the quota of `block` or of its site, whichever is larger, in parts per
-    /// million, after subtraction of `of_block` and `of_site` from the held amounts.
+    /// Returns the used part of a quota in parts per million, after subtraction of `of_block` and
+    /// `of_site` from the held amounts. For an IPv6 block this is the larger of the parts for block
+    /// and site.
     pub(crate) fn fullness(
         &self,
         block: AddressBlock,
@@ -117,8 +119,9 @@ impl Shares {
     }
 }
 
-/// Sorts candidates into the order of eviction: always next is the slowest candidate of the block that
-/// then uses most of its quota. `slowness` ranks the candidates of one block.
+/// Sorts candidates into the order of eviction: always next is the slowest candidate in the block
+/// whose quota is fullest after the evictions before it. `slowness` ranks the candidates within a
+/// block.
 pub(crate) fn in_order_of_eviction<T>(
     mut candidates: Vec<(AddressBlock, u64, T)>,
     shares: &Shares,

@@ -1,15 +1,16 @@
-//! The `accept-many` scheduler (Serrano, "Hop", section 2.4): one acceptor thread empties the kernel's
-//! accept queue at each wake-up, and each thread of a pool serves one connection until it closes.
+//! The `accept-many` scheduler (Serrano, "Hop", section 2.4): one acceptor thread empties the
+//! kernel's accept queue at each wake-up, and each thread of a pool serves one connection until it
+//! closes.
 //!
 //! ```text
 //! acceptor:    accept, accept, accept ... -> lobby
 //! each thread: lobby -> request -> response -> reply -> request -> ... -> lobby
 //! ```
 //!
-//! A burst of clients does not overflow the kernel's queue, whose overflow makes a client retry after a
-//! second. The price is one hand-over per connection, which `pool` does not need. When every thread has
-//! a connection, a connection in the lobby takes the thread of an idle one. After `queue-timeout` in the
-//! lobby the server answers it with 503.
+//! A burst of clients does not overflow the kernel's queue, whose overflow makes a client retry
+//! after a second. The price is one hand-over per connection, which `pool` does not need. When
+//! every thread has a connection, a connection in the lobby takes the thread of an idle one. After
+//! `queue-timeout` in the lobby the server answers it with 503.
 
 use std::io;
 use std::sync::Arc;

@@ -11,14 +11,14 @@ const RESERVE: usize = 256;
 
 /// Returns the lowest of the system's thread limits, less a reserve.
 ///
-/// The limits also count threads of other processes, so starting a thread can fail below this number.
-/// The caller must handle that failure.
+/// The limits also count threads of other processes, so starting a thread can fail below this
+/// number. The caller must handle that failure.
 pub(super) fn threads() -> usize {
     let number = |path: &str| fs::read_to_string(path).ok().and_then(|text| parse(&text));
     let limits = [
         getrlimit(Resource::Nproc).current.and_then(|most| usize::try_from(most).ok()),
         number("/proc/sys/kernel/threads-max"),
-        // Each thread has an id of its own.
+        // Each thread has a separate id.
         number("/proc/sys/kernel/pid_max"),
         // A thread needs two mappings: its stack and the guard page.
         number("/proc/sys/vm/max_map_count").map(|maps| maps / 2),

@@ -1,6 +1,6 @@
-//! The `cohort` scheduler (Larus and Parkes 2002; Serrano, "Hop", section 2.4, figure 5): each event
-//! loop runs all waiting jobs of one stage, then all of the next, so that the caches load a stage's
-//! instructions and data once for many requests.
+//! The `cohort` scheduler (Larus and Parkes 2002; Serrano, "Hop", section 2.4, figure 5): each
+//! event loop runs all waiting jobs of one stage, then all of the next, so that the caches load a
+//! stage's instructions and data once for many requests.
 //!
 //! ```text
 //! loop: accept -+-> request -+-> response(static) --+-> response(dynamic) -+-> reply -+-> ...
@@ -9,8 +9,8 @@
 //!                 all of them, then all of them, then those that may block, then all replies
 //! ```
 //!
-//! As under `event`, a handler that blocks stalls its loop, and here it also delays the replies of its
-//! cohort.
+//! As under `event`, a handler that blocks stalls its loop, and here it also delays the replies of
+//! its cohort.
 
 use std::io;
 use std::sync::Arc;

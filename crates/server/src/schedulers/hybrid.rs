@@ -1,6 +1,6 @@
 //! The `hybrid` scheduler (Carrera et al., "A hybrid web server architecture for e-commerce
-//! applications"): event loops own the connections, and a small pool of workers runs each request that
-//! may block.
+//! applications"): event loops own the connections, and a small pool of workers runs each request
+//! that may block.
 //!
 //! ```text
 //! loop:    accept -> request -> response(static) -> reply -> ...
@@ -28,13 +28,14 @@ pub struct Hybrid {
 }
 
 impl Hybrid {
-    /// Creates the scheduler with a fixed number of `workers` and room for `queue` waiting requests.
+    /// Creates the scheduler with a fixed number of `workers` and room for `queue` waiting
+    /// requests.
     pub fn new(workers: usize, queue: usize) -> Self {
         Self { workers: Workers::new(PoolSizer::new(workers, workers, 1), queue) }
     }
 
-    /// Creates the scheduler with a pool of `least` to `most` workers, which grows while requests wait
-    /// and cores are idle.
+    /// Creates the scheduler with a pool of `least` to `most` workers, which grows while requests
+    /// wait and cores are idle.
     pub fn growing(least: usize, most: usize, queue: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self { workers: Workers::new(PoolSizer::new(least, most, cores), queue) }

@@ -1,14 +1,15 @@
-//! The `nothread` scheduler (Serrano, "Hop", section 2.4, figure 2): one thread serves one connection
-//! from accept to close, then the next. This policy is the baseline for the schedulers that give each
-//! connection a thread, and fits a device whose handlers must never run concurrently.
+//! The `nothread` scheduler (Serrano, "Hop", section 2.4, figure 2): one thread serves one
+//! connection from accept to close, then the next. This policy is the baseline for the schedulers
+//! that give each connection a thread, and fits a device whose handlers must never run
+//! concurrently.
 //!
 //! ```text
 //! one thread: accept -> request -> response -> reply -> request -> ... -> accept
 //! ```
 //!
-//! A new connection waits in the kernel's accept queue until the current one closes or becomes idle. The
-//! thread cannot be lent to a waiting reply: a reply that would wait for an event learns at once that
-//! none has occurred.
+//! A new connection waits in the kernel's accept queue until the current one closes or becomes
+//! idle. The thread cannot be lent to a waiting reply: a reply that would wait for an event returns
+//! at once without one.
 
 use std::io;
 use std::sync::Arc;
@@ -39,8 +40,8 @@ impl Default for NoThread {
 impl Row for NoThread {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
         let shared = Arc::clone(server);
-        // Not on the calling thread, which must stay free to end the server when a handler blocks past
-        // the drain.
+        // Not on the calling thread, which must stay free to end the server when a handler blocks
+        // past the drain.
         serve_threads(server, "nothread", 1, move |_| {
             self.holder.talk(&mut Conversations::new(&shared, &*self))
         })

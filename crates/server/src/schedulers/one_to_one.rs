@@ -6,8 +6,9 @@
 //! a thread a connection:      request -> response -> reply -> request -> ... -> end
 //! ```
 //!
-//! The kernel limits the number of threads. When all of them have a connection, a new connection takes
-//! the thread of an idle one. Without an idle connection, the server answers the new one with 503.
+//! The kernel limits the number of threads. When all of them have a connection, a new connection
+//! takes the thread of an idle one. Without an idle connection, the server answers the new one with
+//! 503.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -28,8 +29,8 @@ use crate::schedulers::row::Row;
 use crate::schedulers::threads::{outlast, start};
 use crate::server::Server;
 
-/// Time that a new connection waits at full load for the thread of an idle connection. Slightly longer
-/// than such a thread needs to notice the full load.
+/// Time that a new connection waits at full load for the thread of an idle connection. Slightly
+/// longer than such a thread needs to notice the full load.
 const CHANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
 /// Shortest time between two log lines about refusals. Each line gives their number.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
@@ -128,7 +129,7 @@ impl OneToOne {
     fn on_end(&self) {
         let left = self.threads.fetch_sub(1, Ordering::AcqRel) - 1;
         if left <= self.most.load(Ordering::Relaxed) / 2 {
-            // With half of the threads gone, the kernel may allow more again.
+            // After half of the threads have ended, the kernel may allow more again.
             self.most.store(self.wished, Ordering::Relaxed);
         }
         // The write fails only when the counter is full, and then the descriptor is readable.

@@ -1,6 +1,6 @@
-//! The `pool` scheduler (Serrano, "Hop", section 2.4, figure 4): each thread accepts a connection and
-//! runs all stages of all its requests until it closes. When every thread has a connection, a new one
-//! takes the thread of an idle connection.
+//! The `pool` scheduler (Serrano, "Hop", section 2.4, figure 4): each thread accepts a connection
+//! and runs all stages of all its requests until it closes. When every thread has a connection, a
+//! new one takes the thread of an idle connection.
 //!
 //! ```text
 //! each thread: accept -> request -> response -> reply -> request -> ... -> accept

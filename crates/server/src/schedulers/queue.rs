@@ -1,6 +1,7 @@
-//! The `queue` scheduler (Serrano, "Hop", section 2.4): each stage is a task in one queue, which a pool
-//! of threads processes in order. After a stage, a thread runs the next stage of the same request when
-//! other threads are free. Otherwise the thread queues that stage and takes the oldest task.
+//! The `queue` scheduler (Serrano, "Hop", section 2.4): each stage is a task in one queue, which a
+//! pool of threads processes in order. After a stage, a thread runs the next stage of the same
+//! request when other threads are free. Otherwise the thread queues that stage and takes the oldest
+//! task.
 //!
 //! ```text
 //! acceptor:    accept ----------------------------------------.
@@ -11,10 +12,10 @@
 //! ```
 //!
 //! With threads to spare, the stages of a request run on one thread, as under `pool`. Without, all
-//! requests progress in turn; a hand-over copies some hundreds of bytes and takes a lock. The request
-//! stage of an idle connection blocks its thread: at full load the thread waits one millisecond for the
-//! next request, then serves a waiting connection. A request that waits longer than `queue-timeout` gets
-//! a 503.
+//! requests progress in turn; a hand-over copies some hundreds of bytes and takes a lock. The
+//! request stage of an idle connection blocks its thread: at full load the thread waits one
+//! millisecond for the next request, then serves a waiting connection. A request that waits longer
+//! than `queue-timeout` gets a 503.
 
 use std::io;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Runs one task after another until the server stops.
+    /// Runs tasks in sequence until the server stops.
     fn work(&self, server: &Arc<Server>) -> io::Result<()> {
         let mut conversations = Conversations::behind(&self.waiting, server, self);
         while let Some(task) = conversations.accept()? {

@@ -1,5 +1,5 @@
-//! The common part of schedulers that run all stages of a connection on one thread, where each stage
-//! calls the next directly (Serrano, "Hop", section 2.4).
+//! The common part of schedulers that run all stages of a connection on one thread, where each
+//! stage calls the next directly (Serrano, "Hop", section 2.4).
 
 use std::io;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use crate::scheduling::{Place, Scheduler};
 use crate::server::Server;
 use crate::workers::Task;
 
-/// A scheduling policy that runs each connection on one thread. An implementation decides only which
-/// threads accept and which serve connections. Every `Row` is a [`Scheduler`].
+/// A scheduling policy that runs each connection on one thread. An implementation decides only
+/// which threads accept and which serve connections. Every `Row` is a [`Scheduler`].
 pub trait Row: Send + Sync + 'static {
     /// Same contract as [`Scheduler::accept`].
     ///

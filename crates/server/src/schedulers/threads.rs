@@ -20,8 +20,8 @@ use crate::server::Server;
 /// Interval at which the server checks for a second stop request while its threads drain.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs each event loop of the server on its own thread, with stages placed by `scheduler`. Returns when
-/// the last loop has ended.
+/// Runs each event loop of the server on its own thread, with stages placed by `scheduler`. Returns
+/// when the last loop has ended.
 ///
 /// # Errors
 ///
@@ -40,8 +40,8 @@ pub fn serve_loops(server: &Arc<Server>, scheduler: &Arc<dyn Scheduler>) -> io::
 ///
 /// # Errors
 ///
-/// Returns the error of a body, which also stops the server. Fails too when threads are not available,
-/// or when the end of the drain closes connections that are still in use.
+/// Returns the error of a body, which also stops the server. Fails too when threads are not
+/// available, or when the end of the drain closes connections that are still in use.
 pub fn serve_threads(
     server: &Arc<Server>,
     name: &str,
@@ -103,7 +103,7 @@ pub(super) fn outlast(server: &Server, ends: &Receiver<io::Result<()>>) -> io::R
     outcome.and(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
 }
 
-/// Runs `body` and stops the server when it fails: a server with part of its threads would hide the
+/// Runs `body` and stops the server when it fails: a server with missing threads would hide the
 /// cause.
 fn run_one(
     server: &Server,
@@ -117,7 +117,8 @@ fn run_one(
     outcome
 }
 
-/// Starts `count` threads and waits for all of them. When one cannot be started, the server stops.
+/// Starts `count` threads and waits until all have ended. When a thread cannot be started, the
+/// server stops.
 fn run_threads(
     server: &Arc<Server>,
     name: &str,
@@ -168,7 +169,7 @@ impl Holders {
         self.size
     }
 
-    /// Serves one connection after another until the server stops.
+    /// Serves connections in sequence until the server stops.
     pub(super) fn talk(&self, conversations: &mut Conversations<'_>) -> io::Result<()> {
         while let Some(arrival) = conversations.accept()? {
             self.hold(conversations, arrival);
@@ -194,7 +195,7 @@ impl Holders {
         self.talking.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Lends a thread to a waiting reply, unless all others are lent already.
+    /// Lends a thread to a waiting reply, unless it is the last free one.
     pub(super) fn begin_hold(&self) -> bool {
         let lend = |waiting: usize| (waiting + 1 < self.size).then_some(waiting + 1);
         self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, lend).is_ok()

@@ -1,4 +1,5 @@
-//! The buffers that the TLS connections of one thread share, and the owner of the current connection.
+//! The buffers that the TLS connections of one thread share, and the owner of the current
+//! connection.
 
 use std::cell::{Ref, RefCell, RefMut};
 
@@ -9,7 +10,8 @@ pub(super) const PIECE: usize = 64 * 1024;
 /// Extra space for record overhead and for the handshake messages that the server sends.
 const ADDED: usize = 16 * 1024;
 
-/// The TLS buffers that the connections of one thread share. The first TLS connection allocates them.
+/// The TLS buffers that the connections of one thread share. The first TLS connection allocates
+/// them.
 #[derive(Default)]
 pub(crate) struct TlsBuffers {
     buffers: RefCell<Buffers>,

@@ -20,8 +20,8 @@ pub struct Certificate(Arc<CertifiedKey>);
 pub struct BadCertificate(String);
 
 impl Certificate {
-    /// Parses a certificate chain, the server's own certificate first, and its private key, both in PEM
-    /// (RFC 7468). The key may be RSA, ECDSA or Ed25519.
+    /// Parses a certificate chain, the server's own certificate first, and its private key, both in
+    /// PEM (RFC 7468). The key may be RSA, ECDSA or Ed25519.
     ///
     /// # Errors
     ///
@@ -50,8 +50,8 @@ impl Certificate {
         Ok(Self(Arc::new(pair)))
     }
 
-    /// Returns the SHA-256 fingerprint of the server's own certificate, as hexadecimal pairs separated
-    /// by colons.
+    /// Returns the SHA-256 fingerprint of the server's own certificate, as hexadecimal pairs
+    /// separated by colons.
     pub fn fingerprint(&self) -> String {
         let own = self.0.cert.first().map_or(&[][..], |own| own.as_ref());
         let digest = digest::digest(&digest::SHA256, own);

@@ -1,5 +1,5 @@
-//! Limits on the TLS handshakes in progress: their number, their rate per address block, and the choice
-//! of the handshake to evict.
+//! Limits on the TLS handshakes in progress: their number, their rate per address block, and the
+//! choice of the handshake to evict.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -12,12 +12,12 @@ use bine_log::{self as log, LogLimit};
 use crate::address::{AddressBlock, AddressSite};
 use crate::quota::{Caps, Owner, Shares};
 
-/// One address block may have this fraction (1/8) of all handshakes in progress, and an IPv6 /48 four
-/// times that.
+/// One address block may have this fraction (1/8) of all handshakes in progress, and an IPv6 /48
+/// four times that.
 const PART_OF_BLOCK: u64 = 8;
 /// Size of a block's burst: the handshakes that its rate allows in this many seconds.
 const BURST: u64 = 5;
-/// An IPv6 /48 may begin this many times the handshakes of one of its blocks.
+/// Ratio of the rate of an IPv6 /48 to the rate of a block.
 const BLOCKS_PER_SITE: u64 = 4;
 /// Number of token buckets from which on full buckets are dropped.
 const FEW: usize = 1024;
@@ -92,9 +92,9 @@ impl Handshakes {
         (state.most, state.caps, state.rate) = (most, caps, rate);
     }
 
-    /// Registers a handshake of `block` that begins at `now` milliseconds. At the limit of the block, its
-    /// oldest handshake is evicted. At the limit of the server, the block that uses most of its quota
-    /// loses its oldest handshake.
+    /// Registers a handshake of `block` that begins at `now` milliseconds. At the limit of the
+    /// block, the oldest handshake in that block is evicted. At the limit of the server, the oldest
+    /// handshake in the block with the fullest quota is evicted.
     ///
     /// Returns `None` when the block exceeds its rate.
     pub(crate) fn begin(
@@ -177,8 +177,8 @@ pub(crate) struct HandshakeLimits {
 }
 
 impl HandshakeLimits {
-    /// Allows `most` handshakes in progress on all loops together, and `rate` new ones per second and
-    /// address block.
+    /// Allows `most` handshakes in progress on all loops together, and `rate` new ones per second
+    /// and address block.
     pub(crate) fn new(most: u64, rate: u32) -> Self {
         let caps = Caps::new(most / PART_OF_BLOCK, most - most / 10);
         Self { most: most.max(1), caps, rate: rate.into() }
@@ -186,8 +186,8 @@ impl HandshakeLimits {
 }
 
 impl State {
-    /// Takes a token of `block` and returns whether there was one. Local clients are exempt, since a
-    /// handshake costs their machine, which is this one, as much as it costs the server.
+    /// Takes a token from the bucket of `block` and returns whether there was one. Local clients
+    /// are exempt: a handshake loads this machine on both ends.
     fn may_begin(&mut self, block: AddressBlock, now: u64) -> bool {
         if self.rate == 0 || block.is_local() {
             return true;
@@ -219,7 +219,7 @@ impl State {
         self.by_block.iter().max_by_key(rank).map(|(block, _)| *block)
     }
 
-    /// Removes the oldest handshake of `block`, or of another block of its site.
+    /// Removes the oldest handshake of `block`, or of a neighbor in the same site.
     fn evict_oldest(&mut self, block: AddressBlock) -> Option<Begun> {
         let is_near = |(other, _): &(&AddressBlock, &BTreeSet<u64>)| {
             block.has_neighbors() && other.site() == block.site()
@@ -287,8 +287,8 @@ impl<K> Default for Rates<K> {
 }
 
 impl<K: Eq + Hash> Rates<K> {
-    /// Refills the bucket of `key` at `rate` tokens per second and returns whether it holds a token at
-    /// `now` milliseconds.
+    /// Refills the bucket of `key` at `rate` tokens per second and returns whether it holds a token
+    /// at `now` milliseconds.
     fn has_token(&mut self, key: K, rate: u64, now: u64) -> bool {
         let full = rate.saturating_mul(BURST * TOKEN);
         let fill = |bucket: &mut Bucket| {
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(granted, 50);
         assert!(begins("192.0.2.2", 5000));
         assert_eq!((0..100).filter(|_| begins("192.0.2.1", 6000)).count(), 10);
-        // A /48 has four times the burst of 50, spread over any number of its networks.
+        // A /48 has four times the burst of 50, over any number of networks.
         let of_site = (0..400).filter(|number| begins(&format!("2001:db8:0:{number:x}::1"), 6000));
         assert_eq!(of_site.count(), 200);
         assert!((0..1000).all(|_| begins("127.0.0.1", 6000)));

@@ -1,5 +1,5 @@
-//! TLS: the choice of the certificate, the negotiated parameters, and the transfer of connections that
-//! negotiate another protocol (docs/decisions/0010).
+//! TLS: selects certificates, sets the negotiated parameters, and hands over connections whose
+//! clients offer a protocol other than HTTP/1.1 (docs/decisions/0010).
 
 mod buffers;
 mod certificate;
@@ -36,14 +36,14 @@ pub struct Tls {
     hand_over: Option<Arc<dyn HandOver>>,
 }
 
-/// Selects the certificate for the host name that the client requests, or for a client that sends no name
-/// (RFC 6066 section 3). The handshake fails when it returns `None`.
+/// Selects the certificate for the host name that the client requests, or for a client that sends
+/// no name (RFC 6066 section 3). The handshake fails when it returns `None`.
 pub type Choice = Box<dyn Fn(Option<&str>) -> Option<Certificate> + Send + Sync>;
 
-/// Receives the connections whose clients offer another protocol than HTTP/1.1.
+/// Receives the connections whose clients offer a protocol other than HTTP/1.1.
 pub trait HandOver: Send + Sync {
-    /// Returns the ALPN names of its protocols (RFC 7301 section 6), the preferred one first. The server
-    /// prefers all of them to HTTP/1.1.
+    /// Returns ALPN names (RFC 7301 section 6) in order of preference. The server prefers each of
+    /// them to HTTP/1.1.
     fn protocols(&self) -> Vec<Vec<u8>>;
 
     /// Takes over a connection whose client offers such a protocol. Must not block: the thread that
@@ -80,7 +80,7 @@ impl Tls {
         Self { config: Arc::new(config), hand_over: None }
     }
 
-    /// Hands connections over to `hand_over` when the client offers one of its protocols.
+    /// Hands connections over to `hand_over` when the client offers a protocol that it supports.
     #[must_use]
     pub fn with_hand_over(mut self, hand_over: Arc<dyn HandOver>) -> Self {
         let mut config = ServerConfig::clone(&self.config);
@@ -91,7 +91,7 @@ impl Tls {
         self
     }
 
-    /// Returns the receiver of a connection whose `ClientHello` offers one of its protocols.
+    /// Returns the receiver of the connection if `hello` offers a protocol that it supports.
     fn taker(&self, hello: &ClientHello<'_>) -> Option<&Arc<dyn HandOver>> {
         let hand_over = self.hand_over.as_ref()?;
         let known = hand_over.protocols();

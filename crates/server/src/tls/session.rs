@@ -1,5 +1,6 @@
-//! The TLS session of one connection. The session decrypts and encrypts in the thread's TLS buffers.
-//! Between two events it keeps only incomplete records and bytes that the socket did not accept.
+//! The TLS session of one connection. The session decrypts and encrypts in the thread's TLS
+//! buffers. Between two events it keeps only incomplete records and bytes that the socket did not
+//! accept.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -35,8 +36,8 @@ pub(crate) struct Session {
     handshake: Option<Handshake>,
 }
 
-/// A session without buffers, on its way to another thread. A session cannot be detached during its
-/// handshake, which is registered with its thread.
+/// A session without buffers, to be moved to a different thread. A session cannot be detached
+/// during the handshake, which is registered with the old thread.
 pub(crate) struct DetachedSession {
     stage: Stage,
     kept: Vec<u8>,
@@ -48,7 +49,7 @@ pub(crate) struct DetachedSession {
 }
 
 impl DetachedSession {
-    /// Continues the session with the buffers of another thread.
+    /// Continues the session with the buffers of the current thread.
     pub(crate) fn attach(self, tls_buffers: Rc<TlsBuffers>) -> Session {
         let Self { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told } = self;
         let handshake = None;
@@ -71,7 +72,7 @@ enum Stage {
     Hello { tls: Arc<Tls>, handshakes: Arc<Handshakes>, block: AddressBlock },
     /// During the handshake and after it.
     Open(Box<UnbufferedServerConnection>),
-    /// To be handed over to the receiver of another protocol.
+    /// To be handed over, for a protocol other than HTTP/1.1.
     Departing(Box<(Accepted, Arc<Tls>)>),
     /// Failed. Received bytes are no longer decrypted.
     Over,
@@ -101,8 +102,8 @@ struct Understood {
 }
 
 impl Session {
-    /// Creates the session of a new connection from `block`, which registers with `handshakes` when its
-    /// handshake begins.
+    /// Creates the session of a new connection from `block`, which registers with `handshakes` when
+    /// its handshake begins.
     pub(crate) fn new(
         tls: Arc<Tls>,
         tls_buffers: Rc<TlsBuffers>,
@@ -122,15 +123,15 @@ impl Session {
         }
     }
 
-    /// Detaches the session from the buffers of its thread.
+    /// Detaches the session from the buffers of the current thread.
     pub(crate) fn detach(self) -> DetachedSession {
         debug_assert!(self.handshake.is_none(), "a handshake has its place on this thread");
         let Self { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told, .. } = self;
         DetachedSession { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told }
     }
 
-    /// Receives and decrypts content into `space`. Returns `Again` also when the received records held no
-    /// content.
+    /// Receives and decrypts content into `space`. Returns `Again` also when the received records
+    /// held no content.
     pub(crate) fn receive(&mut self, socket: &OwnedFd, space: &mut [u8]) -> Transfer {
         if let Err(held_up) = self.flush_all(socket) {
             return held_up;
@@ -155,7 +156,7 @@ impl Session {
         let mut buffers = tls_buffers.buffers();
         let (incoming, outgoing) = buffers.both();
         loop {
-            // Content is never longer than its records, so all of it fits into `space`.
+            // Content is never longer than the records that carry it, so it fits into `space`.
             let most = space.len().min(incoming.len());
             let kept = self.kept.len();
             if kept >= most {
@@ -292,12 +293,13 @@ impl Session {
         self.handshake.as_ref().is_some_and(Handshake::is_evicted)
     }
 
-    /// Whether the connection is to be handed over because its client offers another protocol.
+    /// Whether the connection is to be handed over, because the client offers a protocol other than
+    /// HTTP/1.1.
     pub(crate) const fn departs(&self) -> bool {
         matches!(self.stage, Stage::Departing(_))
     }
 
-    /// Hands the connection over to the receiver of its protocol.
+    /// Hands the connection over to the receiver for the offered protocol.
     pub(crate) fn depart(self, socket: OwnedFd, peer: Peer) {
         let Stage::Departing(departing) = self.stage else { return };
         let (accepted, tls) = *departing;
@@ -306,8 +308,8 @@ impl Session {
         taker.take(Departure { socket, peer, accepted, config });
     }
 
-    /// Starts the handshake when the first record of the `ClientHello` is complete. Returns `Some` when
-    /// the session cannot continue now, or at all.
+    /// Starts the handshake when the first record of the `ClientHello` is complete. Returns `Some`
+    /// when the session cannot continue now, or at all.
     fn meet(&mut self, socket: &OwnedFd, received: &[u8]) -> Option<Transfer> {
         let Stage::Hello { tls, handshakes, block } = &self.stage else { return None };
         if received[0] != HANDSHAKE {
@@ -346,8 +348,8 @@ impl Session {
         None
     }
 
-    /// Decrypts the complete records of `received` into `space`, and writes handshake messages to send
-    /// into `outgoing`.
+    /// Decrypts the complete records of `received` into `space`, and writes handshake messages to
+    /// send into `outgoing`.
     fn understand(
         &mut self,
         received: &mut [u8],
@@ -376,15 +378,15 @@ impl Session {
                         // No flight of a handshake is longer than the output buffer.
                         Err(_) => (known.ended, waits) = (true, true),
                     }
-                    // After a fault this was the alert, the last record. Further processing would only
-                    // find the same fault again.
+                    // After a fault this was the alert, the last record. Further processing would
+                    // only find the same fault again.
                     waits |= known.fault.is_some();
                 }
                 Ok(ConnectionState::TransmitTlsData(data)) => {
                     data.done();
-                    // rustls reports this state when no complete record is left. Another call would try
-                    // again to decrypt early data (0-RTT, which the server refuses), and rustls limits the
-                    // amount of such data.
+                    // rustls reports this state when no complete record is left. A further call
+                    // would try again to decrypt early data (0-RTT), which the server refuses.
+                    // rustls limits the amount of such data, and each try counts.
                     waits = connection.is_handshaking();
                 }
                 Ok(ConnectionState::PeerClosed) => known.ended = true,
@@ -426,8 +428,8 @@ impl Session {
         Transfer::Moved(piece.len())
     }
 
-    /// Encrypts `piece` into `outgoing` and returns the encrypted length. Returns `None` when the session
-    /// can no longer send.
+    /// Encrypts `piece` into `outgoing` and returns the encrypted length. Returns `None` when the
+    /// session can no longer send.
     fn encrypt(&mut self, piece: &[u8], outgoing: &mut [u8]) -> Option<usize> {
         let Stage::Open(connection) = &mut self.stage else { return None };
         let mut length = 0;
@@ -436,7 +438,7 @@ impl Session {
                 connection.process_tls_records(&mut self.kept);
             let mut is_whole = false;
             match state.ok()? {
-                // The answer to a key update of the client goes first.
+                // The answer to a key update from the client must precede the data.
                 ConnectionState::EncodeTlsData(mut data) => {
                     length += data.encode(&mut outgoing[length..]).ok()?;
                 }

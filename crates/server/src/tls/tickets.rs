@@ -1,5 +1,5 @@
-//! TLS session tickets (RFC 8446 section 4.6.1, RFC 5077): their lifetime, the rotation of their keys, and
-//! a file that preserves the keys across restarts.
+//! TLS session tickets (RFC 8446 section 4.6.1, RFC 5077): their lifetime, the rotation of their
+//! keys, and a file that preserves the keys across restarts.
 
 use std::fmt;
 use std::fs;
@@ -16,8 +16,8 @@ use rustls::server::ProducesTickets;
 
 use crate::system::{is_disk_full, write_private};
 
-/// Seconds for which a key encrypts new tickets. A stolen key decrypts the sessions resumed with it, so
-/// keys rotate often.
+/// Seconds for which a key encrypts new tickets. A stolen key decrypts the sessions resumed with
+/// it, so keys rotate often.
 const TURN: u64 = 6 * 60 * 60;
 /// Lifetime of a ticket, in seconds.
 const LIFETIME: u64 = 12 * 60 * 60;
@@ -53,8 +53,8 @@ impl Tickets {
         Self { keys: RwLock::new(vec![Key::new(now())]), file: None }
     }
 
-    /// Loads the unexpired keys that an earlier server saved at `path`, and saves new keys there. The file
-    /// is readable by its owner only.
+    /// Loads the unexpired keys that an earlier server saved at `path`, and saves new keys there.
+    /// The file is readable by its owner only.
     ///
     /// # Errors
     ///
@@ -127,8 +127,8 @@ impl Key {
         Self { name, secret, born: now }
     }
 
-    /// Whether this key encrypts new tickets. A creation time in the future means that the clock was
-    /// wrong, and such a key is not used.
+    /// Whether this key encrypts new tickets. A creation time in the future means that the clock
+    /// was wrong, and such a key is not used.
     fn has_turn(&self, now: u64) -> bool {
         now.checked_sub(self.born).is_some_and(|age| age < TURN)
     }
@@ -178,8 +178,8 @@ impl fmt::Debug for Tickets {
     }
 }
 
-/// Reads the keys from a file. Returns no keys when the file does not exist, is accessible to other users,
-/// or is not a key file.
+/// Reads the keys from a file. Returns no keys when the file does not exist, is accessible to other
+/// users, or is not a key file.
 fn read(path: &Path) -> io::Result<Vec<Key>> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
@@ -272,8 +272,8 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
     }
 
-    /// Symptom: the test tried 0644 alone, so a mask of 0007 passed, and keys that the group can read
-    /// stayed in use.
+    /// Symptom: the test tried 0644 alone, so a mask of 0007 passed, and keys that the group can
+    /// read stayed in use.
     #[test]
     fn replaces_keys_that_the_group_or_others_may_use() {
         use std::os::unix::fs::PermissionsExt as _;

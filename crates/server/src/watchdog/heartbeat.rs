@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::system::{notify, take_heartbeat, watchdog_limit};
 
-/// Sends heartbeats to the service manager, directly or through a supervisor (`sd_watchdog_enabled(3)`).
+/// Sends heartbeats to the service manager, directly or through a supervisor
+/// (`sd_watchdog_enabled(3)`).
 pub(super) struct Heartbeat {
     interval: Duration,
     /// Connection to the supervisor; `None` when the service manager receives heartbeats directly.

@@ -1,9 +1,9 @@
-//! The watchdog: a thread that reports event loops stuck in one iteration, and ends a supervised process
-//! with such a loop.
+//! The watchdog: a thread that reports event loops stuck in one iteration, and ends a supervised
+//! process with such a loop.
 //!
-//! A loop counts its iterations ("turns") and marks when it waits in its own epoll. The watchdog first wakes
-//! a loop that neither waits nor turns, because it may wait inside the runtime for a task of a handler. A
-//! loop that still does not turn is stuck.
+//! A loop counts its iterations ("turns") and marks when it waits in its own epoll. The watchdog
+//! first wakes a loop that neither waits nor turns, because it may wait inside the runtime for a
+//! task of a handler. A loop that still does not turn is stuck.
 
 mod heartbeat;
 mod stack;
@@ -94,8 +94,8 @@ impl Watch {
                 return;
             }
             let Some(server) = self.server.upgrade() else { return };
-            // Limited, so that a pause of the whole process (SIGSTOP, a frozen container) does not count
-            // as a stuck loop.
+            // Limited, so that a pause of the whole process (SIGSTOP, a frozen container) does not
+            // count as a stuck loop.
             let passed = looked.elapsed().min(period * 2);
             looked = Instant::now();
             self.look(&server, passed, &settings);

@@ -1,8 +1,8 @@
 //! Captures the call stack of another thread of this process.
 //!
-//! The caller sends a signal to the thread. The signal handler walks the stack and stores the return addresses
-//! in a static buffer. It does not allocate, takes no lock of this crate and resolves no symbols. The
-//! calling thread resolves the symbols afterwards.
+//! The caller sends a signal to the thread. The signal handler walks the stack and stores the
+//! return addresses in a static buffer. It does not allocate, takes no lock of this crate and
+//! resolves no symbols. The calling thread resolves the symbols afterwards.
 
 use std::ffi::c_void;
 use std::fmt::Write as _;
@@ -38,8 +38,8 @@ static FRAMES: [AtomicUsize; MOST_FRAMES] = [const { AtomicUsize::new(0) }; MOST
 
 /// Installs the signal handler, once for the process.
 ///
-/// SIGURG is ignored by default, libraries use it only for out-of-band data, and debuggers pass it through.
-/// Go's runtime chose it for the same reasons.
+/// SIGURG is ignored by default, libraries use it only for out-of-band data, and debuggers pass it
+/// through. Go's runtime chose it for the same reasons.
 ///
 /// # Errors
 ///
@@ -47,11 +47,13 @@ static FRAMES: [AtomicUsize; MOST_FRAMES] = [const { AtomicUsize::new(0) }; MOST
 pub(super) fn prepare() -> io::Result<()> {
     static PREPARED: OnceLock<Result<(), i32>> = OnceLock::new();
     let prepared = PREPARED.get_or_init(|| {
-        // The unwinder sets up its tables at the first use, which must not happen in the signal handler.
+        // The unwinder sets up its tables at the first use, which must not happen in the signal
+        // handler.
         // SAFETY: the function must not run on two threads at the same time with a closure that
         // symbolizes; this closure does not.
         unsafe { backtrace::trace_unsynchronized(|_| true) };
-        // SAFETY: `on_signal` only makes system calls, uses atomics, and walks the stack; see there.
+        // SAFETY: `on_signal` only makes system calls, uses atomics, and walks the stack; see
+        // there.
         let registered = unsafe { signal_hook::low_level::register(SIGURG, on_signal) };
         registered.map(|_| ()).map_err(|error| error.raw_os_error().unwrap_or_default())
     });
@@ -67,10 +69,10 @@ fn on_signal() {
         return;
     }
     let mut length = 0;
-    // SAFETY: only the thread that set `STATE` to `WALKING` reaches this line, so no two threads walk at
-    // the same time. The closure only stores numbers. The unwinder of glibc (since 2.35) and GCC (since
-    // 12) finds its tables without a lock; older systems take the loader's lock, which is recursive.
-    // `prepare` has set up the unwinder.
+    // SAFETY: only the thread that set `STATE` to `WALKING` reaches this line, so no two threads
+    // walk at the same time. The closure only stores numbers. The unwinder of glibc (since 2.35)
+    // and GCC (since 12) finds its tables without a lock; older systems take the loader's lock,
+    // which is recursive. `prepare` has set up the unwinder.
     unsafe {
         backtrace::trace_unsynchronized(|frame| {
             FRAMES[length].store(frame.ip().addr(), Ordering::Relaxed);
@@ -83,12 +85,13 @@ fn on_signal() {
     let _ = futex::wake(&STATE, futex::Flags::PRIVATE, 1);
 }
 
-/// Returns the stack of the thread with this id, one function per line, the innermost first. Returns `None`
-/// when the thread does not answer in time.
+/// Returns the stack of the thread with this id, one function per line, the innermost first.
+/// Returns `None` when the thread does not answer in time.
 pub(super) fn of_thread(thread: u32) -> Option<String> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    // Discard the result of a thread that answered too late. A thread that still walks owns the buffer.
+    // Discard the result of a thread that answered too late. A thread that still walks owns the
+    // buffer.
     let _ = STATE.compare_exchange(DONE, FREE, Ordering::AcqRel, Ordering::Relaxed);
     if STATE.load(Ordering::Acquire) != FREE {
         return None;
@@ -107,8 +110,9 @@ pub(super) fn of_thread(thread: u32) -> Option<String> {
 /// Sends the signal to one thread of this process.
 fn interrupt(thread: u32) -> bool {
     let process = getpid().as_raw_nonzero().get();
-    // SAFETY: tgkill takes three numbers and accesses no memory. It fails for a thread that has ended. A
-    // new thread of this process with the same id ignores the signal or answers with its own stack.
+    // SAFETY: tgkill takes three numbers and accesses no memory. It fails for a thread that has
+    // ended. A new thread of this process with the same id ignores the signal or answers with its
+    // own stack.
     let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread.cast_signed(), SIGURG) };
     sent == 0
 }
@@ -150,8 +154,8 @@ fn named(frames: &[usize]) -> String {
     let first = handler.map_or(0, |place| place + 2).min(frames.len());
     let mut text = String::new();
     for (number, frame) in frames[first..].iter().enumerate() {
-        // Symbol lookup subtracts one byte, because a return address points after its call. Only the
-        // address of the interrupted instruction is exact, so add that byte again.
+        // Symbol lookup subtracts one byte, because a return address points after its call. Only
+        // the address of the interrupted instruction is exact, so add that byte again.
         let address = frame.wrapping_add(usize::from(number == 0 && handler.is_some()));
         push_frame(&mut text, number, address);
     }
@@ -160,7 +164,8 @@ fn named(frames: &[usize]) -> String {
 
 fn push_frame(text: &mut String, number: usize, address: usize) {
     let mut is_named = false;
-    // One address yields several symbols where functions were inlined. Writing to a String cannot fail.
+    // One address yields several symbols where functions were inlined. Writing to a String cannot
+    // fail.
     backtrace::resolve(address as *mut c_void, |symbol| {
         let Some(name) = symbol.name() else { return };
         let _ = write!(text, "\n  {number}: {name:#}");

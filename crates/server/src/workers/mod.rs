@@ -1,4 +1,5 @@
-//! The worker pool: a bounded number of threads that run blocking tasks from a queue with a time limit.
+//! The worker pool: a bounded number of threads that run blocking tasks from a queue with a time
+//! limit.
 
 mod relay;
 
@@ -62,8 +63,8 @@ impl Task {
         }
     }
 
-    /// Runs the task on this thread and posts the result to its mailbox. Blocks as long as the handler
-    /// does. The panic of a handler results in an error response.
+    /// Runs the task on this thread and posts the result to its mailbox. Blocks as long as the
+    /// handler does. The panic of a handler results in an error response.
     pub fn run(self) {
         let clock = Clock::kernel();
         let waited = self.since.elapsed();
@@ -120,7 +121,8 @@ impl Task {
 /// A completed task.
 struct Ran {
     admission: Arc<Admission>,
-    /// Whether the task produced a response, rather than storing a piece of a body or reading a file.
+    /// Whether the task produced a response, rather than storing a piece of a body or reading a
+    /// file.
     has_answered: bool,
 }
 
@@ -148,14 +150,15 @@ struct Queue {
     threads: usize,
     /// Threads that run a task.
     busy: usize,
-    /// Busy threads whose task is overdue: its client has its answer already. Each may have a substitute.
+    /// Busy threads whose task is overdue: its client has its answer already. Each may have a
+    /// substitute.
     overdue: usize,
     stopped: bool,
 }
 
 impl Queue {
-    /// Returns the maximum number of threads. Substitutes for overdue threads are limited to three times
-    /// the size of the pool, which bounds handlers that never return.
+    /// Returns the maximum number of threads. Substitutes for overdue threads are limited to three
+    /// times the size of the pool, which bounds handlers that never return.
     fn allowed(&self) -> usize {
         let size = self.sizer.size();
         size.saturating_add(self.overdue.min(size.saturating_mul(3)))
@@ -200,8 +203,8 @@ impl Workers {
         self.0.lock().waiting.withdraw(Instant::now(), |task| task.ticket == *ticket)
     }
 
-    /// Whether tasks wait too long: the queue refused a task recently, has started none in good time
-    /// since, and no worker is idle.
+    /// Whether tasks wait too long: the queue refused a task recently, has started none in good
+    /// time since, and no worker is idle.
     pub(crate) fn is_overloaded(&self) -> bool {
         let queue = self.0.lock();
         queue.busy >= queue.allowed() && queue.waiting.is_over(Instant::now())
@@ -229,7 +232,8 @@ impl Workers {
         self.hire(&mut queue, 0);
     }
 
-    /// Ends the substitution after an overdue task has returned. A thread above the limit then ends.
+    /// Ends the substitution after an overdue task has returned. A thread above the limit then
+    /// ends.
     pub(crate) fn welcome_back(&self) {
         let mut queue = self.0.lock();
         queue.overdue = queue.overdue.saturating_sub(1);
@@ -254,15 +258,16 @@ impl Workers {
         self.0.arrived.notify_all();
     }
 
-    /// Starts threads until there is an idle one for each waiting task and for `come` more, or the limit is
-    /// reached.
+    /// Starts threads until there is an idle one for each waiting task and for `come` more, or the
+    /// limit is reached.
     fn hire(&self, queue: &mut Queue, come: usize) {
         while queue.threads - queue.busy < queue.waiting.len() + come
             && queue.threads < queue.allowed()
         {
             let shared = Arc::clone(&self.0);
             let name = "bine worker".to_owned();
-            // When the thread cannot start, a running one takes the task, or its wait ends in a 503.
+            // When the thread cannot start, a running one takes the task, or its wait ends in a
+            // 503.
             if thread::Builder::new().name(name).spawn(move || shared.run()).is_err() {
                 return;
             }
@@ -369,8 +374,8 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Handlers run outside of the lock and no code panics while it holds it, so a poisoned state is
-        // still consistent.
+        // Handlers run outside of the lock and no code panics while it holds it, so a poisoned
+        // state is still consistent.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -546,7 +551,8 @@ mod tests {
         bench.workers.stop();
     }
 
-    /// While overloaded, the server accepts no connections, so no new task would ever end the overload.
+    /// While overloaded, the server accepts no connections, so no new task would ever end the
+    /// overload.
     #[test]
     fn substitutes_for_hanging_workers_end_the_overload() {
         let bench = Bench::new(1, 0);

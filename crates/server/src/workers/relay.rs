@@ -1,5 +1,5 @@
-//! Streams a response to the client while a worker still writes it. The relay bounds the bytes that the
-//! worker may be ahead, and reports the end of either side to the other.
+//! Streams a response to the client while a worker still writes it. The relay bounds the bytes that
+//! the worker may be ahead, and reports the end of either side to the other.
 
 use std::future::poll_fn;
 use std::mem::take;
@@ -12,12 +12,12 @@ use crate::access::measure;
 use crate::handler::{Finished, Follow, Retained, Stream};
 use crate::mailbox::{Letter, Ticket};
 
-/// Bytes that the connection has not taken yet, at which the worker waits. The connection itself buffers
-/// as much again.
+/// Bytes that the connection has not taken yet, at which the worker waits. The connection itself
+/// buffers as much again.
 const AHEAD: usize = 64 * 1024;
 
-/// The worker's side of one streamed response. The first part sends the head of the response to the event
-/// loop; later parts follow as a stream.
+/// The worker's side of one streamed response. The first part sends the head of the response to the
+/// event loop; later parts follow as a stream.
 pub(crate) struct Courier<'w> {
     ticket: &'w Ticket,
     request: &'w Retained,
@@ -29,8 +29,8 @@ impl<'w> Courier<'w> {
         Self { ticket, request, relay: None }
     }
 
-    /// Sends and clears `buffer`. Waits while the client reads too slowly. The deadlines of the connection
-    /// bound this wait.
+    /// Sends and clears `buffer`. Waits while the client reads too slowly. The deadlines of the
+    /// connection bound this wait.
     pub(crate) fn carry(&mut self, buffer: &mut Vec<u8>) {
         match &self.relay {
             Some(relay) => relay.put(buffer),
@@ -57,7 +57,8 @@ impl<'w> Courier<'w> {
         let relay = Arc::new(Relay::default());
         relay.lock().ready.extend_from_slice(content);
         let reader = Reader(Arc::clone(&relay));
-        // The writer frames the body, and also handles HTTP/1.0 clients, which do not support chunks.
+        // The writer frames the body, and also handles HTTP/1.0 clients, which do not support
+        // chunks.
         let stream = Stream::new(BodyFraming::Preframed, |mut sender| {
             Box::pin(async move {
                 while let Some(part) = reader.next().await? {

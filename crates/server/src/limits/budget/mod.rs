@@ -1,5 +1,5 @@
-//! Budgets that all connections of a server share: bytes of request bodies in memory, of uploads on disk
-//! and of unsent responses, and the number of TLS handshakes in progress.
+//! Budgets that all connections of a server share: bytes of request bodies in memory, of uploads on
+//! disk and of unsent responses, and the number of TLS handshakes in progress.
 
 mod pool;
 
@@ -18,8 +18,8 @@ pub(crate) use pool::{Budget, Claim, Refused, Reservation};
 /// Default of each memory budget: this fraction (1/8) of the memory, but at least [`LEAST`].
 const PART_OF_MEMORY: u64 = 8;
 const LEAST: u64 = 64 << 20;
-/// Default quota of an address block: a quarter of the budget, but enough for one request body of the
-/// size that handlers usually accept, unless that exceeds half of the budget.
+/// Default quota of an address block: a quarter of the budget, but enough for one request body of
+/// the size that handlers usually accept, unless that exceeds half of the budget.
 const PART_OF_BLOCK: u64 = 4;
 const LEAST_OF_BLOCK: u64 = 17 << 20;
 /// Default budget for uploads: this fraction (1/4) of the free space on their disk.

@@ -249,9 +249,9 @@ impl State {
             || self.shares.fullness(block, &self.caps, (0, 0)) > 875_000
     }
 
-    /// Evicts stalled reservations until a quarter of the budget is free, and a quarter of the quota of the
-    /// block of `own`. Always next is the largest and slowest reservation of the block that uses most of
-    /// its quota.
+    /// Evicts stalled reservations until a quarter of the budget is free, and a quarter of the
+    /// quota that applies to `own`. The block with the fullest quota goes first, and within a block
+    /// the largest and slowest reservation.
     fn search(&mut self, own: Option<u64>, now: u64) -> Vec<Owner> {
         if now.saturating_sub(self.searched) < SEARCH {
             return Vec::new();
@@ -293,8 +293,8 @@ impl State {
         told
     }
 
-    /// Returns the bytes that `block` holds above three quarters of its quota, if it holds more than seven
-    /// eighths.
+    /// Returns the bytes that `block` holds above three quarters of its quota, if it holds more
+    /// than seven eighths.
     fn excess_of(&self, block: AddressBlock) -> u64 {
         let going = self
             .holders
@@ -316,8 +316,8 @@ pub(crate) struct Claim<'c> {
     pub(crate) owner: &'c Owner,
 }
 
-/// Bytes of a budget that one connection holds. A new reservation is empty; dropping it returns its bytes
-/// to the budget.
+/// Bytes of a budget that one connection holds. A new reservation is empty; dropping it returns its
+/// bytes to the budget.
 #[derive(Default)]
 pub(crate) struct Reservation(Option<Box<Held>>);
 
@@ -329,10 +329,12 @@ struct Held {
 }
 
 impl Reservation {
-    /// Bytes that a connection may use without a reservation, so that small requests are never refused.
+    /// Bytes that a connection may use without a reservation, so that small requests are never
+    /// refused.
     pub(crate) const FREE: u64 = 64 * 1024;
 
-    /// Grows the reservation from `budget` to at least `bytes`, if they exceed [`FREE`](Self::FREE).
+    /// Grows the reservation from `budget` to at least `bytes`, if they exceed
+    /// [`FREE`](Self::FREE).
     ///
     /// # Errors
     ///
@@ -492,7 +494,7 @@ mod tests {
         let mut used = Reservation::default();
         grow(&budget, &mut used, "192.0.2.1", 3 * MIB, 5000).unwrap();
         used.settle();
-        // Slow, and near its quota, but evicting it would help no other reservation of its block.
+        // Slow, and near the quota, but the block has no other reservation that needs the bytes.
         let mut slow = Reservation::default();
         for step in 1..=16 {
             grow(&budget, &mut slow, "192.0.2.1", step * STEP, 5000 + step * 2000).unwrap();
