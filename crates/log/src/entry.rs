@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_in_a_query_is_not_told() {
+    fn redacts_access_token_in_query() {
         let request = b"GET /a?c=d&access_token=secret&access_token=&x=access_token HTTP/1.1\r\nHost: a\r\n\r\n";
         let told = line("%q", request, None);
         assert_eq!(told, "?c=d&access_token=...&access_token=...&x=access_token\n");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_formats_with_a_name_say_what_their_readers_expect() {
+    fn writes_named_formats_as_log_readers_expect() {
         let common =
             r#"192.0.2.7 - - [20/Nov/2026:21:00:00 +0000] "GET /a%20b?c=d HTTP/1.1" 200 3"#;
         check("common", common);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn each_directive_says_what_it_stands_for() {
+    fn writes_the_value_of_each_directive() {
         check("%h %a %{remote}p %l %u", "192.0.2.7 192.0.2.7 4711 - -");
         check("%m|%U|%q|%H|%v", "GET|/a%20b|?c=d|HTTP/1.1|Example.org");
         check("%s %>s %<s %b %B", "200 200 200 3 3");
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_told_without_its_port_and_brackets() {
+    fn writes_host_without_port_and_brackets() {
         for (sent, expected) in [("a:80", "a"), ("[::1]:80", "::1"), ("[::1]", "::1"), ("a", "a")] {
             let request = format!("GET / HTTP/1.1\r\nHost: {sent}\r\n\r\n");
             assert_eq!(line("%v", request.as_bytes(), None), format!("{expected}\n"));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absolute_target_and_an_ipv6_peer_are_told_too() {
+    fn writes_absolute_target_and_ipv6_client() {
         let request = b"GET http://a/b%2e?c HTTP/1.1\r\nHost: a\r\n\r\n";
         assert_eq!(line("%v %r", request, None), "a GET http://a/b%2e?c HTTP/1.1\n");
         let mut lines = Vec::new();
@@ -374,7 +374,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_make_one_line_that_reads_back_to_them(
+        fn round_trips_any_bytes_through_one_line(
             referer in field(),
             agent in field(),
             query in "[!-~&&[^#\"<>\\\\^`{|}%]]{0,40}",

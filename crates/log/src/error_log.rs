@@ -190,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn a_message_says_when_and_how_grave() {
+    fn writes_time_and_level_of_a_message() {
         check("all is well", "all is well");
         check("caf\u{e9} \u{2615}", "caf\u{e9} \u{2615}");
         check("", "");
     }
 
     #[test]
-    fn a_message_cannot_forge_another_or_speak_to_a_terminal() {
+    fn escapes_line_breaks_and_terminal_controls() {
         check("a\n2026-11-21T03:04:05Z error b", "a\n  2026-11-21T03:04:05Z error b");
         check("a\r\u{1b}[2J\u{9b}\u{2028}", "a\\r\\u{1b}[2J\\u{9b}\\u{2028}");
         check("a\n   0: frame\n\n", "a\n   0: frame\n  \n");
@@ -205,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn only_the_first_line_of_any_message_begins_at_the_margin(message in any::<String>()) {
+        fn indents_continuation_lines_of_any_message(message in any::<String>()) {
             let line = line_of(&Stamp::at(0), Level::Error, format_args!("{message}"));
             prop_assert!(line.starts_with("1970-01-01T00:00:00Z error "));
             let text = line.strip_suffix('\n').unwrap();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_read_as_they_are_written() {
+    fn parses_levels_as_written() {
         for level in Level::ALL {
             assert_eq!(level.as_str().parse(), Ok(level));
         }

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peers_text_cannot_break_out_of_its_field() {
+    fn escapes_client_text_within_its_field() {
         let nasty = b"a\"b\\c\r\n\x1b[31m\xe2\x80\xa8\x9b";
         check(Escaping::Classic, nasty, r#"a\"b\\c\x0d\x0a\x1b[31m\xe2\x80\xa8\x9b"#);
         check(Escaping::Json, nasty, r#"a\"b\\c\u000d\u000a\u001b[31m\u2028\ufffd"#);
@@ -140,21 +140,21 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_a_field_is_spelled_out_in_it() {
+    fn escapes_field_delimiters() {
         let mut line = Vec::new();
         Escaping::Classic.push(&mut line, b"a b|c", *b" ||[");
         assert_eq!(line, b"a\\x20b\\x7cc");
     }
 
     #[test]
-    fn a_long_text_is_cut() {
+    fn truncates_long_text() {
         let mut line = Vec::new();
         Escaping::Classic.push(&mut line, &vec![b'x'; 1 << 20], QUOTE);
         assert_eq!(line.len(), LONGEST);
     }
 
     #[test]
-    fn numbers_are_written_in_full() {
+    fn writes_numbers_in_decimal() {
         for number in [0, 7, 10, 1_234_567_890, u64::MAX] {
             let mut line = Vec::new();
             push_number(&mut line, number);

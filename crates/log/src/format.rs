@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_have_names() {
+    fn accepts_named_formats() {
         for (name, parts) in [("common", 13), ("combined", 18), ("json", 26)] {
             let format = Format::parse(name).unwrap();
             assert_eq!(format.parts.len(), parts, "{name}");
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_directive_its_place_and_what_is_known() {
+    fn names_directive_position_and_alternatives_in_errors() {
         refused("%h %Z", "`%Z` at position 3 is no directive; known are %a %b");
         refused("%{Referer}x", "`%{Referer}x` at position 0 is no directive");
         refused("a%", "`%` at position 1 is no directive");
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_knows_what_would_end_it() {
+    fn finds_delimiters_around_a_value() {
         let format = Format::parse(r#"%u|"%u"|%u%u"#).unwrap();
         let ends = format.parts.iter().filter_map(|part| match part {
             Part::Value { ends, .. } => Some(*ends),
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percent_sign_can_be_written() {
+    fn writes_percent_sign() {
         let format = Format::parse("100%% %s%%").unwrap();
         let texts = format.parts.iter().filter_map(|part| match part {
             Part::Text(text) => Some(&**text),
@@ -348,13 +348,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_format_or_an_error(text in r#"(%|[<>{}"a-zA-Z| ]|\PC){0,40}"#) {
+        fn parses_or_rejects_any_text(text in r#"(%|[<>{}"a-zA-Z| ]|\PC){0,40}"#) {
             let _ = Format::parse(&text);
         }
     }
 
     #[test]
-    fn a_gap_is_told_as_no_requests_line() {
+    fn writes_gap_unlike_a_request_line() {
         let mut lines = Vec::new();
         classic_gap(&mut lines, 12);
         json_gap(&mut lines, 34);

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_follow_the_path_when_its_file_was_moved_or_removed() {
+    fn reopens_path_after_file_was_moved_or_removed() {
         let folder = ScratchFolder::new();
         let (path, moved) = (folder.path("log"), folder.path("log.1"));
         let mut target = LogFile::open(&path).unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_made_again_when_it_was_removed() {
+    fn recreates_removed_folder() {
         let folder = ScratchFolder::new();
         let path = folder.path("deep/er/log");
         let mut target = LogFile::open(&path).unwrap();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_file_takes_lines_until_another_can_be_made() {
+    fn writes_to_moved_file_until_new_one_opens() {
         let folder = ScratchFolder::new();
         let (path, moved) = (folder.path("log"), folder.path("log.1"));
         let mut target = LogFile::open(&path).unwrap();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_nobody_reads_is_not_waited_for() {
+    fn does_not_block_on_unread_pipe() {
         let folder = ScratchFolder::new();
         let path = folder.pipe();
         let mut target = LogFile::open(&path).unwrap();
@@ -304,7 +304,7 @@ mod tests {
     /// A disk that became full in the midst of a line, and was not full a moment later, left half a
     /// line with the next glued to it: both were lost to whoever read the log.
     #[test]
-    fn after_half_a_line_the_next_has_a_line_of_its_own() {
+    fn starts_new_line_after_partial_write() {
         let folder = ScratchFolder::new();
         let path = folder.path("log");
         let mut target = LogFile::open(&path).unwrap();
@@ -322,8 +322,8 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_takes_what_it_can_and_later_the_rest() {
-        let name = "log_file::tests::a_full_disk_takes_what_it_can_and_later_the_rest";
+    fn resumes_partial_write_after_full_disk() {
+        let name = "log_file::tests::resumes_partial_write_after_full_disk";
         let Some(disk) = ScratchFolder::small_disk(name) else { return };
         let path = disk.path("log");
         let mut target = LogFile::open(&path).unwrap();

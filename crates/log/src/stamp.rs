@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_stands_in_both_orders() {
+    fn renders_time_in_both_formats() {
         let mut stamp = Stamp::at(1_795_208_400);
         assert_eq!(stamp.classic(), b"[20/Nov/2026:21:00:00 +0000]");
         assert_eq!(stamp.iso(), b"2026-11-20T21:00:00Z");

@@ -83,7 +83,7 @@ fn gap(lines: &mut Vec<u8>, dropped: u64) {
 }
 
 #[test]
-fn what_was_appended_is_in_the_file_when_finish_returns() {
+fn finish_writes_all_appended_lines() {
     let folder = ScratchFolder::new();
     let path = folder.path("log");
     let writer = Writer::open(LogSettings::at(&path)).unwrap();
@@ -98,7 +98,7 @@ fn what_was_appended_is_in_the_file_when_finish_returns() {
 
 /// With each reload a thread and a descriptor were left behind.
 #[test]
-fn a_log_whose_last_handle_is_gone_writes_what_it_has_and_ends() {
+fn flushes_and_stops_after_last_handle_drops() {
     let folder = ScratchFolder::new();
     let path = folder.path("log");
     let writer = Writer::open(LogSettings::at(&path)).unwrap();
@@ -114,7 +114,7 @@ fn a_log_whose_last_handle_is_gone_writes_what_it_has_and_ends() {
 }
 
 #[test]
-fn lines_that_find_the_queue_full_are_counted_where_they_are_missing() {
+fn counts_lines_dropped_by_full_queue() {
     let bench = bench(WhenFull::Drop, quiet);
     bench.writer.append(b"first\n", gap);
     bench.await_taken();
@@ -134,7 +134,7 @@ fn lines_that_find_the_queue_full_are_counted_where_they_are_missing() {
 /// A batch that did not fit was dropped whole: a thread that had gathered a mebibyte lost all of
 /// it although the log was idle. What fits is kept.
 #[test]
-fn of_lines_that_do_not_all_fit_the_first_are_kept() {
+fn keeps_leading_lines_that_fit() {
     let bench = bench(WhenFull::Drop, quiet);
     bench.writer.append(&b"0123456789abcd\n".repeat(BATCH / 10), gap);
     bench.fates.send(Fate::Write).unwrap();
@@ -144,7 +144,7 @@ fn of_lines_that_do_not_all_fit_the_first_are_kept() {
 }
 
 #[test]
-fn who_may_wait_waits_for_room() {
+fn waits_for_queue_space() {
     let bench = bench(WhenFull::Wait, quiet);
     let lines = b"0123456789abcde\n".repeat(BATCH / 16);
     bench.writer.append(b"first\n", gap);
@@ -161,7 +161,7 @@ fn who_may_wait_waits_for_room() {
 
 /// Each turn of a loop waited its second for a log that was dead, and nobody was served.
 #[test]
-fn nobody_waits_twice_for_a_dead_log() {
+fn stops_waiting_for_a_stalled_log() {
     let bench = bench(WhenFull::Wait, quiet);
     let lines = b"0123456789abcde\n".repeat(BATCH / 16);
     bench.writer.append(b"first\n", gap);
@@ -177,7 +177,7 @@ fn nobody_waits_twice_for_a_dead_log() {
 
 /// Symptom: after one stall `gave_up` stayed, and lines that should wait for room were dropped for ever.
 #[test]
-fn waits_for_room_again_after_the_log_has_moved_on() {
+fn waits_again_after_a_stalled_log_recovers() {
     let bench = bench(WhenFull::Wait, quiet);
     let lines = b"0123456789abcde\n".repeat(BATCH / 16);
     bench.writer.append(b"first\n", gap);
@@ -207,7 +207,7 @@ fn waits_for_room_again_after_the_log_has_moved_on() {
 }
 
 #[test]
-fn a_panic_of_the_writer_is_told_and_the_next_lines_are_written() {
+fn reports_writer_panic_and_continues() {
     static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let bench = bench(WhenFull::Drop, |level, trouble| {
         lock(&TOLD).push(format!("{} {trouble}", level.as_str()));
@@ -224,7 +224,7 @@ fn a_panic_of_the_writer_is_told_and_the_next_lines_are_written() {
 }
 
 #[test]
-fn a_failure_is_told_once_and_loses_nothing() {
+fn reports_failure_once_and_loses_no_lines() {
     static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let bench = bench(WhenFull::Drop, |level, trouble| {
         lock(&TOLD).push(format!("{} {trouble}", level.as_str()));
@@ -242,7 +242,7 @@ fn a_failure_is_told_once_and_loses_nothing() {
 }
 
 #[test]
-fn a_log_is_reopened_at_once_when_it_is_asked_to() {
+fn reopens_immediately_on_request() {
     let bench = bench(WhenFull::Drop, quiet);
     bench.writer.reopen();
     bench.await_reopened();
@@ -251,7 +251,7 @@ fn a_log_is_reopened_at_once_when_it_is_asked_to() {
 }
 
 #[test]
-fn a_log_moved_away_and_reopened_leaves_the_old_file_as_it_is() {
+fn leaves_rotated_file_unchanged_after_reopen() {
     let folder = ScratchFolder::new();
     let (path, moved) = (folder.path("log"), folder.path("log.1"));
     let writer = Writer::open(LogSettings::at(&path)).unwrap();
@@ -267,7 +267,7 @@ fn a_log_moved_away_and_reopened_leaves_the_old_file_as_it_is() {
 
 /// `finish` waits a second at most: the end of a server must not hang on its log.
 #[test]
-fn a_device_that_is_full_holds_up_nobody() {
+fn does_not_block_on_full_device() {
     let settings = LogSettings { queue: 0, ..LogSettings::at("/dev/full") };
     let writer = Writer::open_for(settings, LINGER, quiet).unwrap();
     for _ in 0..10 {
