@@ -1,22 +1,23 @@
-//! Decides how many workers there may be where nobody has said: more while tasks wait and processors do not.
+//! Sizes a worker pool without a configured size: it grows while tasks wait and cores are idle.
 //!
-//! Handlers that wait for a disk or a database need many threads, those that compute about one a core, and most
-//! programs have both. Time and what was computed are arguments, so that a simulation can move them.
+//! Handlers that wait for a disk or a database need many threads, handlers that compute need about
+//! one a core, and most programs have both. Time and CPU time are arguments, so that a simulation
+//! can control them.
 
 use std::time::{Duration, Instant};
 
-/// From one look to the next, while tasks wait.
+/// The time between two measurements while tasks wait.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// Who has not looked for so long knows nothing of the time between.
+/// A measurement is ignored when the previous one is older than this.
 const STALE: Duration = Duration::from_millis(500);
-/// When for so long fewer would have done, there are fewer.
+/// The pool shrinks when a smaller size would have sufficed for this long.
 const CALM: Duration = Duration::from_secs(10);
-/// Below this share of the cores in use another worker has something to compute on.
+/// Below this CPU utilization another worker still finds an idle core.
 const FREE: f64 = 0.92;
-/// Above this one, workers only take the cores from each other.
+/// Above this CPU utilization the workers compete for the cores.
 const FULL: f64 = 0.98;
 
-/// How many workers there may be at this moment.
+/// The size of a worker pool, between a minimum and a maximum.
 #[derive(Debug)]
 pub struct PoolSizer {
     least: usize,
@@ -27,7 +28,7 @@ pub struct PoolSizer {
     grown: Option<Peak>,
 }
 
-/// The most that were at work since then.
+/// The highest number of busy workers since a moment.
 #[derive(Clone, Copy, Debug)]
 struct Peak {
     since: Instant,
@@ -41,25 +42,27 @@ struct Look {
 }
 
 impl PoolSizer {
-    /// Between `least` and `most`, on so many cores.
+    /// Creates a sizer between `least` and `most` workers, for a number of cores.
     pub fn new(least: usize, most: usize, cores: usize) -> Self {
         let least = least.max(1);
         let (most, cores) = (most.max(least), cores.max(1) as f64);
         Self { least, most, size: least, cores, looked: None, grown: None }
     }
 
-    /// How many workers there may be.
+    /// The number of workers allowed.
     pub const fn size(&self) -> usize {
         self.size
     }
 
-    /// Whether a task that waits should have it [looked at](Self::look).
+    /// Whether a waiting task should trigger a [measurement](Self::look).
     pub fn is_due(&self, now: Instant) -> bool {
         self.most > self.least
             && self.looked.is_none_or(|look| now.saturating_duration_since(look.at) >= INTERVAL)
     }
 
-    /// A task waits. The process has computed for so long in all, on all cores together.
+    /// Measures the utilization because a task waits.
+    ///
+    /// `computed` is the CPU time of the process since its start, over all cores.
     pub fn look(&mut self, now: Instant, computed: Duration) {
         let Some(before) = self.looked.replace(Look { at: now, computed }) else { return };
         let elapsed = now.saturating_duration_since(before.at);
@@ -76,7 +79,7 @@ impl PoolSizer {
         }
     }
 
-    /// Another is at work, `busy` now.
+    /// Records that a worker has started a task, which makes `busy` busy workers.
     pub fn began(&mut self, now: Instant, busy: usize) {
         let Some(peak) = &mut self.grown else { return };
         peak.busy = peak.busy.max(busy);
@@ -99,7 +102,7 @@ impl PoolSizer {
 mod tests {
     use super::*;
 
-    /// Looks every 50 ms, with such a share of two cores in use; the sizes.
+    /// The sizes after measurements every 50 ms at the given utilization of two cores.
     fn sizes(shares: &[(f64, usize)]) -> Vec<usize> {
         let mut sizer = PoolSizer::new(16, 256, 2);
         let (mut now, mut computed) = (Instant::now(), Duration::ZERO);
@@ -120,12 +123,12 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_while_tasks_wait_and_cores_do_not_and_shrinks_when_they_compute() {
+    fn grows_while_cores_are_idle_and_shrinks_while_they_are_full() {
         assert_eq!(sizes(&[(0.1, 4), (0.1, 20), (0.9, 20), (1.0, 40)]), [40, 256, 256, 16]);
     }
 
     #[test]
-    fn it_shrinks_to_what_it_takes_when_the_crowd_has_gone() {
+    fn shrinks_after_load_drops() {
         let mut sizer = PoolSizer::new(16, 256, 2);
         let mut now = Instant::now();
         for _ in 0..20 {
@@ -147,12 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn who_computes_has_no_more_than_the_least() {
+    fn stays_at_minimum_for_compute_bound_tasks() {
         assert_eq!(sizes(&[(1.0, 50)]), [16]);
     }
 
     #[test]
-    fn a_look_after_a_pause_decides_nothing() {
+    fn ignores_measurement_after_a_pause() {
         let mut sizer = PoolSizer::new(16, 256, 2);
         let now = Instant::now();
         for minute in 0..10 {
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_set_stays() {
+    fn keeps_a_fixed_size() {
         let sizer = PoolSizer::new(4, 0, 2);
         assert_eq!(sizer.size(), 4);
         assert!(!sizer.is_due(Instant::now()));

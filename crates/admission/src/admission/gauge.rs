@@ -208,7 +208,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn a_reading_is_of_the_time_since_the_last() {
+    fn measures_time_since_previous_reading() {
         let gauge = Gauge::new();
         gauge.begin();
         gauge.note_begun(30 * MS);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_never_end_are_busy_and_who_waits_for_them_is_queued() {
+    fn counts_hanging_workers_as_busy_and_their_waiters_as_queued() {
         let gauge = Gauge::new();
         gauge.begin();
         gauge.begin();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_ends_with_the_first_that_is_not_late() {
+    fn ends_a_run_of_late_requests_at_first_timely_one() {
         let gauge = Gauge::new();
         assert_eq!(
             [true, true, false, true].map(|is_late| gauge.count_task(is_late)),

@@ -1,4 +1,4 @@
-//! Decides what of admission can be seen from outside.
+//! The metrics of session admission.
 
 use std::time::Duration;
 
@@ -6,51 +6,51 @@ use super::Shown;
 use super::policy::State;
 use super::sessions::CLASSES;
 
-/// Everything that admission knows, at one moment.
+/// A snapshot of the state and the counters of admission.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AdmissionMetrics {
-    /// It is not switched off.
+    /// Whether admission is enabled.
     pub is_on: bool,
-    /// How much is looked at.
+    /// The state of the control loop.
     pub state: State,
-    /// Sessions that may be under way; `None`: too little is known to say.
+    /// The limit of concurrent sessions, or `None` before there are enough measurements.
     pub limit: Option<usize>,
-    /// What the limit is multiplied by: less than 1 after queues that stood, more where there is room.
+    /// The factor of the limit: below 1 after standing queues, above 1 with spare capacity.
     pub factor: f64,
-    /// Requests a second that could be done.
+    /// The capacity in requests per second.
     pub capacity: Option<f64>,
-    /// Requests a second that a session under way asks for.
+    /// The mean request rate of an active session, per second.
     pub rate: Option<f64>,
-    /// The largest share in use of workers, loops, other thread pools and cores, 0 to 1.
+    /// The highest utilization of workers, event loops, other thread pools and cores, 0 to 1.
     pub utilization: f64,
-    /// Sessions under way.
+    /// Active sessions.
     pub active: usize,
-    /// Sessions that would be served if they came again.
+    /// Sessions whose next request the server would serve.
     pub known: usize,
-    /// The time between two requests of a session, smoothed.
+    /// The smoothed think time: the time between two requests of a session.
     pub think: Duration,
-    /// Tasks that workers are at.
+    /// Tasks that workers run.
     pub running: usize,
-    /// Requests that were done while sessions were counted, up to the last look.
+    /// Requests completed while sessions were counted, up to the last measurement.
     pub done: u64,
-    /// Sessions that were admitted, since the start.
+    /// Sessions admitted since the start.
     pub admitted: u64,
-    /// Requests of sessions that were let pass.
+    /// Requests of admitted sessions.
     pub served: u64,
-    /// Requests that were not, by what they had shown.
+    /// Rejected requests, by their ticket.
     pub refused: Refused,
-    /// Sessions that have ended, by [how many requests](CLASSES) they had.
+    /// Ended sessions, by their [number of requests](CLASSES).
     pub ended: [u64; CLASSES.len()],
 }
 
-/// Requests that were refused, by what they had shown for a ticket.
+/// Counts of rejected requests, by the ticket that they carried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Refused {
     /// No ticket.
     pub strangers: u64,
-    /// A ticket that was forged, or given out for another address or account.
+    /// A ticket that was forged, or issued for another address or account.
     pub foreign: u64,
-    /// A ticket that was good once.
+    /// A genuine ticket of a session that has expired or is not known.
     pub old: u64,
 }
 
@@ -63,7 +63,7 @@ impl Refused {
         }
     }
 
-    /// All of them.
+    /// The number of all rejected requests.
     pub const fn total(&self) -> u64 {
         self.strangers + self.foreign + self.old
     }

@@ -1,48 +1,51 @@
-//! Decides how many sessions may be under way at one time. Pure: time and measurements are arguments.
+//! The control loop that limits concurrent sessions. Pure: time and measurements are arguments.
 //!
-//! Whoever refuses single requests under load finishes short sessions alone (Cherkasova and Phaal; document 001 section
-//! 7), so it is sessions that are counted. A session brings more load than its first request, so what one asks for on
-//! average is counted for each: the limit is `0.9 * factor * capacity / rate`. The factor falls with the shortest wait of an
-//! interval, which is the queue that stands: a wait that is long once is a burst, and will be gone by itself. Without one it
-//! goes where six sevenths are in use: with more than that, those who were let in wait for each other.
+//! A server that rejects single requests under load completes only short sessions (Cherkasova and
+//! Phaal; Carrera et al., "A hybrid web server architecture for e-commerce"), so the policy limits
+//! sessions. A session brings more load than its first request, so the policy counts the mean
+//! request rate for each: the limit is `0.9 * factor * capacity / rate`.
+//!
+//! The factor falls while there is a standing queue, which the shortest wait of an interval shows:
+//! a single long wait is a burst and passes. Without a queue the factor steers the utilization to
+//! six sevenths; above that, admitted sessions wait for each other.
 
 use std::time::Duration;
 
 use super::Terms;
 
-/// How much is looked at.
+/// The state of the control loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum State {
-    /// All is calm: nothing is counted, and no reply carries a ticket.
+    /// No load: admission counts nothing, and no response carries a ticket.
     #[default]
     Asleep,
-    /// Sessions are counted and get their tickets; nobody is refused.
+    /// Admission counts sessions and issues tickets, and rejects none below the maximum.
     Watching,
     /// The limit is in force.
     Limiting,
 }
 
-/// What was measured in an interval.
+/// The measurements of one interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sample {
     pub(super) elapsed: Duration,
-    /// Requests that were done.
+    /// Completed requests.
     pub(super) done: u64,
-    /// Requests that sessions have asked for.
+    /// Requests received from sessions.
     pub(super) asked: u64,
-    /// The share at work of the workers, of the loops or of another thread pool, whichever is largest, 0 to 1.
+    /// The highest utilization of the workers, the event loops or another thread pool, 0 to 1.
     pub(super) busy: f64,
-    /// The share of its cores that this process has used, 0 to 1.
+    /// The CPU utilization of this process, 0 to 1.
     pub(super) computed: f64,
-    /// Nobody was begun without a wait of the terms' length: there is a standing queue.
+    /// Whether there is a standing queue: every request waited longer than [`Terms::wait`].
     pub(super) is_queued: bool,
-    /// Sessions under way.
+    /// Active sessions.
     pub(super) active: usize,
-    /// Sessions that were refused.
+    /// Rejected sessions.
     pub(super) refused: u64,
 }
 
-/// The limit, and all that it is made of.
+/// The limit of concurrent sessions and the averages from which it is computed.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub(super) terms: Terms,
@@ -52,36 +55,37 @@ pub(super) struct Policy {
     used: Decaying,
     asked: Decaying,
     active: Decaying,
-    /// Seconds for which there are measurements.
+    /// The measured time in seconds.
     measured: Decaying,
-    /// Of the last half second or so.
+    /// The utilization smoothed over [`RECENT`].
     recent: f64,
-    /// Since something spoke against going back one state.
+    /// How long the condition for returning to the previous state has held.
     calm: Duration,
 }
 
-/// What of the capacity is given away: the rest is for what comes by chance.
+/// The share of the capacity that the limit assigns. The rest absorbs random peaks.
 const SHARE: f64 = 0.9;
-/// The factor's bounds, and its steps each [`INTERVAL`]: by half a percent for a queue, and for what is forgotten a tenth.
+/// The bounds of the factor, and its steps per [`INTERVAL`]: it falls by half a percent during a
+/// queue, and drifts back to 1 by a tenth of a percent when the limit does not bind.
 const FACTORS: (f64, f64) = (0.5, 1.3);
 const CUT: f64 = 0.995;
 const FORGETTING: f64 = 0.001;
-/// The share in use that the limit is to lead to, and how much of what is amiss a step mends.
+/// The target utilization, and the share of the error that one step corrects.
 const TARGET: f64 = 0.86;
 const MENDING: f64 = 0.02;
-/// The time for which the steps are.
+/// The time to which the steps of the factor refer.
 pub(super) const INTERVAL: Duration = Duration::from_millis(100);
-/// Measurements count for about so long: shorter, and the limit follows chance.
+/// The time constant of the averages. With a shorter one the limit follows random variation.
 const MEMORY: Duration = Duration::from_secs(4);
 const RECENT: Duration = Duration::from_millis(500);
-/// With so little in use the limit may end.
+/// Below this utilization the limit may end.
 const FREE: f64 = 0.75;
-/// With so little in use nothing needs to be counted.
+/// Below this utilization admission may stop counting sessions.
 const CALM: f64 = 0.6;
-/// For so long nobody must have been refused before the limit ends, or been counted for nothing.
+/// How long the load must stay low before the limit ends, and before counting ends.
 const TO_WATCHING: Duration = Duration::from_secs(2);
 const TO_SLEEP: Duration = Duration::from_secs(5);
-/// Less than so much of a second of use says nothing of the capacity.
+/// The least busy time, in seconds, from which the capacity is estimated.
 const LEAST_USE: f64 = 0.05;
 
 impl Policy {
@@ -100,14 +104,14 @@ impl Policy {
         }
     }
 
-    /// There may be too much to do.
+    /// Starts counting sessions, because the server may be overloaded.
     pub(super) fn wake(&mut self) {
         if self.state == State::Asleep {
             *self = Self { state: State::Watching, ..Self::new(self.terms.clone()) };
         }
     }
 
-    /// An interval is over.
+    /// Updates the limit and the state with the measurements of an interval.
     pub(super) fn tick(&mut self, sample: &Sample) {
         let Sample { elapsed, is_queued, .. } = *sample;
         let used = if is_queued { 1.0 } else { sample.busy.max(sample.computed).min(1.0) };
@@ -132,7 +136,7 @@ impl Policy {
             let mean = self.used.0 / self.measured.0.max(1e-6);
             self.factor + MENDING * (TARGET - mean) * steps
         } else {
-            // Nothing is learned from a limit that nobody meets; what a surge has taught is forgotten slowly.
+            // A limit that rejects no session gives no evidence: the factor drifts back to 1.
             let toward = FORGETTING * steps;
             self.factor + (1.0 - self.factor).clamp(-toward, toward)
         };
@@ -148,7 +152,7 @@ impl Policy {
         let is_calm = !sample.is_queued && self.recent < bound;
         self.calm = if is_calm { self.calm + sample.elapsed } else { Duration::ZERO };
         let next = match self.state {
-            // A few peers who ask again as soon as they have their answer keep everything in use: no harm without a queue.
+            // A few clients without think time can use all capacity: harmless without a queue.
             State::Watching if sample.is_queued => State::Limiting,
             State::Watching if self.calm >= TO_SLEEP => State::Asleep,
             State::Limiting if self.calm >= TO_WATCHING => State::Watching,
@@ -159,15 +163,15 @@ impl Policy {
         }
     }
 
-    /// Sessions that may be under way. `None`: too little is known.
-    #[expect(clippy::cast_sign_loss, reason = "nothing that was counted is below zero")]
+    /// The limit of concurrent sessions, or `None` before there are enough measurements.
+    #[expect(clippy::cast_sign_loss, reason = "counts are never negative")]
     pub(super) fn limit(&self) -> Option<usize> {
         let sessions = SHARE * self.factor * self.capacity()? / self.rate()?;
-        // It saturates, whatever was divided by.
+        // The cast saturates, even after a division by almost zero.
         Some((sessions as usize).clamp(self.terms.least, self.terms.most.max(self.terms.least)))
     }
 
-    /// Whether one more session may begin beside `active`.
+    /// Whether a session may begin while `active` others are active.
     pub(super) fn has_place(&self, active: usize) -> bool {
         match self.state {
             State::Asleep | State::Watching => active < self.terms.most,
@@ -183,23 +187,23 @@ impl Policy {
         self.factor
     }
 
-    /// The share in use, of the last half second or so.
+    /// The utilization of about the last half second.
     pub(super) const fn utilization(&self) -> f64 {
         self.recent
     }
 
-    /// Requests a second that could be done.
+    /// The capacity in requests per second.
     pub(super) fn capacity(&self) -> Option<f64> {
         (self.used.0 >= LEAST_USE).then(|| self.done.0 / self.used.0)
     }
 
-    /// Requests a second that a session under way asks for.
+    /// The mean request rate of an active session, per second.
     pub(super) fn rate(&self) -> Option<f64> {
         (self.active.0 > 0.0 && self.asked.0 > 0.0).then(|| self.asked.0 / self.active.0)
     }
 }
 
-/// A sum in which what is older than [`MEMORY`] hardly counts. Of two such the quotient is a mean.
+/// A sum that decays with the time constant [`MEMORY`]. The quotient of two is a moving average.
 #[derive(Clone, Copy, Debug)]
 struct Decaying(f64);
 
@@ -209,7 +213,7 @@ impl Decaying {
     }
 }
 
-/// What is left of something after `elapsed`.
+/// The weight that remains after `elapsed`.
 fn fading(elapsed: Duration, memory: Duration) -> f64 {
     (-elapsed.as_secs_f64() / memory.as_secs_f64()).exp()
 }
@@ -226,7 +230,7 @@ mod tests {
         policy
     }
 
-    /// A hundred requests a second, of which each session asks for one in two seconds.
+    /// 100 requests per second from 200 sessions, each with one request in two seconds.
     fn sample(busy: f64) -> Sample {
         Sample { elapsed: INTERVAL, done: 10, asked: 10, busy, active: 200, ..Sample::default() }
     }
@@ -238,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_the_capacity_shared_by_what_sessions_ask_for() {
+    fn derives_limit_from_capacity_and_session_rate() {
         let mut policy = policy();
         ticks(&mut policy, 40, &sample(0.5));
         assert!((policy.capacity().unwrap() - 200.0).abs() < 1.0, "{policy:?}");
@@ -248,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn what_computes_is_as_full_as_what_waits() {
+    fn counts_cpu_use_like_busy_workers() {
         let mut policy = policy();
         ticks(&mut policy, 40, &Sample { computed: 0.5, ..sample(0.1) });
         assert!((359..=360).contains(&policy.limit().unwrap()));
     }
 
     #[test]
-    fn a_standing_queue_lowers_the_limit_and_its_end_raises_it() {
+    fn lowers_limit_during_standing_queue_and_raises_it_after() {
         let mut policy = policy();
         let queued = Sample { is_queued: true, ..sample(1.0) };
         policy.tick(&queued);
@@ -268,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_who_keep_everything_in_use_without_a_queue_are_not_refused() {
+    fn rejects_nobody_at_full_utilization_without_a_queue() {
         let mut policy = policy();
         ticks(&mut policy, 100, &Sample { computed: 1.0, ..sample(1.0) });
         assert_eq!(policy.state(), State::Watching);
@@ -276,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_were_let_in_do_not_fill_it_to_the_brim() {
+    fn steers_utilization_to_target() {
         let mut policy = policy();
         policy.tick(&Sample { is_queued: true, ..sample(1.0) });
         ticks(&mut policy, 200, &Sample { refused: 1, ..sample(TARGET) });
@@ -288,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_back_to_sleep_within_seconds_of_calm() {
+    fn falls_asleep_within_seconds_of_calm() {
         let mut policy = policy();
         ticks(&mut policy, 10, &Sample { is_queued: true, ..sample(1.0) });
         let calm = sample(0.3);
@@ -303,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_done_at_all_leaves_the_least_places() {
+    fn keeps_minimum_limit_when_no_request_completes() {
         let mut policy = policy();
         ticks(&mut policy, 100, &Sample { done: 0, is_queued: true, ..sample(1.0) });
         let least = policy.terms.least;
@@ -329,7 +333,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_measured_the_limit_stays_within_its_bounds(
+        fn keeps_limit_within_bounds_for_any_measurement(
             samples in proptest::collection::vec(samples(), 0..60),
         ) {
             let mut policy = policy();

@@ -210,7 +210,7 @@ mod tests {
     const IDLE: Duration = Duration::from_mins(5);
 
     #[test]
-    fn a_session_is_active_while_it_thinks_and_known_for_longer() {
+    fn keeps_session_active_during_think_time_and_known_for_longer() {
         let mut sessions = Sessions::new();
         sessions.enter(1, 0);
         sessions.sweep(11_000, IDLE);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_that_have_ended_are_counted_by_their_length() {
+    fn counts_ended_sessions_by_length() {
         let mut sessions = Sessions::new();
         for (id, requests) in [(1, 1), (2, 2), (3, 5), (4, 6), (5, 101)] {
             (0..requests).for_each(|_| sessions.enter(id, 0));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn who_thinks_for_long_is_active_for_long() {
+    fn extends_activity_with_long_think_times() {
         let mut sessions = Sessions::new();
         for round in 0..2000 {
             sessions.enter(7, round * 20_000);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_is_renamed_stays_one() {
+    fn counts_renamed_session_once() {
         let mut sessions = Sessions::new();
         sessions.enter(1, 0);
         sessions.rename(1, 2, 5);
@@ -260,7 +260,7 @@ mod tests {
     proptest! {
         /// Against a table that looks at every session each time.
         #[test]
-        fn it_counts_as_a_plain_list_does(
+        fn matches_a_plain_list_model(
             steps in proptest::collection::vec((0u64..12, 0u64..4000, any::<bool>()), 1..200),
         ) {
             let (mut sessions, mut plain, mut now) = (Sessions::new(), HashMap::new(), 0);

@@ -1,26 +1,28 @@
-//! Decides on which terms sessions are admitted when nobody said otherwise.
+//! The settings of session admission and their defaults.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::sessions;
 
-/// On which terms sessions are admitted. The defaults need no tuning: everything else is measured.
+/// The settings of session admission. The defaults need no tuning: admission measures the rest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Terms {
-    /// Off: nothing is looked at, and nobody is refused a place.
+    /// Whether admission is enabled. If not, it measures nothing and rejects no session.
     pub is_on: bool,
-    /// Sessions that are admitted however little can be done.
+    /// The lowest limit of concurrent sessions.
     pub least: usize,
-    /// Sessions that are admitted however much could be done.
+    /// The highest limit of concurrent sessions.
     pub most: usize,
-    /// When even the shortest wait of a tenth of a second is longer, there is a queue (half of DAGOR's
-    /// 20 ms: in a model the p99 of those who were let in is 2 times the calm one then, and not 3 times).
+    /// There is a standing queue when the shortest wait within 100 ms exceeds this.
+    ///
+    /// The default is half of DAGOR's 20 ms: in a model the p99 of admitted sessions is then twice
+    /// the p99 without load, instead of three times.
     pub wait: Duration,
-    /// Who was idle for longer is a stranger again.
+    /// A session that was idle for longer counts as a new one.
     pub idle: Duration,
-    /// Seconds after which who was refused may come again: each is told another number of these, so that they do not
-    /// all come at one time.
+    /// The range of `Retry-After`, in seconds. Rejected clients get different values, so that they
+    /// do not all return at the same time.
     pub retry: RangeInclusive<u32>,
 }
 

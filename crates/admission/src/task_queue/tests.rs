@@ -40,7 +40,7 @@ fn run(waiting: &mut TaskQueue<u32>, all: usize, now: Instant) -> Turn<u32> {
 }
 
 #[test]
-fn a_service_alone_has_every_worker() {
+fn gives_every_worker_to_the_only_service() {
     let (mut waiting, now) = (TaskQueue::new(100), Instant::now());
     for number in 0..10 {
         waiting.push(number, wish("a", now), threads(8, 8)).unwrap();
@@ -52,7 +52,7 @@ fn a_service_alone_has_every_worker() {
 }
 
 #[test]
-fn the_last_worker_is_kept_for_another_service_that_is_known() {
+fn reserves_last_worker_for_another_known_service() {
     let (mut waiting, mut now) = (TaskQueue::new(100), Instant::now());
     teach(&mut waiting, "b", 1, MS, &mut now);
     now += Duration::from_secs(2);
@@ -71,7 +71,7 @@ fn the_last_worker_is_kept_for_another_service_that_is_known() {
 }
 
 #[test]
-fn who_has_waited_too_long_is_refused_by_the_worker_that_comes() {
+fn rejects_overdue_task_when_a_worker_takes_it() {
     let (mut waiting, now) = (TaskQueue::new(100), Instant::now());
     waiting.push(1, wish("a", now), threads(1, 0)).unwrap();
     waiting.push(2, wish("a", now + 500 * MS), threads(1, 0)).unwrap();
@@ -86,7 +86,7 @@ fn who_has_waited_too_long_is_refused_by_the_worker_that_comes() {
 }
 
 #[test]
-fn who_would_wait_too_long_need_not_begin_to() {
+fn rejects_task_whose_expected_wait_is_too_long() {
     let (mut waiting, mut now) = (TaskQueue::new(100), Instant::now());
     teach(&mut waiting, "a", 5, 400 * MS, &mut now);
     let accepted =
@@ -101,7 +101,7 @@ fn who_would_wait_too_long_need_not_begin_to() {
 }
 
 #[test]
-fn one_service_does_not_fill_the_room_of_all() {
+fn prevents_one_service_from_filling_the_queue() {
     let (mut waiting, now) = (TaskQueue::new(16), Instant::now());
     waiting.push(0, wish("b", now), threads(2, 0)).unwrap();
     let accepted =
@@ -113,7 +113,7 @@ fn one_service_does_not_fill_the_room_of_all() {
 /// Of thousands of runs of a page three never ended. Their peers had long been answered, and other workers stood in their
 /// place, and yet the page never ran again: it had as many under way as it may have while it hangs.
 #[test]
-fn runs_that_others_stand_in_for_do_not_keep_a_service_from_running() {
+fn excludes_replaced_runs_from_the_service_limit() {
     let (mut waiting, mut now) = (TaskQueue::new(100), Instant::now());
     teach(&mut waiting, "a", 100, 10 * MS, &mut now);
     let hang = |waiting: &mut TaskQueue<u32>, now| {
@@ -143,14 +143,14 @@ fn runs_that_others_stand_in_for_do_not_keep_a_service_from_running() {
 }
 
 #[test]
-fn a_room_without_a_bound_has_room() {
+fn accepts_tasks_without_a_queue_bound() {
     let (mut waiting, now) = (TaskQueue::new(usize::MAX), Instant::now());
     waiting.push(1, wish("a", now), threads(1, 1)).unwrap();
     waiting.push(2, wish("b", now), threads(1, 1)).unwrap();
 }
 
 #[test]
-fn services_beyond_the_most_share_a_place_of_which_none_has_the_name() {
+fn groups_services_beyond_the_maximum() {
     let (mut waiting, now) = (TaskQueue::new(1000), Instant::now());
     let names: Vec<&'static str> =
         (0..MOST_SERVICES + 2).map(|number| &*number.to_string().leak()).collect();
@@ -164,7 +164,7 @@ fn services_beyond_the_most_share_a_place_of_which_none_has_the_name() {
 }
 
 #[test]
-fn what_is_withdrawn_does_not_run() {
+fn does_not_run_withdrawn_task() {
     let (mut waiting, now) = (TaskQueue::new(16), Instant::now());
     waiting.push(1, wish("a", now), threads(1, 0)).unwrap();
     waiting.push(2, wish("b", now), threads(1, 0)).unwrap();
@@ -270,7 +270,7 @@ fn seconds(from: u64, end: u64) -> [Duration; 2] {
 /// What the limit is for: a neighbor that gets a hundred times slower takes workers until somebody notices, and a fast
 /// service notices nothing of it, from the first second on and after minutes.
 #[test]
-fn a_fast_service_keeps_its_p99_while_another_becomes_a_hundred_times_slower() {
+fn keeps_p99_of_fast_service_while_another_slows_a_hundredfold() {
     for (all, every) in [(8, 5), (16, 3), (64, 1)] {
         let loads = |changes| {
             [
@@ -293,7 +293,7 @@ fn a_fast_service_keeps_its_p99_while_another_becomes_a_hundred_times_slower() {
 
 /// Limits are for others: a service that nobody stands beside loses nothing by them.
 #[test]
-fn a_service_alone_is_not_held_back_however_its_times_change() {
+fn never_limits_the_only_service() {
     let load = |takes| Load { name: "one", every: MS * 10, takes, changes: None };
     let changes = Some((Duration::from_secs(10), MS * 70));
     let changed = Load { changes, ..load(MS) };
@@ -309,7 +309,7 @@ fn a_service_alone_is_not_held_back_however_its_times_change() {
 
 /// Two that take as long as each other share the workers without loss.
 #[test]
-fn services_that_are_alike_lose_nothing_to_each_other() {
+fn keeps_throughput_of_equal_services() {
     let load = |name, every| Load { name, every, takes: MS * 40, changes: None };
     let together = simulate(&[load("a", MS * 8), load("b", MS * 32)], 8, seconds(10, 60));
     let alone = simulate(&[load("a", MS * 32 / 5)], 8, seconds(10, 60));
@@ -319,7 +319,7 @@ fn services_that_are_alike_lose_nothing_to_each_other() {
 
 proptest! {
     #[test]
-    fn every_task_runs_or_is_refused_exactly_once(
+    fn runs_or_rejects_every_task_exactly_once(
         steps in prop::collection::vec((0u8..4, 0usize..3, 0u64..800), 1..200),
         all in 1usize..6,
         most in 0usize..20,

@@ -61,7 +61,7 @@ fn limiting() -> (Admission, u64) {
 }
 
 #[test]
-fn a_wait_that_is_long_once_wakes_nobody() {
+fn stays_asleep_after_one_long_wait() {
     let admission = Admission::told(Terms::default(), 8);
     for _ in 0..100 {
         (1..ROW).for_each(|_| admission.task(30 * MS, MS));
@@ -75,7 +75,7 @@ fn a_wait_that_is_long_once_wakes_nobody() {
 }
 
 #[test]
-fn hands_that_are_half_full_wake_it_although_nobody_has_waited() {
+fn wakes_when_workers_are_half_busy() {
     let admission = Admission::told(Terms::default(), 4);
     (0..2).for_each(|_| admission.waited(Duration::ZERO));
     (1..ROW).for_each(|_| admission.handed_over());
@@ -87,7 +87,7 @@ fn hands_that_are_half_full_wake_it_although_nobody_has_waited() {
 /// Twenty visitors kept their connections to a program whose pages take a loop 15 ms, one in a second among them, and the
 /// next was refused: each turn was as long as a page, and nobody had asked whether somebody waited for its end.
 #[test]
-fn a_loop_that_rests_between_slow_pages_has_no_queue() {
+fn detects_no_queue_in_event_loop_that_idles_between_slow_pages() {
     let admission = Admission::told(Terms::default(), 4);
     (0..ROW).for_each(|_| admission.turned(Turn { waited: Duration::ZERO, ..turn(15 * MS) }));
     assert!(admission.is_awake());
@@ -105,7 +105,7 @@ fn a_loop_that_rests_between_slow_pages_has_no_queue() {
 /// Under `event` a page that waits holds its loop, of which nothing was known but that it hardly computes: with half of it
 /// in use there seemed to be room for thirty times as much.
 #[test]
-fn a_loop_that_is_held_by_a_page_is_in_use() {
+fn counts_event_loop_blocked_by_a_page_as_busy() {
     let admission = Admission::told(Terms::default(), 4).on_loops(2);
     (0..ROW).for_each(|_| admission.turned(turn(20 * MS)));
     for tenth in 1..=80 {
@@ -122,7 +122,7 @@ fn a_loop_that_is_held_by_a_page_is_in_use() {
 }
 
 #[test]
-fn a_loop_that_never_rests_between_slow_pages_has_one() {
+fn detects_queue_in_event_loop_that_never_idles() {
     let admission = Admission::told(Terms::default(), 4);
     for page in 0..50 {
         admission.turned(turn(15 * MS));
@@ -134,7 +134,7 @@ fn a_loop_that_never_rests_between_slow_pages_has_one() {
 /// A server that nobody had asked for ten minutes began with a slow page, of which it concluded that there had been a queue
 /// for all of that time: for half a minute there was room for eight.
 #[test]
-fn a_queue_is_no_older_than_the_longest_wait_in_it() {
+fn bounds_queue_age_by_its_longest_wait() {
     let admission = Admission::told(Terms::default(), 2);
     admission.wake_up();
     for tenth in 1..=40 {
@@ -154,7 +154,7 @@ fn a_queue_is_no_older_than_the_longest_wait_in_it() {
 /// An upload was stored in thousands of pieces, each of which counted as a request that was done: there seemed to be room
 /// for ten times as many sessions as could be served.
 #[test]
-fn a_piece_of_a_body_is_no_request_that_was_done() {
+fn does_not_count_body_chunks_as_completed_requests() {
     let admission = Admission::told(Terms::default(), 2);
     admission.wake_up();
     for tenth in 1..=80 {
@@ -172,7 +172,7 @@ fn a_piece_of_a_body_is_no_request_that_was_done() {
 }
 
 #[test]
-fn after_a_sleep_it_takes_as_many_late_ones_again_to_wake_it() {
+fn resets_late_request_count_after_sleep() {
     let admission = Admission::told(Terms::default(), 4);
     let slow = || admission.turned(Turn { waited: Duration::ZERO, ..turn(11 * MS) });
     (0..ROW).for_each(|_| slow());
@@ -187,7 +187,7 @@ fn after_a_sleep_it_takes_as_many_late_ones_again_to_wake_it() {
 
 /// A thread that was about to look while another switched it off put it to sleep instead, from which no door was ever shut.
 #[test]
-fn a_look_that_comes_behind_the_switch_does_not_undo_it() {
+fn keeps_admission_off_after_a_late_measurement() {
     let (admission, _) = limiting();
     admission.amend(Terms { is_on: false, ..Terms::default() });
     admission.look_at(&mut admission.lock(), 60_000);
@@ -195,7 +195,7 @@ fn a_look_that_comes_behind_the_switch_does_not_undo_it() {
 }
 
 #[test]
-fn any_span_of_seconds_to_come_again_after_has_an_end() {
+fn keeps_retry_after_within_any_range() {
     for (retry, chance) in [(0..=u32::MAX, 7), (5..=5, 7), (0..=0, u32::MAX)] {
         let admission = Admission::told(Terms { retry: retry.clone(), ..Terms::default() }, 1);
         assert!(retry.contains(&admission.again_after(chance)));
@@ -203,14 +203,14 @@ fn any_span_of_seconds_to_come_again_after_has_an_end() {
 }
 
 #[test]
-fn loops_that_are_slow_turn_after_turn_wake_it() {
+fn wakes_after_consecutive_slow_event_loop_turns() {
     let admission = Admission::told(Terms::default(), 4);
     (0..ROW).for_each(|_| admission.turned(turn(11 * MS)));
     assert!(admission.is_awake());
 }
 
 #[test]
-fn while_it_watches_everybody_is_let_in_and_those_who_come_again_are_known() {
+fn admits_all_and_recognizes_returning_clients_while_watching() {
     let admission = Admission::told(Terms::default(), 2);
     admission.wake_up();
     let Verdict::Admitted(one) = admission.ask(STRANGER) else { panic!("there is no limit") };
@@ -222,7 +222,7 @@ fn while_it_watches_everybody_is_let_in_and_those_who_come_again_are_known() {
 }
 
 #[test]
-fn strangers_are_refused_and_whoever_has_begun_is_served() {
+fn rejects_new_sessions_and_serves_existing_ones() {
     let (admission, session) = limiting();
     assert_eq!(admission.ask(STRANGER), Verdict::Refused);
     assert_eq!(admission.ask(with_ticket(session)), Verdict::Known);
@@ -236,7 +236,7 @@ fn strangers_are_refused_and_whoever_has_begun_is_served() {
 }
 
 #[test]
-fn a_ticket_outlasts_a_restart_and_no_idleness() {
+fn accepts_ticket_after_restart_but_not_after_idle_timeout() {
     let (admission, _) = limiting();
     assert_eq!(admission.ask(with_ticket(77)), Verdict::Known, "it is from before the restart");
     // It stays awake, and those who were not here for longer than the terms allow are strangers.
@@ -252,14 +252,14 @@ fn a_ticket_outlasts_a_restart_and_no_idleness() {
 }
 
 #[test]
-fn tickets_that_were_gathered_bring_in_no_more_than_fit_twice() {
+fn bounds_admission_by_collected_tickets_to_twice_the_limit() {
     let (admission, _) = limiting();
     let let_in = (100..200).filter(|number| admission.ask(with_ticket(*number)) == Verdict::Known);
     assert_eq!(let_in.count(), 1, "of one place there are two, and one is taken");
 }
 
 #[test]
-fn a_clock_that_jumps_cuts_nobody_off() {
+fn keeps_sessions_across_clock_jumps() {
     let (admission, session) = limiting();
     let with_old = |session| Asker { ticket: Shown::Old(session), ..STRANGER };
     assert_eq!(admission.ask(with_old(session)), Verdict::Again(session));
@@ -267,7 +267,7 @@ fn a_clock_that_jumps_cuts_nobody_off() {
 }
 
 #[test]
-fn whoever_was_given_no_ticket_or_lost_it_is_given_it_again() {
+fn reissues_missing_tickets() {
     let (admission, _) = limiting();
     let begun = Asker { has_begun: true, stand_in: Some(7), ..STRANGER };
     assert_eq!(admission.ask(begun), Verdict::Admitted(7));
@@ -277,7 +277,7 @@ fn whoever_was_given_no_ticket_or_lost_it_is_given_it_again() {
 }
 
 #[test]
-fn a_limit_does_not_come_back_with_nobody_known() {
+fn serves_existing_sessions_after_admission_is_reenabled() {
     let (admission, session) = limiting();
     admission.move_to(400_000);
     admission.amend(Terms { is_on: false, ..Terms::default() });
@@ -288,7 +288,7 @@ fn a_limit_does_not_come_back_with_nobody_known() {
 }
 
 #[test]
-fn who_logs_in_has_one_place_and_not_two() {
+fn counts_session_once_after_login() {
     let (admission, session) = limiting();
     admission.rename(session, 5);
     assert_eq!(admission.ask(with_ticket(5)), Verdict::Known);
@@ -298,7 +298,7 @@ fn who_logs_in_has_one_place_and_not_two() {
 }
 
 #[test]
-fn switched_off_it_never_wakes_and_asleep_it_forgets() {
+fn never_wakes_when_disabled_and_forgets_sessions_asleep() {
     let (admission, _) = limiting();
     admission.amend(Terms { is_on: false, ..Terms::default() });
     admission.wake_up();
@@ -311,7 +311,7 @@ fn switched_off_it_never_wakes_and_asleep_it_forgets() {
 }
 
 #[test]
-fn each_is_told_to_come_again_after_another_time() {
+fn varies_retry_after_between_clients() {
     let admission = Admission::told(Terms::default(), 1);
     let times: Vec<u32> = (0..32).map(|chance| admission.again_after(chance)).collect();
     assert!((5..=20).all(|second| times.contains(&second)));

@@ -39,7 +39,7 @@ impl ThreadPool {
 /// Joins of live pages waited for seconds while the state stayed `asleep`: nothing reported the waits for the threads
 /// that render, so no newcomer was ever refused.
 #[test]
-fn requests_that_queue_for_a_pool_wake_it_and_limit_newcomers() {
+fn wakes_and_limits_new_sessions_when_requests_queue_for_a_pool() {
     let (admission, pool) = with_pool(one_place(), 4);
     (0..ROW).for_each(|_| pool.request(30 * MS, 10 * MS));
     assert_eq!(admission.state(), State::Watching);
@@ -81,7 +81,7 @@ fn counts_the_shortest_wait_for_a_pool() {
 }
 
 #[test]
-fn a_peer_that_waits_for_its_own_requests_neither_wakes_it_nor_limits_others() {
+fn ignores_client_that_waits_for_its_own_requests() {
     let (admission, pool) = with_pool(one_place(), 4);
     let waiting: Vec<Queued> = (0..50).map(|_| pool.queue(false)).collect();
     (0..4).for_each(|_| pool.began());
@@ -99,7 +99,7 @@ fn a_peer_that_waits_for_its_own_requests_neither_wakes_it_nor_limits_others() {
 }
 
 #[test]
-fn a_short_wait_of_any_request_shows_that_there_is_no_queue() {
+fn detects_empty_queue_from_one_short_wait() {
     let (admission, pool) = with_pool(one_place(), 4);
     for _ in 0..20 {
         (1..ROW).for_each(|_| pool.request(30 * MS, MS));
@@ -116,7 +116,7 @@ fn a_short_wait_of_any_request_shows_that_there_is_no_queue() {
 }
 
 #[test]
-fn work_for_no_single_request_uses_the_pool_and_refuses_nobody() {
+fn rejects_no_session_for_background_work_in_a_pool() {
     let (admission, pool) = with_pool(one_place(), 2);
     for tenth in 1..=20 {
         (0..20).for_each(|_| pool.run(10 * MS));
@@ -137,7 +137,7 @@ fn work_for_no_single_request_uses_the_pool_and_refuses_nobody() {
 }
 
 #[test]
-fn requests_that_find_no_thread_at_all_wait_in_a_queue() {
+fn counts_requests_without_a_thread_as_queued() {
     let (admission, pool) = with_pool(one_place(), 1);
     pool.began();
     let mut waiting: Vec<Queued> = (1..ROW).map(|_| pool.queue(true)).collect();
@@ -162,7 +162,7 @@ fn requests_that_find_no_thread_at_all_wait_in_a_queue() {
 }
 
 #[test]
-fn the_busiest_pool_says_how_much_can_be_done_and_workers_keep_their_own_figures() {
+fn derives_capacity_from_the_busiest_pool() {
     let (admission, pool) = with_pool(Terms::default(), 4);
     admission.wake_up();
     for tenth in 1..=40 {
@@ -182,7 +182,7 @@ fn the_busiest_pool_says_how_much_can_be_done_and_workers_keep_their_own_figures
 
 /// Under `pool` and the like nothing says what else is done: with a few joins known as done, few sessions would fit.
 #[test]
-fn a_pool_alone_wakes_it_only_beside_loops() {
+fn wakes_for_a_pool_only_with_event_loops() {
     let admission = Arc::new(Admission::told(Terms::default(), 2));
     let pool = admission.add_pool(4);
     (0..10 * ROW).for_each(|_| pool.request(30 * MS, 10 * MS));
@@ -190,7 +190,7 @@ fn a_pool_alone_wakes_it_only_beside_loops() {
 }
 
 #[test]
-fn after_a_sleep_as_many_late_requests_of_a_pool_wake_it_again() {
+fn resets_late_request_count_of_a_pool_after_sleep() {
     let (admission, pool) = with_pool(Terms::default(), 4);
     (0..ROW).for_each(|_| pool.request(6 * MS, MS));
     assert!(admission.is_awake());

@@ -324,7 +324,7 @@ fn outcome(door: Door, lengths: Lengths, load: Load) -> Outcome {
 }
 
 #[test]
-fn sessions_that_were_let_in_are_finished_at_twice_and_four_times_what_can_be_done() {
+fn finishes_admitted_sessions_at_two_and_four_times_capacity() {
     println!("| load | door | lengths | useful | finished | long | short | refused | p99 |");
     println!("|---|---|---|---|---|---|---|---|---|");
     let loads: [(&str, Load); 3] = [("1.2", |_| 1.2), ("2", |_| 2.0), ("4", |_| 4.0)];
@@ -363,7 +363,7 @@ fn sessions_that_were_let_in_are_finished_at_twice_and_four_times_what_can_be_do
 }
 
 #[test]
-fn all_is_as_before_two_seconds_after_a_surge() {
+fn recovers_within_two_seconds_of_a_surge() {
     const SURGE: std::ops::Range<u64> = 60 * SECOND..120 * SECOND;
     let load = |now: u64| if SURGE.contains(&now) { 4.0 } else { 0.7 };
     let mut times = [const { Vec::new() }; 3];
@@ -404,7 +404,7 @@ fn all_is_as_before_two_seconds_after_a_surge() {
 
 /// Of visits of twenty pages, on a new connection each. Whoever was here before is a stranger until seen once more.
 #[test]
-fn a_surge_out_of_the_blue_cuts_off_few_who_were_here_before_it() {
+fn rejects_few_existing_sessions_in_a_sudden_surge() {
     const BEGIN: u64 = 60 * SECOND;
     let calm: [Load; 3] = [
         |now| if now < BEGIN { 0.1 } else { 4.0 },
