@@ -112,7 +112,7 @@ impl Secure {
         self.0.conn.alpn_protocol()
     }
 
-    /// Sends close_notify.
+    /// Sends `close_notify`.
     pub(crate) fn finish(&mut self) {
         self.0.conn.send_close_notify();
         while self.0.conn.wants_write() {

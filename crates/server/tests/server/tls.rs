@@ -213,7 +213,7 @@ fn limits_the_duration_of_a_slow_handshake() {
     }
 }
 
-/// A ClientHello, which costs the server a signature.
+/// A `ClientHello`, which costs the server a signature.
 fn hello() -> Vec<u8> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
