@@ -22,10 +22,6 @@ pub struct Ring {
     max_bytes: usize,
 }
 
-/// If the ring has more events, it removes those at its start whose messages no channel holds any
-/// more. A loop that has not read them only learns that its waiters must read from the hub.
-const MAX_DROPPED: usize = 1 << 10;
-
 /// A change that an event loop delivers to its waiters.
 #[derive(Debug)]
 pub enum Event {
@@ -102,18 +98,11 @@ impl Ring {
     pub(crate) fn push(&mut self, event: Event) {
         self.bytes += event.weight();
         self.events.push_back(Arc::new(event));
-        while self.events.len() > self.max_events
-            || self.bytes > self.max_bytes
-            || self.events.len() > MAX_DROPPED && self.starts_with_dropped()
-        {
+        while self.events.len() > self.max_events || self.bytes > self.max_bytes {
             let Some(oldest) = self.events.pop_front() else { break };
             self.bytes -= oldest.weight();
             self.first_position += 1;
         }
-    }
-
-    fn starts_with_dropped(&self) -> bool {
-        matches!(self.events.front().map(|event| &**event), Some(Event::Dropped { .. }))
     }
 
     /// Replaces a message that no channel holds any more, together with the rest of its group, by

@@ -539,29 +539,6 @@ fn fills_ring_to_its_byte_limit_after_many_events() {
     assert_eq!(beyond, Err(Lagged), "more than the bytes allow");
 }
 
-/// The ring kept an entry for each of its last 16 384 messages, although retention had dropped all
-/// but one of them.
-#[test]
-fn forgets_entries_of_dropped_messages() {
-    let mut server = server(Limits::default());
-    let retention = Retention { messages: 1, ..Retention::default() };
-    server.create("a", Settings { retention, ..Settings::default() }).unwrap();
-    server.create("b", Settings::default()).unwrap();
-    for _ in 0..2000 {
-        server.publish(messages(vec![draft(&["a"], "x")])).unwrap();
-    }
-    let position = server.hub.ring().position();
-    let read = |server: &Server, from| server.hub.ring().read(from, 1, &mut Vec::new());
-    assert!(read(&server, position - 1000).is_ok(), "a loop that lags a little");
-    assert_eq!(read(&server, position - 1100), Err(Lagged));
-    // Entries of retained messages stay, and so does everything after them.
-    server.publish(messages(vec![draft(&["b"], "kept")])).unwrap();
-    for _ in 0..2000 {
-        server.publish(messages(vec![draft(&["a"], "x")])).unwrap();
-    }
-    assert!(read(&server, position).is_ok());
-}
-
 #[test]
 fn frees_ring_bytes_of_messages_dropped_by_retention() {
     let mut server = server(Limits { ring_bytes: 20_000, ..Limits::default() });
