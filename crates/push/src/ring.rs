@@ -107,6 +107,9 @@ impl Ring {
 
     /// Replaces a message that no channel holds any more, together with the rest of its group, by
     /// [`Event::Dropped`].
+    ///
+    /// The event keeps its place. A ring that removed it would evict every waiter of each loop that has
+    /// not read it yet, also those of other channels.
     pub(crate) fn drop_message(&mut self, sequence: Sequence) {
         let at = self.events.partition_point(|event| event.last() < sequence);
         // A record that replaces an expired channel first pushes the end of that channel.
