@@ -127,8 +127,8 @@ pub(crate) fn run(arguments: &Arguments, words: &[String]) -> Result<()> {
     chosen(arguments)?;
     if arguments.word("--programs").is_none() {
         let workspace = Workspace::open()?;
-        workspace.cargo_build(&["-p", "bine-cli"].map(AsRef::as_ref))?;
-        workspace.cargo_build(&["-p", "bine", "--example", "wall"].map(AsRef::as_ref))?;
+        workspace.build_bine(&["-p", "bine-cli"].map(AsRef::as_ref))?;
+        workspace.build_bine(&["-p", "bine", "--example", "wall"].map(AsRef::as_ref))?;
     }
     network::enter(words)
 }

@@ -163,7 +163,7 @@ pub(crate) fn prepared(ways: &[(&str, Way)]) -> Result<Workspace> {
             Way::Floor => drop(workspace.compile("fan", &[])?),
             Way::Bine(_) => {
                 let words = ["-p", "bine", "--example", "channels"];
-                workspace.cargo_build(&words.map(std::ffi::OsStr::new))?;
+                workspace.build_bine(&words.map(std::ffi::OsStr::new))?;
             }
             Way::Nchan => {
                 require("nginx", "nginx")?;
@@ -186,7 +186,7 @@ impl Way {
         let mut words = match self {
             Self::Floor => vec![built("bench/fan"), port.to_string()],
             Self::Bine(scheduler) => {
-                let program = built("release/examples/channels");
+                let program = built("dist/examples/channels");
                 let words = ["--listen", &listen, "--loops", "1", "--access-log", "off"];
                 let mut all = vec![program];
                 all.extend(words.map(str::to_owned));

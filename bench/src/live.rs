@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let facts = machine::facts();
     let workspace = Workspace::open()?;
     for example in EXAMPLES {
-        workspace.cargo_build(&["-p", "bine", "--example", example].map(OsStr::new))?;
+        workspace.build_bine(&["-p", "bine", "--example", example].map(OsStr::new))?;
     }
     println!("{facts}");
     let has = |part| parts.contains(&part);
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 /// The command of an example with one loop and its tables in a folder, or in `memory`.
 fn command(workspace: &Workspace, example: &str, port: u16, data: &str) -> Vec<String> {
-    let program = workspace.target.join("release/examples").join(example).display().to_string();
+    let program = workspace.bine("examples").join(example).display().to_string();
     // All viewers connect at once.
     let listen = format!("{},backlog=4096", address(port));
     let words = ["--listen", &listen, "--loops", "1", "--access-log", "off", "--data", data];

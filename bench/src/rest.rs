@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Some(program) => program.to_owned(),
         None => {
             Server::Bine.build(&workspace, FILE)?;
-            workspace.target.join("release/bine").display().to_string()
+            workspace.bine("bine").display().to_string()
         }
     };
     move_to_core_1()?;

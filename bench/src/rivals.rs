@@ -105,7 +105,7 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
     let words = ["--locked", "--manifest-path", "bench/rivals/Cargo.toml", "--target-dir"];
     let mut words = words.map(OsStr::new).to_vec();
     words.push(target.as_os_str());
-    workspace.cargo_build(&words)?;
+    workspace.build_peer(&words)?;
     Ok(target.join("release/bine-bench-rivals"))
 }
 

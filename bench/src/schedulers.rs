@@ -91,8 +91,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let (rounds, seconds) = (arguments.number("--rounds", 5)?, arguments.number("--seconds", 3)?);
     let workspace = Workspace::open()?;
     workspace.make_file(FILE)?;
-    workspace.cargo_build(&["-p", "bine", "--example", "plain"].map(OsStr::new))?;
-    let program = workspace.target.join("release/examples/plain").display().to_string();
+    workspace.build_bine(&["-p", "bine", "--example", "plain"].map(OsStr::new))?;
+    let program = workspace.bine("examples/plain").display().to_string();
     let help = output(Command::new(&program).args(["--scheduler", "help"]))?;
     let known = listed(&help);
     ensure!(!known.is_empty(), "`--scheduler help` lists no scheduler");

@@ -155,15 +155,15 @@ impl Server {
         match (self, content) {
             (Self::Limit, _) => workspace.compile("limit", &["-pthread"]).map(drop),
             (Self::Bine, Content::Page | Content::LongPage) => {
-                workspace.cargo_build(&words(&["-p", "bine", "--example", "hello"]))
+                workspace.build_bine(&words(&["-p", "bine", "--example", "hello"]))
             }
             (Self::Bine, Content::Values) => {
-                workspace.cargo_build(&words(&["-p", "bine", "--example", "values"]))
+                workspace.build_bine(&words(&["-p", "bine", "--example", "values"]))
             }
-            (Self::Bine, Content::File(_)) => workspace.cargo_build(&words(&["-p", "bine-cli"])),
+            (Self::Bine, Content::File(_)) => workspace.build_bine(&words(&["-p", "bine-cli"])),
             (Self::Bine, Content::SecureFile(_)) => {
                 workspace.make_certificate()?;
-                workspace.cargo_build(&words(&["-p", "bine-cli"]))
+                workspace.build_bine(&words(&["-p", "bine-cli"]))
             }
             (Self::Nginx, _) => require("nginx", "nginx"),
             (Self::Php, _) => {
@@ -176,7 +176,7 @@ impl Server {
                 let folder = workspace.target.join("bench").join(self.name());
                 let mut all = words(&["--locked", "--manifest-path"]);
                 all.extend([OsStr::new(&manifest), OsStr::new("--target-dir"), folder.as_os_str()]);
-                workspace.cargo_build(&all)
+                workspace.build_peer(&all)
             }
         }
     }
@@ -203,18 +203,18 @@ impl Server {
             (Self::Bine, content @ (Content::Page | Content::LongPage | Content::Values)) => {
                 let example = if content == Content::Values { "values" } else { "hello" };
                 command(
-                    built(&format!("release/examples/{example}")),
+                    built(&format!("dist/examples/{example}")),
                     &["--listen", &listen, "--loops", &loops, "--access-log", "off"],
                 )
             }
             (Self::Bine, Content::File(_)) => {
-                command(built("release/bine"), &["serve", &files, "--listen", &listen])
+                command(built("dist/bine"), &["serve", &files, "--listen", &listen])
             }
             (Self::Bine, Content::SecureFile(_)) => {
                 let pem = workspace.certificate().display().to_string();
                 let tls = ["--tls", "on", "--certificate", &pem, "--certificate-key", &pem];
                 let mut words = command(
-                    built("release/bine"),
+                    built("dist/bine"),
                     &["serve", &files, "--listen", &listen, "--loops", &loops],
                 );
                 words.extend(tls.map(str::to_owned));

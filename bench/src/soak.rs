@@ -79,8 +79,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let program = match arguments.word("--program") {
         Some(program) => PathBuf::from(program),
         None => {
-            workspace.cargo_build(&["-p".as_ref(), "bine-cli".as_ref()])?;
-            workspace.target.join("release/bine")
+            workspace.build_bine(&["-p".as_ref(), "bine-cli".as_ref()])?;
+            workspace.bine("bine")
         }
     };
     for size in [984, 64 * 1024, 10 << 20] {

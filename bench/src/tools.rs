@@ -68,11 +68,26 @@ impl Workspace {
         Ok(program)
     }
 
-    /// Runs a release build with cargo; its messages are shown.
-    pub(crate) fn cargo_build(&self, words: &[&OsStr]) -> Result<()> {
+    /// Builds programs of Bine with the profile that is shipped; cargo's messages are shown.
+    pub(crate) fn build_bine(&self, words: &[&OsStr]) -> Result<()> {
+        self.cargo_build("dist", words)
+    }
+
+    /// The path of a program that [`build_bine`](Self::build_bine) has built: `bine`, or
+    /// `examples/NAME`.
+    pub(crate) fn bine(&self, name: &str) -> PathBuf {
+        self.target.join("dist").join(name)
+    }
+
+    /// Builds a peer, which is a workspace of its own; cargo's messages are shown.
+    pub(crate) fn build_peer(&self, words: &[&OsStr]) -> Result<()> {
+        self.cargo_build("release", words)
+    }
+
+    fn cargo_build(&self, profile: &str, words: &[&OsStr]) -> Result<()> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
-        command.current_dir(&self.root).args(["build", "--release"]).args(words);
+        command.current_dir(&self.root).args(["build", "--profile", profile]).args(words);
         ensure!(command.status()?.success(), "failed: {}", command_line(&command));
         Ok(())
     }

@@ -37,7 +37,7 @@ impl Stage {
 
     /// The path of a program: `bine`, or an example.
     pub(super) fn program(&self, name: &str) -> String {
-        let built = self.workspace.target.join("release");
+        let built = self.workspace.bine("");
         let usual = if name == "bine" { built } else { built.join("examples") };
         self.programs.as_ref().unwrap_or(&usual).join(name).display().to_string()
     }

@@ -51,9 +51,9 @@ impl Sites {
         workloads: &[Workload],
         arguments: &Arguments,
     ) -> Result<Self> {
-        workspace.cargo_build(&["-p", "bine-cli"].map(OsStr::new))?;
+        workspace.build_bine(&["-p", "bine-cli"].map(OsStr::new))?;
         if workloads.contains(&Workload::Dynamic) {
-            workspace.cargo_build(&["-p", "bine", "--example", "auction"].map(OsStr::new))?;
+            workspace.build_bine(&["-p", "bine", "--example", "auction"].map(OsStr::new))?;
         }
         let scale = arguments.number("--scale", 10)?;
         ensure!(scale <= 100, "--scale {scale}: a percentage of RUBiS, at most 100");
@@ -86,7 +86,7 @@ impl Sites {
         variant: Variant,
     ) -> Result<Running> {
         let port = free_port()?;
-        let built = |name: &str| workspace.target.join("release").join(name).display().to_string();
+        let built = |name: &str| workspace.bine(name).display().to_string();
         let (mut words, ready) = match workload {
             Workload::Static => {
                 let files = self.files.display().to_string();
