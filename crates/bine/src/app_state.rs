@@ -18,7 +18,7 @@ pub(crate) struct AppState {
     pub(crate) sessions: Option<Arc<dyn SessionProvider>>,
     pub(crate) templates: Templates,
     /// Whether a pending handler's response may need the request, as channels do.
-    pub(crate) may_ask_later: bool,
+    pub(crate) may_need_request: bool,
     pub(crate) redirect_targets: RedirectTargets,
 }
 

@@ -18,14 +18,13 @@
 mod accept;
 #[cfg(feature = "acme")]
 mod acme;
-#[cfg(not(feature = "acme"))]
-#[path = "acme/absent.rs"]
-mod acme;
 mod acme_choices;
+mod admission;
 mod app;
 mod app_state;
 mod arguments;
 mod asset;
+mod authority;
 mod base64;
 mod blocking;
 mod bundled_asset;
@@ -43,6 +42,7 @@ mod gate;
 mod health;
 mod hosts;
 mod inert;
+mod linked_feature;
 mod links;
 mod listing;
 pub mod live;
@@ -56,6 +56,7 @@ mod pattern;
 pub mod prelude;
 mod problem;
 mod program;
+mod prometheus;
 mod region_key;
 mod rejection;
 mod reload;
@@ -77,6 +78,7 @@ pub mod step;
 pub mod store;
 mod stream;
 mod style;
+mod subsystem;
 mod tables;
 mod templates;
 #[cfg(feature = "test")]
@@ -287,16 +289,18 @@ pub mod __private {
     pub use bine_html as html;
     pub use inventory::submit;
 
+    pub use crate::admission::check_ticket;
     pub use crate::arguments::{Argument, Arguments, check_form};
     pub use crate::channels::{check_grant, check_query, check_token};
-    pub use crate::live::{Has, seen};
+    pub use crate::linked_feature::Has;
+    pub use crate::live::seen;
     pub use crate::methods::Methods;
     pub use crate::remote::{check_answer, check_events};
     pub use crate::route::Route;
     pub use crate::service::action::{Captured, Declaration, Linked, Perhaps, Surely, captured};
     pub use crate::service::check_call;
     pub use crate::service::{Given, Manner, Service, Signature, Wrong};
-    pub use crate::sessions::{check_sealed, check_session, check_ticket};
+    pub use crate::sessions::{check_sealed, check_session};
     pub use crate::style::Sheet;
     pub use crate::wire::check_wire;
     pub use crate::{Action, Call, Error, Response, Rule};

@@ -5,8 +5,6 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::channels::Access;
-use crate::live;
 use crate::methods::Methods;
 use crate::route::{Route, RouteKind};
 use crate::service::Rule;
@@ -54,30 +52,17 @@ impl Listed {
         Self::new(Methods::GET, &format!("{hosts}/"), "files", &name)
     }
 
-    /// The endpoint of live pages.
-    pub(crate) fn live() -> Self {
-        Self::new(Methods::GET, live::PATH, "live", "")
-    }
-
-    /// All channels, with their rules.
-    pub(crate) fn channels(access: &Access) -> Self {
-        let methods = Methods::GET.or(Methods::POST).or(Methods::QUERY);
-        let rule = access.told();
-        Self { rule, ..Self::new(methods, "/channels", "channels", "") }
-    }
-
-    /// A channel that the program creates at its first start.
-    pub(crate) fn channel(name: &str, access: &Access) -> Self {
-        let methods = Methods::GET.or(Methods::POST).or(Methods::PUT).or(Methods::DELETE);
-        let rule = access.told_of(name);
-        Self { rule, ..Self::new(methods, &format!("/channels/{name}"), "channel", name) }
-    }
-
-    fn new(methods: Methods, path: &str, kind: &'static str, name: &str) -> Self {
+    /// A line without arguments and marks, for anyone.
+    pub(crate) fn new(methods: Methods, path: &str, kind: &'static str, name: &str) -> Self {
         let (path, name) = (path.to_owned(), name.to_owned());
         let (methods, arguments) = (methods.names(), Vec::new());
         let (rule, marks) = (Rule::ANYONE.name().to_owned(), Vec::new());
         Self { methods, path, kind, name, arguments, rule, marks }
+    }
+
+    /// Sets the access rule.
+    pub(crate) fn rule(self, rule: String) -> Self {
+        Self { rule, ..self }
     }
 
     fn cells(&self) -> [String; 7] {

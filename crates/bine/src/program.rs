@@ -9,15 +9,13 @@ use bine_server::{
     Answer, Bench, Clock, Handler, Incoming, Outgoing, Peer, Responder, Retained, Who,
 };
 
-use crate::acme::Acme;
 use crate::app_state::{AppState, RedirectTargets};
 use crate::arguments::Needs;
-use crate::channels::{self, Channels, Face};
+use crate::authority::CertificateAuthority;
 use crate::filter::{Filter, Rewritten, Seen, Verdict, rewritten};
-use crate::gate::{AdmissionDecision, Gate, with_line};
-use crate::health::{Health, HealthChoices, NAME as HEALTH, is_asked_at};
+use crate::gate::{AdmissionDecision, AdmissionPolicy, LocalAdmissionPolicy, with_line};
+use crate::health::{HealthChoices, NAME as HEALTH, is_asked_at};
 use crate::hosts::{self, Hosts, LocalHosts};
-use crate::live::{Live, is_stream};
 use crate::methods::Methods;
 use crate::origin::is_foreign;
 use crate::pattern::Pattern;
@@ -25,10 +23,8 @@ use crate::respond::{RequestSummary, Response, write_panic_response};
 use crate::route::{LocalHandler, Route, RouteContext, RouteKind};
 use crate::router::Router;
 use crate::security::{self, HeaderChoices};
-use crate::sessions::Keeper;
-use crate::sessions::ticket::Tickets;
 use crate::sites::{LocalSites, Sites, without_port};
-use crate::tables::Tables;
+use crate::subsystem::{Mount, Shared};
 use crate::templates::Templates;
 
 /// All content that a program serves under one configuration: the handler that the server core
@@ -40,8 +36,8 @@ pub(crate) struct Program {
     https: Option<Redirect>,
     /// The hosts that the server answers for.
     hosts: Arc<Hosts>,
-    /// Answers the authority's challenges; `None` if no authority is in use.
-    proofs: Option<Arc<Acme>>,
+    /// Answers its own challenges; `None` if no authority is in use.
+    authority: Option<Arc<dyn CertificateAuthority>>,
     /// How health checks are answered.
     health: HealthChoices,
 }
@@ -52,24 +48,30 @@ pub(crate) struct Pages {
     /// Routes over the resources' patterns.
     router: Arc<Router>,
     filters: Arc<[Box<dyn Filter>]>,
-    face: Face,
+    /// The handlers of subsystems.
+    mounts: Arc<[Mount]>,
     app: Arc<AppState>,
-    tickets: Arc<Tickets>,
-    subsystems: Subsystems,
+    admission: Option<Arc<dyn AdmissionPolicy>>,
+    shared: Arc<Shared>,
     /// The default security headers, which the configuration may override.
     headers: security::SecurityHeaders,
+    /// Whether a subsystem has content besides the routes.
+    has_other_content: bool,
 }
 
-/// The subsystems of a program. They do not depend on the configuration.
-pub(crate) struct Subsystems {
-    pub(crate) tables: Arc<Tables>,
-    /// Present in a program with channels.
-    pub(crate) channels: Option<Channels>,
-    /// Present in a program whose pages use sessions.
-    pub(crate) sessions: Option<Arc<Keeper>>,
-    /// The open live pages.
-    pub(crate) live: Arc<Live>,
-    pub(crate) health: Health,
+/// The parts of [`Pages`].
+pub(crate) struct PageParts {
+    pub(crate) routes: Vec<Route>,
+    pub(crate) filters: Vec<Box<dyn Filter>>,
+    pub(crate) mounts: Vec<Mount>,
+    /// Functions that are not routes and take arguments as handlers do, each with its name in
+    /// messages.
+    pub(crate) functions: Vec<(&'static str, Needs)>,
+    pub(crate) app: AppState,
+    pub(crate) admission: Option<Arc<dyn AdmissionPolicy>>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) headers: security::SecurityHeaders,
+    pub(crate) has_other_content: bool,
 }
 
 /// A pattern, and the routes that share it.
@@ -84,10 +86,10 @@ impl Program {
         sites: Sites,
         https: Option<Redirect>,
         hosts: Arc<Hosts>,
-        proofs: Option<Arc<Acme>>,
+        authority: Option<Arc<dyn CertificateAuthority>>,
         health: HealthChoices,
     ) -> Self {
-        Self { pages, sites, https, hosts, proofs, health }
+        Self { pages, sites, https, hosts, authority, health }
     }
 }
 
@@ -97,16 +99,13 @@ impl Pages {
     /// # Errors
     ///
     /// Returns a message that names conflicting parts and the correction.
-    pub(crate) fn new(
-        routes: Vec<Route>,
-        filters: Vec<Box<dyn Filter>>,
-        face: Face,
-        mut app: AppState,
-        subsystems: Subsystems,
-        headers: security::SecurityHeaders,
-    ) -> Result<Self, String> {
+    pub(crate) fn new(parts: PageParts) -> Result<Self, String> {
+        let PageParts { routes, filters, mounts, functions, mut app, .. } = parts;
+        let PageParts { admission, shared, headers, has_other_content, .. } = parts;
         let mut resources: Vec<Resource> = Vec::new();
-        check_needs("the access function of channels", &face.gate.needs(), &app)?;
+        for (name, needs) in &functions {
+            check_needs(name, needs, &app)?;
+        }
         for route in routes {
             check_needs(route.name, &route.needs, &app)?;
             match resources.iter_mut().find(|resource| resource.routes[0].path == route.path) {
@@ -136,37 +135,18 @@ impl Pages {
             resources: resources.into(),
             router,
             filters: filters.into(),
-            face,
-            tickets: Arc::new(Tickets::new(subsystems.sessions.clone())),
+            mounts: mounts.into(),
             app: Arc::new(app),
-            subsystems,
+            admission,
+            shared,
             headers,
+            has_other_content,
         })
     }
 
-    /// The program's tables.
-    pub(crate) fn tables(&self) -> &Tables {
-        &self.subsystems.tables
-    }
-
-    /// The open live pages.
-    pub(crate) fn live(&self) -> &Arc<Live> {
-        &self.subsystems.live
-    }
-
-    /// The program's health.
-    pub(crate) fn health(&self) -> &Health {
-        &self.subsystems.health
-    }
-
-    /// The number of stored sessions, in a program with sessions.
-    pub(crate) fn sessions(&self) -> Option<usize> {
-        self.subsystems.sessions.as_ref()?.count()
-    }
-
-    /// The metrics of the channels, in a program with channels.
-    pub(crate) fn channels(&self) -> Option<channels::Figures> {
-        self.subsystems.channels.as_ref().map(channels::Channels::figures)
+    /// The parts that the subsystems share.
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// Sets the security headers of pages, and returns those of every response. The first call
@@ -182,9 +162,9 @@ impl Pages {
         self.app.templates.develop(word);
     }
 
-    /// Whether the program has neither pages nor channels.
+    /// Whether the program has no content but files.
     pub(crate) fn are_none(&self) -> bool {
-        self.resources.is_empty() && self.subsystems.channels.is_none()
+        self.resources.is_empty() && !self.has_other_content
     }
 }
 
@@ -213,7 +193,7 @@ impl Resource {
 
 impl Handler for Program {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        let Pages { resources, router, filters, face, app, tickets, .. } = &*self.pages;
+        let Pages { resources, router, filters, mounts, app, .. } = &*self.pages;
         let is_without_sessions = app.sessions.is_none();
         let resources = resources.iter().map(|resource| {
             let routes = resource.routes.iter().map(|route| {
@@ -236,12 +216,17 @@ impl Handler for Program {
             sites: self.sites.local(),
             https: self.https,
             hosts: self.hosts.local(),
-            proofs: self.proofs.clone(),
+            authority: self.authority.clone(),
             health: self.health,
-            face: face.clone(),
+            mounts: Arc::clone(mounts),
             app: Arc::clone(app),
             pages: Arc::clone(&self.pages),
-            gate: Gate::new(Arc::clone(&bench.admission), Arc::clone(tickets)),
+            admission: self
+                .pages
+                .admission
+                .as_ref()
+                .map(|policy| policy.local(Arc::clone(&bench.admission))),
+            is_admitted: false,
             bench,
             last: "",
         })
@@ -255,12 +240,14 @@ struct LocalProgram {
     sites: LocalSites,
     https: Option<Redirect>,
     hosts: LocalHosts,
-    proofs: Option<Arc<Acme>>,
+    authority: Option<Arc<dyn CertificateAuthority>>,
     health: HealthChoices,
-    face: Face,
+    mounts: Arc<[Mount]>,
     app: Arc<AppState>,
     pages: Arc<Pages>,
-    gate: Gate,
+    admission: Option<Box<dyn LocalAdmissionPolicy>>,
+    /// Whether the last request reached dynamic content.
+    is_admitted: bool,
     bench: Bench,
     last: &'static str,
 }
@@ -277,14 +264,14 @@ struct LocalRoute {
 
 impl Responder for LocalProgram {
     fn admit(&mut self, head: &Head<'_>, peer: Peer) -> Who {
-        let Some(keeper) = &self.pages.subsystems.sessions else { return Who::Anonymous };
-        keeper.recognize(head, peer, self.bench.clock.unix())
+        let Some(sessions) = &self.app.sessions else { return Who::Anonymous };
+        sessions.identify(head, peer, self.bench.clock.unix())
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
-        self.gate.open();
-        if let Some(proofs) = &self.proofs
-            && let Some(proof) = proofs.proof(request.head.target())
+        self.is_admitted = false;
+        if let Some(authority) = &self.authority
+            && let Some(proof) = authority.proof(request.head.target())
         {
             self.last = "acme";
             self.answer(request, Response::text(proof), out)
@@ -313,7 +300,7 @@ impl Responder for LocalProgram {
     }
 
     fn begins(&self) -> bool {
-        self.gate.begins()
+        self.is_admitted
     }
 
     fn last(&self) -> &'static str {
@@ -412,17 +399,9 @@ impl LocalProgram {
         let (path, method) = (request.head.path(), request.head.method());
         let site = self.sites.find(request.head.authority());
         if site.pages
-            && let Some(answer) =
-                self.face.respond(&path, request, &self.app, &self.bench.clock, out)
+            && let Some(mount) = self.mounts.iter().find(|mount| mount.owns(&path, request))
         {
-            self.last = "channels";
-            return answer;
-        }
-        if site.pages && is_stream(&path) {
-            self.last = "live";
-            return self.call_if_admitted(request, out, |own, out| {
-                own.pages.subsystems.live.respond(request, &own.app, &own.bench.clock, out)
-            });
+            return self.call_mount(mount.clone(), &path, request, out);
         }
         let found = if site.pages { self.router.find(&path) } else { None };
         if let Some(place) = found {
@@ -475,7 +454,24 @@ impl LocalProgram {
         self.answer(request, response, out)
     }
 
-    /// Runs a dynamic handler for admitted clients.
+    /// Runs the handler of a subsystem.
+    fn call_mount(
+        &mut self,
+        mount: Mount,
+        path: &str,
+        request: &Incoming<'_>,
+        out: &mut Outgoing<'_>,
+    ) -> Answer {
+        let Mount { name, is_gated, handler, .. } = mount;
+        self.last = name;
+        let call = |own: &mut Self, out: &mut Outgoing<'_>| {
+            handler.respond(path, request, &own.app, &own.bench.clock, out)
+        };
+        if is_gated { self.call_if_admitted(request, out, call) } else { call(self, out) }
+    }
+
+    /// Runs a dynamic handler for admitted clients. Without overload, admission control costs one
+    /// atomic load.
     #[inline]
     fn call_if_admitted(
         &mut self,
@@ -483,19 +479,24 @@ impl LocalProgram {
         out: &mut Outgoing<'_>,
         call: impl FnOnce(&mut Self, &mut Outgoing<'_>) -> Answer,
     ) -> Answer {
-        let answer = match self.gate.pass(request) {
-            AdmissionDecision::NoOverload => return call(self, out),
+        self.is_admitted = true;
+        if !self.bench.admission.is_awake() {
+            return call(self, out);
+        }
+        let Some(policy) = &mut self.admission else { return call(self, out) };
+        let answer = match policy.decide(request) {
             AdmissionDecision::Admit => call(self, out),
             AdmissionDecision::AdmitWithTicket(line) => with_line(line, out, |out| call(self, out)),
             AdmissionDecision::Reject => {
+                self.is_admitted = false;
                 self.last = "admission";
-                return self.gate.refuse(request, &self.bench.clock, out);
+                return policy.refuse(request, &self.bench.clock, out);
             }
         };
         // Worker threads report completed requests themselves, as do the threads that render live
         // updates.
         if !matches!(answer, Answer::Work(_) | Answer::Collect { .. } | Answer::WhileOpen(_)) {
-            self.gate.answered();
+            self.bench.admission.answered();
         }
         answer
     }
@@ -503,8 +504,9 @@ impl LocalProgram {
     /// Health checks are the last step: ordinary requests never reach it, and a page or file at the
     /// path takes precedence.
     fn health_of(&self, path: &str, request: &Incoming<'_>) -> Option<Response> {
-        let health = self.health.is_told.then_some(&self.pages.subsystems.health)?;
-        health.answer(path, request, &self.pages.subsystems.tables)
+        let Shared { health, tables, .. } = &**self.pages.shared();
+        let health = self.health.is_told.then_some(health)?;
+        health.answer(path, request, tables)
     }
 
     fn answer(&self, request: &Incoming<'_>, response: Response, out: &mut Outgoing<'_>) -> Answer {

@@ -11,7 +11,7 @@ use bine_server::{
     AccessSettings, Address, Handler, Server, is_supervised, notify, notify_reloading,
 };
 
-use crate::acme::Plan;
+use crate::authority::CertificatePlan;
 use crate::configuration::{Configuration, Logs, Sources};
 use crate::hosts::Hosts;
 use crate::program::{Pages, Program, Redirect};
@@ -39,7 +39,7 @@ pub(crate) struct ConfiguredParts {
     pub(crate) access: Option<AccessSettings>,
     pub(crate) tls: Option<Arc<Tls>>,
     /// Certificates to order from an authority once the server runs with these parts.
-    pub(crate) plan: Option<Plan>,
+    pub(crate) plan: Option<CertificatePlan>,
     /// The security headers of each response.
     pub(crate) security: SecurityHeaders,
     /// The max-age of Strict-Transport-Security, in seconds.
@@ -71,14 +71,14 @@ impl ConfiguredParts {
         let hosts = Hosts::of(&configuration.hosts, facts.names, own_hosts, listeners);
         let security = definition.pages.secure(&configuration.headers);
         definition.pages.develop(configuration.development);
-        let proofs = plan.is_some().then(|| Arc::clone(&definition.tls_state.acme));
+        let authority = plan.as_ref().and_then(|_| definition.tls_state.authority()).cloned();
         let pages = Arc::clone(&definition.pages);
         let own = Arc::new(Program::new(
             pages,
             sites,
             https,
             Arc::new(hosts),
-            proofs,
+            authority,
             configuration.health,
         ));
         let handler = match &definition.step {
@@ -173,6 +173,15 @@ impl Reloader {
         self.server.upgrade()
     }
 
+    /// Orders the certificates of this plan.
+    ///
+    /// # Errors
+    ///
+    /// The thread for it cannot be created.
+    pub(crate) fn pursue(&self, plan: Option<CertificatePlan>) -> Result<(), String> {
+        self.definition.tls_state.pursue(plan)
+    }
+
     /// Reads the same file, environment and arguments as at the start. When this returns, the
     /// settings apply to new connections; the returned text lists settings that need a restart.
     /// Both outcomes are logged.
@@ -216,8 +225,10 @@ impl Reloader {
         server
             .replace(settings, parts.handler, parts.access.clone())
             .map_err(|error| error.to_string())?;
-        self.definition.pages.live().serve_with(&handler);
-        self.definition.tls_state.acme.pursue(parts.plan)?;
+        for running in &self.definition.pages.shared().running {
+            running.use_handler(&handler);
+        }
+        self.definition.tls_state.pursue(parts.plan)?;
         *current = Current { logs: next.logs, access: parts.access };
         let fixed = fixed.into_iter().map(|name| format!("{name} needs a restart\n"));
         let warnings = next.warnings.into_iter().map(|warning| warning + "\n");

@@ -5,7 +5,8 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use bine_server::Incoming;
+use bine_http::Head;
+use bine_server::{Incoming, Peer, Who};
 
 use crate::text::Text;
 use crate::trace::RequestDependency;
@@ -35,6 +36,9 @@ pub(crate) trait RequestSession: Any + Send + Sync {
 
 /// Finds the sessions of requests.
 pub(crate) trait SessionProvider: Send + Sync {
+    /// Identifies the client of a request that arrives. `now` is in seconds since 1970.
+    fn identify(&self, head: &Head<'_>, peer: Peer, now: u64) -> Who;
+
     /// The session of a request, for a function that runs for it. `None` if the session store is
     /// not open yet.
     fn session_of(&self, request: &Incoming<'_>) -> Option<Arc<dyn RequestSession>>;

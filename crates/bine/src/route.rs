@@ -237,7 +237,7 @@ where
             }
             Poll::Pending => {
                 let app = Arc::clone(&self.context.app);
-                let may_ask = app.may_ask_later || app.templates.actions.is_some();
+                let may_ask = app.may_need_request || app.templates.actions.is_some();
                 let asked = asked.kept(may_ask).ok_or_else(|| Retained::of(incoming));
                 let later = Later { asked, visit, bench: self.bench.clone(), app, name: self.name };
                 Answer::Later(finish_later(place, later))

@@ -9,7 +9,7 @@ use bine_log as log;
 use bine_server::tls::{Certificate, Tickets, Tls};
 use bine_server::{is_disk_full, write_private};
 
-use crate::acme::{Acme, Plan, Slot};
+use crate::authority::{CertificateAuthority, CertificatePlan, ChangingCertificate};
 use crate::configuration::Configuration;
 use crate::security::certificate::Facts;
 use crate::self_signed::{create_private_folder, create_self_signed};
@@ -20,8 +20,8 @@ use crate::sites::{SiteChoices, place};
 pub(crate) struct TlsState {
     tickets: OnceLock<Arc<Tickets>>,
     self_signed: OnceLock<Certificate>,
-    /// The client of the certificate authority.
-    pub(crate) acme: Arc<Acme>,
+    /// Issues certificates, in a program that was built with a client of authorities.
+    authority: Option<Arc<dyn CertificateAuthority>>,
 }
 
 /// The TLS setup under one configuration, and the certificates to order for it.
@@ -30,7 +30,7 @@ pub(crate) struct TlsSetup {
     /// `None` if no address uses TLS.
     pub(crate) tls: Option<Arc<Tls>>,
     /// Certificates to order from an authority.
-    pub(crate) plan: Option<Plan>,
+    pub(crate) plan: Option<CertificatePlan>,
     /// Facts about all certificates that are not self-signed.
     pub(crate) facts: Facts,
 }
@@ -42,7 +42,7 @@ enum SiteCertificate {
     /// A fixed certificate, with its facts unless it is self-signed.
     Fixed(Certificate, Facts),
     /// The latest certificate from the authority.
-    Changing(Arc<Slot>),
+    Changing(Arc<dyn ChangingCertificate>),
 }
 
 /// The file with the ticket keys, in the data folder.
@@ -51,6 +51,25 @@ const TICKETS: &str = "tls-tickets";
 const SELF_SIGNED: &str = "self-signed.pem";
 
 impl TlsState {
+    /// Creates the state of a program, with its certificate authority.
+    pub(crate) fn new(authority: Option<Arc<dyn CertificateAuthority>>) -> Self {
+        Self { authority, ..Self::default() }
+    }
+
+    /// Orders the certificates of this plan from now on.
+    ///
+    /// # Errors
+    ///
+    /// The thread for it cannot be created.
+    pub(crate) fn pursue(&self, plan: Option<CertificatePlan>) -> Result<(), String> {
+        self.authority.as_ref().map_or(Ok(()), |authority| authority.pursue(plan))
+    }
+
+    /// The authority, which answers its challenges.
+    pub(crate) fn authority(&self) -> Option<&Arc<dyn CertificateAuthority>> {
+        self.authority.as_ref()
+    }
+
     /// Sets up TLS for `configuration`.
     ///
     /// # Errors
@@ -143,7 +162,7 @@ impl TlsState {
         &self,
         configuration: &Configuration,
         certificates: &mut [SiteCertificate],
-    ) -> Result<Option<Plan>, String> {
+    ) -> Result<Option<CertificatePlan>, String> {
         let data = configuration.data.as_deref().ok_or(
             "tls = \"acme\" keeps its certificates in a data folder: set `data`, like data = \"data\"",
         )?;
@@ -172,7 +191,8 @@ impl TlsState {
         if wanted.is_empty() {
             return Err("tls = \"acme\": for which hosts? Set `acme-host`, or the hosts of a [[site]] without a `certificate`".to_owned());
         }
-        let (plan, slots) = self.acme.plan(&configuration.acme, data, wanted)?;
+        let authority = self.authority.as_ref().ok_or("tls = \"acme\": this program was built without ACME; enable the feature `acme` of the crate `bine`")?;
+        let (plan, slots) = authority.plan(&configuration.acme, data, wanted)?;
         for (place, slot) in places.into_iter().zip(slots) {
             certificates[place] = SiteCertificate::Changing(slot);
         }

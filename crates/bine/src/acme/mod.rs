@@ -9,6 +9,7 @@ mod call;
 mod challenges;
 mod schedule;
 mod store;
+mod subsystem;
 mod validity;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -32,19 +33,19 @@ use validity::Validity;
 
 /// Orders and renews certificates.
 #[derive(Default)]
-pub(crate) struct Acme {
+struct Acme {
     challenges: Challenges,
     work: Arc<Renewals>,
 }
 
 /// The certificates to keep valid under one configuration.
-pub(crate) struct Plan {
+struct Plan {
     authority: Authority,
     slots: Vec<Arc<Slot>>,
 }
 
 /// The current certificate for a set of hosts.
-pub(crate) struct Slot {
+struct Slot {
     directory: String,
     hosts: Vec<String>,
     shown: RwLock<Current>,
@@ -88,7 +89,7 @@ impl Acme {
     /// # Errors
     ///
     /// Returns the missing setting and how to add it.
-    pub(crate) fn plan(
+    fn plan(
         &self,
         choices: &AcmeChoices,
         data: &Path,
@@ -121,7 +122,7 @@ impl Acme {
     /// # Errors
     ///
     /// The thread cannot be created.
-    pub(crate) fn pursue(&self, plan: Option<Plan>) -> Result<(), String> {
+    fn pursue(&self, plan: Option<Plan>) -> Result<(), String> {
         let mut order = self.work.order();
         if let Some(plan) = &plan {
             // After a reload the operator may have removed the cause of a failure.
@@ -136,11 +137,6 @@ impl Acme {
         order.plan = plan.map(Arc::new);
         self.work.changed.notify_all();
         Ok(())
-    }
-
-    /// The response to a request for `target`, if it is an open challenge.
-    pub(crate) fn proof(&self, target: &str) -> Option<String> {
-        self.challenges.proof(target)
     }
 
     fn begin(&self) -> std::io::Result<()> {
@@ -230,7 +226,7 @@ impl Slot {
     }
 
     /// The certificate to present now.
-    pub(crate) fn certificate(&self) -> Certificate {
+    fn certificate(&self) -> Certificate {
         self.shown.read().unwrap_or_else(PoisonError::into_inner).certificate.clone()
     }
 

@@ -26,7 +26,7 @@ fn dependencies_of_argument<A: Argument>(name: &'static str) -> Vec<RequestDepen
         states: States::default(),
         sessions: None,
         templates: Templates::default(),
-        may_ask_later: false,
+        may_need_request: false,
         redirect_targets: RedirectTargets::default(),
     });
     let mut arguments = Arguments::of(&app, &incoming);

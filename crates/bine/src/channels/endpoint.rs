@@ -36,7 +36,7 @@ pub(crate) struct ChannelsEndpoint {
 }
 
 /// The path for several channels at once.
-const PATH: &str = "/channels";
+pub(super) const PATH: &str = "/channels";
 /// Maximum bytes of a published batch.
 const MAX_BODY: u64 = 16 << 20;
 /// Maximum bytes of a QUERY: ten thousand of the longest names, partly percent-encoded.
@@ -48,37 +48,28 @@ const MAX_UNKNOWN: u64 = 64 << 10;
 const ALLOWED: &str = "Allow: GET, HEAD, QUERY, POST, OPTIONS\r\n";
 
 impl ChannelsEndpoint {
-    /// Handles a request for channels. `None`: the path belongs to another handler.
-    pub(crate) fn respond(
+    /// Answers a request for `/channels` or a path below it.
+    pub(super) fn answer(
         &self,
         path: &str,
         request: &Incoming<'_>,
         app: &Arc<AppState>,
         clock: &Rc<Clock>,
         out: &mut Outgoing<'_>,
-    ) -> Option<Answer> {
-        if !self.gate.is_open() {
-            return None;
-        }
-        let needs_no_name =
-            matches!(request.head.method(), Method::Get | Method::Post | Method::Options);
-        let name =
-            path.strip_prefix(durable::ROOT).filter(|name| needs_no_name || !name.is_empty());
-        if path != PATH && name.is_none() {
-            return None;
-        }
+    ) -> Answer {
+        let name = path.strip_prefix(durable::ROOT);
         let (exchange, date) = (request.exchange, clock.date());
         let (begin, origin) = (out.buffer.len(), self.gate.origin_of(&request.head));
         if let Some(origin) = &origin
             && let Some(answer) =
                 origin::preflight(&request.head, origin, exchange, clock, out.buffer)
         {
-            return Some(answer);
+            return answer;
         }
         if !request.head.method().is_safe() && origin.is_none() && is_foreign(&request.head) {
             let reply = Reply::begin(out.buffer, exchange, Status::FORBIDDEN, &date);
             finish_with_reason(reply, "a page of another site may not write here");
-            return Some(Answer::Written { close: false });
+            return Answer::Written { close: false };
         }
         let client = self.gate.recognize(request);
         let answer = match self.serve(name, &client, request, clock, out) {
@@ -86,10 +77,10 @@ impl ChannelsEndpoint {
             Err(_) if client.needs_function() => self.ask(name, client, request, app, clock, out),
             Err(denied) => denied.answer(out.buffer, exchange, &date),
         };
-        Some(match origin {
+        match origin {
             Some(origin) => origin::with_fields(answer, out, begin, origin),
             None => answer,
-        })
+        }
     }
 
     /// Calls the program's access function and responds when it has returned.

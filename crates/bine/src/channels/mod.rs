@@ -10,6 +10,7 @@ mod argument;
 mod async_waiter;
 mod async_waiters;
 mod batch;
+mod choices;
 mod clock;
 mod delivery;
 mod durable;
@@ -24,9 +25,9 @@ mod origin;
 mod presence;
 mod presence_guard;
 mod reader;
-mod start;
 mod status;
 mod subscription;
+mod subsystem;
 mod suspended;
 mod text_reply;
 mod timestamp;
@@ -41,7 +42,7 @@ use bine_store::{Extension, RowId, Store};
 pub use access::{
     Access, Ask, Asked, BadPattern, Caps, Grant, Granting, Known, Pattern, Rule, Tokens,
 };
-pub(crate) use access::{AccessControl, ChannelClient, HoldPermit as Pass, rule};
+pub(crate) use access::{AccessControl, ChannelClient, HoldPermit as Pass};
 #[doc(hidden)]
 pub use access::{check_grant, check_token};
 pub use bine_push::{
@@ -49,18 +50,16 @@ pub use bine_push::{
     Publish, Published, Quota, Receipt, Refused, Retention, Sequence, Settings,
 };
 pub(crate) use delivery::DeliveryMode as Manner;
-pub(crate) use endpoint::ChannelsEndpoint as Face;
 pub(crate) use engine::{ChannelMetrics as Figures, Engine};
 pub use engine::{Error, Ordered, Revocation};
 pub use follow::{Follower, Interruption, Received};
 #[doc(hidden)]
 pub use follow_request::check_query;
 pub use hold::{Held, View};
-pub(crate) use origin::origin;
 pub use presence::Present;
-pub(crate) use start::{AtChannels, ConfiguredChannels as Kept};
 pub(crate) use status::status_of;
 pub(crate) use subscription::{Attachment, Regions, SubscriptionSpec as Watch};
+pub(crate) use subsystem::ChannelEngine;
 pub(crate) use suspended::{SuspendedResponses as Room, hold_for};
 
 use clock::now;

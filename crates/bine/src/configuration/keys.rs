@@ -2,25 +2,37 @@
 //! and `--help` share.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use bine_admission as admission;
 
 use bine_server::{Settings, User, scheduler};
 
 use super::values::{
-    bytes, listen, number, percent, plain_listen, seconds, session_time, sessions, set_time,
-    set_time_or_off, span, switch, sync, word,
+    bytes, listen, number, percent, seconds, sessions, set_time, set_time_or_off, span, switch,
+    sync, word,
 };
 use super::{Configuration, Control};
-use crate::channels::{origin, rule};
-use crate::live::RenderLimits;
 use crate::nearest::nearest;
 use crate::security::{Frames, Policy};
 use crate::sites::{SiteChoices, exact_host, field_rule};
 
+/// The keys of a subsystem, which registers them: `inventory::submit! { KeyGroup { .. } }`.
+pub(crate) struct KeyGroup {
+    pub(crate) keys: &'static [Key],
+    /// The key of the web core after which `--help` lists them.
+    pub(crate) after: &'static str,
+    /// The position among several groups after the same key.
+    pub(crate) rank: u8,
+    /// Whether these settings give any program content, which is stored in the data folder.
+    pub(crate) adds_content: fn(&Configuration) -> bool,
+}
+
+inventory::collect!(KeyGroup);
+
 /// A configuration key.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(crate) struct Key {
     pub(super) name: &'static str,
     /// The form of its value.
     pub(super) value: &'static str,
@@ -35,7 +47,7 @@ pub(super) struct Key {
 
 /// The form of a value in a file, and the separator of several values in an environment variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A text, or a number that may have a unit.
     Word,
     /// A path. In a file, a relative path is relative to the file's folder.
@@ -59,7 +71,8 @@ pub(super) enum Set {
 const NO_PATHS: [&str; 5] = ["off", "auto", "stderr", "stdout", "memory"];
 
 impl Key {
-    const fn server(
+    /// A key of the whole server, with one word as its value, which a reload may change.
+    pub(crate) const fn server(
         name: &'static str,
         value: &'static str,
         default: &'static [&'static str],
@@ -70,6 +83,7 @@ impl Key {
         Self { name, value, default, help, kind: Kind::Word, is_fixed: false, set }
     }
 
+    /// A switch of one site.
     const fn site(
         name: &'static str,
         value: &'static str,
@@ -81,11 +95,13 @@ impl Key {
         Self { name, value, default, help, kind: Kind::Switch, is_fixed: false, set }
     }
 
-    const fn kind(self, kind: Kind) -> Self {
+    /// Sets the form of the value.
+    pub(crate) const fn kind(self, kind: Kind) -> Self {
         Self { kind, ..self }
     }
 
-    const fn fixed(self) -> Self {
+    /// A change of this key requires a restart.
+    pub(crate) const fn fixed(self) -> Self {
         Self { is_fixed: true, ..self }
     }
 
@@ -112,7 +128,25 @@ impl Key {
 }
 
 /// All keys, in the order of `--help`.
-pub(super) static KEYS: &[Key] = &[
+pub(super) static KEYS: LazyLock<Vec<&'static Key>> = LazyLock::new(|| {
+    let mut groups: Vec<_> = groups().collect();
+    groups.sort_by_key(|group| group.rank);
+    let mut keys = Vec::new();
+    for key in OWN {
+        keys.push(key);
+        let next = groups.iter().filter(|group| group.after == key.name);
+        keys.extend(next.flat_map(|group| group.keys));
+    }
+    keys
+});
+
+/// The keys of the subsystems.
+pub(super) fn groups() -> impl Iterator<Item = &'static KeyGroup> {
+    inventory::iter::<KeyGroup>.into_iter()
+}
+
+/// The keys of the web core.
+static OWN: &[Key] = &[
     Key::server(
         "listen",
         "ADDRESS",
@@ -301,11 +335,6 @@ pub(super) static KEYS: &[Key] = &[
         c.logs.level = word(v, &["error", "warning", "notice", "debug"])?;
         Ok(())
     }),
-    Key::server("metrics", "ADDRESS|off", &["off"], "serve metrics at /metrics of a separate address, like 127.0.0.1:9100 or unix:PATH; every client that reaches it may read them", |c, v| {
-        c.metrics = if v == "off" { None } else { Some(plain_listen(v)?) };
-        Ok(())
-    })
-    .fixed(),
     Key::server("health", "on|off", &["on"], "answer /health and /ready where the program has no page of that path", |c, v| {
         c.health.is_told = switch(v)?;
         Ok(())
@@ -347,121 +376,6 @@ pub(super) static KEYS: &[Key] = &[
             Ok(())
         },
     )
-    .fixed(),
-    Key::server(
-        "live-threads",
-        "N|auto",
-        &["auto"],
-        "threads that render live pages; auto: one per core, at least 2; the first renders only changes, not pages of new clients",
-        |c, v| {
-            c.live.threads = match v {
-                "auto" => RenderLimits::default().threads,
-                v => number(v, 1)?,
-            };
-            Ok(())
-        },
-    )
-    .fixed(),
-    Key::server(
-        "live-joins",
-        "N",
-        &["4096"],
-        "browsers that may wait for the render of a live page; one address (IPv6: /64) may have a quarter, this machine three quarters; the server rejects more with 503",
-        |c, v| {
-            c.live.joins = number(v, 4)?;
-            Ok(())
-        },
-    )
-    .fixed(),
-    Key::server("session-idle", "TIME", &[], "end a session after this time without use, like 14d (the default)", |c, v| {
-        c.session_idle = Some(session_time(v)?);
-        Ok(())
-    })
-    .fixed(),
-    Key::server("session-absolute", "TIME", &[], "end a session this long after its start or login, like 90d (the default)", |c, v| {
-        c.session_absolute = Some(session_time(v)?);
-        Ok(())
-    })
-    .fixed(),
-    Key::server("channels-follow", "RULE", &[], "all clients may follow these channels, repeatable: a name, `news/*`, `chat/{room}`", |c, v| {
-        c.channels.follow.push(rule(v)?);
-        Ok(())
-    })
-    .kind(Kind::Words)
-    .fixed(),
-    Key::server("channels-publish", "RULE", &[], "all clients may publish in these channels, repeatable", |c, v| {
-        c.channels.publish.push(rule(v)?);
-        Ok(())
-    })
-    .kind(Kind::Words)
-    .fixed(),
-    Key::server("channels-manage", "RULE", &[], "all clients may create, renew, close and remove these channels, repeatable", |c, v| {
-        c.channels.manage.push(rule(v)?);
-        Ok(())
-    })
-    .kind(Kind::Words)
-    .fixed(),
-    Key::server("channels-key", "FILE", &[], "key that verifies access tokens: a secret of at least 32 bytes, a public key (PEM) or a set of keys (JWKS)", |c, v| {
-        c.channels.key = Some(v.into());
-        Ok(())
-    })
-    .kind(Kind::Path)
-    .fixed(),
-    Key::server("channels-issuer", "NAME", &[], "accept only tokens with this `iss`", |c, v| {
-        c.channels.issuer = Some(v.to_owned());
-        Ok(())
-    })
-    .fixed(),
-    Key::server("channels-audience", "NAME", &[], "accept only tokens with this `aud`", |c, v| {
-        c.channels.audience = Some(v.to_owned());
-        Ok(())
-    })
-    .fixed(),
-    Key::server("channels-origin", "ORIGIN", &[], "pages of this other site may use channels too, repeatable: https://example.org", |c, v| {
-        c.channels.origins.push(origin(v)?.to_string());
-        Ok(())
-    })
-    .kind(Kind::Words)
-    .fixed(),
-    Key::server("channels-holds", "N", &[], "waiting polls, streams and WebSockets at a time; default: a million", |c, v| {
-        c.channels.holds = Some(number(v, 1)?);
-        Ok(())
-    })
-    .fixed(),
-    Key::server("channels-holds-per-address", "N", &[], "waiting polls, streams and WebSockets from one remote address; default: 256", |c, v| {
-        c.channels.holds_per_address = Some(number(v, 1)?);
-        Ok(())
-    })
-    .fixed(),
-    Key::server("channels-holds-per-subject", "N", &[], "waiting polls, streams and WebSockets of one subject, named by a token or the program; default: 256", |c, v| {
-        c.channels.holds_per_subject = Some(number(v, 1)?);
-        Ok(())
-    })
-    .fixed(),
-    Key::server("channels-messages-per-address", "N", &[], "messages per second from one remote address; default: 100", |c, v| {
-        c.channels.messages_per_address = Some(number(v, 1)?);
-        Ok(())
-    })
-    .fixed(),
-    Key::server("channels-bytes", "BYTES", &[], "memory for all channels; default: a quarter of the limit of the machine, the control group or most-memory", |c, v| {
-        c.channels.bytes = Some(bytes(v)?);
-        Ok(())
-    })
-    .fixed(),
-    Key::server("channels-bytes-per-channel", "BYTES", &[], "memory for the messages of one channel; default: a quarter of channels-bytes", |c, v| {
-        c.channels.bytes_per_channel = Some(bytes(v)?);
-        Ok(())
-    })
-    .fixed(),
-    Key::server("channels-bytes-per-subject", "BYTES", &[], "memory for the messages of one subject, or of one address without a subject; default: a quarter of channels-bytes", |c, v| {
-        c.channels.bytes_per_subject = Some(bytes(v)?);
-        Ok(())
-    })
-    .fixed(),
-    Key::server("channels-messages-per-subject", "N", &[], "messages per second of one subject; default: 1000", |c, v| {
-        c.channels.messages_per_subject = Some(number(v, 1)?);
-        Ok(())
-    })
     .fixed(),
     Key::server("user", "NAME|UID:GID", &[], "change to this user after the addresses are open", |c, v| {
         c.user = Some(User::find(v).map_err(|error| error.to_string())?);
@@ -627,7 +541,7 @@ pub(super) static KEYS: &[Key] = &[
 ];
 
 pub(super) fn find(name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.name == name)
+    KEYS.iter().copied().find(|key| key.name == name)
 }
 
 pub(super) fn unknown(what: &str, name: &str) -> String {

@@ -1,11 +1,11 @@
 //! The configuration of a server, and the origin of each value: a flag takes precedence over an
 //! environment variable, that over the configuration file, and that over the default.
 
-mod channels;
+mod choices;
 mod file;
 mod keys;
 mod show;
-mod values;
+pub(crate) mod values;
 
 use std::ffi::OsString;
 use std::io::{self, Read as _};
@@ -17,14 +17,15 @@ use bine_store::Sync;
 use crate::acme_choices::AcmeChoices;
 use crate::health::HealthChoices;
 use crate::hosts::HostChoice;
-use crate::live::RenderLimits;
 use crate::security::HeaderChoices;
 use crate::sites::{HostPattern, SiteChoices};
 use crate::tables::DEFAULT_DATA;
 
-use channels::ChannelChoices;
+use choices::{Choice, Choices};
 use file::{Contents, Fault, SiteTable};
-use keys::{KEYS, Key, Set};
+use keys::{KEYS, Set, groups};
+
+pub(crate) use keys::{Key, KeyGroup, Kind};
 
 /// The configuration of one run.
 #[derive(Clone, Debug)]
@@ -56,18 +57,10 @@ pub(crate) struct Configuration {
     pub(crate) in_memory: bool,
     /// When a write to tables is acknowledged.
     pub(crate) sync: Sync,
-    /// The longest idle time of a session in seconds; `None`: the program decides.
-    pub(crate) session_idle: Option<u32>,
-    /// The longest life of a session in seconds; `None`: the program decides.
-    pub(crate) session_absolute: Option<u32>,
-    /// The limits on concurrent and waiting renders of live pages.
-    pub(crate) live: RenderLimits,
-    /// Access to channels, in addition to the program's rules.
-    pub(crate) channels: ChannelChoices,
+    /// The settings of subsystems.
+    choices: Choices,
     /// The user to change to when the addresses are open.
     pub(crate) user: Option<User>,
-    /// The address of the metrics endpoint; `None`: disabled.
-    pub(crate) metrics: Option<Listen>,
     /// How health checks are answered.
     pub(crate) health: HealthChoices,
     /// The control socket for `bine reload`.
@@ -215,7 +208,7 @@ impl Sources {
         contents: Contents,
     ) -> Result<Configuration, String> {
         let (environment, warnings) = self.read_environment()?;
-        let mut given: Vec<Setting> = KEYS.iter().map(Setting::default_of).collect();
+        let mut given: Vec<Setting> = KEYS.iter().copied().map(Setting::default_of).collect();
         let Contents { values, sites } = contents;
         for layer in values.into_iter().chain(environment).chain(flags.given) {
             overlay(&mut given, layer);
@@ -224,7 +217,7 @@ impl Sources {
         own.choose(given, sites)?;
         if own.data.is_none() && !own.in_memory {
             own.data.clone_from(&self.default_data);
-            if own.data.is_none() && own.channels.are_some() {
+            if own.data.is_none() && own.adds_content() {
                 own.data = Some(DEFAULT_DATA.into());
             }
         }
@@ -318,6 +311,16 @@ impl Flags {
 }
 
 impl Configuration {
+    /// The settings of a subsystem.
+    pub(crate) fn choice<T: Choice + Clone + Default>(&self) -> T {
+        self.choices.get()
+    }
+
+    /// The settings of a subsystem, for its keys to change.
+    pub(crate) fn choice_mut<T: Choice + Default>(&mut self) -> &mut T {
+        self.choices.get_mut()
+    }
+
     fn choose(&mut self, given: Vec<Setting>, tables: Vec<SiteTable>) -> Result<(), String> {
         for each in &given {
             self.apply(each)?;
@@ -427,6 +430,11 @@ impl Configuration {
         format!("{}:{line}: {reason}", file.display())
     }
 
+    /// Whether the settings of a subsystem give any program content.
+    pub(crate) fn adds_content(&self) -> bool {
+        groups().any(|group| (group.adds_content)(self))
+    }
+
     /// Whether any site has a folder.
     pub(crate) fn names_files(&self) -> bool {
         let mut sites = self.sites.iter().map(|(_, site)| site).chain([&self.site]);
@@ -459,13 +467,9 @@ impl Default for Configuration {
             has_tls_option: Vec::new(),
             data: None,
             in_memory: false,
-            live: RenderLimits::default(),
-            channels: ChannelChoices::default(),
+            choices: Choices::default(),
             sync: Sync::Commit,
-            session_idle: None,
-            session_absolute: None,
             user: None,
-            metrics: None,
             health: HealthChoices { is_told: true, is_logged: false },
             control: Control::Usual,
             site: SiteChoices::default(),

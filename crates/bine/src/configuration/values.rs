@@ -12,7 +12,7 @@ use bine_store::Sync;
 
 /// Parses `ADDRESS[,backlog=N][,nodelay=on|off][,send-buffer=BYTES][,tls=on|off]`. Also returns
 /// whether the options include `tls`.
-pub(super) fn listen(text: &str) -> Result<(Listen, bool), String> {
+pub(crate) fn listen(text: &str) -> Result<(Listen, bool), String> {
     let mut parts = text.split(',');
     let address = parts.next().unwrap_or_default().parse();
     let mut listen = Listen::on(address.map_err(|error| format!("{error}"))?);
@@ -36,11 +36,11 @@ pub(super) fn listen(text: &str) -> Result<(Listen, bool), String> {
 }
 
 /// Parses an address without options, for plain HTTP.
-pub(super) fn plain_listen(text: &str) -> Result<Listen, String> {
+pub(crate) fn plain_listen(text: &str) -> Result<Listen, String> {
     text.parse().map(Listen::on).map_err(|error| format!("{error}"))
 }
 
-pub(super) fn number<N: FromStr + PartialOrd + Copy + Display>(
+pub(crate) fn number<N: FromStr + PartialOrd + Copy + Display>(
     text: &str,
     least: N,
 ) -> Result<N, String> {
@@ -52,7 +52,7 @@ pub(super) fn number<N: FromStr + PartialOrd + Copy + Display>(
 
 /// Parses a number of sessions, up to the most that can be tracked at one time: beyond that,
 /// sessions would be forgotten while they are served.
-pub(super) fn sessions(text: &str) -> Result<usize, String> {
+pub(crate) fn sessions(text: &str) -> Result<usize, String> {
     match number(text, 1)? {
         sessions @ ..=admission::MOST => Ok(sessions),
         _ => Err(format!(
@@ -63,7 +63,7 @@ pub(super) fn sessions(text: &str) -> Result<usize, String> {
 }
 
 /// Parses a percentage, or `off`.
-pub(super) fn percent(text: &str) -> Result<Option<u8>, String> {
+pub(crate) fn percent(text: &str) -> Result<Option<u8>, String> {
     match text.strip_suffix('%').unwrap_or(text).parse() {
         _ if text == "off" => Ok(None),
         Ok(percent @ 1..=100) => Ok(Some(percent)),
@@ -71,7 +71,7 @@ pub(super) fn percent(text: &str) -> Result<Option<u8>, String> {
     }
 }
 
-pub(super) fn bytes<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
+pub(crate) fn bytes<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
     let wrong = || "must be a number of bytes, with or without the unit k, m or g".to_owned();
     let (digits, shift) = match text.bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
@@ -84,7 +84,7 @@ pub(super) fn bytes<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
     N::try_from(number).map_err(|_| format!("{text} is more than this key allows"))
 }
 
-pub(super) fn set_time(time: &mut Duration, text: &str) -> Result<(), String> {
+pub(crate) fn set_time(time: &mut Duration, text: &str) -> Result<(), String> {
     let wrong = || "must be a time like 500ms, 10s or 2m".to_owned();
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
     let number: u64 = digits.parse().map_err(|_| wrong())?;
@@ -101,7 +101,7 @@ pub(super) fn set_time(time: &mut Duration, text: &str) -> Result<(), String> {
 }
 
 /// Parses when a write to tables is acknowledged.
-pub(super) fn sync(text: &str) -> Result<Sync, String> {
+pub(crate) fn sync(text: &str) -> Result<Sync, String> {
     match text {
         "commit" => Ok(Sync::Commit),
         "none" => Ok(Sync::None),
@@ -116,7 +116,7 @@ pub(super) fn sync(text: &str) -> Result<Sync, String> {
 }
 
 /// Parses a time in whole seconds, or `off`, which is 0.
-pub(super) fn seconds(text: &str) -> Result<u32, String> {
+pub(crate) fn seconds(text: &str) -> Result<u32, String> {
     let wrong = || "must be off, or a time like 300s, 12h or 365d".to_owned();
     if text == "off" {
         return Ok(0);
@@ -134,7 +134,7 @@ pub(super) fn seconds(text: &str) -> Result<u32, String> {
 }
 
 /// Parses a time, or `off`.
-pub(super) fn set_time_or_off(time: &mut Option<Duration>, text: &str) -> Result<(), String> {
+pub(crate) fn set_time_or_off(time: &mut Option<Duration>, text: &str) -> Result<(), String> {
     if text == "off" {
         *time = None;
         return Ok(());
@@ -146,7 +146,7 @@ pub(super) fn set_time_or_off(time: &mut Option<Duration>, text: &str) -> Result
 }
 
 /// Parses a range of seconds, from the least to the most.
-pub(super) fn span(text: &str) -> Result<RangeInclusive<u32>, String> {
+pub(crate) fn span(text: &str) -> Result<RangeInclusive<u32>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let parts = first.parse().ok().zip(last.parse().ok());
     let parts = parts.filter(|(first, last)| 1 <= *first && first <= last && *last <= 86_400);
@@ -154,13 +154,7 @@ pub(super) fn span(text: &str) -> Result<RangeInclusive<u32>, String> {
     Ok(first..=last)
 }
 
-/// Parses the life of a session, in seconds.
-pub(super) fn session_time(text: &str) -> Result<u32, String> {
-    let seconds = seconds(text).ok().filter(|time| (10..=400 * 86_400).contains(time));
-    seconds.ok_or_else(|| "must be a time like 30m, 12h or 14d, from 10s to 400d".to_owned())
-}
-
-pub(super) fn switch(text: &str) -> Result<bool, String> {
+pub(crate) fn switch(text: &str) -> Result<bool, String> {
     match text {
         "on" | "true" | "yes" | "1" => Ok(true),
         "off" | "false" | "no" | "0" => Ok(false),
@@ -169,7 +163,7 @@ pub(super) fn switch(text: &str) -> Result<bool, String> {
 }
 
 /// Parses one of a few words.
-pub(super) fn word(text: &str, known: &[&str]) -> Result<String, String> {
+pub(crate) fn word(text: &str, known: &[&str]) -> Result<String, String> {
     if known.contains(&text) {
         return Ok(text.to_owned());
     }

@@ -7,10 +7,10 @@
 //! reconnects sends the hashes of its regions and receives those that differ.
 
 mod address;
+mod choices;
 mod events;
 mod fair_queue;
 mod here;
-mod linked_feature;
 mod mailbox;
 mod part;
 mod presence;
@@ -19,6 +19,7 @@ mod render_queue;
 mod schedule;
 mod shared_view;
 mod stream;
+mod subsystem;
 #[cfg(test)]
 pub(crate) mod testing;
 mod thread_waiters;
@@ -43,15 +44,12 @@ use part::{Part, WantedBy};
 use presence::PresenceMap;
 use render::{Render, RenderRecord, RenderedRegion};
 use render_queue::{RenderQueue, RenderSource};
+use schedule::RenderLimits;
 use shared_view::{MIN_INTERVAL, SharedView, SharedViews, ViewId};
 
 pub use events::{Events, Listening, Monitor};
 pub use here::Here;
-pub use linked_feature::Has;
 pub use render::seen;
-pub(crate) use schedule::RenderLimits;
-pub(crate) use stream::{PATH, is_stream};
-pub(crate) use thread_waiters::waiters;
 
 /// The live pages of a program and the clients that follow them.
 pub(crate) struct Live {

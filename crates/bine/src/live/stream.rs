@@ -40,7 +40,7 @@ use crate::templates::Templates;
 use crate::text::Text;
 
 /// The path of the stream.
-pub(crate) const PATH: &str = "/_bine/live";
+pub(super) const PATH: &str = "/_bine/live";
 /// Bytes of a page's address.
 const MAX_PAGE_ADDRESS: usize = 4096;
 /// Regions of a page that can be followed.
@@ -224,11 +224,6 @@ fn differences(client_hashes: &[Option<RegionHash>], record: &RenderRecord) -> V
     let changed =
         regions.filter(|(_, (region, client_hashes))| Some(region.hash) != **client_hashes);
     changed.map(|(number, (region, _))| draft(&channel, "patch", &patch(number, region))).collect()
-}
-
-/// Whether this is the path of the stream.
-pub(crate) fn is_stream(path: &str) -> bool {
-    path == PATH
 }
 
 impl Live {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bine_server::{After, Clock, Deliver, Hold, MakeWaiters, Waiters, Why};
 
-use crate::channels::{Channels, Engine, Room};
+use crate::channels::{Engine, Room};
 
 /// The waiting connections of one thread.
 struct ThreadWaiters {
@@ -20,8 +20,8 @@ pub(super) const FOLLOWS_PAGE: u32 = 1 << 31;
 const OF_PAGES: u32 = 1 << 31;
 
 /// Makes the waiters of each thread, for the channels' engine and for the pages' engine.
-pub(crate) fn waiters(channels: &Channels, pages: &Arc<Engine>) -> MakeWaiters {
-    let (engine, pages) = (Arc::clone(channels.engine()), Arc::clone(pages));
+pub(super) fn waiters(channels: &Arc<Engine>, pages: &Arc<Engine>) -> MakeWaiters {
+    let (engine, pages) = (Arc::clone(channels), Arc::clone(pages));
     Box::new(move |clock, ready| {
         engine.add_bell(ready.clone());
         pages.add_bell(ready);

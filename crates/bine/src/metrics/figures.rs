@@ -11,33 +11,36 @@ use bine_server::{
     BOUNDS, BudgetMetrics, GuardMetrics, SchedulerMetrics, Server, ServerMetrics, process_metrics,
 };
 
-use super::text::{Family, PrometheusText};
-use crate::program::Pages;
+use crate::prometheus::{Family, PrometheusText};
+use crate::store::Stats as StoreStats;
+use crate::subsystem::Shared;
 
 /// The sources of all metrics of a program.
 pub(crate) struct Metrics {
-    /// A weak reference, so that a request during shutdown does not keep the server alive.
+    /// Weak references, so that a request during shutdown does not keep the program alive.
     server: Weak<Server>,
-    pages: Arc<Pages>,
+    shared: Weak<Shared>,
 }
 
 impl Metrics {
-    pub(crate) fn new(server: &Arc<Server>, pages: &Arc<Pages>) -> Self {
-        Self { server: Arc::downgrade(server), pages: Arc::clone(pages) }
+    pub(crate) fn new(server: &Arc<Server>, shared: &Arc<Shared>) -> Self {
+        Self { server: Arc::downgrade(server), shared: Arc::downgrade(shared) }
     }
 
     /// The status and text for `/health` and `/ready`.
     pub(super) fn health(&self, path: &str) -> Option<(Status, String)> {
-        self.pages.health().check(path, self.pages.tables())
+        let shared = self.shared.upgrade()?;
+        shared.health.check(path, &shared.tables)
     }
 
     /// All metrics at this moment.
     pub(super) fn text(&self) -> String {
         let mut text = PrometheusText::default();
+        let Some(shared) = self.shared.upgrade() else { return text.finish() };
         let version = env!("CARGO_PKG_VERSION");
         text.gauge("bine_build_info", "Always 1; the label is the version of Bine.")
             .with(&[("version", version)], 1);
-        let is_ready = self.pages.health().reason(self.pages.tables()).is_none();
+        let is_ready = shared.health.reason(&shared.tables).is_none();
         text.gauge("bine_ready", "1 while new clients should be sent here, as /ready reports.")
             .is(u8::from(is_ready));
         if let Some(server) = self.server.upgrade() {
@@ -47,78 +50,34 @@ impl Metrics {
             write_budgets(&mut text, &server.budgets());
             write_handshakes(&mut text, &server.handshakes());
         }
-        self.write_kept(&mut text);
-        self.write_live(&mut text);
+        if let Some(store) = shared.tables.opened() {
+            write_store(&mut text, &store.stats());
+        }
+        for running in &shared.running {
+            running.write_metrics(&mut text);
+        }
         write_process(&mut text);
         text.finish()
     }
+}
 
-    /// Writes the metrics of tables, sessions and channels, as far as the program has them.
-    fn write_kept(&self, text: &mut PrometheusText) {
-        if let Some(store) = self.pages.tables().opened() {
-            let figures = store.stats();
-            text.counter("bine_store_commits_total", "Commits.").is(figures.commits);
-            text.counter(
-                "bine_store_conflicts_total",
-                "Commits that were retried or rejected after a conflict.",
-            )
-            .is(figures.conflicts);
-            text.counter("bine_store_groups_total", "Groups of records written together.")
-                .is(figures.groups);
-            text.counter(
-                "bine_store_written_bytes_total",
-                "Bytes of records written to the journal.",
-            )
-            .is(figures.bytes);
-            text.counter("bine_store_syncs_total", "Syncs of the journal.").is(figures.syncs);
-            text.counter("bine_store_sync_seconds_total", "Total time of these syncs.")
-                .is(figures.sync_time.as_secs_f64());
-            text.gauge("bine_store_read_only", "1 while tables cannot be changed.")
-                .is(u8::from(figures.is_read_only || figures.is_full));
-            text.gauge("bine_store_full", "1 while the disk is full.")
-                .is(u8::from(figures.is_full));
-        }
-        if let Some(sessions) = self.pages.sessions() {
-            text.gauge("bine_sessions", "Stored sessions.").is(sessions);
-        }
-        if let Some(figures) = self.pages.channels() {
-            text.gauge("bine_channels", "Channels.").is(figures.channels);
-            text.gauge("bine_channels_retained_bytes", "Bytes of retained messages.")
-                .is(figures.bytes);
-            text.counter("bine_channels_messages_total", "Published messages.")
-                .is(figures.messages);
-            text.gauge("bine_channels_holds", "Waiting polls, streams and WebSockets.")
-                .is(figures.holds);
-        }
-    }
-
-    fn write_live(&self, text: &mut PrometheusText) {
-        let figures = self.pages.live().figures();
-        text.gauge("bine_live_viewers", "Browsers that follow a live page.").is(figures.viewers);
-        text.gauge(
-            "bine_live_showings",
-            "Live pages, each counted once for all viewers of the same content.",
-        )
-        .is(figures.showings);
-        text.gauge("bine_live_waiting", "Browsers whose live page has not been rendered yet.")
-            .is(figures.waiting);
-        text.gauge(
-            "bine_live_busy_threads",
-            "Threads that run a live page now, without the one that renders changes only.",
-        )
-        .is(figures.busy_threads);
-        text.counter(
-            "bine_live_refused_total",
-            "Browsers rejected because too many waited for a live page.",
-        )
-        .is(figures.refused);
-        text.counter("bine_live_runs_total", "Repeated runs of live pages.").is(figures.runs);
-        text.counter(
-            "bine_live_patches_total",
-            "Patches and events, each counted once for all its receivers.",
-        )
-        .is(figures.patches);
-    }
+fn write_store(text: &mut PrometheusText, figures: &StoreStats) {
+    text.counter("bine_store_commits_total", "Commits.").is(figures.commits);
+    text.counter(
+        "bine_store_conflicts_total",
+        "Commits that were retried or rejected after a conflict.",
+    )
+    .is(figures.conflicts);
+    text.counter("bine_store_groups_total", "Groups of records written together.")
+        .is(figures.groups);
+    text.counter("bine_store_written_bytes_total", "Bytes of records written to the journal.")
+        .is(figures.bytes);
+    text.counter("bine_store_syncs_total", "Syncs of the journal.").is(figures.syncs);
+    text.counter("bine_store_sync_seconds_total", "Total time of these syncs.")
+        .is(figures.sync_time.as_secs_f64());
+    text.gauge("bine_store_read_only", "1 while tables cannot be changed.")
+        .is(u8::from(figures.is_read_only || figures.is_full));
+    text.gauge("bine_store_full", "1 while the disk is full.").is(u8::from(figures.is_full));
 }
 
 // This function is long because it is a table: a name and a meaning for each metric.

@@ -1,10 +1,11 @@
 //! The monitoring endpoints of a program: `/metrics`, `/health` and `/ready`.
 
+mod choices;
 mod figures;
 mod server;
+mod subsystem;
 #[cfg(test)]
 mod tests;
-mod text;
 
-pub(crate) use figures::Metrics;
-pub(crate) use server::MetricsServer;
+use figures::Metrics;
+use server::MetricsServer;

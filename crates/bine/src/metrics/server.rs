@@ -15,8 +15,8 @@ use bine_server::{
 };
 
 use super::Metrics;
-use super::text::MEDIA_TYPE;
 use crate::hosts::{HostChoice, Hosts, LocalHosts};
+use crate::prometheus::MEDIA_TYPE;
 
 /// The server of the metrics endpoint. Dropping it stops the server.
 pub(crate) struct MetricsServer {

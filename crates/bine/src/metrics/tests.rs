@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::text::PrometheusText;
 use crate::App;
+use crate::prometheus::PrometheusText;
 
 /// The parsed metrics: the kind of each family, and the value of each series by its name and
 /// labels.

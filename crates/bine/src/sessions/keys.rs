@@ -19,7 +19,7 @@ use super::age;
 use super::derived_keys::{SealingKeys, ticket_key};
 
 /// The known keys. The newest signs, unless a clock was wrong.
-pub(super) struct Keys {
+pub(crate) struct Keys {
     /// The newest first, at least one.
     known: RwLock<Vec<Key>>,
     file: Option<PathBuf>,
@@ -32,19 +32,19 @@ pub(super) struct Keys {
 }
 
 /// A secret and the keys derived from it.
-pub(super) struct Key {
-    pub(super) name: KeyName,
+pub(crate) struct Key {
+    pub(crate) name: KeyName,
     secret: [u8; 32],
     /// When the key was created, in seconds since 1970.
     created: u64,
     pub(super) hmac: hmac::Key,
     pub(super) sealing: SealingKeys,
     /// Signs tickets.
-    pub(super) tickets: hmac::Key,
+    pub(crate) tickets: hmac::Key,
 }
 
 /// Names the key that signed a cookie.
-pub(super) type KeyName = [u8; 4];
+pub(crate) type KeyName = [u8; 4];
 
 /// Seconds for which a key signs.
 const ROTATION: u64 = 30 * 86_400;
@@ -59,7 +59,7 @@ const RETRY_INTERVAL: u64 = 60;
 
 impl Keys {
     /// Creates keys that exist in memory only.
-    pub(super) fn in_memory(now: u64, lifetime: u64) -> Self {
+    pub(crate) fn in_memory(now: u64, lifetime: u64) -> Self {
         Self::of(vec![Key::new(now)], None, lifetime)
     }
 
@@ -90,7 +90,7 @@ impl Keys {
     }
 
     /// Calls `sign` with the current key.
-    pub(super) fn newest<T>(&self, now: u64, sign: impl FnOnce(&Key) -> T) -> T {
+    pub(crate) fn newest<T>(&self, now: u64, sign: impl FnOnce(&Key) -> T) -> T {
         self.rotate(now);
         if let Err(error) = self.save(now) {
             log::warn(format_args!(
@@ -103,7 +103,7 @@ impl Keys {
     }
 
     /// Calls `look` with the key of this name, if it is still valid.
-    pub(super) fn find<T>(
+    pub(crate) fn find<T>(
         &self,
         name: KeyName,
         now: u64,

@@ -7,11 +7,12 @@
 //! memory.
 
 mod caller;
+mod choices;
 mod cookie;
 mod derived_keys;
 mod frame;
 mod generated_name;
-mod keys;
+pub(crate) mod keys;
 pub(crate) mod login;
 mod replaced;
 mod row_quota;
@@ -19,8 +20,8 @@ mod sealed_text;
 mod session;
 mod session_change;
 mod session_row;
+mod subsystem;
 mod sweep;
-pub(crate) mod ticket;
 mod user;
 mod visit;
 
@@ -50,7 +51,6 @@ pub(crate) use login::Login;
 pub use sealed_text::check_sealed;
 pub use session::{Open, Session};
 pub use session_change::Saving;
-pub use ticket::check_ticket;
 pub use user::User;
 pub(crate) use visit::Visit;
 
@@ -86,7 +86,7 @@ const RENEWAL: u64 = 60 * 60;
 /// Seconds by which the clocks of two machines may differ.
 const SKEW: u64 = 5 * 60;
 /// Session cookies that are tried per request.
-const MAX_COOKIES: usize = 4;
+pub(crate) const MAX_COOKIES: usize = 4;
 
 impl Sessions {
     /// The defaults: a session ends after 14 days without use, and after 90 days in any case. At
@@ -222,6 +222,11 @@ impl Keeper {
     /// Returns how many sessions are stored; `None`: they are not open.
     pub(crate) fn count(&self) -> Option<usize> {
         Some(self.opened.get()?.store.read().count::<Row>())
+    }
+
+    /// The keys that sign cookies; `None`: the sessions are not open.
+    pub(crate) fn keys(&self) -> Option<&Keys> {
+        Some(&self.opened.get()?.keys)
     }
 
     /// Identifies the client by its session cookie.

@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bine_server::{AddressBlock, Body, Incoming, Peer, Visitor};
+use bine_http::Head;
+use bine_server::{AddressBlock, Body, Incoming, Peer, Visitor, Who};
 
 use super::cookie::SessionCookie;
 use super::generated_name::name_of;
@@ -400,6 +401,10 @@ impl RequestSession for Visit {
 }
 
 impl SessionProvider for Arc<Keeper> {
+    fn identify(&self, head: &Head<'_>, peer: Peer, now: u64) -> Who {
+        self.recognize(head, peer, now)
+    }
+
     fn session_of(&self, request: &Incoming<'_>) -> Option<Arc<dyn RequestSession>> {
         Some(self.visit_of(request)?)
     }

@@ -9,12 +9,12 @@ use bine_http::Head;
 use bine_server::Peer;
 use ring::hmac;
 
-use super::keys::{Key, KeyName, Keys};
-use super::{Keeper, MAX_COOKIES};
 use crate::base64;
+use crate::sessions::keys::{Key, KeyName, Keys};
+use crate::sessions::{Keeper, MAX_COOKIES};
 
 /// Issues and verifies tickets.
-pub(crate) struct Tickets {
+pub(super) struct Tickets {
     /// The program's sessions, whose keys sign the tickets.
     sessions: Option<Arc<Keeper>>,
     own: OnceLock<Keys>,
@@ -33,19 +33,19 @@ struct Ticket {
 
 /// A verified ticket, and whether a new one is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Reading {
-    pub(crate) shown: Shown,
-    pub(crate) is_due: bool,
+pub(super) struct Reading {
+    pub(super) shown: Shown,
+    pub(super) is_due: bool,
 }
 
 /// The client that presents a ticket.
 #[derive(Clone, Copy)]
-pub(crate) struct Holder<'h> {
-    pub(crate) peer: Peer,
+pub(super) struct Holder<'h> {
+    pub(super) peer: Peer,
     /// The user's name, after a login.
-    pub(crate) user: Option<&'h str>,
+    pub(super) user: Option<&'h str>,
     /// The current time, in seconds since 1970.
-    pub(crate) now: u64,
+    pub(super) now: u64,
 }
 
 const VERSION: u8 = 1;
@@ -61,12 +61,12 @@ const VALID_HOURS: u32 = 2;
 
 impl Tickets {
     /// Creates the tickets of a program that may have sessions.
-    pub(crate) const fn new(sessions: Option<Arc<Keeper>>) -> Self {
+    pub(super) const fn new(sessions: Option<Arc<Keeper>>) -> Self {
         Self { sessions, own: OnceLock::new() }
     }
 
     /// Verifies the ticket of a request.
-    pub(crate) fn read(&self, head: &Head<'_>, holder: Holder<'_>) -> Reading {
+    pub(super) fn read(&self, head: &Head<'_>, holder: Holder<'_>) -> Reading {
         let fields = head.fields().filter(|(name, _)| name.eq_ignore_ascii_case("cookie"));
         let pairs = fields
             .filter_map(|(_, value)| str::from_utf8(value).ok())
@@ -82,12 +82,12 @@ impl Tickets {
     }
 
     /// A number for a user's account, equal in all its logins.
-    pub(crate) fn account(&self, user: &str, now: u64) -> u64 {
+    pub(super) fn account(&self, user: &str, now: u64) -> u64 {
         self.keys(now).newest(now, |key| account(key, user))
     }
 
     /// The header line that sets a cookie with a ticket of this session.
-    pub(crate) fn line(&self, session: u64, holder: Holder<'_>) -> String {
+    pub(super) fn line(&self, session: u64, holder: Holder<'_>) -> String {
         let Holder { peer, user, now } = holder;
         let ticket = Ticket { session, is_account: user.is_some(), hour: hour(now) };
         let text = ticket.text(self.keys(now), holder);
@@ -101,9 +101,9 @@ impl Tickets {
     /// The keys of the sessions, once these are open. Without sessions, tickets are valid until the
     /// program ends.
     fn keys(&self, now: u64) -> &Keys {
-        let opened = self.sessions.as_ref().and_then(|keeper| keeper.opened.get());
-        match opened {
-            Some(opened) => &opened.keys,
+        let keys = self.sessions.as_ref().and_then(|keeper| keeper.keys());
+        match keys {
+            Some(keys) => keys,
             None => self.own.get_or_init(|| Keys::in_memory(now, u64::from(VALID_HOURS) * HOUR)),
         }
     }

@@ -3,36 +3,36 @@
 use std::fmt::{Display, Write as _};
 
 /// The media type of the format.
-pub(super) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub(crate) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A page of metric families.
 #[derive(Default)]
-pub(super) struct PrometheusText(String);
+pub(crate) struct PrometheusText(String);
 
 /// A family: the metrics of one name.
-pub(super) struct Family<'t> {
+pub(crate) struct Family<'t> {
     text: &'t mut PrometheusText,
     name: &'static str,
 }
 
 impl PrometheusText {
     /// Starts a counter, whose value only grows. Its name ends in `_total`.
-    pub(super) fn counter(&mut self, name: &'static str, help: &str) -> Family<'_> {
+    pub(crate) fn counter(&mut self, name: &'static str, help: &str) -> Family<'_> {
         debug_assert!(name.ends_with("_total"), "{name}");
         self.family(name, "counter", help)
     }
 
     /// Starts a gauge, whose value may rise and fall.
-    pub(super) fn gauge(&mut self, name: &'static str, help: &str) -> Family<'_> {
+    pub(crate) fn gauge(&mut self, name: &'static str, help: &str) -> Family<'_> {
         self.family(name, "gauge", help)
     }
 
     /// Starts a histogram of times or sizes. Each bucket counts all values up to its bound.
-    pub(super) fn histogram(&mut self, name: &'static str, help: &str) -> Family<'_> {
+    pub(crate) fn histogram(&mut self, name: &'static str, help: &str) -> Family<'_> {
         self.family(name, "histogram", help)
     }
 
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         self.0
     }
 
@@ -57,24 +57,24 @@ impl PrometheusText {
 
 impl Family<'_> {
     /// Writes the only metric of this family.
-    pub(super) fn is(mut self, value: impl Display) {
+    pub(crate) fn is(mut self, value: impl Display) {
         self.line("", &[], value);
     }
 
     /// Writes one of several metrics, distinguished by labels.
-    pub(super) fn with(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
+    pub(crate) fn with(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
         self.line("", labels, value);
         self
     }
 
     /// Writes a bucket of a histogram.
-    pub(super) fn up_to(&mut self, bound: &str, count: u64) -> &mut Self {
+    pub(crate) fn up_to(&mut self, bound: &str, count: u64) -> &mut Self {
         self.line("_bucket", &[("le", bound)], count);
         self
     }
 
     /// Writes the end of a histogram: the bucket of all values, the sum and the count.
-    pub(super) fn total(&mut self, sum: f64, count: u64) {
+    pub(crate) fn total(&mut self, sum: f64, count: u64) {
         self.line("_bucket", &[("le", "+Inf")], count);
         self.line("_sum", &[], sum);
         self.line("_count", &[], count);

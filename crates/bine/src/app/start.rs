@@ -1,0 +1,456 @@
+//! The steps of a program from its start to its shutdown.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+
+use bine_log as log;
+use bine_server::scheduler::Scheduler;
+use bine_server::{
+    AccessSettings, Server, Settings, end_with_parent, notify, reopen_logs_on_signal,
+    stop_on_signals, supervise,
+};
+
+use super::App;
+use crate::app_state::{AppState, RedirectTargets};
+use crate::authority::CertificatePlan;
+use crate::bundled_asset::BundledAsset;
+use crate::configuration::{Configuration, Sources};
+use crate::control;
+use crate::exit::Exit;
+use crate::health::Health;
+use crate::linked_feature::Has;
+use crate::listing::{self, Listed};
+use crate::panics;
+use crate::program::{PageParts, Pages};
+use crate::reload::{ConfiguredParts, ProgramDefinition, Reloader, apply_log_settings};
+use crate::request_session::SessionProvider;
+use crate::route::RouteKind;
+use crate::service::{DefaultRule, Rule, action};
+use crate::store::{Options, Store};
+use crate::style;
+use crate::subsystem::{Definition, Outline, Running, Shared, Start, Subsystem, Subsystems};
+use crate::tables::{AtOpen, DEFAULT_DATA, HasTables, Tables};
+use crate::tls_state::TlsState;
+
+impl App {
+    /// Runs the server with the options of the command line, until SIGTERM or SIGINT.
+    pub fn run(self) -> Exit {
+        let mut arguments = std::env::args_os();
+        let program = arguments.next().unwrap_or_default();
+        let name = PathBuf::from(program);
+        let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.run_with(&format!("Usage: {name} [OPTION]..."), arguments)
+    }
+
+    /// Serves a program that has arguments of its own: `usage` is the first line of `--help`, and
+    /// `arguments` are the remaining ones, for the server.
+    ///
+    /// With `--supervise` in `arguments`, the server runs in a child process: this program again,
+    /// with the same arguments except `--supervise`.
+    pub fn run_with(
+        self,
+        usage: &str,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Exit {
+        let mut sources = self.sources(arguments);
+        if take_flag(&mut sources, ROUTES) {
+            return self.show_routes(usage, sources.arguments);
+        }
+        let supervises = take_flag(&mut sources, SUPERVISE);
+        let configuration = match read(usage, &sources) {
+            Ok(configuration) => configuration,
+            Err(exit) => return exit,
+        };
+        let has_routes = !self.routes.is_empty() || self.files.is_some();
+        let has_content = self.subsystems.iter().any(Subsystem::has_content);
+        let is_configured = configuration.names_files() || configuration.adds_content();
+        if !has_routes && !has_content && !is_configured {
+            return Exit::usage(format!("which folder? Name it, or set `root`\n{usage}"));
+        }
+        if supervises {
+            return supervised(&configuration);
+        }
+        match self.serve(sources, configuration) {
+            Ok(()) => Exit::fine(),
+            Err(message) => Exit::failed(message),
+        }
+    }
+
+    /// Prints the effective configuration as a configuration file, with a comment that names the
+    /// source of each value.
+    pub fn show_configuration(
+        self,
+        usage: &str,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Exit {
+        match read(usage, &self.sources(arguments)) {
+            Ok(configuration) => Exit::output(configuration.shown()),
+            Err(exit) => exit,
+        }
+    }
+
+    /// Prints the routes: each path with its handler, its arguments and its access rule; as JSON,
+    /// if `--json` is among the arguments.
+    pub fn show_routes(
+        self,
+        usage: &str,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Exit {
+        let mut sources = self.sources(arguments);
+        let is_for_programs = take_flag(&mut sources, JSON);
+        let configuration = match read(usage, &sources) {
+            Ok(configuration) => configuration,
+            Err(exit) => return exit,
+        };
+        let mut app = self;
+        app.subsystems.configure(&configuration);
+        if let Err(message) = app.complete() {
+            return Exit::failed(message);
+        }
+        let list = if is_for_programs { listing::json } else { listing::table };
+        Exit::output(list(app.listed(&configuration)))
+    }
+
+    /// Lists the routes of an app that is [complete](Self::complete).
+    fn listed(&self, configuration: &Configuration) -> Vec<Listed> {
+        let mut listed: Vec<_> = self.routes.iter().map(Listed::route).collect();
+        let folder = configuration.site.root.as_ref().or(self.files.as_ref());
+        listed.extend(folder.map(|folder| Listed::files("", folder)));
+        for (hosts, site) in &configuration.sites {
+            let hosts = hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            listed.extend(site.root.as_ref().map(|folder| Listed::files(&hosts, folder)));
+        }
+        self.subsystems.iter().for_each(|one| one.list(&self.outline(), &mut listed));
+        listed
+    }
+
+    /// Checks that this program can run with the configuration: reads everything, opens the folders
+    /// and logs, and does not serve.
+    pub fn check_configuration(
+        self,
+        usage: &str,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Exit {
+        let configuration = match read(usage, &self.sources(arguments)) {
+            Ok(configuration) => configuration,
+            Err(exit) => return exit,
+        };
+        let parts = self.definition(&configuration).and_then(|(own, start_parts)| {
+            ConfiguredParts::of(&configuration, &own, None)?;
+            start_parts.tables.map_or(Ok(()), |tables| Store::in_memory(tables).map(drop))
+        });
+        match parts {
+            Ok(()) => Exit::output("OK\n".to_owned()),
+            Err(message) => Exit::failed(message),
+        }
+    }
+
+    fn sources(&self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Sources {
+        let default_data =
+            (self.needs_store() && !self.in_memory).then(|| PathBuf::from(DEFAULT_DATA));
+        Sources { default_data, ..Sources::of_process(arguments) }
+    }
+
+    /// Whether the program stores data, as far as its own code decides it.
+    fn needs_store(&self) -> bool {
+        let outline = self.outline();
+        self.tables.is_some() || self.subsystems.iter().any(|one| one.needs_store(&outline))
+    }
+
+    fn outline(&self) -> Outline<'_> {
+        let has_tables = self.tables.is_some();
+        Outline {
+            routes: &self.routes,
+            default_rule: self.services_for.unwrap_or(Rule::ANYONE).access(),
+            // Actions change tables, and actions of a library alone do not give a program sessions.
+            has_actions: has_tables && !self.routes.is_empty() && action::are_any(),
+        }
+    }
+
+    /// Adds the routes that no call names: actions, the style sheet, the script. Returns the
+    /// sessions, if the program has sessions.
+    fn complete(&mut self) -> Result<Option<Arc<dyn SessionProvider>>, String> {
+        if let Some(kind) = self.repeated_state {
+            return Err(format!(
+                "the program has two states of type {kind}; wrap one in a type of its own"
+            ));
+        }
+        for path in std::mem::take(&mut self.open_paths) {
+            let mut at_path = self.routes.iter_mut().filter(|route| route.path == path).peekable();
+            if at_path.peek().is_none() {
+                return Err(format!(
+                    "`.posts_from_anywhere({path:?})` names no path of a page; write it as in `#[page(..)]`"
+                ));
+            }
+            for route in at_path {
+                if route.info.kind != RouteKind::Page {
+                    return Err(format!(
+                        "`.posts_from_anywhere({path:?})` names {}, which is no page and which pages of other sites may never call; write a `#[page(POST ..)]` for their requests",
+                        route.name
+                    ));
+                }
+                route.from_anywhere = true;
+            }
+        }
+        let sessions = self.create_sessions();
+        if sessions.is_some() && action::are_any() {
+            self.routes.extend(action::routes()?);
+            self.templates.actions.clone_from(&sessions);
+        }
+        let is_call = |kind| matches!(kind, RouteKind::Service | RouteKind::Action);
+        for route in self.routes.iter_mut().filter(|route| is_call(route.info.kind)) {
+            let default = || self.services_for.map(|rule| rule.access());
+            route.info.rule = route.info.rule.or_else(default);
+        }
+        // A program that only serves files has no page that could request these.
+        if !self.routes.is_empty() {
+            let mut bundled: Vec<BundledAsset> =
+                style::of_program(&self.styles).into_iter().collect();
+            let is_called = self.routes.iter().any(|route| is_call(route.info.kind));
+            let script = Has::script(is_called).then(|| BundledAsset::script(bine_browser::SCRIPT));
+            let door = script.as_ref().map(BundledAsset::door);
+            bundled.extend(script);
+            self.templates.links = BundledAsset::links(&bundled).map(Arc::new);
+            self.routes.extend(bundled.into_iter().chain(door).map(BundledAsset::route));
+        }
+        Ok(sessions)
+    }
+
+    /// Creates the sessions, if the program has sessions.
+    fn create_sessions(&mut self) -> Option<Arc<dyn SessionProvider>> {
+        let mut subsystems = std::mem::take(&mut self.subsystems);
+        let outline = self.outline();
+        let sessions = subsystems.iter_mut().find_map(|one| one.sessions(&outline));
+        self.subsystems = subsystems;
+        sessions
+    }
+
+    /// Splits the program into the part that every reload uses and the part that only the start
+    /// uses.
+    fn definition(
+        mut self,
+        configuration: &Configuration,
+    ) -> Result<(ProgramDefinition, StartParts), String> {
+        self.subsystems.configure(configuration);
+        let sessions = self.complete()?;
+        if self.tables.is_none() && !self.at_open.is_empty() {
+            return Err("`.at_open(..)` needs tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
+        }
+        let needs_store = self.needs_store();
+        let tables = Arc::new(Tables::default());
+        let mut definition = Definition {
+            states: self.states,
+            mounts: Vec::new(),
+            functions: Vec::new(),
+            running: Vec::new(),
+            admission: None,
+            authority: None,
+            may_need_request: false,
+            has_step: self.step.is_some(),
+        };
+        definition.states.share(Arc::clone(&tables));
+        definition.states.add(DefaultRule(self.services_for.unwrap_or(Rule::ANYONE)));
+        if self.tables.is_some() {
+            definition.states.add(HasTables);
+        }
+        self.subsystems.each(|one| one.define(&mut definition))?;
+        let Definition { states, mounts, functions, running, admission, authority, .. } =
+            definition;
+        let app = AppState {
+            states,
+            sessions,
+            templates: self.templates,
+            may_need_request: definition.may_need_request,
+            redirect_targets: RedirectTargets::default(),
+        };
+        let shared =
+            Arc::new(Shared { tables, health: Health::default(), running: running.into() });
+        let pages = Pages::new(PageParts {
+            routes: self.routes,
+            filters: self.filters,
+            mounts,
+            functions,
+            app,
+            admission,
+            shared,
+            headers: self.headers,
+            has_other_content: self.subsystems.iter().any(Subsystem::has_content),
+        })?;
+        let definition = ProgramDefinition {
+            pages: Arc::new(pages),
+            folder: self.files,
+            tls_state: TlsState::new(authority),
+            step: self.step,
+        };
+        let declare = |tables, one: &dyn Subsystem| one.declare(tables);
+        let tables = self.tables.or_else(|| needs_store.then(Options::default));
+        let tables = tables.map(|tables| self.subsystems.iter().fold(tables, declare));
+        let start_parts = StartParts {
+            scheduler: self.scheduler,
+            at_start: self.at_start,
+            tables,
+            at_open: self.at_open,
+            subsystems: self.subsystems,
+        };
+        Ok((definition, start_parts))
+    }
+
+    fn serve(self, sources: Sources, configuration: Configuration) -> Result<(), String> {
+        panics::install_hook();
+        apply_log_settings(&configuration.logs)?;
+        configuration.warnings.iter().for_each(|warning| log::warn(format_args!("{warning}")));
+        let Opened { definition, access, plan, running } = self.open(&configuration)?;
+        let server = &running.server;
+        stop_on_signals(server).map_err(|error| format!("cannot watch for signals: {error}"))?;
+        let control = configuration.control.clone();
+        let data = configuration.data.clone();
+        let reloader = Arc::new(Reloader::new(sources, definition, server, configuration, access));
+        let on_hangup = Arc::clone(&reloader);
+        bine_server::on_hangup(move || drop(on_hangup.reload()))
+            .map_err(|error| format!("cannot watch for signals: {error}"))?;
+        let _control = control::serve(&control, data.as_deref(), Arc::clone(&reloader))?;
+        reopen_logs_on_signal().map_err(|error| format!("cannot watch for signals: {error}"))?;
+        // This step is last: a server that fails to start must not ask an authority for a
+        // certificate.
+        reloader.pursue(plan)?;
+        announce(server, &running.shared.running);
+        notify("READY=1");
+        running.run()
+    }
+
+    /// Opens the addresses, then tables and channels, and runs the program's start functions.
+    fn open(self, configuration: &Configuration) -> Result<Opened, String> {
+        let (definition, start_parts) = self.definition(configuration)?;
+        let StartParts { scheduler, at_start, tables, at_open, mut subsystems } = start_parts;
+        let parts = ConfiguredParts::of(configuration, &definition, None)?;
+        let access = parts.access.clone();
+        let ConfiguredParts { tls, security, hsts, .. } = parts;
+        let settings = Settings { tls, security, hsts, ..configuration.settings.clone() };
+        let handler = Arc::clone(&parts.handler);
+        let server = Server::open(settings, parts.handler, parts.access)
+            .map_err(|error| error.to_string())?;
+        let server = Arc::new(server);
+        let shared = Arc::clone(definition.pages.shared());
+        let start = Start { configuration, server: &server, handler: &handler, shared: &shared };
+        subsystems.each(|one| one.bind(&start))?;
+        if let Some(user) = &configuration.user {
+            user.become_it().map_err(|error| format!("cannot become that user: {error}"))?;
+        }
+        end_with_parent();
+        if let Some(tables) = tables {
+            let tables = tables.sync(configuration.sync);
+            let restore = |store: &Store| subsystems.each(|one| one.restore(store));
+            shared.tables.open(tables, configuration.data.as_deref(), restore, at_open)?;
+        }
+        subsystems.each(|one| one.start(&start))?;
+        for run in at_start {
+            run();
+        }
+        // Until this call the health check reports that the server is not ready.
+        shared.health.watch(Arc::downgrade(&server));
+        let running = RunningProgram { server, scheduler, shared };
+        Ok(Opened { definition, access, plan: parts.plan, running })
+    }
+
+    /// Opens the program without signals, logs and configuration files. For tests.
+    #[cfg(feature = "test")]
+    pub(crate) fn open_by_itself(self, arguments: &[&str]) -> Result<RunningProgram, String> {
+        let arguments = arguments.iter().map(Into::into).collect();
+        let configuration = Sources { arguments, ..Sources::default() }.read()?;
+        self.open(&configuration).map(|opened| opened.running)
+    }
+}
+
+/// An open program, and its parts that a reload needs.
+struct Opened {
+    definition: ProgramDefinition,
+    access: Option<AccessSettings>,
+    /// Certificates to order from an authority.
+    plan: Option<CertificatePlan>,
+    running: RunningProgram,
+}
+
+/// A program whose addresses and tables are open.
+pub(crate) struct RunningProgram {
+    pub(crate) server: Arc<Server>,
+    scheduler: Option<Arc<dyn Scheduler>>,
+    shared: Arc<Shared>,
+}
+
+impl RunningProgram {
+    /// Serves until the server is stopped, then stops the subsystems and closes the tables.
+    pub(crate) fn run(self) -> Result<(), String> {
+        let outcome = match self.scheduler {
+            Some(scheduler) => self.server.run_with(scheduler),
+            None => self.server.run(),
+        };
+        self.shared.running.iter().rev().for_each(|running| running.stop());
+        self.shared.tables.close();
+        outcome.map_err(|error| error.to_string())
+    }
+}
+
+/// The parts of a program that only its start uses.
+struct StartParts {
+    scheduler: Option<Arc<dyn Scheduler>>,
+    at_start: Vec<Box<dyn FnOnce()>>,
+    tables: Option<Options>,
+    at_open: Vec<AtOpen>,
+    subsystems: Subsystems,
+}
+
+/// The argument that runs the server in a supervised child process.
+const SUPERVISE: &str = "--supervise";
+/// The argument that prints the routes, and the one that prints them as JSON.
+const ROUTES: &str = "--routes";
+const JSON: &str = "--json";
+
+/// Removes the flag from the arguments. Returns whether it was there.
+fn take_flag(sources: &mut Sources, flag: &str) -> bool {
+    let count = sources.arguments.len();
+    sources.arguments.retain(|argument| argument != flag);
+    sources.arguments.len() < count
+}
+
+fn read(usage: &str, sources: &Sources) -> Result<Configuration, Exit> {
+    match sources.read() {
+        Ok(configuration) if configuration.wants_help => {
+            Err(Exit::output(format!("{usage}\n\n{}", Configuration::help())))
+        }
+        Ok(configuration) => Ok(configuration),
+        Err(message) => Err(Exit::usage(format!("{message}\n{usage}"))),
+    }
+}
+
+/// Runs this program again as a child, without the flag that asks for a supervisor.
+fn supervised(configuration: &Configuration) -> Exit {
+    let mut arguments = std::env::args_os();
+    // The file at the original path may be a newer program by the time the server restarts.
+    let mut command = Command::new("/proc/self/exe");
+    if let Some(name) = arguments.next() {
+        command.arg0(name);
+    }
+    command.args(arguments.filter(|argument| argument != SUPERVISE));
+    match supervise(&configuration.settings.listeners, &mut command) {
+        Ok(status) => Exit::with_status(u8::try_from(status).unwrap_or(1)),
+        Err(error) => Exit::failed(error),
+    }
+}
+
+/// Prints one line per address. The kernel queues connections from here on, so a client may connect
+/// once it has read the line.
+fn announce(server: &Server, running: &[Arc<dyn Running>]) {
+    let mut out = std::io::stdout().lock();
+    for address in server.urls() {
+        // The server ignores an error: the reader of standard output has closed it.
+        let _ = writeln!(out, "listening on {address}");
+    }
+    for line in running.iter().filter_map(|running| running.announcement()) {
+        let _ = writeln!(out, "{line}");
+    }
+    let _ = out.flush();
+}

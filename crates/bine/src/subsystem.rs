@@ -1,0 +1,267 @@
+//! The interface between a program and its subsystems, such as sessions, channels and live pages.
+//!
+//! The web core names no subsystem. Each one registers itself with [`Registration`], adds its own
+//! methods to [`App`](crate::App) and its own [configuration keys](crate::configuration::KeyGroup), and
+//! implements [`Subsystem`] for its part of the start and [`Running`] for the hooks that it needs
+//! while the program runs. A new subsystem changes no file of the others.
+
+use std::any::Any;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bine_server::{Answer, Clock, Handler, Incoming, Outgoing, Server};
+
+use crate::app_state::{AppState, States};
+use crate::arguments::Needs;
+use crate::authority::CertificateAuthority;
+use crate::configuration::Configuration;
+use crate::gate::AdmissionPolicy;
+use crate::health::Health;
+use crate::listing::Listed;
+use crate::prometheus::PrometheusText;
+use crate::request_session::SessionProvider;
+use crate::route::{AccessRule, Route};
+use crate::store::{Options, RowId, Store};
+use crate::tables::Tables;
+
+/// The registration of a subsystem: `inventory::submit! { Registration { .. } }`.
+pub(crate) struct Registration {
+    /// The position in the start order, a multiple of ten; the shutdown has the reverse order.
+    pub(crate) rank: u8,
+    /// Creates the subsystem of a new program.
+    pub(crate) create: fn() -> Box<dyn Subsystem>,
+}
+
+inventory::collect!(Registration);
+
+/// A subsystem of a program that has not started: what the methods of [`App`](crate::App) have set,
+/// and the steps of its start. The program calls the steps in the order of this trait.
+pub(crate) trait Subsystem: Any {
+    /// Whether the subsystem stores data for this program.
+    fn needs_store(&self, _outline: &Outline<'_>) -> bool {
+        false
+    }
+
+    /// Whether the program has content of the subsystem, besides its routes and files.
+    fn has_content(&self) -> bool {
+        false
+    }
+
+    /// Applies the configuration of the start.
+    fn configure(&mut self, _configuration: &Configuration) {}
+
+    /// Adds its lines to the list of routes that `--routes` prints.
+    fn list(&self, _outline: &Outline<'_>, _listed: &mut Vec<Listed>) {}
+
+    /// Creates the sessions of the program, if it has sessions. One subsystem may provide them.
+    fn sessions(&mut self, _outline: &Outline<'_>) -> Option<Arc<dyn SessionProvider>> {
+        None
+    }
+
+    /// Adds its parts to the program.
+    ///
+    /// # Errors
+    ///
+    /// A message that names what is invalid and the correction.
+    fn define(&mut self, _definition: &mut Definition) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Adds its tables to the store.
+    fn declare(&self, options: Options) -> Options {
+        options
+    }
+
+    /// Opens addresses, while the process has the privileges that it was started with.
+    ///
+    /// # Errors
+    ///
+    /// The address, and why it cannot be opened.
+    fn bind(&mut self, _start: &Start<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Restores its data. The program's own functions see the store afterwards.
+    ///
+    /// # Errors
+    ///
+    /// What could not be restored.
+    fn restore(&mut self, _store: &Store) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Starts its threads and runs the program's functions for it. The tables are open, and no
+    /// client has been accepted.
+    ///
+    /// # Errors
+    ///
+    /// Why the program cannot start.
+    fn start(&mut self, _start: &Start<'_>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// The hooks of a subsystem while the program runs. All threads share them.
+pub(crate) trait Running: Send + Sync {
+    /// The program has this handler from now on: at the start, and after each reload.
+    fn use_handler(&self, _handler: &Arc<dyn Handler>) {}
+
+    /// Rows of sessions were changed or removed; `None`: too many to list.
+    fn end_logins(&self, _rows: Option<&[RowId]>) {}
+
+    /// Writes its metrics.
+    fn write_metrics(&self, _text: &mut PrometheusText) {}
+
+    /// A line for standard output about an address of its own, once the server accepts clients.
+    fn announcement(&self) -> Option<String> {
+        None
+    }
+
+    /// Stops. The server has stopped already.
+    fn stop(&self) {}
+}
+
+/// The parts of a program that decide what its subsystems have to do.
+pub(crate) struct Outline<'p> {
+    pub(crate) routes: &'p [Route],
+    /// The access rule of services without one of their own.
+    pub(crate) default_rule: AccessRule,
+    /// Whether its pages may have actions.
+    pub(crate) has_actions: bool,
+}
+
+/// The parts that subsystems add to a program.
+pub(crate) struct Definition {
+    /// Values that handlers and other subsystems find by their type.
+    pub(crate) states: States,
+    /// Handlers with paths of their own.
+    pub(crate) mounts: Vec<Mount>,
+    /// Functions that are not routes and take arguments as handlers do, each with its name in
+    /// messages.
+    pub(crate) functions: Vec<(&'static str, Needs)>,
+    pub(crate) running: Vec<Arc<dyn Running>>,
+    /// Decides under overload which clients are admitted; `None`: all.
+    pub(crate) admission: Option<Arc<dyn AdmissionPolicy>>,
+    /// Issues certificates; `None`: there are only those in files.
+    pub(crate) authority: Option<Arc<dyn CertificateAuthority>>,
+    /// Whether the response of a pending handler may need the request.
+    pub(crate) may_need_request: bool,
+    /// Whether a middleware of the program's own runs before the handler.
+    pub(crate) has_step: bool,
+}
+
+/// A handler of a subsystem, and its paths. It precedes the routes of the program.
+#[derive(Clone)]
+pub(crate) struct Mount {
+    /// The name of the handler in the access log.
+    pub(crate) name: &'static str,
+    pub(crate) path: &'static str,
+    /// Whether all paths below `path` belong to it too.
+    pub(crate) has_descendants: bool,
+    /// Whether admission control applies.
+    pub(crate) is_gated: bool,
+    pub(crate) handler: Arc<dyn MountedHandler>,
+}
+
+/// A request handler of a subsystem.
+pub(crate) trait MountedHandler: Send + Sync {
+    /// Whether a request at one of its paths is for this handler, not for the program.
+    fn accepts(&self, _path: &str, _request: &Incoming<'_>) -> bool {
+        true
+    }
+
+    /// Answers a request.
+    fn respond(
+        &self,
+        path: &str,
+        request: &Incoming<'_>,
+        app: &Arc<AppState>,
+        clock: &Rc<Clock>,
+        out: &mut Outgoing<'_>,
+    ) -> Answer;
+}
+
+/// The parts of a program that its subsystems share while it runs.
+pub(crate) struct Shared {
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) health: Health,
+    pub(crate) running: Box<[Arc<dyn Running>]>,
+}
+
+/// The state of a program during its start.
+pub(crate) struct Start<'s> {
+    pub(crate) configuration: &'s Configuration,
+    pub(crate) server: &'s Arc<Server>,
+    pub(crate) handler: &'s Arc<dyn Handler>,
+    pub(crate) shared: &'s Arc<Shared>,
+}
+
+impl Mount {
+    /// Whether a request for this path belongs to the handler.
+    #[inline]
+    pub(crate) fn owns(&self, path: &str, request: &Incoming<'_>) -> bool {
+        let is_path = match path.strip_prefix(self.path) {
+            Some("") => true,
+            Some(rest) => self.has_descendants && rest.starts_with('/'),
+            None => false,
+        };
+        is_path && self.handler.accepts(path, request)
+    }
+}
+
+impl Start<'_> {
+    /// The store, in a program with tables, channels or sessions.
+    pub(crate) fn store(&self) -> Option<&Store> {
+        self.shared.tables.opened()
+    }
+}
+
+/// The subsystems of one program, in the order of their start.
+pub(crate) struct Subsystems(Vec<Box<dyn Subsystem>>);
+
+impl Default for Subsystems {
+    fn default() -> Self {
+        let create = |registration: &Registration| (registration.create)();
+        Self(registrations().into_iter().map(create).collect())
+    }
+}
+
+impl Subsystems {
+    /// The subsystem of this type.
+    ///
+    /// # Panics
+    ///
+    /// It is not registered.
+    pub(crate) fn get_mut<S: Subsystem>(&mut self) -> &mut S {
+        let mut all = self.0.iter_mut().map(|one| one.as_mut() as &mut dyn Any);
+        all.find_map(|one| one.downcast_mut()).expect("the module of the subsystem registers it")
+    }
+
+    /// Applies the configuration of the start.
+    pub(crate) fn configure(&mut self, configuration: &Configuration) {
+        self.iter_mut().for_each(|one| one.configure(configuration));
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut (dyn Subsystem + 'static)> {
+        self.0.iter_mut().map(|one| &mut **one)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &dyn Subsystem> {
+        self.0.iter().map(|one| &**one)
+    }
+
+    /// Runs a step of all subsystems, up to the first error.
+    pub(crate) fn each(
+        &mut self,
+        step: impl FnMut(&mut dyn Subsystem) -> Result<(), String>,
+    ) -> Result<(), String> {
+        self.iter_mut().map(|one| one as &mut dyn Subsystem).try_for_each(step)
+    }
+}
+
+/// All registrations, in the order of the start.
+pub(crate) fn registrations() -> Vec<&'static Registration> {
+    let mut all: Vec<_> = inventory::iter::<Registration>.into_iter().collect();
+    all.sort_by_key(|registration| registration.rank);
+    all
+}
