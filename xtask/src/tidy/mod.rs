@@ -22,6 +22,7 @@ mod modules;
 mod prose;
 mod rust;
 mod source;
+mod subsystems;
 mod unsafety;
 
 /// Folders of git, cargo and the fuzzer.
@@ -73,6 +74,7 @@ fn complaints() -> Result<Vec<Complaint>> {
         manifests::check,
         crates::check_architecture,
         modules::check,
+        subsystems::check,
         prose::check,
         documents::check,
     ];

@@ -62,7 +62,7 @@ struct Crate<'t> {
 }
 
 /// The imports between the modules of one folder, each with an example.
-type Edges = BTreeMap<String, BTreeMap<String, String>>;
+pub(super) type Edges = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Reports each cycle that is not an exception, and each exception that is not needed.
 pub(super) fn check(tree: &Tree, complaints: &mut Vec<Complaint>) {
@@ -91,6 +91,12 @@ pub(super) fn check(tree: &Tree, complaints: &mut Vec<Complaint>) {
         );
         complaints.push(Complaint { path: (*folder).to_owned(), line: 0, what });
     }
+}
+
+/// The imports between the top-level modules of the crate at `folder`, like `crates/http/src`.
+pub(super) fn root_edges(tree: &Tree, folder: &str) -> Edges {
+    let files = crates(tree).remove(folder).unwrap_or_default();
+    Crate::read(files).edges().remove(&Path::new()).unwrap_or_default()
 }
 
 /// The files of each crate by their module paths, without tests.
