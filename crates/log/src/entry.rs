@@ -1,136 +1,149 @@
-//! Decides how one reply is told: each part of the format, written straight into the thread's
-//! lines, without allocating and without the machinery of `write!`.
+//! The line of one response in the access log.
+//!
+//! Each part of the format is written directly into the lines of the thread, without allocation and
+//! without the formatting machinery of `write!`.
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 use bine_http::{Head, Version};
 
-use crate::escape::{Ends, Escaping, QUOTE, push_number};
+use crate::escape::{Delimiters, Escaping, QUOTE, push_number};
 use crate::format::{Directive, Format, Part};
 use crate::stamp::Stamp;
 
-/// One reply, as a line of the access log describes it.
+/// One request and its response, as a line of the access log describes them.
 #[derive(Clone, Copy, Default)]
 pub struct Entry<'a> {
-    /// The client's address; `None` for a client of a Unix socket.
+    /// The client's address, or `None` for a client on a Unix socket.
     pub client: Option<SocketAddr>,
     /// The user's name, if the client is logged in.
     pub user: Option<&'a str>,
-    /// The request's head; `None` when the request could not be parsed or is no longer at hand.
+    /// The request's head, or `None` if the request could not be parsed or its head is no longer in
+    /// memory.
     pub request: Option<&'a Head<'a>>,
-    /// The reply's status.
+    /// The status of the response.
     pub status: u16,
-    /// Bytes of the reply's content on the wire.
+    /// The size of the content on the wire, in bytes.
     pub bytes: u64,
-    /// The reply's status line and fields, if [the format wants them](Format::wants_reply_head).
+    /// The status line and the fields of the response, if the format
+    /// [contains a field](Format::wants_reply_head).
     pub reply_head: &'a [u8],
-    /// The time from request to reply, if [the format wants it](Format::wants_duration).
+    /// The time from request to response, if the format
+    /// [contains a duration](Format::wants_duration).
     pub microseconds: Option<u64>,
 }
 
 impl Entry<'_> {
-    /// Appends the line of a reply to a request that arrived at `stamp`.
+    /// Appends the line for a request that arrived at `stamp`.
     pub fn write(&self, lines: &mut Vec<u8>, format: &Format, stamp: &Stamp) {
         for part in &format.parts {
             match part {
                 Part::Text(text) => lines.extend_from_slice(text.as_bytes()),
-                Part::Value { what, ends } => {
-                    let mut place = Place { lines, escaping: format.escaping, ends: *ends };
-                    self.put(what, stamp, &mut place);
+                Part::Value { directive, delimiters } => {
+                    let (escaping, delimiters) = (format.escaping, *delimiters);
+                    let mut value = ValueWriter { lines, escaping, delimiters };
+                    self.write_value(directive, stamp, &mut value);
                 }
             }
         }
         lines.push(b'\n');
     }
 
-    fn put(&self, what: &Directive, stamp: &Stamp, place: &mut Place<'_>) {
+    fn write_value(&self, directive: &Directive, stamp: &Stamp, value: &mut ValueWriter<'_>) {
         let request = self.request;
-        match what {
-            Directive::Peer => place.address(self.client.map(|client| client.ip())),
-            Directive::PeerPort => {
+        match directive {
+            Directive::Client => value.address(self.client.map(|client| client.ip())),
+            Directive::ClientPort => {
                 let port = self.client.map_or(0, |client| client.port());
-                place.number(Some(u64::from(port)));
+                value.number(Some(u64::from(port)));
             }
-            Directive::Ident => place.absent(),
+            Directive::Ident => value.absent(),
             Directive::User => match self.user {
-                None => place.absent(),
-                Some(name) => place.text(name.as_bytes()),
+                None => value.absent(),
+                Some(name) => value.text(name.as_bytes()),
             },
-            Directive::Time => place.own(stamp.classic()),
-            Directive::IsoTime => place.own(stamp.iso()),
+            Directive::Time => value.raw(stamp.classic()),
+            Directive::IsoTime => value.raw(stamp.iso()),
             Directive::RequestLine => match request {
-                None => place.absent(),
+                None => value.absent(),
                 Some(head) => {
-                    place.own(head.method().as_str().as_bytes());
-                    place.own(b" ");
+                    value.raw(head.method().as_str().as_bytes());
+                    value.raw(b" ");
                     let (path, query) = head.target().split_once('?').unzip();
-                    place.text(path.unwrap_or(head.target()).as_bytes());
+                    value.text(path.unwrap_or(head.target()).as_bytes());
                     if let Some(query) = query {
-                        place.own(b"?");
-                        place.query(query);
+                        value.raw(b"?");
+                        value.query(query);
                     }
-                    place.own(b" ");
-                    place.own(version(head));
+                    value.raw(b" ");
+                    value.raw(version(head));
                 }
             },
-            Directive::Method => place.maybe(request.map(|head| head.method().as_str().as_bytes())),
-            Directive::Path => place.maybe(request.map(|head| path(head).as_bytes())),
+            Directive::Method => {
+                value.optional(request.map(|head| head.method().as_str().as_bytes()))
+            }
+            Directive::Path => value.optional(request.map(|head| path(head).as_bytes())),
             Directive::Query => {
                 if let Some(query) = request.and_then(Head::query) {
-                    place.own(b"?");
-                    place.query(query);
+                    value.raw(b"?");
+                    value.query(query);
                 }
             }
-            Directive::Version => place.maybe(request.map(version)),
-            Directive::Host => place.maybe(request.and_then(host).map(str::as_bytes)),
-            Directive::Status => place.number(Some(u64::from(self.status))),
-            Directive::SizeOrDash if self.bytes == 0 => place.absent(),
-            Directive::SizeOrDash | Directive::Size => place.number(Some(self.bytes)),
-            Directive::Duration(unit) => place.number(self.microseconds.map(|took| took / unit)),
-            Directive::RequestField(name) => place.maybe(request.and_then(|head| head.field(name))),
-            Directive::ReplyField(name) => place.maybe(reply_field(self.reply_head, name)),
+            Directive::Version => value.optional(request.map(version)),
+            Directive::Host => value.optional(request.and_then(host).map(str::as_bytes)),
+            Directive::Status => value.number(Some(u64::from(self.status))),
+            Directive::SizeOrDash if self.bytes == 0 => value.absent(),
+            Directive::SizeOrDash | Directive::Size => value.number(Some(self.bytes)),
+            Directive::Duration(unit) => value.number(self.microseconds.map(|took| took / unit)),
+            Directive::RequestField(name) => {
+                value.optional(request.and_then(|head| head.field(name)))
+            }
+            Directive::ResponseField(name) => value.optional(response_field(self.reply_head, name)),
         }
     }
 }
 
-/// Where a value goes.
-struct Place<'a> {
+/// Writes one value at the end of `lines`.
+struct ValueWriter<'a> {
     lines: &'a mut Vec<u8>,
     escaping: Escaping,
-    ends: Ends,
+    delimiters: Delimiters,
 }
 
-impl Place<'_> {
-    /// Words of ours.
-    fn own(&mut self, text: &[u8]) {
+impl ValueWriter<'_> {
+    /// Appends text of the server, without escaping.
+    fn raw(&mut self, text: &[u8]) {
         self.lines.extend_from_slice(text);
     }
 
-    /// Words of somebody else's.
+    /// Appends text of the client, with escaping.
     fn text(&mut self, text: &[u8]) {
-        self.escaping.push(self.lines, text, self.ends);
+        self.escaping.push(self.lines, text, self.delimiters);
     }
 
-    /// A query without the token that who can send no fields puts there (RFC 6750 section 2.3): whoever reads the log must
-    /// not be able to use it.
+    /// Appends a query with its access tokens replaced by `...`.
+    ///
+    /// A client that cannot send header fields puts its token into the query (RFC 6750 section
+    /// 2.3). A reader of the log must not be able to use the token.
     fn query(&mut self, query: &str) {
-        if !query.contains(TOKEN) {
+        if !query.contains(TOKEN_PARAMETER) {
             return self.text(query.as_bytes());
         }
-        for (place, pair) in query.split('&').enumerate() {
-            if place > 0 {
-                self.own(b"&");
+        for (number, pair) in query.split('&').enumerate() {
+            if number > 0 {
+                self.raw(b"&");
             }
-            let is_secret = pair.starts_with(TOKEN);
-            self.text(if is_secret { TOKEN } else { pair }.as_bytes());
-            self.own(if is_secret { b"..." } else { b"" });
+            let is_secret = pair.starts_with(TOKEN_PARAMETER);
+            self.text(if is_secret { TOKEN_PARAMETER } else { pair }.as_bytes());
+            self.raw(if is_secret { b"..." } else { b"" });
         }
     }
 
-    fn maybe(&mut self, text: Option<&[u8]>) {
+    /// Appends text of the client, or `-` if it is absent.
+    fn optional(&mut self, text: Option<&[u8]>) {
         match text {
-            // An empty value would look like none to whoever splits a line at its spaces.
+            // A log reader that splits a line at spaces would not see an empty value.
             Some([]) | None => self.absent(),
             Some(text) => self.text(text),
         }
@@ -139,36 +152,39 @@ impl Place<'_> {
     fn number(&mut self, number: Option<u64>) {
         match number {
             Some(number) => push_number(self.lines, number),
-            None if self.escaping == Escaping::Json && self.ends != QUOTE => self.own(b"null"),
+            None if self.escaping == Escaping::Json && self.delimiters != QUOTE => {
+                self.raw(b"null")
+            }
             None => self.absent(),
         }
     }
 
     fn absent(&mut self) {
-        self.own(b"-");
+        self.raw(b"-");
     }
 
     fn address(&mut self, ip: Option<IpAddr>) {
         match ip {
-            None => self.own(b"unix"),
+            None => self.raw(b"unix"),
             Some(IpAddr::V4(ip)) => {
                 let [first, rest @ ..] = ip.octets();
                 push_number(self.lines, u64::from(first));
                 for octet in rest {
-                    self.own(b".");
+                    self.raw(b".");
                     push_number(self.lines, u64::from(octet));
                 }
             }
             Some(IpAddr::V6(ip)) => {
-                // Writing into a Vec cannot fail. The zeros to leave out (RFC 5952) are worth it.
+                // Writing into a Vec cannot fail. The formatter omits zeros as RFC 5952 requires,
+                // which justifies its cost.
                 let _ = write!(self.lines, "{ip}");
             }
         }
     }
 }
 
-/// What a token in a query stands behind.
-const TOKEN: &str = "access_token=";
+/// The query parameter that contains an access token, with its equals sign.
+const TOKEN_PARAMETER: &str = "access_token=";
 
 fn version(head: &Head<'_>) -> &'static [u8] {
     match head.version() {
@@ -177,13 +193,14 @@ fn version(head: &Head<'_>) -> &'static [u8] {
     }
 }
 
-/// As it was sent.
+/// The path as the client sent it.
 fn path<'h>(head: &Head<'h>) -> &'h str {
     let sent = || head.target().split('?').next().unwrap_or_default();
     head.plain_path().unwrap_or_else(sent)
 }
 
-/// Without the port, and an IPv6 address without its brackets, as a peer's: `[::1]:80` is `::1`.
+/// The requested host without its port. An IPv6 address has no brackets, like the address of a
+/// client: `[::1]:80` becomes `::1`.
 fn host<'h>(head: &Head<'h>) -> Option<&'h str> {
     let authority = head.authority()?;
     if let Some((ip, _)) = authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -192,13 +209,13 @@ fn host<'h>(head: &Head<'h>) -> Option<&'h str> {
     authority.split(':').next()
 }
 
-/// The value of the first field of this name.
-fn reply_field<'h>(head: &'h [u8], name: &str) -> Option<&'h [u8]> {
+/// Returns the value of the first field called `name`.
+fn response_field<'h>(head: &'h [u8], name: &str) -> Option<&'h [u8]> {
     let mut lines = head.split(|byte| *byte == b'\n').skip(1);
     lines.find_map(|line| {
-        let (own, value) = line.split_at_checked(name.len())?;
+        let (field, value) = line.split_at_checked(name.len())?;
         let value = value.strip_prefix(b":")?;
-        own.eq_ignore_ascii_case(name.as_bytes()).then(|| value.trim_ascii())
+        field.eq_ignore_ascii_case(name.as_bytes()).then(|| value.trim_ascii())
     })
 }
 
@@ -209,10 +226,10 @@ mod tests {
 
     use super::*;
 
-    const REPLY: &[u8] =
+    const RESPONSE: &[u8] =
         b"HTTP/1.1 200 OK\r\nServer: bine\r\nContent-Type: text/html\r\nx-empty:\r\n\r\n";
 
-    /// The line that `format` makes of `request` and [`REPLY`].
+    /// Returns the line of `request` and [`RESPONSE`] in `format`.
     #[track_caller]
     fn line(format: &str, request: &[u8], user: Option<&str>) -> String {
         let event = RequestParser::new().receive(request, &Limits::default()).event;
@@ -223,7 +240,7 @@ mod tests {
             request: Some(&head),
             status: 200,
             bytes: 3,
-            reply_head: REPLY,
+            reply_head: RESPONSE,
             microseconds: Some(2_345_678),
         };
         let mut lines = Vec::new();
@@ -242,11 +259,11 @@ mod tests {
     #[test]
     fn redacts_access_token_in_query() {
         let request = b"GET /a?c=d&access_token=secret&access_token=&x=access_token HTTP/1.1\r\nHost: a\r\n\r\n";
-        let told = line("%q", request, None);
-        assert_eq!(told, "?c=d&access_token=...&access_token=...&x=access_token\n");
+        let query = line("%q", request, None);
+        assert_eq!(query, "?c=d&access_token=...&access_token=...&x=access_token\n");
         for format in ["common", "combined", "json"] {
-            let told = line(format, request, None);
-            assert!(told.contains("?c=d&access_token=...&") && !told.contains("secret"), "{told}");
+            let line = line(format, request, None);
+            assert!(line.contains("?c=d&access_token=...&") && !line.contains("secret"), "{line}");
         }
     }
 
@@ -289,13 +306,14 @@ mod tests {
         let request = b"GET http://a/b%2e?c HTTP/1.1\r\nHost: a\r\n\r\n";
         assert_eq!(line("%v %r", request, None), "a GET http://a/b%2e?c HTTP/1.1\n");
         let mut lines = Vec::new();
-        let mut place = Place { lines: &mut lines, escaping: Escaping::Classic, ends: QUOTE };
-        place.address("2001:db8::1".parse().ok());
+        let escaping = Escaping::Classic;
+        let mut value = ValueWriter { lines: &mut lines, escaping, delimiters: QUOTE };
+        value.address("2001:db8::1".parse().ok());
         assert_eq!(lines, b"2001:db8::1");
     }
 
-    /// Splits a line as log readers do: at spaces, but not between quotes or brackets, and undoes
-    /// the escapes.
+    /// Splits a line at spaces outside quotes and brackets, as log readers do, and decodes the
+    /// escapes.
     fn read_classic(line: &str) -> Vec<Vec<u8>> {
         let mut fields = vec![Vec::new()];
         let mut bytes = line.bytes();
@@ -320,7 +338,8 @@ mod tests {
         fields
     }
 
-    /// The strings and bare words of one flat JSON object, in order: names and values by turns.
+    /// Returns the strings and the bare words of a flat JSON object in order: names and values
+    /// alternate.
     fn read_json(line: &str) -> Vec<String> {
         let mut inner = line.strip_prefix('{').unwrap().strip_suffix('}').unwrap().chars();
         let mut words = Vec::new();
@@ -356,7 +375,7 @@ mod tests {
         words
     }
 
-    /// What a field of a request can hold at most (RFC 9110 section 5.5), not empty, trimmed.
+    /// Any value that a field of a request can have (RFC 9110 section 5.5), except the empty one.
     fn field() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![
             Just(b'"'),
@@ -367,7 +386,7 @@ mod tests {
             b' '..=b'~',
             0x80_u8..
         ];
-        prop::collection::vec(byte, 1..60).prop_filter("white space is trimmed", |value| {
+        prop::collection::vec(byte, 1..60).prop_filter("the parser trims white space", |value| {
             value.trim_ascii().len() == value.len() && value != b"-"
         })
     }
@@ -391,10 +410,10 @@ mod tests {
             let text = text.strip_suffix('\n').unwrap();
             prop_assert!(text.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
             let read = read_classic(text);
-            let asked = format!("GET /?{query} HTTP/1.1");
+            let request_line = format!("GET /?{query} HTTP/1.1");
             let expected: [&[u8]; 9] = [
                 b"192.0.2.7", b"-", name.as_bytes(), b"20/Nov/2026:21:00:00 +0000",
-                asked.as_bytes(), b"200", b"3", &referer, &agent,
+                request_line.as_bytes(), b"200", b"3", &referer, &agent,
             ];
             prop_assert_eq!(read, expected);
 
@@ -409,7 +428,7 @@ mod tests {
             ];
             prop_assert_eq!(values, expected);
 
-            // A format of one's own, without quotes, whose fields end at a bar.
+            // A custom format without quotes, with `|` as the separator.
             let text = line("%u|%{Referer}i|%{User-Agent}i", &request, user);
             let text = text.strip_suffix('\n').unwrap();
             prop_assert_eq!(text.split('|').count(), 3);

@@ -1,7 +1,8 @@
-//! Decides what the error log says, who hears it, and that no message looks like two.
+//! The error log: the format of its messages, and the destination that they are written to.
 //!
-//! A line is `2026-11-21T03:04:05Z level message`. Where a message has lines of its own, those
-//! after the first begin with a space, and nothing in it speaks to a terminal.
+//! A line is `2026-11-21T03:04:05Z level message`. Further lines of a message begin with a space,
+//! so a message cannot look like two, and control characters are escaped, so it cannot control a
+//! terminal.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Write as _};
@@ -11,96 +12,99 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::level::Level;
-use crate::log_file::{Cut, Outlet};
+use crate::log_file::{Sink, WriteError};
 use crate::stamp::Stamp;
 use crate::writer::{LINGER, LogSettings, Writer};
 
-/// Says that something failed.
+/// Logs that an operation failed.
 pub fn error(message: fmt::Arguments<'_>) {
-    say(Level::Error, message);
+    log(Level::Error, message);
 }
 
-/// Says that something should be looked at.
+/// Logs that the operator should act before an operation fails.
 pub fn warn(message: fmt::Arguments<'_>) {
-    say(Level::Warning, message);
+    log(Level::Warning, message);
 }
 
-/// Says that something happened.
+/// Logs a rare event.
 pub fn notice(message: fmt::Arguments<'_>) {
-    say(Level::Notice, message);
+    log(Level::Notice, message);
 }
 
-/// Says what helps to find a fault.
+/// Logs a detail for the search for a fault.
 pub fn debug(message: fmt::Arguments<'_>) {
-    say(Level::Debug, message);
+    log(Level::Debug, message);
 }
 
-/// From here on, messages that matter less than `level` are not said.
+/// Sets the least severe level that is logged from now on.
 pub fn set_level(level: Level) {
     LEVEL.store(level as u8, Ordering::Relaxed);
 }
 
-/// From here on, messages go to the end of the file at `path`, and no longer to standard error.
-/// When that file cannot be written, standard error is told.
+/// Appends all further messages to the file at `path` instead of standard error.
+///
+/// If writing to the file fails later, a message on standard error reports it.
 ///
 /// # Errors
 ///
-/// The system's, with the path; messages then go where they went.
+/// The error of the system, with the path, if the file cannot be opened. The destination then does
+/// not change.
 pub fn to_file(path: impl Into<PathBuf>) -> io::Result<()> {
-    let writer = Writer::open_for(LogSettings::at(path), Duration::ZERO, say_on_standard_error)?;
+    let writer = Writer::open_with(LogSettings::at(path), Duration::ZERO, log_to_standard_error)?;
     use_writer(Some(writer));
     Ok(())
 }
 
-/// From here on, messages go to standard error, as they do when nobody said otherwise.
+/// Writes all further messages to standard error, which is also the initial destination.
 pub fn to_standard_error() {
     use_writer(None);
 }
 
-/// Waits until what was said is written, a second at most.
+/// Waits until all messages so far are written, for one second at most.
 pub fn finish() {
     match current() {
         Some(writer) => writer.finish(),
-        // Whoever has said nothing yet needs no thread for it.
+        // Without an earlier message the writer does not exist, and must not be created here.
         None => _ = LazyLock::get(&STANDARD_ERROR).map(|writer| writer.finish()),
     }
 }
 
-// Here and not beside `Writer`, because a writer's own faults are messages of this log.
+// Defined here instead of in `writer.rs` because a writer reports its faults to this log.
 impl Writer {
-    /// Will append to the log that `settings` name, which is opened now, and made if need be.
+    /// Opens the log at the path in `settings`, and creates the file if necessary.
     ///
-    /// Its thread starts with the first line and keeps the rights it was born with; so rights that
-    /// opening the file took can be given up in between.
+    /// The thread starts with the first line and has the privileges that the process has then, so
+    /// the process can drop the privileges that opening the file required before it logs a line.
     ///
     /// # Errors
     ///
-    /// The system's, with the path. A pipe that nobody reads yet is no error.
+    /// The error of the system, with the path. A pipe without a reader is not an error.
     pub fn open(settings: LogSettings) -> io::Result<Arc<Self>> {
-        Self::open_for(settings, LINGER, say)
+        Self::open_with(settings, LINGER, log)
     }
 }
 
 static LEVEL: AtomicU8 = AtomicU8::new(Level::Notice as u8);
-/// The file that was chosen for messages.
-static CHOSEN: RwLock<Option<Arc<Writer>>> = RwLock::new(None);
+/// The writer of the file for messages; `None` is standard error.
+static FILE_WRITER: RwLock<Option<Arc<Writer>>> = RwLock::new(None);
 static STANDARD_ERROR: LazyLock<Arc<Writer>> =
-    // When standard error itself is gone there is nobody left to tell.
-    LazyLock::new(|| Writer::to("standard error", Box::new(StandardError), |_, _| {}));
+    // A fault of standard error cannot be reported anywhere.
+    LazyLock::new(|| Writer::for_sink("standard error", Box::new(StandardError), |_, _| {}));
 
 fn use_writer(writer: Option<Arc<Writer>>) {
-    let mut chosen = CHOSEN.write().unwrap_or_else(PoisonError::into_inner);
-    let before = std::mem::replace(&mut *chosen, writer);
-    drop(chosen);
-    // The old one writes what it has and ends when its last user is gone, which may be this.
-    drop(before);
+    let mut file = FILE_WRITER.write().unwrap_or_else(PoisonError::into_inner);
+    let previous = std::mem::replace(&mut *file, writer);
+    drop(file);
+    // Outside the lock: if this is the last handle, dropping it makes the writer write its lines
+    // and stop.
+    drop(previous);
 }
 
 fn current() -> Option<Arc<Writer>> {
-    CHOSEN.read().unwrap_or_else(PoisonError::into_inner).clone()
+    FILE_WRITER.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-fn say(level: Level, message: fmt::Arguments<'_>) {
+fn log(level: Level, message: fmt::Arguments<'_>) {
     if level as u8 > LEVEL.load(Ordering::Relaxed) {
         return;
     }
@@ -108,56 +112,59 @@ fn say(level: Level, message: fmt::Arguments<'_>) {
     if crate::test_support::captured(message) {
         return;
     }
-    let line = line_of(&Stamp::now(), level, message);
+    let line = format_line(&Stamp::now(), level, message);
     match current() {
-        Some(writer) => writer.append(line.as_bytes(), tell_gap),
-        None => STANDARD_ERROR.append(line.as_bytes(), tell_gap),
+        Some(writer) => writer.append(line.as_bytes(), write_gap),
+        None => STANDARD_ERROR.append(line.as_bytes(), write_gap),
     }
 }
 
-fn say_on_standard_error(level: Level, message: fmt::Arguments<'_>) {
-    STANDARD_ERROR.append(line_of(&Stamp::now(), level, message).as_bytes(), tell_gap);
+fn log_to_standard_error(level: Level, message: fmt::Arguments<'_>) {
+    STANDARD_ERROR.append(format_line(&Stamp::now(), level, message).as_bytes(), write_gap);
 }
 
-fn tell_gap(lines: &mut Vec<u8>, dropped: u64) {
-    let message = format_args!("{dropped} messages were dropped here: they came too quickly");
-    lines.extend_from_slice(line_of(&Stamp::now(), Level::Warning, message).as_bytes());
+fn write_gap(lines: &mut Vec<u8>, dropped: u64) {
+    let message = format_args!(
+        "dropped {dropped} messages here: they arrived faster than they could be written"
+    );
+    lines.extend_from_slice(format_line(&Stamp::now(), Level::Warning, message).as_bytes());
 }
 
-/// One message as it stands in the log.
-fn line_of(stamp: &Stamp, level: Level, message: fmt::Arguments<'_>) -> String {
-    let mut line = Tamed { line: String::with_capacity(128), begins: false };
-    line.line.push_str(std::str::from_utf8(stamp.iso()).unwrap_or_default());
-    // A message whose own formatting fails is cut there.
+/// Formats a message as it is written to the log.
+fn format_line(stamp: &Stamp, level: Level, message: fmt::Arguments<'_>) -> String {
+    let mut line = SanitizedLine { text: String::with_capacity(128), at_line_start: false };
+    line.text.push_str(std::str::from_utf8(stamp.iso()).unwrap_or_default());
+    // If the formatting of a message fails, the message is truncated there.
     let _ = write!(line, " {} {message}", level.as_str());
-    line.line.push('\n');
-    line.line
+    line.text.push('\n');
+    line.text
 }
 
-/// Takes text and tames it on its way.
-struct Tamed {
-    line: String,
-    /// A further line of the message begins here.
-    begins: bool,
+/// A line that escapes control characters and indents further lines as text is written to it.
+struct SanitizedLine {
+    text: String,
+    /// Whether the next character begins a further line of the message.
+    at_line_start: bool,
 }
 
-impl fmt::Write for Tamed {
+impl fmt::Write for SanitizedLine {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for letter in text.chars() {
-            if std::mem::take(&mut self.begins) && letter != ' ' {
-                self.line.push_str("  ");
+            if std::mem::take(&mut self.at_line_start) && letter != ' ' {
+                self.text.push_str("  ");
             }
             match letter {
                 '\n' => {
-                    self.line.push('\n');
-                    self.begins = true;
+                    self.text.push('\n');
+                    self.at_line_start = true;
                 }
-                // What is no control character ends a line or turns it around for some readers.
+                // These are not control characters, but some readers end a line at them or reverse
+                // its direction.
                 '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                    self.line.extend(letter.escape_unicode());
+                    self.text.extend(letter.escape_unicode());
                 }
-                _ if letter.is_control() => self.line.extend(letter.escape_default()),
-                _ => self.line.push(letter),
+                _ if letter.is_control() => self.text.extend(letter.escape_default()),
+                _ => self.text.push(letter),
             }
         }
         Ok(())
@@ -166,9 +173,9 @@ impl fmt::Write for Tamed {
 
 struct StandardError;
 
-impl Outlet for StandardError {
-    fn write(&mut self, lines: &[u8]) -> Result<(), Cut> {
-        // Whoever closed it does not want to know.
+impl Sink for StandardError {
+    fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
+        // The error is ignored: the process that started this one has closed standard error.
         let _ = io::stderr().write_all(lines);
         Ok(())
     }
@@ -185,7 +192,8 @@ mod tests {
     use super::*;
 
     fn check(message: &str, expected: &str) {
-        let line = line_of(&Stamp::at(1_795_230_245), Level::Warning, format_args!("{message}"));
+        let line =
+            format_line(&Stamp::at(1_795_230_245), Level::Warning, format_args!("{message}"));
         assert_eq!(line, format!("2026-11-21T03:04:05Z warning {expected}\n"));
     }
 
@@ -206,10 +214,10 @@ mod tests {
     proptest! {
         #[test]
         fn indents_continuation_lines_of_any_message(message in any::<String>()) {
-            let line = line_of(&Stamp::at(0), Level::Error, format_args!("{message}"));
+            let line = format_line(&Stamp::at(0), Level::Error, format_args!("{message}"));
             prop_assert!(line.starts_with("1970-01-01T00:00:00Z error "));
             let text = line.strip_suffix('\n').unwrap();
-            prop_assert!(text.split('\n').skip(1).all(|further| further.is_empty() || further.starts_with(' ')));
+            prop_assert!(text.split('\n').skip(1).all(|each| each.is_empty() || each.starts_with(' ')));
             prop_assert!(!text.chars().any(|letter| letter.is_control() && letter != '\n'));
         }
     }

@@ -1,29 +1,28 @@
-//! Decides how a peer's bytes stand in a line: nothing they hold ends the line, the field they
-//! stand in, or a terminal's patience.
+//! Escapes text from clients: it cannot end a line or a field, and cannot control a terminal.
 
-/// Bytes that would mislead a reader within a value.
-pub(crate) type Ends = [u8; 4];
-/// The ends of a value between quotes.
-pub(crate) const QUOTE: Ends = [b'"'; 4];
+/// Bytes that are escaped within a value because a log reader would take them for its end.
+pub(crate) type Delimiters = [u8; 4];
+/// The delimiters of a value in quotes.
+pub(crate) const QUOTE: Delimiters = [b'"'; 4];
 
-/// How what cannot stand in a field is spelled.
+/// How a character that may not appear in a field is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Escaping {
     /// `\"`, `\\`, and `\xHH` for a byte that is not printable ASCII.
     Classic,
-    /// As in a JSON string (RFC 8259 section 7), in ASCII; what is no UTF-8 becomes U+FFFD.
+    /// As in a JSON string (RFC 8259 section 7), in ASCII; invalid UTF-8 becomes U+FFFD.
     Json,
 }
 
-/// A peer's text in a line is cut here.
-const LONGEST: usize = 2048;
+/// The length at which a value from a client is truncated, in bytes.
+const MAX_TEXT: usize = 2048;
 
 impl Escaping {
-    /// Adds `text` to `line`. `ends` would end the field for a reader, so they are spelled out too.
-    pub(crate) fn push(self, line: &mut Vec<u8>, text: &[u8], ends: Ends) {
-        let mut rest = &text[..text.len().min(LONGEST)];
-        // Whole runs are copied: nearly every text is one.
-        while let Some(at) = first_special(rest, ends) {
+    /// Appends `text` to `line`, with special bytes and `delimiters` escaped.
+    pub(crate) fn push(self, line: &mut Vec<u8>, text: &[u8], delimiters: Delimiters) {
+        let mut rest = &text[..text.len().min(MAX_TEXT)];
+        // Text without special bytes is copied at once: most values have none.
+        while let Some(at) = first_special(rest, delimiters) {
             let (plain, special) = rest.split_at(at);
             line.extend_from_slice(plain);
             rest = match self {
@@ -42,11 +41,11 @@ impl Escaping {
     }
 }
 
-/// Where the first byte is that does not stand for itself: in most texts nowhere, so sixteen bytes
-/// are looked at together.
-#[expect(clippy::needless_bitwise_bool, reason = "a branch per byte would keep them apart")]
-fn first_special(text: &[u8], ends: Ends) -> Option<usize> {
-    let [first, second, third, fourth] = ends;
+/// Returns the position of the first byte that must be escaped. Most texts have no such byte, so
+/// sixteen bytes are compared together.
+#[expect(clippy::needless_bitwise_bool, reason = "a branch per byte would prevent vectorization")]
+fn first_special(text: &[u8], delimiters: Delimiters) -> Option<usize> {
+    let [first, second, third, fourth] = delimiters;
     let is_special = |byte: u8| {
         !(b' '..=b'~').contains(&byte)
             | (byte == b'"')
@@ -57,7 +56,7 @@ fn first_special(text: &[u8], ends: Ends) -> Option<usize> {
             | (byte == fourth)
     };
     let (chunks, _) = text.as_chunks::<16>();
-    // Without a branch inside, so that the compiler makes it a few instructions.
+    // No branch inside the loop, so that the compiler vectorizes it.
     let any = |chunk: &[u8; 16]| chunk.iter().fold(false, |any, byte| any | is_special(*byte));
     let clean = chunks.iter().take_while(|chunk| !any(chunk)).count() * 16;
     text[clean..].iter().position(|byte| is_special(*byte)).map(|at| clean + at)
@@ -82,7 +81,7 @@ fn push_json(line: &mut Vec<u8>, unit: u16) {
     }
 }
 
-/// Text with more than ASCII in it, which is rare.
+/// Appends text that is not pure ASCII, which is rare.
 fn push_unicode(line: &mut Vec<u8>, text: &[u8]) {
     for chunk in text.utf8_chunks() {
         for letter in chunk.valid().chars() {
@@ -105,9 +104,9 @@ const fn digit(half: u8) -> u8 {
     b"0123456789abcdef"[(half & 15) as usize]
 }
 
-/// Adds a number in decimal, without the machinery of `write!`.
+/// Appends a number in decimal, faster than `write!` does.
 pub(crate) fn push_number(line: &mut Vec<u8>, mut number: u64) {
-    // 20 digits: the longest a u64 has.
+    // A u64 has at most 20 digits.
     let mut digits = [0; 20];
     let mut from = digits.len();
     loop {
@@ -133,9 +132,9 @@ mod tests {
 
     #[test]
     fn escapes_client_text_within_its_field() {
-        let nasty = b"a\"b\\c\r\n\x1b[31m\xe2\x80\xa8\x9b";
-        check(Escaping::Classic, nasty, r#"a\"b\\c\x0d\x0a\x1b[31m\xe2\x80\xa8\x9b"#);
-        check(Escaping::Json, nasty, r#"a\"b\\c\u000d\u000a\u001b[31m\u2028\ufffd"#);
+        let hostile = b"a\"b\\c\r\n\x1b[31m\xe2\x80\xa8\x9b";
+        check(Escaping::Classic, hostile, r#"a\"b\\c\x0d\x0a\x1b[31m\xe2\x80\xa8\x9b"#);
+        check(Escaping::Json, hostile, r#"a\"b\\c\u000d\u000a\u001b[31m\u2028\ufffd"#);
         check(Escaping::Json, "\u{1f343}=\"".as_bytes(), r#"\ud83c\udf43=\""#);
     }
 
@@ -150,7 +149,7 @@ mod tests {
     fn truncates_long_text() {
         let mut line = Vec::new();
         Escaping::Classic.push(&mut line, &vec![b'x'; 1 << 20], QUOTE);
-        assert_eq!(line.len(), LONGEST);
+        assert_eq!(line.len(), MAX_TEXT);
     }
 
     #[test]

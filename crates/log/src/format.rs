@@ -1,78 +1,79 @@
-//! Decides which formats of an access log there are, and turns one into the parts that each line
-//! is put together from.
+//! Formats of the access log: parses the text of a format into the parts of a line.
 
-use crate::escape::{Ends, Escaping, QUOTE, push_number};
+use crate::escape::{Delimiters, Escaping, QUOTE, push_number};
 use crate::stamp::Stamp;
 use crate::writer::Gap;
 
-/// What a line of an access log tells, understood once.
+/// The parsed format of a line of the access log.
 ///
-/// `common`, `combined` and `json` are formats by name; any other is a text with directives, which
-/// mean what they have meant since the first servers (see docs/guide/logs.md). A format that begins
-/// with `{` writes JSON: its texts stand between the quotes of the format and are escaped as JSON
-/// strings.
+/// `common`, `combined` and `json` name predefined formats. Any other text is a format with
+/// directives. They have the same meaning as in Apache's `mod_log_config`; `%{iso}t` is an
+/// addition. The guide lists them (docs/guide/logs.md). A format that begins with `{` writes JSON:
+/// its text values must be in quotes and are escaped as JSON strings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Format {
     pub(crate) parts: Vec<Part>,
     pub(crate) escaping: Escaping,
-    /// A clock finer than the turn's must be read.
+    /// Whether a line contains a duration.
     wants_duration: bool,
-    /// The reply's own fields are told.
+    /// Whether a line contains fields of the response.
     wants_reply_head: bool,
 }
 
-/// A piece of each line.
+/// A part of each line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Part {
-    /// The same in every line.
+    /// Constant text.
     Text(Box<str>),
-    /// Something of the request or the reply.
+    /// A value of the request or the response.
     Value {
-        what: Directive,
-        /// What a reader takes for the end of the value, or for more than a part of it.
-        ends: Ends,
+        directive: Directive,
+        /// Bytes to escape within the value.
+        delimiters: Delimiters,
     },
 }
 
-/// What a directive stands for.
+/// The value that a directive stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Directive {
-    /// `%h`, `%a`: the peer's address. Names are never looked up.
-    Peer,
-    /// `%{remote}p`.
-    PeerPort,
-    /// `%l`: what RFC 1413 would tell, which nobody asks.
+    /// `%h`, `%a`: the client's address. The server never looks up names.
+    Client,
+    /// `%{remote}p`: the client's port.
+    ClientPort,
+    /// `%l`: the user according to the Identification Protocol (RFC 1413), which the server does
+    /// not support.
     Ident,
-    /// `%u`.
+    /// `%u`: the user's name.
     User,
-    /// `%t`: when the request arrived.
+    /// `%t`: the time at which the request arrived.
     Time,
-    /// `%{iso}t`.
+    /// `%{iso}t`: the same time, as RFC 3339 writes it.
     IsoTime,
-    /// `%r`.
+    /// `%r`: the request line.
     RequestLine,
-    /// `%m`.
+    /// `%m`: the method.
     Method,
-    /// `%U`: as it was sent, without the query.
+    /// `%U`: the path as the client sent it, without the query.
     Path,
-    /// `%q`: with its `?`.
+    /// `%q`: the query with its `?`.
     Query,
-    /// `%H`.
+    /// `%H`: the HTTP version.
     Version,
-    /// `%v`: the host that was asked for, without its port.
+    /// `%v`: the requested host, without its port.
     Host,
-    /// `%s`.
+    /// `%s`: the status.
     Status,
-    /// `%b`: of content, `-` for none.
+    /// `%b`: bytes of content, or `-` for an empty response.
     SizeOrDash,
-    /// `%B`.
+    /// `%B`: bytes of content.
     Size,
-    /// `%D`, `%T`, `%{ms}T`: from request to reply, in units of so many microseconds.
+    /// `%D`, `%T`, `%{ms}T`: the time from request to response. The value is the unit in
+    /// microseconds.
     Duration(u64),
-    /// `%{Name}i`.
+    /// `%{Name}i`: a header field of the request.
     RequestField(Box<str>),
-    /// `%{Name}o`.
-    ReplyField(Box<str>),
+    /// `%{Name}o`: a header field of the response.
+    ResponseField(Box<str>),
 }
 
 const COMMON: &str = r#"%h %l %u %t "%r" %>s %b"#;
@@ -82,163 +83,170 @@ const JSON: &str = concat!(
     r#""version":"%H","status":%s,"bytes":%B,"microseconds":%D,"#,
     r#""referer":"%{Referer}i","agent":"%{User-Agent}i"}"#
 );
-/// For whoever wrote another.
+/// The list of directives in error messages.
 const KNOWN: &str = "%a %b %B %D %h %H %l %m %{remote}p %q %r %s %t %{iso}t %T %{ms}T %u %U %v \
                      %{Header}i %{Header}o %%";
 
 impl Format {
-    /// Understands a format.
+    /// Parses a format.
     ///
     /// # Errors
     ///
-    /// What is wrong, where, and what is known.
+    /// A message with the fault, its position, and the known directives.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = match text {
             "common" => COMMON,
             "combined" => COMBINED,
             "json" => JSON,
-            own => own,
+            custom => custom,
         };
         if let Some(at) = text.find(|letter: char| letter.is_control() && letter != '\t') {
-            return Err(format!("a control character at position {at}; a line is one line"));
+            return Err(format!(
+                "a format must not contain the control character at position {at}"
+            ));
         }
         let escaping = if text.starts_with('{') { Escaping::Json } else { Escaping::Classic };
         let mut parts = Vec::new();
         let mut quoted = false;
-        // What stands between one value and the next.
-        let mut bar = b' ';
+        // The byte that separates a value from the next.
+        let mut separator = b' ';
         let mut rest = text;
         while !rest.is_empty() {
-            let (plain, behind) = rest.split_at(rest.find('%').unwrap_or(rest.len()));
+            let (plain, after) = rest.split_at(rest.find('%').unwrap_or(rest.len()));
             push_text(&mut parts, plain);
             quoted ^= plain.bytes().filter(|byte| *byte == b'"').count() % 2 == 1;
-            rest = behind;
+            rest = after;
             if rest.is_empty() {
                 break;
             }
             let position = text.len() - rest.len();
-            let (what, length) = directive(rest).map_err(|fault| fault.at(rest, position))?;
+            let (directive, length) =
+                parse_directive(rest).map_err(|fault| fault.message(rest, position))?;
             rest = &rest[length..];
-            let Some(what) = what else {
+            let Some(directive) = directive else {
                 push_text(&mut parts, "%");
                 continue;
             };
-            if escaping == Escaping::Json && !quoted && !what.is_number() {
-                let directive = &text[position..position + length];
-                return Err(format!("`{directive}` at position {position} needs quotes around it"));
+            if escaping == Escaping::Json && !quoted && !directive.is_number() {
+                let text = &text[position..position + length];
+                return Err(format!("`{text}` at position {position} must be in quotes"));
             }
-            // Between quotes nothing but a quote ends a value.
-            let mut ends = QUOTE;
+            // In quotes, only a quote ends a value.
+            let mut delimiters = QUOTE;
             if !quoted {
-                // A `%` begins another value; the last ends where those before it do.
-                bar = rest.bytes().next().filter(|byte| *byte != b'%').unwrap_or(bar);
-                // A bracket begins what may hold spaces.
-                ends = [b' ', bar, b'[', b']'];
+                // After a `%`, which begins the next value, and at the end of the format, the
+                // separator of the previous value applies.
+                separator = rest.bytes().next().filter(|byte| *byte != b'%').unwrap_or(separator);
+                // A log reader expects spaces within brackets.
+                delimiters = [b' ', separator, b'[', b']'];
             }
-            parts.push(Part::Value { what, ends });
+            parts.push(Part::Value { directive, delimiters });
         }
-        let whats = || parts.iter().filter_map(Part::what);
-        if whats().next().is_none() {
+        let directives = || parts.iter().filter_map(Part::directive);
+        if directives().next().is_none() {
             return Err(format!(
-                "`{text}` is no format; say common, combined, json, or one with {KNOWN}"
+                "`{text}` is not a format; use common, combined, json, or a text with {KNOWN}"
             ));
         }
-        let wants_duration = whats().any(|what| matches!(what, Directive::Duration(_)));
-        let wants_reply_head = whats().any(|what| matches!(what, Directive::ReplyField(_)));
+        let wants_duration = directives().any(|each| matches!(each, Directive::Duration(_)));
+        let wants_reply_head = directives().any(|each| matches!(each, Directive::ResponseField(_)));
         Ok(Self { parts, escaping, wants_duration, wants_reply_head })
     }
 
-    /// Whether a line contains the time from request to reply, so that a clock finer than the turn's must be read.
+    /// Whether a line contains the time from request to response, which requires a clock that is
+    /// finer than the clock of an event loop's turn.
     pub const fn wants_duration(&self) -> bool {
         self.wants_duration
     }
 
-    /// Whether a line contains fields of the reply's head.
+    /// Whether a line contains fields of the response's head.
     pub const fn wants_reply_head(&self) -> bool {
         self.wants_reply_head
     }
 
-    /// Writes the line that stands in a log of this format in place of dropped lines.
+    /// Returns the function that writes a line about dropped lines in this format.
     pub const fn gap(&self) -> Gap {
         match self.escaping {
-            Escaping::Classic => classic_gap,
-            Escaping::Json => json_gap,
+            Escaping::Classic => write_classic_gap,
+            Escaping::Json => write_json_gap,
         }
     }
 }
 
 impl Default for Format {
-    /// `combined`, which every log reader knows.
+    /// The format `combined`, which every log reader supports.
     fn default() -> Self {
-        Self::parse("combined").expect("a test has parsed it")
+        Self::parse("combined").expect("`combined` is valid, which a test checks")
     }
 }
 
 impl Part {
-    const fn what(&self) -> Option<&Directive> {
+    const fn directive(&self) -> Option<&Directive> {
         match self {
             Self::Text(_) => None,
-            Self::Value { what, .. } => Some(what),
+            Self::Value { directive, .. } => Some(directive),
         }
     }
 }
 
 impl Directive {
     const fn is_number(&self) -> bool {
-        matches!(self, Self::Status | Self::Size | Self::Duration(_) | Self::PeerPort)
+        matches!(self, Self::Status | Self::Size | Self::Duration(_) | Self::ClientPort)
     }
 }
 
 enum Fault {
-    /// So many bytes are no directive.
+    /// The first bytes, as many as the value, are not a known directive.
     Unknown(usize),
     /// A `{` without its `}`.
-    Open,
-    /// What stands between the braces is no field's name.
-    NoName(usize),
+    Unclosed,
+    /// The text between the braces is not the name of a field. The value is the directive's length.
+    InvalidName(usize),
 }
 
 impl Fault {
-    fn at(&self, rest: &str, position: usize) -> String {
+    fn message(&self, rest: &str, position: usize) -> String {
         match self {
             Self::Unknown(length) => {
                 let text = &rest[..*length];
-                format!("`{text}` at position {position} is no directive; known are {KNOWN}")
+                format!("unknown directive `{text}` at position {position}; use {KNOWN}")
             }
-            Self::Open => format!("the `{{` at position {} has no `}}`", position + 1),
-            Self::NoName(length) => {
+            Self::Unclosed => format!("the `{{` at position {} has no `}}`", position + 1),
+            Self::InvalidName(length) => {
                 let text = &rest[..*length];
-                format!("`{text}` at position {position} names no header field")
+                format!("`{text}` at position {position} does not name a header field")
             }
         }
     }
 }
 
-/// The directive at the front of `text` and its length; `None` stands for a `%` itself.
-fn directive(text: &str) -> Result<(Option<Directive>, usize), Fault> {
+/// Parses the directive at the start of `text` and returns it with its length; `None` is a literal
+/// `%`.
+fn parse_directive(text: &str) -> Result<(Option<Directive>, usize), Fault> {
     let mut at = 1;
-    // Of an internal redirect the first (`<`) or the last (`>`) status: here there is one.
+    // In Apache, `<` and `>` select the status before or after an internal redirect. This server
+    // has no internal redirects, so both mean the status.
     if text[at..].starts_with(['<', '>']) {
         at += 1;
     }
     let mut argument = None;
     if let Some(inner) = text[at..].strip_prefix('{') {
-        let end = inner.find('}').ok_or(Fault::Open)?;
+        let end = inner.find('}').ok_or(Fault::Unclosed)?;
         argument = Some(&inner[..end]);
         at += end + 2;
     }
     let letter = text[at..].chars().next();
     let length = at + letter.map_or(0, char::len_utf8);
-    let what = match (letter.unwrap_or(' '), argument) {
+    let directive = match (letter.unwrap_or(' '), argument) {
         ('%', None) if at == 1 => return Ok((None, length)),
-        ('a' | 'h', None) => Directive::Peer,
+        ('a' | 'h', None) => Directive::Client,
         ('b', None) => Directive::SizeOrDash,
         ('B', None) => Directive::Size,
         ('D', None) | ('T', Some("us")) => Directive::Duration(1),
         ('H', None) => Directive::Version,
         ('l', None) => Directive::Ident,
         ('m', None) => Directive::Method,
-        ('p', Some("remote")) => Directive::PeerPort,
+        ('p', Some("remote")) => Directive::ClientPort,
         ('q', None) => Directive::Query,
         ('r', None) => Directive::RequestLine,
         ('s', None) => Directive::Status,
@@ -249,18 +257,19 @@ fn directive(text: &str) -> Result<(Option<Directive>, usize), Fault> {
         ('u', None) => Directive::User,
         ('U', None) => Directive::Path,
         ('v', None) => Directive::Host,
-        ('i' | 'o', Some(name)) if !is_token(name) => return Err(Fault::NoName(length)),
+        ('i' | 'o', Some(name)) if !is_token(name) => return Err(Fault::InvalidName(length)),
         ('i', Some(name)) => Directive::RequestField(name.into()),
-        ('o', Some(name)) => Directive::ReplyField(name.into()),
+        ('o', Some(name)) => Directive::ResponseField(name.into()),
         _ => return Err(Fault::Unknown(length)),
     };
-    Ok((Some(what), length))
+    Ok((Some(directive), length))
 }
 
-/// RFC 9110 section 5.6.2.
+/// Whether `name` is a token of HTTP (RFC 9110 section 5.6.2).
 fn is_token(name: &str) -> bool {
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !name.is_empty() && name.bytes().all(is_letter)
+    let is_token_byte =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_token_byte)
 }
 
 fn push_text(parts: &mut Vec<Part>, text: &str) {
@@ -271,8 +280,8 @@ fn push_text(parts: &mut Vec<Part>, text: &str) {
     }
 }
 
-/// A comment: log readers pass over it, and no request's line begins like it.
-fn classic_gap(lines: &mut Vec<u8>, dropped: u64) {
+/// Writes a gap as a comment: log readers skip it, and the line of a request never begins with `#`.
+fn write_classic_gap(lines: &mut Vec<u8>, dropped: u64) {
     lines.extend_from_slice(b"# ");
     lines.extend_from_slice(Stamp::now().iso());
     lines.extend_from_slice(b" dropped ");
@@ -280,8 +289,8 @@ fn classic_gap(lines: &mut Vec<u8>, dropped: u64) {
     lines.extend_from_slice(b" lines\n");
 }
 
-/// An object of its own, without the members of a request's.
-fn json_gap(lines: &mut Vec<u8>, dropped: u64) {
+/// Writes a gap as a separate object, without the members of a request.
+fn write_json_gap(lines: &mut Vec<u8>, dropped: u64) {
     lines.extend_from_slice(b"{\"time\":\"");
     lines.extend_from_slice(Stamp::now().iso());
     lines.extend_from_slice(b"\",\"dropped\":");
@@ -296,7 +305,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn refused(text: &str, expected: &str) {
+    fn check_error(text: &str, expected: &str) {
         let message = Format::parse(text).unwrap_err();
         assert!(message.contains(expected), "{message}");
     }
@@ -313,27 +322,27 @@ mod tests {
 
     #[test]
     fn names_directive_position_and_alternatives_in_errors() {
-        refused("%h %Z", "`%Z` at position 3 is no directive; known are %a %b");
-        refused("%{Referer}x", "`%{Referer}x` at position 0 is no directive");
-        refused("a%", "`%` at position 1 is no directive");
-        refused("%h %{Referer", "the `{` at position 4 has no `}`");
-        refused("%{}i", "`%{}i` at position 0 names no header field");
-        refused("%{a b}o", "names no header field");
-        refused("combind", "`combind` is no format; say common, combined, json");
-        refused("", "is no format");
-        refused("%h\n%u", "a control character at position 2");
-        refused(r#"{"a":%u}"#, "`%u` at position 5 needs quotes");
-        refused("%\u{e4}", "`%\u{e4}` at position 0");
+        check_error("%h %Z", "unknown directive `%Z` at position 3; use %a %b");
+        check_error("%{Referer}x", "unknown directive `%{Referer}x` at position 0");
+        check_error("a%", "unknown directive `%` at position 1");
+        check_error("%h %{Referer", "the `{` at position 4 has no `}`");
+        check_error("%{}i", "`%{}i` at position 0 does not name a header field");
+        check_error("%{a b}o", "does not name a header field");
+        check_error("combind", "`combind` is not a format; use common, combined, json");
+        check_error("", "is not a format");
+        check_error("%h\n%u", "the control character at position 2");
+        check_error(r#"{"a":%u}"#, "`%u` at position 5 must be in quotes");
+        check_error("%\u{e4}", "`%\u{e4}` at position 0");
     }
 
     #[test]
     fn finds_delimiters_around_a_value() {
         let format = Format::parse(r#"%u|"%u"|%u%u"#).unwrap();
-        let ends = format.parts.iter().filter_map(|part| match part {
-            Part::Value { ends, .. } => Some(*ends),
+        let delimiters = format.parts.iter().filter_map(|part| match part {
+            Part::Value { delimiters, .. } => Some(*delimiters),
             Part::Text(_) => None,
         });
-        assert!(ends.eq([*b" |[]", QUOTE, *b" |[]", *b" |[]"]));
+        assert!(delimiters.eq([*b" |[]", QUOTE, *b" |[]", *b" |[]"]));
     }
 
     #[test]
@@ -356,8 +365,8 @@ mod tests {
     #[test]
     fn writes_gap_unlike_a_request_line() {
         let mut lines = Vec::new();
-        classic_gap(&mut lines, 12);
-        json_gap(&mut lines, 34);
+        write_classic_gap(&mut lines, 12);
+        write_json_gap(&mut lines, 34);
         let text = String::from_utf8(lines).unwrap();
         let (classic, json) = text.split_once('\n').unwrap();
         assert!(classic.starts_with("# 2") && classic.ends_with("Z dropped 12 lines"), "{classic}");

@@ -2,25 +2,25 @@
 
 use std::str::FromStr;
 
-/// How much a message matters.
+/// The severity of a message. A severe level compares less than a mild one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Level {
-    /// Something failed, and somebody got less than was asked for.
+    /// An operation failed, and a client or the operator did not get the requested result.
     Error,
-    /// Something should be looked at before it fails.
+    /// The operator should act before an operation fails.
     Warning,
-    /// Something happened that does not happen each day.
+    /// A rare event, for example a start or a reload.
     #[default]
     Notice,
-    /// What only those want to know who look for a fault.
+    /// Details for the search for a fault.
     Debug,
 }
 
 impl Level {
-    /// All of them, the gravest first.
+    /// All levels, the most severe first.
     pub const ALL: [Self; 4] = [Self::Error, Self::Warning, Self::Notice, Self::Debug];
 
-    /// As it stands in a line and in a configuration.
+    /// The name of the level in a line and in the configuration.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -35,7 +35,7 @@ impl FromStr for Level {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let named = Self::ALL.into_iter().find(|level| level.as_str() == text);
-        named.ok_or_else(|| format!("`{text}` is no level; say error, warning, notice or debug"))
+        let known = Self::ALL.into_iter().find(|level| level.as_str() == text);
+        known.ok_or_else(|| format!("unknown level `{text}`; use error, warning, notice or debug"))
     }
 }

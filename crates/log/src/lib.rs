@@ -1,8 +1,9 @@
 //! Access and error logs: the formats of their lines, and the threads that write them.
 //!
-//! A caller formats a line into a buffer of its own ([`Format`], [`Entry`]) and appends it to a [`Writer`], which has a
-//! bounded queue and a thread: a slow disk, a full one, or a pipe that no process reads never blocks an event loop.
-//! Messages for the operator go through [`error`], [`warn`], [`notice`] and [`debug`] to the error log.
+//! A caller formats a line into its own buffer ([`Format`], [`Entry`]) and appends it to a
+//! [`Writer`], which has a bounded queue and a thread: a slow disk, a full disk, or a pipe without
+//! a reader never blocks an event loop. [`error`], [`warn`], [`notice`] and [`debug`] write
+//! messages for the operator to the error log.
 //!
 //! ```
 //! use bine_log::{Entry, Format, Stamp};

@@ -1,5 +1,5 @@
-//! Decides where written lines end up: in a file that may be full, moved, removed or a pipe nobody
-//! reads, and in which no line is ever glued to half of another.
+//! The file of a log: follows its path after a rotation, resumes after a full disk, and writes to a
+//! pipe without blocking. A partial line stays on a line by itself.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -12,116 +12,121 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-/// Where a writer's thread puts lines.
-pub(super) trait Outlet: Send {
-    /// Writes whole lines. What a failure left unwritten is offered again.
-    fn write(&mut self, lines: &[u8]) -> Result<(), Cut>;
+/// The destination of the lines of a writer's thread.
+pub(super) trait Sink: Send {
+    /// Writes whole lines. After an error the thread passes the unwritten lines again.
+    fn write(&mut self, lines: &[u8]) -> Result<(), WriteError>;
 
-    /// Opens anew what can be opened anew. After a failure the old place is kept if it still is one.
+    /// Reopens the destination, if it can be reopened. If that fails, the sink keeps the old
+    /// destination as long as it is usable.
     fn reopen(&mut self) -> io::Result<()>;
 }
 
-/// A failure in the midst of lines.
+/// A failed write.
 #[derive(Debug)]
-pub(super) struct Cut {
-    /// Bytes of the whole lines that were written before it.
+pub(super) struct WriteError {
+    /// Bytes of the whole lines that were written before the error.
     pub(super) written: usize,
     pub(super) error: io::Error,
 }
 
-/// A file by its path.
+/// A log file and its path.
 pub(super) struct LogFile {
     path: PathBuf,
-    /// `None`: it could not be opened, or not again.
-    open: Option<Open>,
-    /// The last write failed, and another descriptor may do better.
-    suspect: bool,
-    /// When the path was last compared with what is open.
-    looked: Instant,
+    /// `None` if the file could not be opened or reopened.
+    file: Option<OpenFile>,
+    /// Whether the last write failed, so that the next one reopens the path first.
+    must_reopen: bool,
+    /// When the path was last compared with the open file.
+    checked_at: Instant,
 }
 
-struct Open {
+struct OpenFile {
     file: File,
-    identity: Identity,
+    id: FileId,
     is_pipe: bool,
-    /// A line was cut short; the next begins on a line of its own.
-    in_line: bool,
+    /// Whether the last write ended within a line. The next write then begins a new line.
+    ends_mid_line: bool,
 }
 
-/// What tells one file from another, whatever their names.
+/// The identity of a file, independent of its path.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Identity {
+struct FileId {
     device: u64,
     inode: u64,
 }
 
-/// How often the path is looked at, while there is something to write.
-const LOOK: Duration = Duration::from_secs(1);
-/// Lines up to this size enter a pipe whole or not at all (pipe(7)).
-const ATOMIC: usize = 4096;
-/// How long a full pipe is waited for before its thread looks after other things.
-const FULL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// The shortest time between two comparisons of the path with the open file.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// A write of at most this size to a pipe is atomic (pipe(7)).
+const PIPE_BUF: usize = 4096;
+/// How long a write waits for a full pipe before it fails, so that the thread can handle a reopen
+/// or a close.
+const FULL_PIPE_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 impl LogFile {
-    /// Opens `path`, and makes it and its folder if need be. A pipe that nobody reads is no error
-    /// yet: a reader may come.
+    /// Opens `path`, and creates the file and its folder if necessary. A pipe without a reader is
+    /// not an error: a process may open it later.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let open = match Open::at(path) {
-            Ok(open) => Some(open),
-            Err(error) if is_unread(&error) => None,
+        let file = match OpenFile::open(path) {
+            Ok(file) => Some(file),
+            Err(error) if has_no_reader(&error) => None,
             Err(error) => return Err(error),
         };
-        Ok(Self { path: path.to_owned(), open, suspect: false, looked: Instant::now() })
+        Ok(Self { path: path.to_owned(), file, must_reopen: false, checked_at: Instant::now() })
     }
 
-    /// True when the path has come to lead elsewhere. Looks once in a while only.
+    /// Whether the path now names a different file or none. Checks at most once per
+    /// [`CHECK_INTERVAL`].
     fn was_moved(&mut self) -> bool {
-        let Some(open) = &self.open else { return false };
-        if self.looked.elapsed() < LOOK {
+        let Some(file) = &self.file else { return false };
+        if self.checked_at.elapsed() < CHECK_INTERVAL {
             return false;
         }
-        self.looked = Instant::now();
-        std::fs::metadata(&self.path).map_or(true, |there| Identity::of(&there) != open.identity)
+        self.checked_at = Instant::now();
+        std::fs::metadata(&self.path).map_or(true, |found| FileId::of(&found) != file.id)
     }
 }
 
-impl Outlet for LogFile {
-    fn write(&mut self, lines: &[u8]) -> Result<(), Cut> {
-        let mut opened = Ok(());
-        if self.open.is_none() || self.suspect || self.was_moved() {
-            opened = self.reopen();
+impl Sink for LogFile {
+    fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
+        let mut reopened = Ok(());
+        if self.file.is_none() || self.must_reopen || self.was_moved() {
+            reopened = self.reopen();
         }
-        let Some(open) = &mut self.open else {
-            let error = opened.err().unwrap_or_else(|| ErrorKind::NotFound.into());
-            return Err(Cut { written: 0, error });
+        let Some(file) = &mut self.file else {
+            let error = reopened.err().unwrap_or_else(|| ErrorKind::NotFound.into());
+            return Err(WriteError { written: 0, error });
         };
-        let written = open.write(lines);
-        // A full pipe has a reader, who would take a new descriptor for the end of the log.
-        self.suspect = written.as_ref().is_err_and(|cut| cut.error.kind() != ErrorKind::WouldBlock);
-        written?;
-        // Everything is written, though perhaps not where the path leads by now.
-        opened.map_err(|error| Cut { written: lines.len(), error })
+        let outcome = file.write(lines);
+        // A full pipe has a reader. Reopening it would close the old descriptor, which the reader
+        // sees as the end of the log.
+        let is_fault = |failure: &WriteError| failure.error.kind() != ErrorKind::WouldBlock;
+        self.must_reopen = outcome.as_ref().is_err_and(is_fault);
+        outcome?;
+        // All lines are written, but if the reopen failed, not to the file that the path names now.
+        reopened.map_err(|error| WriteError { written: lines.len(), error })
     }
 
     fn reopen(&mut self) -> io::Result<()> {
-        match Open::at(&self.path) {
+        match OpenFile::open(&self.path) {
             Ok(mut new) => {
-                let old = self.open.as_ref().filter(|old| old.identity == new.identity);
-                new.in_line = old.is_some_and(|old| old.in_line);
-                self.open = Some(new);
+                let old = self.file.as_ref().filter(|old| old.id == new.id);
+                new.ends_mid_line = old.is_some_and(|old| old.ends_mid_line);
+                self.file = Some(new);
                 Ok(())
             }
             Err(error) => {
-                // What was only moved still takes lines; what was removed would swallow them.
-                self.open = self.open.take().filter(|old| !old.is_removed());
+                // A moved file still accepts lines. Lines in a removed file would be lost.
+                self.file = self.file.take().filter(|old| !old.is_removed());
                 Err(error)
             }
         }
     }
 }
 
-impl Open {
-    fn at(path: &Path) -> io::Result<Self> {
+impl OpenFile {
+    fn open(path: &Path) -> io::Result<Self> {
         let file = open(path).or_else(|error| match path.parent() {
             Some(folder) if error.kind() == ErrorKind::NotFound => {
                 std::fs::create_dir_all(folder)?;
@@ -131,47 +136,47 @@ impl Open {
         })?;
         let found = file.metadata()?;
         let is_pipe = found.file_type().is_fifo();
-        Ok(Self { file, identity: Identity::of(&found), is_pipe, in_line: false })
+        Ok(Self { file, id: FileId::of(&found), is_pipe, ends_mid_line: false })
     }
 
-    fn write(&mut self, lines: &[u8]) -> Result<(), Cut> {
+    fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
         let mut written = 0;
         while written < lines.len() {
             let rest = &lines[written..];
-            let piece = &rest[..self.piece(rest)];
+            let piece = &rest[..self.next_piece(rest)];
             if let Err(error) = self.write_piece(piece, &mut written) {
-                return Err(Cut { written, error });
+                return Err(WriteError { written, error });
             }
         }
         Ok(())
     }
 
-    /// Length of the whole lines at the front of `rest` that are written at once.
-    fn piece(&self, rest: &[u8]) -> usize {
-        if !self.is_pipe || rest.len() <= ATOMIC {
+    /// Returns the length of the whole lines at the start of `rest` to write at once.
+    fn next_piece(&self, rest: &[u8]) -> usize {
+        if !self.is_pipe || rest.len() <= PIPE_BUF {
             return rest.len();
         }
         let line_end = |byte: &u8| *byte == b'\n';
-        let end = rest[..ATOMIC].iter().rposition(line_end);
-        // One line that is longer than that may be cut.
+        let end = rest[..PIPE_BUF].iter().rposition(line_end);
+        // A line that is longer than `PIPE_BUF` may be written partially.
         end.or_else(|| rest.iter().position(line_end)).map_or(rest.len(), |end| end + 1)
     }
 
-    /// Writes whole lines, and counts in `written` those that went in whole.
+    /// Writes whole lines, and adds the bytes of completely written lines to `written`.
     fn write_piece(&mut self, piece: &[u8], written: &mut usize) -> io::Result<()> {
-        if self.in_line {
-            self.put(b"\n")?;
-            self.in_line = false;
+        if self.ends_mid_line {
+            self.write_once(b"\n")?;
+            self.ends_mid_line = false;
         }
-        let mut put = 0;
-        while put < piece.len() {
-            match self.put(&piece[put..]) {
-                Ok(count) => put += count,
+        let mut done = 0;
+        while done < piece.len() {
+            match self.write_once(&piece[done..]) {
+                Ok(count) => done += count,
                 Err(error) => {
-                    let whole = piece[..put].iter().rposition(|byte| *byte == b'\n');
+                    let whole = piece[..done].iter().rposition(|byte| *byte == b'\n');
                     let whole = whole.map_or(0, |end| end + 1);
                     *written += whole;
-                    self.in_line = put > whole;
+                    self.ends_mid_line = done > whole;
                     return Err(error);
                 }
             }
@@ -180,8 +185,8 @@ impl Open {
         Ok(())
     }
 
-    /// One write, for which a full pipe is waited for a while.
-    fn put(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    /// Performs one write. If a pipe is full, waits for room for at most [`FULL_PIPE_WAIT`].
+    fn write_once(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut has_waited = false;
         loop {
             match self.file.write(bytes) {
@@ -189,34 +194,35 @@ impl Open {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock && !has_waited => {
                     has_waited = true;
-                    // Ready, interrupted or not: the next write tells.
-                    let _ = poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], Some(&FULL));
+                    // The next write shows whether the pipe has room, so the result is not needed.
+                    let _ =
+                        poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], Some(&FULL_PIPE_WAIT));
                 }
                 outcome => return outcome,
             }
         }
     }
 
-    /// True when no name leads to it any more.
+    /// Whether the file has no path any more.
     fn is_removed(&self) -> bool {
         self.file.metadata().map_or(true, |file| file.nlink() == 0)
     }
 }
 
-impl Identity {
+impl FileId {
     fn of(file: &Metadata) -> Self {
         Self { device: file.dev(), inode: file.ino() }
     }
 }
 
-/// Without waiting: to open a pipe would take until it has a reader.
+/// Opens `path` without blocking. A blocking open of a pipe would wait until the pipe has a reader.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     OpenOptions::new().append(true).create(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
-/// A pipe without a reader (open(2)).
-fn is_unread(error: &io::Error) -> bool {
+/// Whether a pipe could not be opened because it has no reader (open(2)).
+fn has_no_reader(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::NXIO)
 }
 
@@ -231,23 +237,23 @@ mod tests {
         std::fs::read_to_string(path).unwrap()
     }
 
-    /// Lets the next write compare path and file without waiting for a second to pass.
-    fn write(target: &mut LogFile, lines: &[u8]) -> Result<(), Cut> {
-        target.looked -= LOOK;
-        target.write(lines)
+    /// Writes after an immediate comparison of the path with the file.
+    fn write(log: &mut LogFile, lines: &[u8]) -> Result<(), WriteError> {
+        log.checked_at -= CHECK_INTERVAL;
+        log.write(lines)
     }
 
     #[test]
     fn reopens_path_after_file_was_moved_or_removed() {
         let folder = ScratchFolder::new();
         let (path, moved) = (folder.path("log"), folder.path("log.1"));
-        let mut target = LogFile::open(&path).unwrap();
-        write(&mut target, b"a\n").unwrap();
+        let mut log = LogFile::open(&path).unwrap();
+        write(&mut log, b"a\n").unwrap();
         std::fs::rename(&path, &moved).unwrap();
-        write(&mut target, b"b\n").unwrap();
+        write(&mut log, b"b\n").unwrap();
         assert_eq!((read(&moved), read(&path)), ("a\n".to_owned(), "b\n".to_owned()));
         std::fs::remove_file(&path).unwrap();
-        write(&mut target, b"c\n").unwrap();
+        write(&mut log, b"c\n").unwrap();
         assert_eq!(read(&path), "c\n");
     }
 
@@ -255,9 +261,9 @@ mod tests {
     fn recreates_removed_folder() {
         let folder = ScratchFolder::new();
         let path = folder.path("deep/er/log");
-        let mut target = LogFile::open(&path).unwrap();
+        let mut log = LogFile::open(&path).unwrap();
         std::fs::remove_dir_all(folder.path("deep")).unwrap();
-        write(&mut target, b"a\n").unwrap();
+        write(&mut log, b"a\n").unwrap();
         assert_eq!(read(&path), "a\n");
     }
 
@@ -265,17 +271,17 @@ mod tests {
     fn writes_to_moved_file_until_new_one_opens() {
         let folder = ScratchFolder::new();
         let (path, moved) = (folder.path("log"), folder.path("log.1"));
-        let mut target = LogFile::open(&path).unwrap();
+        let mut log = LogFile::open(&path).unwrap();
         std::fs::rename(&path, &moved).unwrap();
         std::fs::create_dir(&path).unwrap();
-        let cut = write(&mut target, b"a\n").unwrap_err();
-        assert_eq!((cut.written, cut.error.kind()), (2, ErrorKind::IsADirectory));
+        let failure = write(&mut log, b"a\n").unwrap_err();
+        assert_eq!((failure.written, failure.error.kind()), (2, ErrorKind::IsADirectory));
         assert_eq!(read(&moved), "a\n");
         std::fs::remove_file(&moved).unwrap();
-        let cut = write(&mut target, b"b\n").unwrap_err();
-        assert_eq!(cut.written, 0, "nobody would ever read it");
+        let failure = write(&mut log, b"b\n").unwrap_err();
+        assert_eq!(failure.written, 0, "a removed file has no reader");
         std::fs::remove_dir(&path).unwrap();
-        write(&mut target, b"b\n").unwrap();
+        write(&mut log, b"b\n").unwrap();
         assert_eq!(read(&path), "b\n");
     }
 
@@ -283,41 +289,46 @@ mod tests {
     fn does_not_block_on_unread_pipe() {
         let folder = ScratchFolder::new();
         let path = folder.pipe();
-        let mut target = LogFile::open(&path).unwrap();
-        assert!(is_unread(&target.write(b"a\n").unwrap_err().error));
+        let mut log = LogFile::open(&path).unwrap();
+        assert!(has_no_reader(&log.write(b"a\n").unwrap_err().error));
         let mut reader = OpenOptions::new();
         let reader = reader.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
         let mut reader = reader.open(&path).unwrap();
-        target.write(b"a\n").unwrap();
+        log.write(b"a\n").unwrap();
         let mut read = [0; 8];
         assert_eq!(reader.read(&mut read).unwrap(), 2);
-        // It is there, and does not read: only whole lines have gone in.
+        // The reader does not read: only whole lines are written.
         let lines = b"0123456789abcdefghijklmnopqrstuvwxyz\n".repeat(10_000);
-        let cut = target.write(&lines).unwrap_err();
-        assert_eq!(cut.error.kind(), ErrorKind::WouldBlock);
-        assert!(cut.written > 0 && cut.written.is_multiple_of(37) && cut.written < lines.len());
-        assert!(target.open.as_ref().is_some_and(|open| !open.in_line));
+        let failure = log.write(&lines).unwrap_err();
+        assert_eq!(failure.error.kind(), ErrorKind::WouldBlock);
+        assert!(
+            failure.written > 0
+                && failure.written.is_multiple_of(37)
+                && failure.written < lines.len()
+        );
+        assert!(log.file.as_ref().is_some_and(|file| !file.ends_mid_line));
         drop(reader);
-        assert_eq!(target.write(b"a\n").unwrap_err().error.kind(), ErrorKind::BrokenPipe);
+        assert_eq!(log.write(b"a\n").unwrap_err().error.kind(), ErrorKind::BrokenPipe);
     }
 
-    /// A disk that became full in the midst of a line, and was not full a moment later, left half a
-    /// line with the next glued to it: both were lost to whoever read the log.
+    /// Symptom: after a full disk, a log reader could parse neither the partial line nor the next
+    /// one. Cause: the next line was appended directly to the partial line. Fix: the writer ends
+    /// the partial line first.
     #[test]
     fn starts_new_line_after_partial_write() {
         let folder = ScratchFolder::new();
         let path = folder.path("log");
-        let mut target = LogFile::open(&path).unwrap();
-        let open = target.open.as_mut().unwrap();
+        let mut log = LogFile::open(&path).unwrap();
+        let open = log.file.as_mut().unwrap();
         open.file.write_all(b"ha").unwrap();
-        open.in_line = true;
-        target.suspect = true;
-        target.write(b"half\nwhole\n").unwrap();
+        open.ends_mid_line = true;
+        log.must_reopen = true;
+        log.write(b"half\nwhole\n").unwrap();
         assert_eq!(read(&path), "ha\nhalf\nwhole\n");
-        // Another file has no such half.
-        target.open.as_mut().unwrap().in_line = true;
+        // A different file has no partial line.
+        log.file.as_mut().unwrap().ends_mid_line = true;
         std::fs::remove_file(&path).unwrap();
-        write(&mut target, b"new\n").unwrap();
+        write(&mut log, b"new\n").unwrap();
         assert_eq!(read(&path), "new\n");
     }
 
@@ -326,16 +337,16 @@ mod tests {
         let name = "log_file::tests::resumes_partial_write_after_full_disk";
         let Some(disk) = ScratchFolder::small_disk(name) else { return };
         let path = disk.path("log");
-        let mut target = LogFile::open(&path).unwrap();
+        let mut log = LogFile::open(&path).unwrap();
         let line = format!("{}\n", "x".repeat(99));
         let lines = line.repeat(2000);
-        let cut = target.write(lines.as_bytes()).unwrap_err();
-        assert_eq!(cut.error.kind(), ErrorKind::StorageFull);
-        assert_eq!(cut.written % 100, 0);
-        let half = read(&path).len() - cut.written;
-        assert!(half > 0 && half < 100, "{half}");
+        let failure = log.write(lines.as_bytes()).unwrap_err();
+        assert_eq!(failure.error.kind(), ErrorKind::StorageFull);
+        assert_eq!(failure.written % 100, 0);
+        let partial = read(&path).len() - failure.written;
+        assert!(partial > 0 && partial < 100, "{partial}");
         std::fs::remove_file(disk.path("ballast")).unwrap();
-        target.write(&lines.as_bytes()[cut.written..]).unwrap();
+        log.write(&lines.as_bytes()[failure.written..]).unwrap();
         let text = read(&path);
         assert_eq!(text.lines().filter(|each| each.len() == 99).count(), 2000);
         assert_eq!(text.lines().count(), 2001);

@@ -1,9 +1,11 @@
-//! Decides how a moment stands in a log: rendered once a second, copied into each line.
+//! Timestamps of log lines: formatted once a second, then copied into each line.
 
 use bine_http::Date;
 use rustix::time::{ClockId, clock_gettime};
 
-/// One second, as logs write it. Always UTC: a log must not jump with the seasons.
+/// The timestamp of one second in both formats of logs.
+///
+/// Always in UTC: local time would jump when daylight saving time begins or ends.
 pub struct Stamp {
     unix: u64,
     classic: [u8; 28],
@@ -11,18 +13,18 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The present second.
+    /// Returns the timestamp of the current second.
     pub fn now() -> Self {
-        // Before 1970 the clock is plainly not set; the epoch is as good an answer as any.
+        // A clock before 1970 is not set, so any timestamp is wrong: use the epoch.
         Self::at(u64::try_from(clock_gettime(ClockId::RealtimeCoarse).tv_sec).unwrap_or(0))
     }
 
-    /// The second that is `unix` seconds after the epoch.
+    /// Returns the timestamp of the second that is `unix` seconds after the epoch.
     pub fn at(unix: u64) -> Self {
         let mut classic = *b"[01/Jan/1970:00:00:00 +0000]";
         let mut iso = *b"1970-01-01T00:00:00Z";
         let date = Date::at(unix);
-        // `Fri, 20 Nov 2026 21:00:00 GMT`: the same numbers in another order.
+        // The parts of `Fri, 20 Nov 2026 21:00:00 GMT`, in a different order.
         let text = date.as_str().as_bytes();
         let (day, month, year, time) = (&text[5..7], &text[8..11], &text[12..16], &text[17..25]);
         classic[1..3].copy_from_slice(day);
@@ -30,31 +32,31 @@ impl Stamp {
         classic[8..12].copy_from_slice(year);
         classic[13..21].copy_from_slice(time);
         iso[..4].copy_from_slice(year);
-        iso[5..7].copy_from_slice(number_of(month));
+        iso[5..7].copy_from_slice(month_number(month));
         iso[8..10].copy_from_slice(day);
         iso[11..19].copy_from_slice(time);
         Self { unix, classic, iso }
     }
 
-    /// Becomes the stamp of `unix` seconds, unless it is that already.
+    /// Changes the timestamp to `unix` seconds after the epoch, unless it is equal already.
     pub fn move_to(&mut self, unix: u64) {
         if self.unix != unix {
             *self = Self::at(unix);
         }
     }
 
-    /// `[20/Nov/2026:21:00:00 +0000]`.
+    /// The time as the `common` format writes it: `[20/Nov/2026:21:00:00 +0000]`.
     pub const fn classic(&self) -> &[u8] {
         &self.classic
     }
 
-    /// `2026-11-20T21:00:00Z` (RFC 3339).
+    /// The time as RFC 3339 writes it: `2026-11-20T21:00:00Z`.
     pub const fn iso(&self) -> &[u8] {
         &self.iso
     }
 }
 
-fn number_of(month: &[u8]) -> &'static [u8] {
+fn month_number(month: &[u8]) -> &'static [u8] {
     match month {
         b"Jan" => b"01",
         b"Feb" => b"02",

@@ -1,14 +1,14 @@
-//! Destinations of a log, as a configuration names them.
+//! The destination of a log in the configuration.
 
 use std::path::PathBuf;
 
-/// Where a log goes, as a configuration says it.
+/// The destination of a log: a path, or `off`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Target {
-    /// Nowhere: `off`.
+    /// The log is not written: `off`.
     #[default]
     Off,
-    /// Into the file, or the pipe, with this path. `/dev/stdout` and `/dev/stderr` are paths too.
+    /// The file or the named pipe at this path. `/dev/stdout` and `/dev/stderr` are valid paths.
     File(PathBuf),
 }
 

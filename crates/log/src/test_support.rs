@@ -1,4 +1,4 @@
-//! Test helpers: captured messages, scratch folders, and a disk with little room left.
+//! Test helpers: captured messages, scratch folders, and a disk that is nearly full.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,17 +11,17 @@ thread_local! {
     static CAPTURED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// Keeps this thread's messages out of the log until it is dropped.
+/// Captures the messages of this thread, instead of logging them, until it is dropped.
 pub struct Capture(());
 
-/// Begins to capture this thread's messages.
+/// Starts to capture the messages of this thread.
 pub fn capture() -> Capture {
     CAPTURED.set(Some(Vec::new()));
     Capture(())
 }
 
 impl Capture {
-    /// Ends the capture and returns its messages.
+    /// Ends the capture and returns the captured messages.
     pub fn end(self) -> Vec<String> {
         let Self(()) = self;
         CAPTURED.take().unwrap_or_default()
@@ -34,7 +34,7 @@ impl Drop for Capture {
     }
 }
 
-/// Captures `message`, if this thread captures messages.
+/// Captures `message` and returns true, if this thread captures messages.
 pub(crate) fn captured(message: fmt::Arguments<'_>) -> bool {
     CAPTURED.with_borrow_mut(|captured| {
         captured.as_mut().map(|captured| captured.push(message.to_string())).is_some()
@@ -68,8 +68,10 @@ impl ScratchFolder {
         path
     }
 
-    /// A disk of 256 KiB with little room left, for the test called `name`. The test runs again in a process that has
-    /// mounts of its own. Returns `None` in the first process, and where a test may not mount anything.
+    /// Returns a disk of 256 KiB that is nearly full, for the test called `name`.
+    ///
+    /// Runs the test a second time, in a process with its own mount namespace. Returns `None` in
+    /// the first process, and on a system that does not allow a test to mount file systems.
     pub fn small_disk(name: &str) -> Option<Self> {
         if let Some(path) = std::env::var_os("BINE_SMALL_DISK") {
             let disk = Self(path.into());
@@ -85,8 +87,10 @@ impl ScratchFolder {
             .arg(name)
             .env("BINE_SMALL_DISK", &folder.0)
             .status();
-        // Not every system lets a test mount something; where it can, the test must pass there too.
-        assert_ne!(status.ok().and_then(|status| status.code()), Some(101), "it failed there");
+        // Some systems do not allow the mount. Where it works, the test must pass in the second
+        // process.
+        let code = status.ok().and_then(|status| status.code());
+        assert_ne!(code, Some(101), "the test failed on the small disk");
         None
     }
 }
@@ -101,16 +105,19 @@ impl Drop for ScratchFolder {
 ///
 /// # Panics
 ///
-/// After 20 seconds.
+/// If the text does not satisfy `is_enough` within 20 seconds.
 #[track_caller]
 pub fn await_text(path: &Path, is_enough: impl Fn(&str) -> bool) -> String {
-    let began = Instant::now();
+    let started = Instant::now();
     loop {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         if is_enough(&text) {
             return text;
         }
-        assert!(began.elapsed() < Duration::from_secs(20), "only this came: {text:?}");
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "the file has only this text after 20 s: {text:?}"
+        );
         std::thread::yield_now();
     }
 }

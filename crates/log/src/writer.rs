@@ -1,5 +1,5 @@
-//! Decides how lines reach a log: through a thread of its own and a bounded queue, so that a slow
-//! disk, a full one or a pipe that nobody reads never holds up a loop.
+//! The writer of a log: a bounded queue and a thread, so that a slow disk, a full disk or a pipe
+//! without a reader never blocks an event loop.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -10,122 +10,134 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::level::Level;
-use crate::log_file::{Cut, LogFile, Outlet};
+use crate::log_file::{LogFile, Sink, WriteError};
 
-/// What a log's writer is told.
+/// The settings of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogSettings {
-    /// The file to append to, or a pipe with a name.
+    /// The file to append to, or a named pipe.
     pub path: PathBuf,
-    /// What happens to lines that find the queue full.
+    /// The policy for lines that do not fit into the queue.
     pub when_full: WhenFull,
-    /// Bytes of lines that may wait to be written; at least 64 KiB are allowed.
+    /// The capacity of the queue in bytes. The minimum is 64 KiB.
     pub queue: usize,
 }
 
 impl LogSettings {
-    /// The log at `path`, which drops what a queue of 4 MiB cannot hold: a quarter of a second at
-    /// full speed. The queue takes memory only while something waits in it.
+    /// Creates the settings of the log at `path`, with a queue of 4 MiB that drops lines when it is
+    /// full.
+    ///
+    /// 4 MiB are a quarter of a second at full speed. The queue uses memory only while lines wait
+    /// in it.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), when_full: WhenFull::Drop, queue: 4 << 20 }
     }
 }
 
-/// What happens to lines that find the queue full.
+/// The policy for lines that do not fit into the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WhenFull {
-    /// They are dropped and counted; the count goes into the log.
+    /// The writer drops the lines, counts them, and writes the count to the log.
     #[default]
     Drop,
-    /// Their thread waits, and with it every connection it has. After a second they are dropped,
-    /// and nobody waits again before the log moves on: a dead disk must not stop a loop.
+    /// The calling thread waits for room, and so do all its connections. After one second the
+    /// writer drops the lines, and no thread waits again until the log makes progress: a dead disk
+    /// must not block an event loop.
     Wait,
 }
 
-/// A log with a thread of its own, which begins with the first line, survives its own faults, and
-/// ends when the last handle is gone and all is written.
+/// A log and its thread.
+///
+/// The thread starts with the first line, and restarts after a panic. When the last handle has been
+/// dropped, it writes the remaining lines and stops.
 pub struct Writer(Arc<Shared>);
 
-/// Writes into a log what tells that lines are missing at this place, and how many.
+/// Appends a line that states the number of lines dropped at this place of the log.
 pub type Gap = fn(&mut Vec<u8>, u64);
-/// Where a writer tells of its own troubles.
-pub(super) type Troubles = fn(Level, fmt::Arguments<'_>);
+/// Reports a fault of a writer, or its end.
+pub(super) type Report = fn(Level, fmt::Arguments<'_>);
 
-/// What handles and thread share.
+/// The state that the handles and the thread share.
 struct Shared {
     name: String,
     when_full: WhenFull,
-    /// Bytes that may wait.
-    queue: usize,
-    /// The first line of a batch waits this long for company.
+    /// The capacity of the queue in bytes.
+    capacity: usize,
+    /// How long the first line of a batch waits for further lines.
     linger: Duration,
-    troubles: Troubles,
-    pile: Mutex<Pile>,
-    /// The thread waits for this.
+    report: Report,
+    queue: Mutex<Queue>,
+    /// Signals work to the thread.
     work: Condvar,
-    /// Whoever waits for room, or for the end, waits for this.
+    /// Signals progress to threads that wait for room or for [`Writer::finish`].
     progress: Condvar,
-    /// Locked by the thread alone, while it writes.
-    outlet: Mutex<Box<dyn Outlet>>,
+    /// Only the thread locks it, while it writes.
+    sink: Mutex<Box<dyn Sink>>,
 }
 
 #[derive(Default)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is said by one thread and heard by another"
+    reason = "independent signals between the handles and the thread"
 )]
-struct Pile {
-    waiting: Vec<u8>,
-    /// Lines dropped, as the log itself has still to tell.
-    missing: u64,
-    /// Lines dropped, as the error log has still to tell.
-    untold: u64,
+struct Queue {
+    lines: Vec<u8>,
+    /// Dropped lines that the log itself does not state yet.
+    unmarked_drops: u64,
+    /// Dropped lines that are not reported to the error log yet.
+    unreported_drops: u64,
     has_thread: bool,
-    /// The thread has lines that are not written yet.
-    writing: bool,
-    reopen: bool,
-    /// Somebody waits for the end of these lines.
-    hurry: bool,
-    /// A wait for room was in vain; the next waits when there was room again.
-    gave_up: bool,
-    closed: bool,
+    /// Whether the thread holds lines that are not written yet.
+    is_writing: bool,
+    should_reopen: bool,
+    /// Whether [`Writer::finish`] waits for the lines in the queue.
+    should_flush: bool,
+    /// Whether a wait for room timed out. No thread waits again until the thread of the log takes
+    /// lines.
+    has_timed_out: bool,
+    is_closed: bool,
 }
 
-/// A batch is written when it has this size, or has lingered.
+/// The thread writes a batch when it has this many bytes, or after the linger time.
 const BATCH: usize = 64 * 1024;
-/// More than a [`Gap`] writes.
-const MARGIN: usize = 256;
-/// Long enough to spare most of the wake-ups and writes, short enough for whoever watches a log.
+/// An upper bound for the length of the line that a [`Gap`] writes.
+const MAX_GAP: usize = 256;
+/// Long enough to avoid most wakeups and writes, short enough for a person who watches a log.
 pub(crate) const LINGER: Duration = Duration::from_millis(20);
 /// How long [`Writer::finish`] waits for the last lines, and [`WhenFull::Wait`] for room.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// The pause after a first failure; each further one doubles it.
-const SHORTEST: Duration = Duration::from_millis(50);
-const LONGEST: Duration = Duration::from_secs(5);
-/// A trouble that lasts is told again this often.
-const REMINDER: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
+/// The pause after the first failure. Each further failure doubles it, up to [`MAX_PAUSE`].
+const MIN_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// The interval at which a lasting fault is reported again.
+const REPORT_INTERVAL: Duration = Duration::from_mins(1);
 
 impl Writer {
-    pub(super) fn open_for(
+    pub(super) fn open_with(
         settings: LogSettings,
         linger: Duration,
-        troubles: Troubles,
+        report: Report,
     ) -> io::Result<Arc<Self>> {
         let LogSettings { path, when_full, queue } = settings;
-        let target = LogFile::open(&path).map_err(|error| {
+        let file = LogFile::open(&path).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot open the log {}: {error}", path.display()))
         })?;
-        let mut shared = Shared::new(name_of(&path), Box::new(target), troubles);
-        (shared.when_full, shared.queue, shared.linger) = (when_full, queue.max(BATCH), linger);
-        Ok(Arc::new(Self::of(shared)))
+        let shared = Shared {
+            when_full,
+            capacity: queue.max(BATCH),
+            linger,
+            ..Shared::new(name_of(&path), Box::new(file), report)
+        };
+        Ok(Arc::new(Self::register(shared)))
     }
 
-    /// The same for something that is no file, without lingering.
-    pub(super) fn to(name: &str, outlet: Box<dyn Outlet>, troubles: Troubles) -> Arc<Self> {
-        Arc::new(Self::of(Shared::new(name.to_owned(), outlet, troubles)))
+    /// Creates a writer for a sink that is not a file, without a linger time.
+    pub(super) fn for_sink(name: &str, sink: Box<dyn Sink>, report: Report) -> Arc<Self> {
+        Arc::new(Self::register(Shared::new(name.to_owned(), sink, report)))
     }
 
-    fn of(shared: Shared) -> Self {
+    /// Adds the log to the list that [`reopen_all`] uses.
+    fn register(shared: Shared) -> Self {
         let shared = Arc::new(shared);
         let mut open = lock(&OPEN);
         open.retain(|each| each.strong_count() > 0);
@@ -133,60 +145,66 @@ impl Writer {
         Self(shared)
     }
 
-    /// Opens the file anew, before the next line: the old one was moved away, and whoever did it
-    /// wants to have it now. A file that is found moved once a second is reopened unasked.
+    /// Reopens the file before the next line, for a program that has moved the old file.
+    ///
+    /// Without this call the thread notices a moved file too, but checks at most once per second.
     pub fn reopen(&self) {
-        self.0.ask_to_reopen();
+        self.0.request_reopen();
     }
 
-    /// Waits until everything appended so far is written, a second at most.
+    /// Waits until all lines appended so far are written, for one second at most.
     pub fn finish(&self) {
-        let mut pile = self.0.lock();
-        pile.hurry = true;
+        let mut queue = self.0.lock();
+        queue.should_flush = true;
         self.0.work.notify_one();
-        let unwritten = |pile: &mut Pile| pile.writing || !pile.waiting.is_empty();
-        let waited = self.0.progress.wait_timeout_while(pile, PATIENCE, unwritten);
-        let (pile, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-        drop(pile);
+        let is_unwritten = |queue: &mut Queue| queue.is_writing || !queue.lines.is_empty();
+        let waited = self.0.progress.wait_timeout_while(queue, MAX_WAIT, is_unwritten);
+        let (queue, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        drop(queue);
         if timeout.timed_out() {
-            self.0.tell(format_args!("the last lines of {} are not written yet", self.0.name));
+            self.0.report_error(format_args!(
+                "the last lines of {} are not written yet",
+                self.0.name
+            ));
         }
     }
 
-    /// Adds whole lines, as many as there is room for. Never waits for the disk itself; `gap` tells
-    /// of lines that had to be dropped before.
+    /// Appends whole lines to the queue, as many as fit.
+    ///
+    /// Never waits for the disk itself. `gap` writes the line about lines that were dropped before.
     pub fn append(&self, lines: &[u8], gap: Gap) {
         let shared = &*self.0;
-        let mut pile = shared.lock();
+        let mut queue = shared.lock();
         let mut rest = lines;
         loop {
-            rest = shared.pile_up(&mut pile, rest, gap);
-            // Room for one line more, and for what may have to be told before it.
+            rest = shared.enqueue(&mut queue, rest, gap);
+            // Room for one more line, and for the line about dropped lines before it.
             let line = rest.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-            let needed = line + MARGIN;
-            let waits = shared.when_full == WhenFull::Wait && !pile.gave_up;
-            if line == 0 || needed > shared.queue || !waits {
+            let needed = line + MAX_GAP;
+            let may_wait = shared.when_full == WhenFull::Wait && !queue.has_timed_out;
+            if line == 0 || needed > shared.capacity || !may_wait {
                 break;
             }
-            let full =
-                |pile: &mut Pile| !pile.gave_up && pile.waiting.len() + needed > shared.queue;
-            let waited = shared.progress.wait_timeout_while(pile, PATIENCE, full);
+            let is_full = |queue: &mut Queue| {
+                !queue.has_timed_out && queue.lines.len() + needed > shared.capacity
+            };
+            let waited = shared.progress.wait_timeout_while(queue, MAX_WAIT, is_full);
             let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            pile = woken;
-            pile.gave_up |= timeout.timed_out();
+            queue = woken;
+            queue.has_timed_out |= timeout.timed_out();
         }
-        let dropped = count(rest) as u64;
-        pile.missing += dropped;
-        pile.untold += dropped;
-        if !pile.has_thread && !pile.waiting.is_empty() {
-            pile.has_thread = start(&self.0);
+        let dropped = count_lines(rest) as u64;
+        queue.unmarked_drops += dropped;
+        queue.unreported_drops += dropped;
+        if !queue.has_thread && !queue.lines.is_empty() {
+            queue.has_thread = spawn_thread(&self.0);
         }
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.0.lock().closed = true;
+        self.0.lock().is_closed = true;
         self.0.work.notify_one();
     }
 }
@@ -197,107 +215,114 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// Has every log of this process opened anew, as [`Writer::reopen`] does.
+/// Reopens every log of this process, as [`Writer::reopen`] does.
 pub fn reopen_all() {
     for shared in lock(&OPEN).iter().filter_map(Weak::upgrade) {
-        shared.ask_to_reopen();
+        shared.request_reopen();
     }
 }
 
+/// All logs of this process.
 static OPEN: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
-fn start(shared: &Arc<Shared>) -> bool {
+/// Starts the thread of a log and returns whether that succeeded. If not, the next line tries
+/// again.
+fn spawn_thread(shared: &Arc<Shared>) -> bool {
     let own = Arc::clone(shared);
-    // If it cannot be started now, the next line tries again.
     thread::Builder::new().name("bine log".to_owned()).spawn(move || own.run()).is_ok()
 }
 
 impl Shared {
-    fn new(name: String, outlet: Box<dyn Outlet>, troubles: Troubles) -> Self {
+    fn new(name: String, sink: Box<dyn Sink>, report: Report) -> Self {
         Self {
             name,
             when_full: WhenFull::Drop,
-            queue: 4 << 20,
+            capacity: 4 << 20,
             linger: Duration::ZERO,
-            troubles,
-            pile: Mutex::default(),
+            report,
+            queue: Mutex::default(),
             work: Condvar::new(),
             progress: Condvar::new(),
-            outlet: Mutex::new(outlet),
+            sink: Mutex::new(sink),
         }
     }
 
-    /// Adds what there is room for, and returns the rest. The thread is woken for the first line
-    /// and for a full batch: each time is a system call.
-    fn pile_up<'l>(&self, pile: &mut Pile, lines: &'l [u8], gap: Gap) -> &'l [u8] {
-        let before = pile.waiting.len();
-        if pile.missing > 0 {
-            gap(&mut pile.waiting, pile.missing);
-            if pile.waiting.len() < self.queue {
-                pile.missing = 0;
+    /// Appends the lines that fit, and returns the rest.
+    ///
+    /// Wakes the thread only for the first line and for a full batch, because a wakeup is a system
+    /// call.
+    fn enqueue<'l>(&self, queue: &mut Queue, lines: &'l [u8], gap: Gap) -> &'l [u8] {
+        let before = queue.lines.len();
+        if queue.unmarked_drops > 0 {
+            gap(&mut queue.lines, queue.unmarked_drops);
+            if queue.lines.len() < self.capacity {
+                queue.unmarked_drops = 0;
             } else {
-                pile.waiting.truncate(before);
+                queue.lines.truncate(before);
             }
         }
-        let room = self.queue.saturating_sub(pile.waiting.len());
-        // Behind a gap that cannot be told yet nothing may follow.
-        let room = if pile.missing > 0 { 0 } else { room };
+        let room = self.capacity.saturating_sub(queue.lines.len());
+        // While the line about dropped lines does not fit, no line may follow the gap.
+        let room = if queue.unmarked_drops > 0 { 0 } else { room };
         let (kept, rest) = lines.split_at(whole_lines(lines, room));
-        pile.waiting.extend_from_slice(kept);
-        let after = pile.waiting.len();
+        queue.lines.extend_from_slice(kept);
+        let after = queue.lines.len();
         if (before == 0 && after > 0) || (before < BATCH && after >= BATCH) {
             self.work.notify_one();
         }
         rest
     }
 
-    fn ask_to_reopen(self: &Arc<Self>) {
-        let mut pile = self.lock();
-        pile.reopen = true;
-        if !pile.has_thread {
-            pile.has_thread = start(self);
+    fn request_reopen(self: &Arc<Self>) {
+        let mut queue = self.lock();
+        queue.should_reopen = true;
+        if !queue.has_thread {
+            queue.has_thread = spawn_thread(self);
         }
         self.work.notify_one();
     }
 
-    /// The thread: writes until the log is closed, whatever happens meanwhile.
+    /// Runs the thread: writes until the log is closed, and continues after a panic.
     fn run(&self) {
         let mut batch = Batch::default();
-        let mut state = Condition::default();
+        let mut state = FaultState::default();
         while let Err(_panic) =
             catch_unwind(AssertUnwindSafe(|| self.write(&mut batch, &mut state)))
         {
-            // What of these lines is written nobody knows; the others are safe.
-            let lost = batch.lines_left();
+            // It is unknown which lines of this batch were written. The lines in the queue are
+            // safe.
+            let lost = batch.remaining_lines();
             batch.clear();
             let name = &self.name;
-            self.tell(format_args!(
+            self.report_error(format_args!(
                 "the writer of {name} failed and was restarted; {lost} lines may be lost"
             ));
             self.pause(&mut state);
         }
     }
 
-    fn write(&self, batch: &mut Batch, state: &mut Condition) {
-        while self.fetch(batch, state) {
+    fn write(&self, batch: &mut Batch, state: &mut FaultState) {
+        while self.take_batch(batch, state) {
             while !batch.rest().is_empty() {
-                // Bound here, so that it is unlocked while the thread pauses.
-                let written = lock(&self.outlet).write(batch.rest());
-                match written {
+                // A separate statement, so that the lock is released before the thread pauses.
+                let outcome = lock(&self.sink).write(batch.rest());
+                match outcome {
                     Ok(()) => {
                         batch.clear();
                         self.on_success(state);
                     }
-                    Err(Cut { written, error }) => {
-                        batch.done += written;
+                    Err(WriteError { written, error }) => {
+                        batch.written += written;
                         self.on_failure(state, &error);
-                        let left = batch.lines_left();
-                        if left == 0 {
+                        let remaining = batch.remaining_lines();
+                        if remaining == 0 {
                             break;
                         }
-                        if self.lock().closed {
+                        if self.lock().is_closed {
                             let name = &self.name;
-                            self.tell(format_args!("{left} lines of {name} are lost: {error}"));
+                            self.report_error(format_args!(
+                                "{remaining} lines of {name} are lost: {error}"
+                            ));
                             return;
                         }
                         if error.kind() != ErrorKind::WouldBlock {
@@ -310,117 +335,124 @@ impl Shared {
         }
     }
 
-    /// Waits for lines and takes them all. `false`: none will come any more.
-    fn fetch(&self, batch: &mut Batch, state: &mut Condition) -> bool {
-        let mut pile = self.lock();
-        pile.writing = false;
+    /// Waits for lines and moves them all into `batch`. Returns false when the log is closed and
+    /// the queue is empty.
+    fn take_batch(&self, batch: &mut Batch, state: &mut FaultState) -> bool {
+        let mut queue = self.lock();
+        queue.is_writing = false;
         self.progress.notify_all();
-        let nothing = |pile: &mut Pile| pile.waiting.is_empty() && !pile.reopen && !pile.closed;
-        pile = self.work.wait_while(pile, nothing).unwrap_or_else(PoisonError::into_inner);
-        let may_wait = |pile: &mut Pile| {
-            pile.waiting.len() < BATCH && !pile.hurry && !pile.reopen && !pile.closed
+        let is_idle =
+            |queue: &mut Queue| queue.lines.is_empty() && !queue.should_reopen && !queue.is_closed;
+        queue = self.work.wait_while(queue, is_idle).unwrap_or_else(PoisonError::into_inner);
+        let may_wait = |queue: &mut Queue| {
+            let is_urgent = queue.should_flush || queue.should_reopen || queue.is_closed;
+            queue.lines.len() < BATCH && !is_urgent
         };
         if !self.linger.is_zero() {
-            let lingered = self.work.wait_timeout_while(pile, self.linger, may_wait);
-            pile = lingered.unwrap_or_else(PoisonError::into_inner).0;
+            let lingered = self.work.wait_timeout_while(queue, self.linger, may_wait);
+            queue = lingered.unwrap_or_else(PoisonError::into_inner).0;
         }
-        std::mem::swap(&mut pile.waiting, &mut batch.lines);
-        let ends = pile.closed && batch.lines.is_empty();
-        pile.writing = true;
-        (pile.hurry, pile.gave_up) = (false, false);
-        let reopen = std::mem::take(&mut pile.reopen);
-        let told = state.told_gap.is_some_and(|told| told.elapsed() < PATIENCE) && !ends;
-        let dropped = if told { 0 } else { std::mem::take(&mut pile.untold) };
-        drop(pile);
+        std::mem::swap(&mut queue.lines, &mut batch.lines);
+        let is_last = queue.is_closed && batch.lines.is_empty();
+        queue.is_writing = true;
+        queue.should_flush = false;
+        queue.has_timed_out = false;
+        let should_reopen = std::mem::take(&mut queue.should_reopen);
+        // Drops are reported once per second, and when the log is closed.
+        let was_reported = state.drops_reported_at.is_some_and(|at| at.elapsed() < MAX_WAIT);
+        let dropped =
+            if was_reported && !is_last { 0 } else { std::mem::take(&mut queue.unreported_drops) };
+        drop(queue);
         self.progress.notify_all();
         if dropped > 0 {
-            state.told_gap = Some(Instant::now());
+            state.drops_reported_at = Some(Instant::now());
             let name = &self.name;
-            self.tell(format_args!(
-                "{dropped} lines of {name} were dropped: they came quicker than it takes them"
+            self.report_error(format_args!(
+                "dropped {dropped} lines of {name}: they arrived faster than they could be written"
             ));
         }
-        if reopen {
-            let reopened = lock(&self.outlet).reopen();
+        if should_reopen {
+            let reopened = lock(&self.sink).reopen();
             if let Err(error) = reopened {
                 self.on_failure(state, &error);
             }
         }
-        !ends
+        !is_last
     }
 
-    fn on_success(&self, state: &mut Condition) {
-        if state.told.is_some() {
-            (self.troubles)(Level::Notice, format_args!("{} is written again", self.name));
+    fn on_success(&self, state: &mut FaultState) {
+        if state.fault_reported_at.is_some() {
+            (self.report)(Level::Notice, format_args!("{} can be written again", self.name));
         }
-        (state.failures, state.told) = (0, None);
+        state.failures = 0;
+        state.fault_reported_at = None;
     }
 
-    fn on_failure(&self, state: &mut Condition, error: &io::Error) {
-        if state.told.is_none_or(|told| told.elapsed() >= REMINDER) {
-            state.told = Some(Instant::now());
-            self.tell(format_args!("{} cannot be written: {error}", self.name));
+    fn on_failure(&self, state: &mut FaultState, error: &io::Error) {
+        if state.fault_reported_at.is_none_or(|at| at.elapsed() >= REPORT_INTERVAL) {
+            state.fault_reported_at = Some(Instant::now());
+            self.report_error(format_args!("{} cannot be written: {error}", self.name));
         }
     }
 
-    /// Lets some time pass before the next attempt, more each time, unless the log is to be opened
-    /// anew or closed.
-    fn pause(&self, state: &mut Condition) {
-        let pause = SHORTEST.saturating_mul(1 << state.failures.min(16)).min(LONGEST);
+    /// Pauses before the next attempt, longer after each failure. A request to reopen or close the
+    /// log ends the pause.
+    fn pause(&self, state: &mut FaultState) {
+        let pause = MIN_PAUSE.saturating_mul(1 << state.failures.min(16)).min(MAX_PAUSE);
         state.failures += 1;
-        let pile = self.lock();
-        let nothing = |pile: &mut Pile| !pile.reopen && !pile.closed;
-        let passed = self.work.wait_timeout_while(pile, pause, nothing);
-        passed.unwrap_or_else(PoisonError::into_inner).0.reopen = false;
+        let queue = self.lock();
+        let may_wait = |queue: &mut Queue| !queue.should_reopen && !queue.is_closed;
+        let waited = self.work.wait_timeout_while(queue, pause, may_wait);
+        waited.unwrap_or_else(PoisonError::into_inner).0.should_reopen = false;
     }
 
-    fn tell(&self, trouble: fmt::Arguments<'_>) {
-        (self.troubles)(Level::Error, trouble);
+    fn report_error(&self, message: fmt::Arguments<'_>) {
+        (self.report)(Level::Error, message);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Pile> {
-        lock(&self.pile)
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        lock(&self.queue)
     }
 }
 
-/// Lines that the thread has taken.
+/// The lines that the thread has taken from the queue.
 #[derive(Default)]
 struct Batch {
     lines: Vec<u8>,
-    /// So many bytes of them are written.
-    done: usize,
+    /// The number of bytes already written.
+    written: usize,
 }
 
 impl Batch {
-    /// A buffer above this size, which a burst has left, is given back to the system.
-    const KEPT: usize = 4 * BATCH;
+    /// A buffer that a burst made larger than this is freed.
+    const MAX_KEPT: usize = 4 * BATCH;
 
     fn rest(&self) -> &[u8] {
-        &self.lines[self.done..]
+        &self.lines[self.written..]
     }
 
-    fn lines_left(&self) -> usize {
-        count(self.rest())
+    fn remaining_lines(&self) -> usize {
+        count_lines(self.rest())
     }
 
     fn clear(&mut self) {
-        self.done = 0;
+        self.written = 0;
         self.lines.clear();
-        if self.lines.capacity() > Self::KEPT {
+        if self.lines.capacity() > Self::MAX_KEPT {
             self.lines = Vec::new();
         }
     }
 }
 
-/// How the thread's log has been doing.
+/// The faults of a log, and when they were reported to the error log.
 #[derive(Default)]
-struct Condition {
-    /// In a row.
+struct FaultState {
+    /// The number of consecutive failures.
     failures: u32,
-    /// When the error log was last told of the trouble that lasts.
-    told: Option<Instant>,
-    /// When it was last told of lines dropped.
-    told_gap: Option<Instant>,
+    /// When the present fault was last reported.
+    fault_reported_at: Option<Instant>,
+    /// When dropped lines were last reported.
+    drops_reported_at: Option<Instant>,
 }
 
 fn name_of(path: &Path) -> String {
@@ -428,15 +460,15 @@ fn name_of(path: &Path) -> String {
 }
 
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic leaves nothing in here in a state worse than it was.
+    // No panic can make this data inconsistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn count(lines: &[u8]) -> usize {
+fn count_lines(lines: &[u8]) -> usize {
     lines.split(|byte| *byte == b'\n').count() - 1
 }
 
-/// Length of the lines at the front of `lines` that fit into `room`.
+/// Returns the length of the whole lines at the start of `lines` that fit into `room`.
 fn whole_lines(lines: &[u8], room: usize) -> usize {
     if lines.len() <= room {
         return lines.len();

@@ -1,33 +1,34 @@
-//! Decides what a writer must survive, with a log that does what the test says.
+//! Tests of the writer with a sink that the test controls: faults, full queues, reopening.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::*;
 use crate::test_support::{ScratchFolder, await_text};
 
-/// What the test wants to happen to the next write.
-enum Fate {
+/// The outcome of the next write.
+enum Outcome {
     Write,
     Fail,
     Panic,
 }
 
-/// A log that writes when the test says so.
-struct Told {
-    fates: Receiver<Fate>,
+/// A sink whose writes wait for an outcome from the test.
+struct ControlledSink {
+    outcomes: Receiver<Outcome>,
     written: Sender<String>,
-    /// Apart from what is written: one test has every log of the process opened anew.
+    /// A separate channel, because one test reopens all logs of the process, also those of other
+    /// tests.
     reopened: Sender<()>,
 }
 
-impl Outlet for Told {
-    fn write(&mut self, lines: &[u8]) -> Result<(), Cut> {
-        match self.fates.recv() {
-            Ok(Fate::Write) => {}
-            Ok(Fate::Fail) => {
-                return Err(Cut { written: 0, error: ErrorKind::StorageFull.into() });
+impl Sink for ControlledSink {
+    fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
+        match self.outcomes.recv() {
+            Ok(Outcome::Write) => {}
+            Ok(Outcome::Fail) => {
+                return Err(WriteError { written: 0, error: ErrorKind::StorageFull.into() });
             }
-            Ok(Fate::Panic) => panic!("as the test wishes"),
+            Ok(Outcome::Panic) => panic!("requested by the test"),
             Err(_) => return Ok(()),
         }
         let _ = self.written.send(String::from_utf8_lossy(lines).into_owned());
@@ -40,24 +41,28 @@ impl Outlet for Told {
     }
 }
 
-struct Bench {
+struct TestLog {
     writer: Writer,
-    fates: Sender<Fate>,
+    outcomes: Sender<Outcome>,
     written: Receiver<String>,
     reopened: Receiver<()>,
 }
 
-fn bench(when_full: WhenFull, troubles: Troubles) -> Bench {
-    let (fates, told) = channel();
-    let (tell, written) = channel();
-    let (tell_opened, reopened) = channel();
-    let outlet = Told { fates: told, written: tell, reopened: tell_opened };
-    let mut shared = Shared::new("a log".to_owned(), Box::new(outlet), troubles);
-    (shared.when_full, shared.queue) = (when_full, BATCH);
-    Bench { writer: Writer::of(shared), fates, written, reopened }
+fn test_log(when_full: WhenFull, report: Report) -> TestLog {
+    let (outcomes, sink_outcomes) = channel();
+    let (sink_written, written) = channel();
+    let (sink_reopened, reopened) = channel();
+    let sink =
+        ControlledSink { outcomes: sink_outcomes, written: sink_written, reopened: sink_reopened };
+    let shared = Shared {
+        when_full,
+        capacity: BATCH,
+        ..Shared::new("a log".to_owned(), Box::new(sink), report)
+    };
+    TestLog { writer: Writer::register(shared), outcomes, written, reopened }
 }
 
-impl Bench {
+impl TestLog {
     #[track_caller]
     fn next(&self) -> String {
         self.written.recv_timeout(Duration::from_secs(20)).unwrap()
@@ -68,15 +73,15 @@ impl Bench {
         self.reopened.recv_timeout(Duration::from_secs(20)).unwrap();
     }
 
-    /// Returns when the thread has taken what was appended and is at it.
+    /// Waits until the thread has taken all appended lines from the queue.
     fn await_taken(&self) {
-        let pile = self.writer.0.lock();
-        let waits = |pile: &mut Pile| !pile.waiting.is_empty();
-        drop(self.writer.0.progress.wait_while(pile, waits).unwrap());
+        let queue = self.writer.0.lock();
+        let has_lines = |queue: &mut Queue| !queue.lines.is_empty();
+        drop(self.writer.0.progress.wait_while(queue, has_lines).unwrap());
     }
 }
 
-fn quiet(_: Level, _: fmt::Arguments<'_>) {}
+fn ignore_report(_: Level, _: fmt::Arguments<'_>) {}
 
 fn gap(lines: &mut Vec<u8>, dropped: u64) {
     lines.extend_from_slice(format!("gap {dropped}\n").as_bytes());
@@ -96,7 +101,8 @@ fn finish_writes_all_appended_lines() {
     assert!(text.ends_with("line 999\n"));
 }
 
-/// With each reload a thread and a descriptor were left behind.
+/// Symptom: each reload leaked a thread and a descriptor. Cause: the thread did not stop with the
+/// last handle.
 #[test]
 fn flushes_and_stops_after_last_handle_drops() {
     let folder = ScratchFolder::new();
@@ -106,148 +112,150 @@ fn flushes_and_stops_after_last_handle_drops() {
     let shared = Arc::downgrade(&writer.0);
     drop(writer);
     await_text(&path, |text| text == "a\n");
-    let began = Instant::now();
+    let started = Instant::now();
     while shared.strong_count() > 0 {
-        assert!(began.elapsed() < Duration::from_secs(20), "its thread has not ended");
+        assert!(started.elapsed() < Duration::from_secs(20), "the thread has not stopped");
         thread::yield_now();
     }
 }
 
 #[test]
 fn counts_lines_dropped_by_full_queue() {
-    let bench = bench(WhenFull::Drop, quiet);
-    bench.writer.append(b"first\n", gap);
-    bench.await_taken();
-    // One more than fits, and one that would fit but must not stand before the gap is told.
+    let log = test_log(WhenFull::Drop, ignore_report);
+    log.writer.append(b"first\n", gap);
+    log.await_taken();
+    // One line more than fits, and a line that would fit, but must not precede the gap line.
     let lines = b"0123456789abcde\n".repeat(BATCH / 16 + 1);
-    bench.writer.append(&lines, gap);
-    bench.writer.append(b"lost\n", gap);
+    log.writer.append(&lines, gap);
+    log.writer.append(b"lost\n", gap);
     for _ in 0..3 {
-        bench.fates.send(Fate::Write).unwrap();
+        log.outcomes.send(Outcome::Write).unwrap();
     }
-    assert_eq!(bench.next(), "first\n");
-    assert_eq!(bench.next().len(), BATCH);
-    bench.writer.append(b"last\n", gap);
-    assert_eq!(bench.next(), "gap 2\nlast\n");
+    assert_eq!(log.next(), "first\n");
+    assert_eq!(log.next().len(), BATCH);
+    log.writer.append(b"last\n", gap);
+    assert_eq!(log.next(), "gap 2\nlast\n");
 }
 
-/// A batch that did not fit was dropped whole: a thread that had gathered a mebibyte lost all of
-/// it although the log was idle. What fits is kept.
+/// Symptom: a thread that appended a mebibyte at once lost all of it although the log was idle.
+/// Cause: lines that did not fit together were dropped together. Fix: the lines that fit are kept.
 #[test]
 fn keeps_leading_lines_that_fit() {
-    let bench = bench(WhenFull::Drop, quiet);
-    bench.writer.append(&b"0123456789abcd\n".repeat(BATCH / 10), gap);
-    bench.fates.send(Fate::Write).unwrap();
-    let kept = bench.next();
+    let log = test_log(WhenFull::Drop, ignore_report);
+    log.writer.append(&b"0123456789abcd\n".repeat(BATCH / 10), gap);
+    log.outcomes.send(Outcome::Write).unwrap();
+    let kept = log.next();
     assert_eq!(kept.len(), BATCH / 15 * 15);
     assert!(kept.ends_with("d\n"));
 }
 
 #[test]
 fn waits_for_queue_space() {
-    let bench = bench(WhenFull::Wait, quiet);
+    let log = test_log(WhenFull::Wait, ignore_report);
     let lines = b"0123456789abcde\n".repeat(BATCH / 16);
-    bench.writer.append(b"first\n", gap);
-    bench.await_taken();
-    bench.writer.append(&lines, gap);
+    log.writer.append(b"first\n", gap);
+    log.await_taken();
+    log.writer.append(&lines, gap);
     for _ in 0..3 {
-        bench.fates.send(Fate::Write).unwrap();
+        log.outcomes.send(Outcome::Write).unwrap();
     }
-    bench.writer.append(b"last\n", gap);
-    assert_eq!(bench.next(), "first\n");
-    assert_eq!(bench.next().len(), BATCH);
-    assert_eq!(bench.next(), "last\n");
+    log.writer.append(b"last\n", gap);
+    assert_eq!(log.next(), "first\n");
+    assert_eq!(log.next().len(), BATCH);
+    assert_eq!(log.next(), "last\n");
 }
 
-/// Each turn of a loop waited its second for a log that was dead, and nobody was served.
+/// Symptom: the server served no client while a log was stalled. Cause: each turn of an event loop
+/// waited a second for room. Fix: after a timeout, no thread waits until the log makes progress.
 #[test]
 fn stops_waiting_for_a_stalled_log() {
-    let bench = bench(WhenFull::Wait, quiet);
+    let log = test_log(WhenFull::Wait, ignore_report);
     let lines = b"0123456789abcde\n".repeat(BATCH / 16);
-    bench.writer.append(b"first\n", gap);
-    bench.await_taken();
-    bench.writer.append(&lines, gap);
-    bench.writer.append(b"a\n", gap);
-    assert!(bench.writer.0.lock().gave_up);
-    bench.writer.append(b"b\n", gap);
-    assert_eq!(bench.writer.0.lock().missing, 2);
-    // A line that no queue can hold is not waited for either.
-    bench.writer.append(&b"x".repeat(2 * BATCH), gap);
+    log.writer.append(b"first\n", gap);
+    log.await_taken();
+    log.writer.append(&lines, gap);
+    log.writer.append(b"a\n", gap);
+    assert!(log.writer.0.lock().has_timed_out);
+    log.writer.append(b"b\n", gap);
+    assert_eq!(log.writer.0.lock().unmarked_drops, 2);
+    // A line longer than the capacity does not wait either.
+    log.writer.append(&b"x".repeat(2 * BATCH), gap);
 }
 
-/// Symptom: after one stall `gave_up` stayed, and lines that should wait for room were dropped for ever.
+/// Symptom: after one stall, lines that should wait for room were dropped forever. Cause: the flag
+/// `has_timed_out` was never cleared.
 #[test]
 fn waits_again_after_a_stalled_log_recovers() {
-    let bench = bench(WhenFull::Wait, quiet);
+    let log = test_log(WhenFull::Wait, ignore_report);
     let lines = b"0123456789abcde\n".repeat(BATCH / 16);
-    bench.writer.append(b"first\n", gap);
-    bench.await_taken();
-    bench.writer.append(&lines, gap);
-    bench.writer.append(b"lost\n", gap);
-    assert!(bench.writer.0.lock().gave_up);
-    // The log moves on: the thread takes the full queue and is at it.
-    bench.fates.send(Fate::Write).unwrap();
-    assert_eq!(bench.next(), "first\n");
-    bench.await_taken();
-    assert!(!bench.writer.0.lock().gave_up);
-    bench.fates.send(Fate::Write).unwrap();
-    assert_eq!(bench.next().len(), BATCH);
-    bench.writer.append(b"gap\n", gap);
-    bench.await_taken();
-    // Full once more, and this time there is room before the second is over.
-    bench.writer.append(&lines, gap);
+    log.writer.append(b"first\n", gap);
+    log.await_taken();
+    log.writer.append(&lines, gap);
+    log.writer.append(b"lost\n", gap);
+    assert!(log.writer.0.lock().has_timed_out);
+    // The log makes progress: the thread takes all lines of the full queue.
+    log.outcomes.send(Outcome::Write).unwrap();
+    assert_eq!(log.next(), "first\n");
+    log.await_taken();
+    assert!(!log.writer.0.lock().has_timed_out);
+    log.outcomes.send(Outcome::Write).unwrap();
+    assert_eq!(log.next().len(), BATCH);
+    log.writer.append(b"gap\n", gap);
+    log.await_taken();
+    // The queue is full again, and has room before the second is over.
+    log.writer.append(&lines, gap);
     for _ in 0..3 {
-        bench.fates.send(Fate::Write).unwrap();
+        log.outcomes.send(Outcome::Write).unwrap();
     }
-    bench.writer.append(b"waited\n", gap);
-    assert_eq!(bench.next(), "gap 1\ngap\n");
-    assert_eq!(bench.next().len(), BATCH);
-    assert_eq!(bench.next(), "waited\n");
-    assert_eq!(bench.writer.0.lock().missing, 0);
+    log.writer.append(b"waited\n", gap);
+    assert_eq!(log.next(), "gap 1\ngap\n");
+    assert_eq!(log.next().len(), BATCH);
+    assert_eq!(log.next(), "waited\n");
+    assert_eq!(log.writer.0.lock().unmarked_drops, 0);
 }
 
 #[test]
 fn reports_writer_panic_and_continues() {
-    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    let bench = bench(WhenFull::Drop, |level, trouble| {
-        lock(&TOLD).push(format!("{} {trouble}", level.as_str()));
+    static REPORTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let log = test_log(WhenFull::Drop, |level, message| {
+        lock(&REPORTED).push(format!("{} {message}", level.as_str()));
     });
-    bench.fates.send(Fate::Panic).unwrap();
-    bench.writer.append(b"a\nb\n", gap);
-    bench.await_taken();
-    bench.writer.append(b"c\n", gap);
-    bench.fates.send(Fate::Write).unwrap();
-    let written = bench.next();
+    log.outcomes.send(Outcome::Panic).unwrap();
+    log.writer.append(b"a\nb\n", gap);
+    log.await_taken();
+    log.writer.append(b"c\n", gap);
+    log.outcomes.send(Outcome::Write).unwrap();
+    let written = log.next();
     assert_eq!(written, "c\n");
     let expected = "error the writer of a log failed and was restarted; 2 lines may be lost";
-    assert_eq!(*lock(&TOLD), [expected]);
+    assert_eq!(*lock(&REPORTED), [expected]);
 }
 
 #[test]
 fn reports_failure_once_and_loses_no_lines() {
-    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    let bench = bench(WhenFull::Drop, |level, trouble| {
-        lock(&TOLD).push(format!("{} {trouble}", level.as_str()));
+    static REPORTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let log = test_log(WhenFull::Drop, |level, message| {
+        lock(&REPORTED).push(format!("{} {message}", level.as_str()));
     });
-    for fate in [Fate::Fail, Fate::Fail, Fate::Write, Fate::Write] {
-        bench.fates.send(fate).unwrap();
+    for outcome in [Outcome::Fail, Outcome::Fail, Outcome::Write, Outcome::Write] {
+        log.outcomes.send(outcome).unwrap();
     }
-    bench.writer.append(b"a\n", gap);
-    assert_eq!(bench.next(), "a\n");
-    bench.writer.append(b"b\n", gap);
-    assert_eq!(bench.next(), "b\n");
-    let told = lock(&TOLD);
-    assert!(told[0].starts_with("error a log cannot be written: "), "{told:?}");
-    assert_eq!(told[1..], ["notice a log is written again"]);
+    log.writer.append(b"a\n", gap);
+    assert_eq!(log.next(), "a\n");
+    log.writer.append(b"b\n", gap);
+    assert_eq!(log.next(), "b\n");
+    let reported = lock(&REPORTED);
+    assert!(reported[0].starts_with("error a log cannot be written: "), "{reported:?}");
+    assert_eq!(reported[1..], ["notice a log can be written again"]);
 }
 
 #[test]
 fn reopens_immediately_on_request() {
-    let bench = bench(WhenFull::Drop, quiet);
-    bench.writer.reopen();
-    bench.await_reopened();
+    let log = test_log(WhenFull::Drop, ignore_report);
+    log.writer.reopen();
+    log.await_reopened();
     reopen_all();
-    bench.await_reopened();
+    log.await_reopened();
 }
 
 #[test]
@@ -265,15 +273,15 @@ fn leaves_rotated_file_unchanged_after_reopen() {
     await_text(&moved, |text| text == "old\n");
 }
 
-/// `finish` waits a second at most: the end of a server must not hang on its log.
+/// `finish` waits one second at most: a log must not prevent a server from stopping.
 #[test]
 fn does_not_block_on_full_device() {
     let settings = LogSettings { queue: 0, ..LogSettings::at("/dev/full") };
-    let writer = Writer::open_for(settings, LINGER, quiet).unwrap();
+    let writer = Writer::open_with(settings, LINGER, ignore_report).unwrap();
     for _ in 0..10 {
         writer.append(&b"0123456789abcde\n".repeat(BATCH / 16), gap);
     }
     writer.finish();
-    let pile = writer.0.lock();
-    assert!(pile.waiting.len() <= BATCH && pile.missing + pile.untold > 0);
+    let queue = writer.0.lock();
+    assert!(queue.lines.len() <= BATCH && queue.unmarked_drops + queue.unreported_drops > 0);
 }
