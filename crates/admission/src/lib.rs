@@ -1,13 +1,14 @@
-//! Overload policies: which sessions, tasks and threads a server admits when more work arrives than it can do.
+//! Overload policies: which sessions, tasks and threads a server admits when it has more work than
+//! capacity.
 //!
-//! - [`Admission`] limits sessions, so that clients that have begun can finish.
-//! - [`queue::TaskQueue`] orders the tasks that wait for a worker, fairly by service, and rejects those that would wait
-//!   for too long.
+//! - [`Admission`] limits sessions, so that admitted clients can complete their sessions.
+//! - [`queue::TaskQueue`] orders the tasks that wait for a worker, fairly by service, and rejects
+//!   tasks that would wait for too long.
 //! - [`Limiter`] limits the concurrent runs of one service by the gradient of its run times.
-//! - [`PoolSizer`] sizes a thread pool by what waits and what the cores do.
+//! - [`PoolSizer`] sizes a thread pool by its waiting tasks and by the CPU utilization.
 //!
-//! The policies start no thread, and time is an argument. [`Admission`] alone reads the clock, lazily: a request that
-//! is admitted while the server is calm costs one atomic load.
+//! The policies start no thread, and time is an argument. Only [`Admission`] reads a clock, and
+//! only under load: without load, a request costs one atomic load.
 //!
 //! ```
 //! use std::time::{Duration, Instant};

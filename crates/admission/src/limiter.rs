@@ -7,12 +7,12 @@
 use std::time::Duration;
 
 /// The lowest limit. With a limit of one, a single hanging run would block the service.
-const LEAST: f64 = 2.0;
+const MIN_LIMIT: f64 = 2.0;
 /// The factor by which the run time may rise before the limit falls.
 const TOLERANCE: f64 = 1.5;
 /// The lowest gradient of one step. With 0.5, as in other implementations, the headroom would leave
 /// a hanging service four workers, which is too many of eight.
-const STEEPEST: f64 = 0.25;
+const MIN_GRADIENT: f64 = 0.25;
 /// The weight of a new limit in the smoothed one.
 const STEP: f64 = 0.2;
 /// The windows of the short and the long average, in runs.
@@ -55,7 +55,7 @@ impl Limiter {
         if next < self.limit || running as f64 >= self.limit / 2.0 {
             self.limit += STEP * (next - self.limit);
         }
-        self.limit = self.limit.min(most as f64).max(LEAST);
+        self.limit = self.limit.min(most as f64).max(MIN_LIMIT);
     }
 
     /// The number of concurrent runs allowed, at most `most`.
@@ -65,7 +65,7 @@ impl Limiter {
     #[expect(clippy::cast_sign_loss, reason = "the value is at least two")]
     pub fn limit(&self, age: Duration, most: usize) -> usize {
         let now = self.limit * self.gradient(age.as_secs_f64());
-        (now.max(LEAST) as usize).min(most).max(1)
+        (now.max(MIN_LIMIT) as usize).min(most).max(1)
     }
 
     /// The present run time, or zero before the first run has ended.
@@ -77,7 +77,7 @@ impl Limiter {
         if self.runs == 0.0 || now <= 0.0 {
             return 1.0;
         }
-        (TOLERANCE * self.long / now).clamp(STEEPEST, 1.0)
+        (TOLERANCE * self.long / now).clamp(MIN_GRADIENT, 1.0)
     }
 }
 

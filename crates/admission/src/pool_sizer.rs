@@ -12,7 +12,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 const STALE: Duration = Duration::from_millis(500);
 /// The pool shrinks when a smaller size would have sufficed for this long.
 const CALM: Duration = Duration::from_secs(10);
-/// Below this CPU utilization another worker still finds an idle core.
+/// Below this CPU utilization a new worker still finds an idle core.
 const FREE: f64 = 0.92;
 /// Above this CPU utilization the workers compete for the cores.
 const FULL: f64 = 0.98;
@@ -24,11 +24,11 @@ pub struct PoolSizer {
     most: usize,
     size: usize,
     cores: f64,
-    looked: Option<Look>,
-    grown: Option<Peak>,
+    last_measurement: Option<Measurement>,
+    peak_since_growth: Option<Peak>,
 }
 
-/// The highest number of busy workers since a moment.
+/// The highest number of busy workers since a given time.
 #[derive(Clone, Copy, Debug)]
 struct Peak {
     since: Instant,
@@ -36,7 +36,7 @@ struct Peak {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct Measurement {
     at: Instant,
     computed: Duration,
 }
@@ -46,7 +46,7 @@ impl PoolSizer {
     pub fn new(least: usize, most: usize, cores: usize) -> Self {
         let least = least.max(1);
         let (most, cores) = (most.max(least), cores.max(1) as f64);
-        Self { least, most, size: least, cores, looked: None, grown: None }
+        Self { least, most, size: least, cores, last_measurement: None, peak_since_growth: None }
     }
 
     /// The number of workers allowed.
@@ -57,43 +57,47 @@ impl PoolSizer {
     /// Whether a waiting task should trigger a [measurement](Self::look).
     pub fn is_due(&self, now: Instant) -> bool {
         self.most > self.least
-            && self.looked.is_none_or(|look| now.saturating_duration_since(look.at) >= INTERVAL)
+            && self
+                .last_measurement
+                .is_none_or(|look| now.saturating_duration_since(look.at) >= INTERVAL)
     }
 
     /// Measures the utilization because a task waits.
     ///
     /// `computed` is the CPU time of the process since its start, over all cores.
     pub fn look(&mut self, now: Instant, computed: Duration) {
-        let Some(before) = self.looked.replace(Look { at: now, computed }) else { return };
+        let Some(before) = self.last_measurement.replace(Measurement { at: now, computed }) else {
+            return;
+        };
         let elapsed = now.saturating_duration_since(before.at);
         if elapsed > STALE {
             return;
         }
-        let spent = computed.saturating_sub(before.computed).as_secs_f64();
-        let share = spent / elapsed.as_secs_f64() / self.cores;
-        if share < FREE {
+        let cpu_time = computed.saturating_sub(before.computed).as_secs_f64();
+        let utilization = cpu_time / elapsed.as_secs_f64() / self.cores;
+        if utilization < FREE {
             self.size = self.most.min(self.size + self.size.div_ceil(4));
-            self.grown = Some(Peak { since: now, busy: self.size });
-        } else if share > FULL {
-            self.size = self.fewer();
+            self.peak_since_growth = Some(Peak { since: now, busy: self.size });
+        } else if utilization > FULL {
+            self.size = self.smaller_size();
         }
     }
 
     /// Records that a worker has started a task, which makes `busy` busy workers.
     pub fn began(&mut self, now: Instant, busy: usize) {
-        let Some(peak) = &mut self.grown else { return };
+        let Some(peak) = &mut self.peak_since_growth else { return };
         peak.busy = peak.busy.max(busy);
         let Peak { since, busy: most } = *peak;
         if now.saturating_duration_since(since) < CALM {
             return;
         }
-        if most <= self.fewer() {
-            self.size = self.fewer();
+        if most <= self.smaller_size() {
+            self.size = self.smaller_size();
         }
-        self.grown = (self.size > self.least).then_some(Peak { since: now, busy });
+        self.peak_since_growth = (self.size > self.least).then_some(Peak { since: now, busy });
     }
 
-    fn fewer(&self) -> usize {
+    fn smaller_size(&self) -> usize {
         self.least.max(self.size - self.size.div_ceil(8))
     }
 }
@@ -102,18 +106,18 @@ impl PoolSizer {
 mod tests {
     use super::*;
 
-    /// The sizes after measurements every 50 ms at the given utilization of two cores.
+    /// Measures every 50 ms at the given utilization of two cores, and returns the sizes.
     fn sizes(shares: &[(f64, usize)]) -> Vec<usize> {
         let mut sizer = PoolSizer::new(16, 256, 2);
         let (mut now, mut computed) = (Instant::now(), Duration::ZERO);
         assert!(sizer.is_due(now));
         sizer.look(now, computed);
         let mut sizes = Vec::new();
-        for (share, count) in shares {
+        for (utilization, count) in shares {
             for _ in 0..*count {
                 assert!(!sizer.is_due(now));
                 now += INTERVAL;
-                computed += INTERVAL.mul_f64(share * 2.0);
+                computed += INTERVAL.mul_f64(utilization * 2.0);
                 assert!(sizer.is_due(now));
                 sizer.look(now, computed);
             }
@@ -143,9 +147,9 @@ mod tests {
             }
             sizer.size()
         };
-        assert_eq!(size_with(250, 100), 256, "nobody can be spared");
-        let left = size_with(100, 600);
-        assert!((100..115).contains(&left), "{left}");
+        assert_eq!(size_with(250, 100), 256, "nearly all workers are busy");
+        let size = size_with(100, 600);
+        assert!((100..115).contains(&size), "{size}");
         assert_eq!(size_with(3, 600), 16);
     }
 

@@ -1,188 +1,193 @@
-//! Decides who of those that wait for a worker is next, who has waited in vain, and who need not begin to wait.
+//! The queue of tasks that wait for a worker: selects the next task and rejects late tasks.
 //!
-//! The order is that of arrival, over all services together. What a service may have at most depends on what the others
-//! need: alone it has every worker; beside others it heeds its [limit](crate::limiter), leaves room for those that are
-//! faster, and never has the last worker. Nothing here reads a clock or knows a thread.
+//! Tasks run in order of arrival over all services. The number of workers that a service may use
+//! depends on the load of other services. Without any, it may use every worker. Otherwise it
+//! respects its [limit](crate::limiter), leaves workers for faster services, and never takes the
+//! last worker. The module reads no clock and knows no thread.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::limiter::Limiter;
 
-/// A service that was asked for within this time has work.
+/// A service with a request within this time counts as active.
 const ACTIVE: Duration = Duration::from_secs(1);
-/// One that was asked for within this time may have work any moment.
+/// A service with a request within this time counts as known: its next task may arrive at any time.
 const KNOWN: Duration = Duration::from_secs(10);
-/// Services with a place of their own. All that come later share one more.
+/// The number of services with a separate entry. All later services share one additional entry.
 const MOST_SERVICES: usize = 128;
-/// How that is called.
-const OTHERS: &str = "(others)";
-/// Whoever is this many times faster is not made to wait for the end of a slow run.
+/// The name of the shared entry in the metrics.
+const SHARED_ENTRY: &str = "(others)";
+/// A service does not wait for the runs of a service that is slower by this factor.
 const FASTER: u32 = 4;
 
 /// The tasks that wait for a worker, by service.
 pub struct TaskQueue<T> {
     services: Vec<Service<T>>,
-    /// Tasks that wait, of all services.
+    /// The number of waiting tasks of all services.
     count: usize,
-    most: usize,
-    /// Runs of all services in whose place other workers stand.
+    /// The number of tasks that may wait.
+    capacity: usize,
+    /// The number of runs of all services whose workers were replaced.
     replaced: usize,
-    /// When somebody was refused, if nobody has had a worker in good time since.
-    over: Option<Instant>,
+    /// When a task was rejected, unless a task has started in time since then.
+    rejected_at: Option<Instant>,
 }
 
 struct Service<T> {
     name: &'static str,
-    waiting: VecDeque<Waiter<T>>,
-    /// When those that run began, in that order.
+    waiting: VecDeque<WaitingTask<T>>,
+    /// The start times of the present runs, in order.
     running: VecDeque<Instant>,
-    /// The same of those in whose place other workers stand: they take nothing from anybody.
+    /// The start times of runs whose workers were replaced. They do not count against the limit.
     replaced: VecDeque<Instant>,
     limiter: Limiter,
-    asked: Instant,
+    last_request: Instant,
     usage: Usage,
     begun: u64,
     refused: u64,
 }
 
-struct Waiter<T> {
+struct WaitingTask<T> {
     task: T,
     since: Instant,
     patience: Duration,
 }
 
-/// A task whose turn has come.
+/// A task that a worker runs now.
 #[derive(Debug)]
 pub struct Turn<T> {
-    /// The task itself.
+    /// The task.
     pub task: T,
-    /// What [`ended`](TaskQueue::ended) is to be told.
+    /// The handle for [`ended`](TaskQueue::ended).
     pub run: Run,
-    /// How long it has waited.
+    /// How long the task has waited.
     pub waited: Duration,
 }
 
-/// A run that has begun.
+/// A run in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     service: usize,
     began: Instant,
 }
 
-/// What comes next.
+/// The next task of the queue.
 #[derive(Debug)]
 pub enum Next<T> {
-    /// It is to be run.
+    /// A task to run.
     Run(Turn<T>),
-    /// It has waited longer than it would, and is to be refused.
+    /// A task to reject: it has waited for longer than its patience.
     Late(T),
 }
 
-/// What is known of one service, for whoever watches the server.
+/// The metrics of one service.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ServiceMetrics {
     /// The handler's name.
     pub name: &'static str,
-    /// Runs that it may have under way at one time.
+    /// The number of concurrent runs allowed.
     pub limit: usize,
-    /// Runs under way.
+    /// Runs in progress.
     pub running: usize,
     /// Tasks that wait for a worker.
     pub waiting: usize,
-    /// Runs begun so far.
+    /// Runs started so far.
     pub begun: u64,
-    /// Tasks refused so far: on arrival, or because they had waited too long.
+    /// Tasks rejected so far: on arrival, or because they had waited too long.
     pub refused: u64,
-    /// What a run takes at present.
+    /// The present run time, smoothed.
     pub time: Duration,
 }
 
 impl<T> TaskQueue<T> {
-    /// A room in which `most` tasks may wait.
-    pub const fn new(most: usize) -> Self {
-        Self { services: Vec::new(), count: 0, most, replaced: 0, over: None }
+    /// Creates a queue for at most `capacity` waiting tasks.
+    pub const fn new(capacity: usize) -> Self {
+        Self { services: Vec::new(), count: 0, capacity, replaced: 0, rejected_at: None }
     }
 
-    /// Has `task` of the service called `name` wait for one of `workers`, `free` of which have nothing to do.
+    /// Adds a task of the service called `name`, which waits for one of `all` workers. `free` of
+    /// them are idle.
     ///
     /// # Errors
     ///
-    /// The task itself, if there is no room, or it would have to wait for more than `patience` as far as one can tell.
+    /// Returns the task if the queue is full, or if its expected wait exceeds `patience`.
     pub fn push(
         &mut self,
         task: T,
         Wish { name, patience, now }: Wish,
         Threads { all, free }: Threads,
     ) -> Result<(), T> {
-        let all = self.left_of(all);
-        let place = self.place_of(name, all, now);
-        self.services[place].asked = now;
-        let is_alone = !self.others(place).any(|other| other.is_known(now));
-        let service = &self.services[place];
-        // A task that a worker will take at once does not wait.
+        let all = self.effective_workers(all);
+        let index = self.index_of(name, all, now);
+        self.services[index].last_request = now;
+        let is_alone = !self.other_services(index).any(|other| other.is_known(now));
+        let service = &self.services[index];
+        // A task that an idle worker takes immediately does not wait.
         let waits = self.count >= free;
-        // One service alone may fill the room; of several each leaves as much as it has.
-        let left = self.most.saturating_add(free).saturating_sub(self.count);
-        let has_room = left > 0 && (is_alone || !waits || service.waiting.len() < left);
-        if has_room && (!waits || self.expected_wait(place, all, now) <= patience) {
-            self.services[place].waiting.push_back(Waiter { task, since: now, patience });
+        // A single service may fill the queue. Otherwise a service may have at most as many waiting
+        // tasks as the queue has free entries.
+        let room = self.capacity.saturating_add(free).saturating_sub(self.count);
+        let has_room = room > 0 && (is_alone || !waits || service.waiting.len() < room);
+        if has_room && (!waits || self.expected_wait(index, all, now) <= patience) {
+            self.services[index].waiting.push_back(WaitingTask { task, since: now, patience });
             self.count += 1;
             return Ok(());
         }
-        self.services[place].refused += 1;
-        self.over = Some(now);
+        self.services[index].refused += 1;
+        self.rejected_at = Some(now);
         Err(task)
     }
 
-    /// Who is next for one of `all` workers: the one that has waited longest of those who may run.
+    /// Returns the next task for one of `all` workers: the task that has waited longest among the
+    /// services below their limits.
     pub fn next(&mut self, all: usize, now: Instant) -> Option<Next<T>> {
         if self.count == 0 {
-            // A worker has nothing to do.
-            self.over = None;
+            // A worker is idle.
+            self.rejected_at = None;
             return None;
         }
-        let all = self.left_of(all);
-        let mut passed = None;
+        let all = self.effective_workers(all);
+        let mut skipped = None;
         loop {
-            // At most as often as there are services: each is passed over once.
-            let (since, place) = self.oldest_behind(passed)?;
-            let service = &self.services[place];
+            // Each service is skipped at most once.
+            let (since, index) = self.oldest_after(skipped)?;
+            let service = &self.services[index];
             let waited = now.saturating_duration_since(since);
             let front = service.waiting.front()?;
             let is_late = waited > front.patience;
-            if is_late || service.running.len() < self.most_of(place, all, now) {
+            if is_late || service.running.len() < self.limit_of(index, all, now) {
                 let is_soon = waited < front.patience / 2;
-                let service = &mut self.services[place];
-                let Waiter { task, .. } = service.waiting.pop_front()?;
+                let service = &mut self.services[index];
+                let WaitingTask { task, .. } = service.waiting.pop_front()?;
                 self.count -= 1;
                 if is_late {
                     service.refused += 1;
-                    self.over = Some(now);
+                    self.rejected_at = Some(now);
                     return Some(Next::Late(task));
                 }
                 if is_soon {
-                    self.over = None;
+                    self.rejected_at = None;
                 }
                 service.running.push_back(now);
                 service.begun += 1;
-                let run = Run { service: place, began: now };
+                let run = Run { service: index, began: now };
                 return Some(Next::Run(Turn { task, run, waited }));
             }
-            passed = Some((since, place));
+            skipped = Some((since, index));
         }
     }
 
-    /// A run has ended; how long it took.
+    /// Records the end of a run and returns its run time.
     pub fn ended(&mut self, run: Run, all: usize, now: Instant) -> Duration {
-        let all = self.left_of(all);
+        let all = self.effective_workers(all);
         let service = &mut self.services[run.service];
         let took = now.saturating_duration_since(run.began);
         let running = service.running.len();
-        if let Some(place) = service.running.iter().position(|began| *began == run.began) {
-            service.running.remove(place);
-        } else if let Some(place) = service.replaced.iter().position(|began| *began == run.began) {
-            service.replaced.remove(place);
+        if let Some(index) = service.running.iter().position(|began| *began == run.began) {
+            service.running.remove(index);
+        } else if let Some(index) = service.replaced.iter().position(|began| *began == run.began) {
+            service.replaced.remove(index);
             self.replaced -= 1;
         }
         service.limiter.ran(took, running, all);
@@ -190,8 +195,9 @@ impl<T> TaskQueue<T> {
         took
     }
 
-    /// Another worker stands in for one whose run nobody waits for any more. All have the same time for that, so it is the
-    /// run that began first.
+    /// Records that a new worker replaces the worker of a run that has timed out.
+    ///
+    /// All runs have the same timeout, so this is the oldest run in progress.
     pub fn replaced(&mut self) {
         let begun = |service: &&mut Service<T>| service.running.front().copied();
         let services = self.services.iter_mut().filter(|service| !service.running.is_empty());
@@ -200,17 +206,17 @@ impl<T> TaskQueue<T> {
         self.replaced += 1;
     }
 
-    /// Takes out the first task for which `is_it` holds.
-    pub fn withdraw(&mut self, now: Instant, is_it: impl Fn(&T) -> bool) -> Option<T> {
+    /// Removes and returns the first task that matches `is_match`.
+    pub fn withdraw(&mut self, now: Instant, is_match: impl Fn(&T) -> bool) -> Option<T> {
         for service in &mut self.services {
-            let place = service.waiting.iter().position(|waiter| is_it(&waiter.task));
-            if let Some(Waiter { task, since, patience }) =
-                place.and_then(|place| service.waiting.remove(place))
+            let index = service.waiting.iter().position(|waiting| is_match(&waiting.task));
+            if let Some(WaitingTask { task, since, patience }) =
+                index.and_then(|index| service.waiting.remove(index))
             {
                 self.count -= 1;
                 if now.saturating_duration_since(since) >= patience / 2 {
                     service.refused += 1;
-                    self.over = Some(now);
+                    self.rejected_at = Some(now);
                 }
                 return Some(task);
             }
@@ -218,7 +224,7 @@ impl<T> TaskQueue<T> {
         None
     }
 
-    /// How many tasks wait.
+    /// The number of waiting tasks.
     pub const fn len(&self) -> usize {
         self.count
     }
@@ -228,19 +234,22 @@ impl<T> TaskQueue<T> {
         self.count == 0
     }
 
-    /// Somebody was refused not long ago, and nobody has had a worker in good time since. When all hang and nobody is let
-    /// in for that, nobody comes who would tell that it has passed: it does not last.
+    /// Whether the workers are overloaded: a task was rejected within the last 10 s, and no task
+    /// has started in time since then.
+    ///
+    /// The state expires, because it can keep new tasks away, and without them no task could end
+    /// it.
     pub fn is_over(&self, now: Instant) -> bool {
-        self.over.is_some_and(|refused| now.saturating_duration_since(refused) < KNOWN)
+        self.rejected_at.is_some_and(|refused| now.saturating_duration_since(refused) < KNOWN)
     }
 
-    /// Each service that has been asked for, in the order of their first requests.
+    /// The metrics of each service, in the order of their first requests.
     pub fn metrics(&self, all: usize, now: Instant) -> Vec<ServiceMetrics> {
-        let all = self.left_of(all);
-        let places = self.services.iter().enumerate();
-        let metrics = places.map(|(place, service)| ServiceMetrics {
+        let all = self.effective_workers(all);
+        let entries = self.services.iter().enumerate();
+        let metrics = entries.map(|(index, service)| ServiceMetrics {
             name: service.name,
-            limit: self.most_of(place, all, now),
+            limit: self.limit_of(index, all, now),
             running: service.running.len() + service.replaced.len(),
             waiting: service.waiting.len(),
             begun: service.begun,
@@ -250,25 +259,25 @@ impl<T> TaskQueue<T> {
         metrics.collect()
     }
 
-    /// Of so many workers, those that are not away with what nobody waits for.
-    fn left_of(&self, all: usize) -> usize {
+    /// The number of workers without those that were replaced.
+    fn effective_workers(&self, all: usize) -> usize {
         all.saturating_sub(self.replaced).max(1)
     }
 
-    /// The place of the service called `name`, with one made for a new one.
-    fn place_of(&mut self, name: &'static str, all: usize, now: Instant) -> usize {
-        if let Some(place) = self.services.iter().position(|service| service.name == name) {
-            return place;
+    /// Returns the index of the service called `name`, and creates an entry if necessary.
+    fn index_of(&mut self, name: &'static str, all: usize, now: Instant) -> usize {
+        if let Some(index) = self.services.iter().position(|service| service.name == name) {
+            return index;
         }
         if self.services.len() <= MOST_SERVICES {
             let is_last = self.services.len() == MOST_SERVICES;
             self.services.push(Service {
-                name: if is_last { OTHERS } else { name },
+                name: if is_last { SHARED_ENTRY } else { name },
                 waiting: VecDeque::new(),
                 running: VecDeque::new(),
                 replaced: VecDeque::new(),
                 limiter: Limiter::new(all),
-                asked: now,
+                last_request: now,
                 usage: Usage { since: now, busy: Duration::ZERO, workers: 0.0 },
                 begun: 0,
                 refused: 0,
@@ -277,110 +286,112 @@ impl<T> TaskQueue<T> {
         self.services.len() - 1
     }
 
-    /// Of the services with a task that waits, the one whose first came first, behind `passed`.
-    fn oldest_behind(&self, passed: Option<(Instant, usize)>) -> Option<(Instant, usize)> {
-        let fronts = self.services.iter().enumerate().filter_map(|(place, service)| {
-            service.waiting.front().map(|waiter| (waiter.since, place))
+    /// Returns the arrival time and the service of the oldest first task after `skipped`.
+    fn oldest_after(&self, skipped: Option<(Instant, usize)>) -> Option<(Instant, usize)> {
+        let fronts = self.services.iter().enumerate().filter_map(|(index, service)| {
+            service.waiting.front().map(|first| (first.since, index))
         });
-        fronts.filter(|front| passed.is_none_or(|passed| *front > passed)).min()
+        fronts.filter(|front| skipped.is_none_or(|skipped| *front > skipped)).min()
     }
 
-    /// All services but the one at `place`.
-    fn others(&self, place: usize) -> impl Iterator<Item = &Service<T>> {
+    /// Returns all services except the one at `index`.
+    fn other_services(&self, index: usize) -> impl Iterator<Item = &Service<T>> {
         let all = self.services.iter().enumerate();
-        all.filter(move |(other, _)| *other != place).map(|(_, service)| service)
+        all.filter(move |(each, _)| *each != index).map(|(_, service)| service)
     }
 
-    /// How many of `all` workers a service may have at this moment.
-    fn most_of(&self, place: usize, all: usize, now: Instant) -> usize {
-        let service = &self.services[place];
-        if !self.others(place).any(|other| other.is_known(now)) {
+    /// Returns how many of `all` workers a service may use now.
+    fn limit_of(&self, index: usize, all: usize, now: Instant) -> usize {
+        let service = &self.services[index];
+        if !self.other_services(index).any(|other| other.is_known(now)) {
             return all;
         }
-        // One is kept for whoever else comes.
+        // One worker is reserved for other services.
         let most = all.saturating_sub(1).max(1);
         let age = service.age(now);
         let own = service.limiter.time().max(age);
-        let (mut active, mut room) = (1, 0);
-        for other in self.others(place).filter(|other| other.is_active(now)) {
+        let (mut active, mut reserved) = (1, 0);
+        for other in self.other_services(index).filter(|other| other.is_active(now)) {
             active += 1;
             if other.limiter.time() * FASTER < own {
-                room += other.usage.room();
+                reserved += other.usage.reserve();
             }
         }
         if active == 1 {
             return most;
         }
-        let share = all.saturating_sub(room).max(all / active).max(2);
+        let share = all.saturating_sub(reserved).max(all / active).max(2);
         most.min(service.limiter.limit(age, all)).min(share)
     }
 
-    /// How long a task of the service at `place` that comes now will wait, by what runs take at present. Slower services
-    /// do not stand before it: they have the workers that they have, and no more.
-    fn expected_wait(&self, place: usize, all: usize, now: Instant) -> Duration {
-        let own = &self.services[place];
+    /// Estimates the wait of a new task of the service at `index` from the present run times.
+    ///
+    /// Waiting tasks of much slower services do not count: those services keep the workers that
+    /// they use, and get no more.
+    fn expected_wait(&self, index: usize, all: usize, now: Instant) -> Duration {
+        let own = &self.services[index];
         let (mut ahead, mut workers) = (Duration::ZERO, all);
         for service in &self.services {
             let time = service.limiter.time();
             if time > own.limiter.time() * FASTER {
                 workers = workers.saturating_sub(service.running.len());
             } else {
-                ahead = ahead.saturating_add(time.saturating_mul(small(service.waiting.len())));
+                ahead = ahead.saturating_add(time.saturating_mul(to_u32(service.waiting.len())));
             }
         }
-        let most = self.most_of(place, all, now);
-        let alone = own.limiter.time().saturating_mul(small(own.waiting.len())) / small(most);
-        alone.max(ahead / small(workers.max(1)))
+        let most = self.limit_of(index, all, now);
+        let alone = own.limiter.time().saturating_mul(to_u32(own.waiting.len())) / to_u32(most);
+        alone.max(ahead / to_u32(workers.max(1)))
     }
 }
 
-/// Counts of tasks and threads are far below the most that it has room for.
-fn small(count: usize) -> u32 {
+/// Converts a count of tasks or threads, which is always far below the maximum of `u32`.
+fn to_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Who asks, and how long they would wait from now on.
+/// The service of a new task, and how long the task may wait.
 #[derive(Clone, Copy)]
 pub struct Wish {
-    /// The service that the task is a run of.
+    /// The name of the service.
     pub name: &'static str,
     /// How long the task may wait.
     pub patience: Duration,
-    /// The present.
+    /// The present time.
     pub now: Instant,
 }
 
-/// The workers that there may be, and how many of them have nothing to do.
+/// The number of workers, and the number of idle workers.
 #[derive(Clone, Copy)]
 pub struct Threads {
-    /// Workers, busy or not.
+    /// All workers, busy or idle.
     pub all: usize,
-    /// Workers that have nothing to do.
+    /// Idle workers.
     pub free: usize,
 }
 
 impl<T> Service<T> {
     fn is_active(&self, now: Instant) -> bool {
-        !self.waiting.is_empty() || now.saturating_duration_since(self.asked) < ACTIVE
+        !self.waiting.is_empty() || now.saturating_duration_since(self.last_request) < ACTIVE
     }
 
     fn is_known(&self, now: Instant) -> bool {
-        !self.waiting.is_empty() || now.saturating_duration_since(self.asked) < KNOWN
+        !self.waiting.is_empty() || now.saturating_duration_since(self.last_request) < KNOWN
     }
 
-    /// How long those that run have been at it: half of them for longer.
+    /// The median age of the present runs.
     fn age(&self, now: Instant) -> Duration {
         let middle = self.running.get(self.running.len() / 2);
         middle.map_or(Duration::ZERO, |began| now.saturating_duration_since(*began))
     }
 }
 
-/// How many workers a service keeps busy.
+/// The mean number of workers that a service uses.
 struct Usage {
     since: Instant,
-    /// Of runs that have ended since then.
+    /// The total time of the runs that have ended since then.
     busy: Duration,
-    /// Before then, smoothed.
+    /// The smoothed number of workers before then.
     workers: f64,
 }
 
@@ -395,10 +406,10 @@ impl Usage {
         }
     }
 
-    /// Workers that it should find free or its own, so that next to none of its tasks waits: what it uses, and twice
-    /// the root of that (the rule of square-root staffing).
-    #[expect(clippy::cast_sign_loss, reason = "it is one at the least")]
-    fn room(&self) -> usize {
+    /// The number of workers to reserve so that almost no task of the service waits: the mean use
+    /// plus twice its square root (the rule of square-root staffing).
+    #[expect(clippy::cast_sign_loss, reason = "the value is at least one")]
+    fn reserve(&self) -> usize {
         (self.workers + 2.0 * self.workers.sqrt()).ceil().max(1.0) as usize
     }
 }

@@ -15,7 +15,7 @@ pub struct AdmissionMetrics {
     pub state: State,
     /// The limit of concurrent sessions, or `None` before there are enough measurements.
     pub limit: Option<usize>,
-    /// The factor of the limit: below 1 after standing queues, above 1 with spare capacity.
+    /// The factor of the limit: below 1 after queues, above 1 with spare capacity.
     pub factor: f64,
     /// The capacity in requests per second.
     pub capacity: Option<f64>,
@@ -48,7 +48,7 @@ pub struct AdmissionMetrics {
 pub struct Refused {
     /// No ticket.
     pub strangers: u64,
-    /// A ticket that was forged, or issued for another address or account.
+    /// A ticket that was forged, or issued for a different address or account.
     pub foreign: u64,
     /// A genuine ticket of a session that has expired or is not known.
     pub old: u64,

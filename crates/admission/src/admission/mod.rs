@@ -1,9 +1,10 @@
-//! Decides who is let in when more come than can be served: sessions that have begun, then as many new ones as fit.
+//! Session admission: under overload, existing sessions are served, and as many new ones as fit.
 //!
-//! `policy` says how many, from what workers and loops ([`Admission::waited`], [`ran`](Admission::ran),
-//! [`turned`](Admission::turned)) and other thread pools ([`ThreadPool`]) report; `sessions` says who has begun. Nobody keeps
-//! time for it: whoever passes by a tenth of a second after the last look has the next one. While all is calm a request
-//! costs one load of a state that does not change.
+//! `policy` computes the limit from the reports of the workers and event loops
+//! ([`Admission::waited`], [`ran`](Admission::ran), [`turned`](Admission::turned)) and of other
+//! thread pools ([`ThreadPool`]). `sessions` is the table of existing sessions. Admission has no
+//! timer: the first call 100 ms after the last measurement does the next one. Without load, a
+//! request costs one load of a state that does not change.
 
 mod gauge;
 mod metrics;
@@ -33,33 +34,34 @@ use policy::{INTERVAL, Policy, Sample};
 use pool::PoolGauge;
 use sessions::Sessions;
 
-/// Who is let in. One for all threads of a server.
+/// Decides which sessions are admitted. All threads of a server share one instance.
 #[derive(Debug)]
 pub struct Admission {
-    front: Front,
+    hot: HotState,
     gauge: Gauge,
     inner: Mutex<Inner>,
     workers: usize,
     loops: usize,
-    /// Loops report their turns, and workers their tasks: only then is every request that is done counted.
+    /// Whether event loops serve requests. They report their turns, and workers report their
+    /// tasks, so every completed request is counted.
     is_served_by_loops: AtomicBool,
     cores: f64,
     seed: RandomState,
-    /// Called when sessions begin or cease to be limited.
+    /// Called when a measurement changes the state.
     observer: fn(State),
-    /// Milliseconds of a clock that is told the time; for tests.
-    told: Option<AtomicU64>,
+    /// The time of a clock that tests set, in milliseconds.
+    test_clock: Option<AtomicU64>,
 }
 
-/// What every request reads, on a cache line that hardly ever changes.
+/// The state that every request reads, on a cache line that rarely changes.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Front {
+struct HotState {
     /// A [`State`], or [`OFF`].
     state: AtomicU8,
-    /// Half of the terms' wait, in microseconds: who waits for longer is late.
-    patience: AtomicU64,
-    /// When the next look is due, in milliseconds.
+    /// The wait above which a request is late, in microseconds: half of the wait in the terms.
+    late_after: AtomicU64,
+    /// When the next measurement is due, in milliseconds.
     due: AtomicU64,
 }
 
@@ -68,18 +70,18 @@ struct Inner {
     policy: Policy,
     sessions: Sessions,
     pools: Vec<Arc<PoolGauge>>,
-    /// Since when there is something to look at.
-    awake: u64,
-    /// The last look, and what the process had computed by then.
-    looked: u64,
-    computed: Duration,
-    /// Since that look.
-    asked: u64,
+    /// When admission woke, in milliseconds.
+    awake_since: u64,
+    /// The time of the last measurement in milliseconds, and the CPU time of the process then.
+    measured_at: u64,
+    cpu_time: Duration,
+    /// Requests and rejections since the last measurement.
+    requests: u64,
     refused: u64,
     totals: Totals,
 }
 
-/// Since the start.
+/// The counters since the start of the server.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     done: u64,
@@ -88,71 +90,74 @@ struct Totals {
     refused: Refused,
 }
 
-/// Who asks for something dynamic.
+/// The client of a request for dynamic content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Asker {
-    /// The session of a ticket that is genuine, or how it is not.
+    /// The ticket of the request.
     pub ticket: Shown,
-    /// Something dynamic was answered on this connection before.
+    /// Whether the server has sent dynamic content on this connection before.
     pub has_begun: bool,
-    /// What stands for the session while it shows no ticket: its account, or its connection. `None`: that may be shared
-    /// by many, as a proxy's is.
+    /// Identifies the session while it has no ticket: a number for its account or its connection.
+    /// `None` if many clients may share the connection, as with a proxy.
     pub stand_in: Option<u64>,
 }
 
-/// What was shown for a ticket.
+/// The result of checking the ticket of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Shown {
-    /// Nothing.
+    /// The request has no ticket.
     #[default]
     Nothing,
-    /// None of ours: forged, or given out for another address or account.
+    /// The ticket is invalid: forged, or issued for a different address or account.
     Foreign,
-    /// One of this session, of an hour that is long over, or that is to come: it may be a clock that has jumped.
+    /// A ticket of this session with a time too far in the past or in the future. A jump of the
+    /// clock can cause that.
     Old(u64),
-    /// A ticket of this session.
+    /// A valid ticket of this session.
     Ticket(u64),
 }
 
-/// A turn of a loop that has ended.
+/// A completed turn of an event loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Turn {
-    /// How long it took, with those before it if they were cut short: who came meanwhile has waited for no longer.
+    /// The duration of the turn, plus the preceding turns if they were cut short: an upper bound
+    /// for the wait of an event that arrived meanwhile.
     pub took: Duration,
-    /// What was done in it had waited for no longer than this.
+    /// An upper bound for the wait of the events that the turn handled.
     pub waited: Duration,
-    /// How long it took alone.
+    /// The duration of the turn alone.
     pub worked: Duration,
 }
 
-/// Whether a request goes on.
+/// The decision about a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It does.
+    /// The request is served: its session is known.
     Known,
-    /// It does, as one more of this session, which has shown no ticket that is good: its reply is to carry one.
+    /// The request is served: it belongs to this known session, but has no valid ticket. The
+    /// response must issue one.
     Again(u64),
-    /// It does, as the first of this session, whose ticket its reply is to carry.
+    /// The request is served as the first of this new session. The response must issue its ticket.
     Admitted(u64),
-    /// It does not: there is no place left.
+    /// The request is rejected: the limit is reached.
     Refused,
 }
 
-/// As the state: nothing is looked at, whatever happens.
+/// The value of the state while admission is disabled.
 const OFF: u8 = 9;
-/// Workers that a server begins with for each core.
-const USEFUL: f64 = 8.0;
-/// So many late ones in a row are no accident.
-const ROW: u32 = 8;
+/// The initial number of workers for each core.
+const INITIAL_WORKERS: f64 = 8.0;
+/// The number of consecutive late requests that wakes admission. Fewer can be a coincidence.
+const LATE_TO_WAKE: u32 = 8;
 
 impl Admission {
-    /// On these terms, for so many threads that may block.
+    /// Creates admission for a number of workers.
     pub fn new(terms: Terms, workers: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let own = Self {
-            front: Front {
+            hot: HotState {
                 state: AtomicU8::new(OFF),
-                patience: AtomicU64::new(0),
+                late_after: AtomicU64::new(0),
                 due: AtomicU64::new(0),
             },
             gauge: Gauge::new(),
@@ -163,130 +168,139 @@ impl Admission {
             cores: cores as f64,
             seed: RandomState::new(),
             observer: |_| {},
-            told: None,
+            test_clock: None,
         };
         own.amend(terms);
         own
     }
 
-    /// The same for so many event loops, instead of one.
+    /// Sets the number of event loops. The default is one.
     #[must_use]
     pub fn on_loops(self, loops: usize) -> Self {
         Self { loops: loops.max(1), ..self }
     }
 
-    /// Calls `observer` with each new state of the policy, on the thread that looked.
+    /// Calls `observer` with the new state when a measurement changes it, on the thread that
+    /// measures.
     #[must_use]
     pub fn on_change(self, observer: fn(State)) -> Self {
         Self { observer, ..self }
     }
 
-    /// Loops begin to serve. Without them thread pools alone do not wake it: it would not hear of all requests that are
-    /// done, and admit too few sessions.
+    /// Records that event loops serve requests.
+    ///
+    /// Without event loops, thread pools do not wake admission: it would not count all completed
+    /// requests, and would admit too few sessions.
     pub fn begin_loops(&self) {
         self.is_served_by_loops.store(true, Ordering::Relaxed);
     }
 
-    /// One that lets everybody in.
+    /// Creates disabled admission, which admits every session.
     pub fn off() -> Self {
         Self::new(Terms { is_on: false, ..Terms::default() }, 1)
     }
 
-    /// Goes on on other terms. What is known stays.
+    /// Changes the terms. Measurements and sessions are kept, unless the new terms disable
+    /// admission.
     pub fn amend(&self, terms: Terms) {
         let mut inner = self.lock();
-        let patience = terms.wait.as_micros() as u64 / 2;
-        self.front.patience.store(patience, Ordering::Relaxed);
+        let late_after = terms.wait.as_micros() as u64 / 2;
+        self.hot.late_after.store(late_after, Ordering::Relaxed);
         if terms.is_on {
             inner.policy.terms = terms;
         } else {
-            // A limit that came back with nobody known would cut off all who are under way.
+            // The policy is reset too: with its old limit and without known sessions it would
+            // reject all existing sessions when it is enabled again.
             inner.policy = Policy::new(terms);
             inner.sessions.clear();
         }
         let state = if inner.policy.terms.is_on { inner.policy.state() as u8 } else { OFF };
-        self.front.state.store(state, Ordering::Relaxed);
+        self.hot.state.store(state, Ordering::Relaxed);
     }
 
-    /// Whether sessions are admitted at all. If not, too much work is kept out by not accepting connections.
+    /// Whether admission is enabled. If not, the server limits load by not accepting connections.
     pub fn is_on(&self) -> bool {
-        self.front.state.load(Ordering::Relaxed) != OFF
+        self.hot.state.load(Ordering::Relaxed) != OFF
     }
 
-    /// Whether there is anything to look at: `false` is all that a request costs while all is calm.
+    /// Whether admission counts sessions. Without load this is false, and the check is the whole
+    /// cost of a request.
     #[inline]
     pub fn is_awake(&self) -> bool {
-        let state = self.front.state.load(Ordering::Relaxed);
+        let state = self.hot.state.load(Ordering::Relaxed);
         state == State::Watching as u8 || state == State::Limiting as u8
     }
 
-    /// A worker begins a task that has waited for so long.
+    /// Records that a worker has started a task after this wait.
     pub fn waited(&self, wait: Duration) {
-        let running = self.gauge.begin();
+        let running = self.gauge.start_task();
         if self.is_awake() {
-            self.gauge.note_begun(wait);
+            self.gauge.record_start(wait);
         }
-        let is_late = self.is_long(wait) || self.is_half_busy(running - 1);
-        self.heed(self.gauge.count_task(is_late));
+        let is_late = self.is_long_wait(wait) || self.is_half_busy(running - 1);
+        self.wake_if_late(self.gauge.count_late_task(is_late));
     }
 
-    /// A worker has ended a task, which took so long, and has answered a request with it or not: a piece of a body that is
-    /// stored takes the worker's time as well, but no more requests can be done for it.
+    /// Records that a worker has ended a task after this run time.
+    ///
+    /// `has_answered` is whether the task completed a request. Storing a chunk of a body takes time
+    /// of a worker too, but completes no request.
     pub fn ran(&self, run: Duration, has_answered: bool) {
-        self.gauge.end();
+        self.gauge.end_task();
         if self.is_awake() {
-            self.gauge.note_finished(run);
+            self.gauge.record_run(run);
             if has_answered {
-                self.gauge.note_done();
+                self.gauge.record_completed();
             }
         }
     }
 
-    /// A task goes to the workers.
+    /// Records that a task was handed over to the workers.
     pub fn handed_over(&self) {
         let is_late = self.is_half_busy(self.gauge.running());
         if self.is_awake() {
-            self.gauge.note_handed_over();
+            self.gauge.record_handed_over();
         } else if is_late {
-            self.heed(self.gauge.count_task(true));
+            self.wake_if_late(self.gauge.count_late_task(true));
         }
     }
 
-    /// Something dynamic was answered without a worker.
+    /// Records a response with dynamic content that needed no worker.
     #[inline]
     pub fn answered(&self) {
         if self.is_awake() {
-            self.gauge.note_done();
+            self.gauge.record_completed();
         }
     }
 
-    /// A loop has done all there was.
+    /// Records a completed turn of an event loop.
     #[inline]
     pub fn turned(&self, Turn { took, waited, worked }: Turn) {
-        // Early, as for workers: whoever comes into a turn as long as that would wait, if somebody did.
-        let is_late = self.is_long(took);
+        // To wake early, as with workers, the whole turn counts: an event that had arrived at its
+        // start would have waited for that long.
+        let is_late = self.is_long_wait(took);
         if self.is_awake() {
-            self.gauge.note_turn(waited, worked);
-            self.pass();
+            self.gauge.record_turn(waited, worked);
+            self.measure_if_due();
         } else {
-            self.heed(self.gauge.count_turn(is_late));
+            self.wake_if_late(self.gauge.count_late_turn(is_late));
         }
     }
 
-    /// Whether somebody is let in. To be asked once for each request, if [there is anything to look
-    /// at](Self::is_awake).
+    /// Decides whether to serve a request. Call it once for each request while admission [is
+    /// awake](Self::is_awake).
     pub fn ask(&self, asker: Asker) -> Verdict {
         let now = self.now();
-        self.look(now);
+        self.measure_at(now);
         let mut inner = self.lock();
         if inner.policy.state() == State::Asleep {
             return Verdict::Known;
         }
         let count = inner.totals.served;
-        inner.judge(asker, || self.seed.hash_one(count), now)
+        inner.decide(asker, || self.seed.hash_one(count), now)
     }
 
-    /// A session that was known under one number is under another from here on, as by a login.
+    /// Changes the id of a session, for example after a login.
     pub fn rename(&self, old: u64, new: u64) {
         let now = self.now();
         let mut inner = self.lock();
@@ -295,26 +309,28 @@ impl Admission {
         }
     }
 
-    /// A number for the client at `address`, by which its session is known while it shows no ticket.
+    /// Returns an id for the client at `address`, which identifies its session while it has no
+    /// ticket.
     pub fn number_of(&self, address: SocketAddr) -> u64 {
         self.seed.hash_one((address.ip(), address.port()))
     }
 
-    /// Seconds after which who was refused may come again, out of all numbers by `chance`.
+    /// Returns a value for `Retry-After`, in seconds, selected from the range of the terms by the
+    /// random number `chance`.
     pub fn again_after(&self, chance: u32) -> u32 {
         let retry = self.lock().policy.terms.retry.clone();
         let span = retry.end().saturating_sub(*retry.start());
         retry.start() + chance % span.saturating_add(1)
     }
 
-    /// On which terms sessions are admitted.
+    /// The current terms.
     pub fn terms(&self) -> Terms {
         self.lock().policy.terms.clone()
     }
 
-    /// Everything it knows.
+    /// The current metrics.
     pub fn metrics(&self) -> AdmissionMetrics {
-        self.look(self.now());
+        self.measure_at(self.now());
         let inner = self.lock();
         let Inner { policy, sessions, totals, .. } = &*inner;
         AdmissionMetrics {
@@ -327,7 +343,7 @@ impl Admission {
             utilization: policy.utilization(),
             active: sessions.active(),
             known: sessions.known(),
-            think: sessions.think(),
+            think: sessions.think_time(),
             running: self.gauge.running(),
             done: totals.done,
             admitted: totals.admitted,
@@ -337,21 +353,22 @@ impl Admission {
         }
     }
 
-    /// Has the policy look, if a look is due.
-    fn pass(&self) {
+    /// Measures if a measurement is due. Checks without the lock.
+    fn measure_if_due(&self) {
         let now = self.now();
-        if now >= self.front.due.load(Ordering::Relaxed) {
-            self.look(now);
+        if now >= self.hot.due.load(Ordering::Relaxed) {
+            self.measure_at(now);
         }
     }
 
-    fn look(&self, now: u64) {
-        if now < self.front.due.load(Ordering::Relaxed) || !self.is_awake() {
+    /// Measures at the time `now`, if a measurement is due and admission is awake.
+    fn measure_at(&self, now: u64) {
+        if now < self.hot.due.load(Ordering::Relaxed) || !self.is_awake() {
             return;
         }
         let mut inner = self.lock();
         let before = inner.policy.state();
-        self.look_at(&mut inner, now);
+        self.measure(&mut inner, now);
         let state = inner.policy.state();
         drop(inner);
         if state != before {
@@ -359,66 +376,70 @@ impl Admission {
         }
     }
 
-    fn look_at(&self, inner: &mut Inner, now: u64) {
-        let elapsed = Duration::from_millis(now.saturating_sub(inner.looked));
-        // Somebody was faster, or it was switched off.
+    /// Passes the measurements of the last interval to the policy.
+    fn measure(&self, inner: &mut Inner, now: u64) {
+        let elapsed = Duration::from_millis(now.saturating_sub(inner.measured_at));
+        // A different thread was faster, or admission was disabled meanwhile.
         if elapsed < INTERVAL || !inner.policy.terms.is_on {
             return;
         }
-        let (computed, reading) = (self.computed(), self.gauge.read());
-        inner.totals.done += reading.done;
+        let cpu_time = self.cpu_time();
+        let reading = self.gauge.read();
+        inner.totals.done += reading.completed;
         let wait = inner.policy.terms.wait;
-        let spent = computed.saturating_sub(inner.computed).as_secs_f64();
+        let spent = cpu_time.saturating_sub(inner.cpu_time).as_secs_f64();
         let mut busy = reading
-            .busy_share(self.workers, elapsed)
-            .max(reading.turning_share(self.loops, elapsed));
-        let mut is_queued = reading.is_queued(self.is_crowded(reading.running), wait);
+            .worker_utilization(self.workers, elapsed)
+            .max(reading.loop_utilization(self.loops, elapsed));
+        let mut is_queued = reading.is_queued(self.is_saturated(reading.running), wait);
         let mut longest_wait = reading.longest_wait();
         for pool in inner.pools.iter().map(|pool| pool.read()) {
-            busy = busy.max(pool.busy_share(elapsed));
+            busy = busy.max(pool.utilization(elapsed));
             is_queued |= pool.is_queued(wait);
             longest_wait = longest_wait.max(pool.shortest_wait.unwrap_or_default());
         }
         let mut sample = Sample {
             elapsed,
-            done: reading.done,
-            asked: std::mem::take(&mut inner.asked),
+            done: reading.completed,
+            requests: std::mem::take(&mut inner.requests),
             busy,
-            computed: spent / elapsed.as_secs_f64() / self.cores,
+            cpu: spent / elapsed.as_secs_f64() / self.cores,
             is_queued,
             active: inner.sessions.active(),
             refused: std::mem::take(&mut inner.refused),
         };
-        // Nobody may have passed by for long. A queue is no older than the longest wait in it, and before it there was none.
+        // The interval may be long, because a measurement needs a call. A queue is at most as old
+        // as the longest wait in it, so the time before counts as time without a queue.
         let queued = INTERVAL.max(longest_wait);
-        let before = elapsed.saturating_sub(queued);
-        if sample.is_queued && before >= INTERVAL {
-            let none = Sample { done: 0, asked: 0, refused: 0, is_queued: false, ..sample };
-            inner.policy.tick(&Sample { elapsed: before, ..none });
+        let unqueued = elapsed.saturating_sub(queued);
+        if sample.is_queued && unqueued >= INTERVAL {
+            let idle = Sample { done: 0, requests: 0, refused: 0, is_queued: false, ..sample };
+            inner.policy.tick(&Sample { elapsed: unqueued, ..idle });
             sample.elapsed = queued;
         }
         inner.policy.tick(&sample);
-        (inner.looked, inner.computed) = (now, computed);
+        inner.measured_at = now;
+        inner.cpu_time = cpu_time;
         let idle = inner.policy.terms.idle;
-        inner.sessions.sweep(now, idle);
+        inner.sessions.expire(now, idle);
         let state = inner.policy.state();
         if state == State::Asleep {
             inner.sessions.clear();
         }
-        self.settle(state, now);
+        self.publish(state, now);
     }
 
-    /// So many requests in a row were late for a thread pool.
-    fn heed_pool(&self, row: u32) {
+    /// Wakes admission if enough consecutive requests were late for a thread pool.
+    fn wake_if_pool_is_late(&self, late: u32) {
         if self.is_served_by_loops.load(Ordering::Relaxed) {
-            self.heed(row);
+            self.wake_if_late(late);
         }
     }
 
-    /// So many in a row were late.
+    /// Wakes admission if enough consecutive requests were late.
     #[inline]
-    fn heed(&self, row: u32) {
-        if row >= ROW && self.front.state.load(Ordering::Relaxed) == State::Asleep as u8 {
+    fn wake_if_late(&self, late: u32) {
+        if late >= LATE_TO_WAKE && self.hot.state.load(Ordering::Relaxed) == State::Asleep as u8 {
             self.wake();
         }
     }
@@ -427,66 +448,73 @@ impl Admission {
     fn wake(&self) {
         let now = self.now();
         let mut inner = self.lock();
-        // Somebody was faster, or it was switched off.
+        // A different thread was faster, or admission was disabled meanwhile.
         if inner.policy.state() != State::Asleep || !inner.policy.terms.is_on {
             return;
         }
         inner.policy.wake();
-        (inner.awake, inner.looked, inner.computed) = (now, now, self.computed());
+        inner.awake_since = now;
+        inner.measured_at = now;
+        inner.cpu_time = self.cpu_time();
         self.gauge.read();
-        self.gauge.end_rows();
+        self.gauge.reset_late_counts();
         for pool in &inner.pools {
             pool.read();
-            pool.end_row();
+            pool.reset_late_count();
         }
-        self.settle(State::Watching, now);
+        self.publish(State::Watching, now);
     }
 
-    fn settle(&self, state: State, now: u64) {
+    /// Publishes the state for all threads and schedules the next measurement.
+    fn publish(&self, state: State, now: u64) {
         let due = now + INTERVAL.as_millis() as u64;
-        self.front.due.store(due, Ordering::Relaxed);
-        if self.front.state.load(Ordering::Relaxed) != state as u8 {
-            self.front.state.store(state as u8, Ordering::Relaxed);
+        self.hot.due.store(due, Ordering::Relaxed);
+        if self.hot.state.load(Ordering::Relaxed) != state as u8 {
+            self.hot.state.store(state as u8, Ordering::Relaxed);
         }
     }
 
-    fn is_long(&self, wait: Duration) -> bool {
-        wait.as_micros() as u64 > self.front.patience.load(Ordering::Relaxed)
+    /// Whether a request with this wait is late.
+    fn is_long_wait(&self, wait: Duration) -> bool {
+        wait.as_micros() as u64 > self.hot.late_after.load(Ordering::Relaxed)
     }
 
-    /// Whether those who run beside a task leave less than half of what can be done. It is early to count then, but who
-    /// comes now, and was never counted, would be a stranger when it is late.
-    const fn is_half_busy(&self, beside: usize) -> bool {
-        // More threads than that wait for something else than a core, and are as many as there need to be.
-        2.0 * beside as f64 >= (USEFUL * self.cores).min(self.workers as f64)
+    /// Whether the other running tasks use at least half of the capacity.
+    ///
+    /// Admission wakes that early because a session that starts now must be counted: otherwise it
+    /// would be unknown when the limit begins to apply.
+    const fn is_half_busy(&self, running: usize) -> bool {
+        // Workers beyond the initial number wait for something other than a core. The pool adds as
+        // many of them as necessary, so they are not a limit of the capacity.
+        2.0 * running as f64 >= (INITIAL_WORKERS * self.cores).min(self.workers as f64)
     }
 
-    /// Whether hardly a worker is free: of four, one.
-    const fn is_crowded(&self, running: usize) -> bool {
+    /// Whether at most a quarter of the workers is idle.
+    const fn is_saturated(&self, running: usize) -> bool {
         running >= self.workers - self.workers / 4
     }
 
-    /// Milliseconds of a clock that all threads share.
+    /// The monotonic time in milliseconds, which is the same for all threads.
     fn now(&self) -> u64 {
-        if let Some(told) = &self.told {
-            return told.load(Ordering::Relaxed);
+        if let Some(clock) = &self.test_clock {
+            return clock.load(Ordering::Relaxed);
         }
         let time = clock_gettime(ClockId::MonotonicCoarse);
         time.tv_sec.cast_unsigned() * 1000 + time.tv_nsec.cast_unsigned() / 1_000_000
     }
 
-    /// What this process has computed since its start, on all cores together.
-    fn computed(&self) -> Duration {
-        if self.told.is_some() {
+    /// The CPU time of this process since its start, over all cores.
+    fn cpu_time(&self) -> Duration {
+        if self.test_clock.is_some() {
             return Duration::ZERO;
         }
         let time = clock_gettime(ClockId::ProcessCPUTime);
-        let part = Duration::from_nanos(time.tv_nsec.cast_unsigned());
-        Duration::from_secs(time.tv_sec.cast_unsigned()) + part
+        let nanoseconds = Duration::from_nanos(time.tv_nsec.cast_unsigned());
+        Duration::from_secs(time.tv_sec.cast_unsigned()) + nanoseconds
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Nothing under it can panic half-way.
+        // No code panics while it changes the data under this lock.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -497,17 +525,17 @@ impl Inner {
             policy,
             sessions: Sessions::new(),
             pools: Vec::new(),
-            awake: 0,
-            looked: 0,
-            computed: Duration::ZERO,
-            asked: 0,
+            awake_since: 0,
+            measured_at: 0,
+            cpu_time: Duration::ZERO,
+            requests: 0,
             refused: 0,
             totals: Totals::default(),
         }
     }
 
-    /// `number` is one that no session has.
-    fn judge(&mut self, asker: Asker, number: impl FnOnce() -> u64, now: u64) -> Verdict {
+    /// Decides whether to serve a request. `new_id` creates an unused session id.
+    fn decide(&mut self, asker: Asker, new_id: impl FnOnce() -> u64, now: u64) -> Verdict {
         let Asker { ticket, has_begun, stand_in } = asker;
         let (shown, old) = match ticket {
             Shown::Ticket(session) => (Some(session), None),
@@ -517,15 +545,15 @@ impl Inner {
         let mut is_known = |session: &u64| self.sessions.touch(*session, now);
         let verdict = if shown.is_some_and(|session| is_known(&session)) {
             Verdict::Known
-        // Whoever takes no cookies is known by the connection.
+        // A client without cookies is identified by its connection.
         } else if let Some(session) = stand_in.into_iter().chain(old).find(is_known) {
             shown.map_or(Verdict::Again(session), |_| Verdict::Known)
-        } else if let Some(session) = shown.filter(|_| self.believes(now)) {
-            self.sessions.enter(session, now);
+        } else if let Some(session) = shown.filter(|_| self.trusts_unknown_tickets(now)) {
+            self.sessions.insert(session, now);
             Verdict::Known
         } else if has_begun || self.policy.has_place(self.sessions.active()) {
-            let session = stand_in.unwrap_or_else(number);
-            self.sessions.enter(session, now);
+            let session = stand_in.unwrap_or_else(new_id);
+            self.sessions.insert(session, now);
             self.totals.admitted += 1;
             Verdict::Admitted(session)
         } else {
@@ -533,15 +561,19 @@ impl Inner {
             self.totals.refused.count(ticket);
             return Verdict::Refused;
         };
-        self.asked += 1;
+        self.requests += 1;
         self.totals.served += 1;
         verdict
     }
 
-    /// Whether somebody whom the table does not know may have been here before it knew anybody, perhaps before a restart.
-    /// There is room for as many again as fit, and not for all who have gathered tickets while nobody was refused.
-    fn believes(&self, now: u64) -> bool {
-        let is_early = now.saturating_sub(self.awake) <= self.policy.terms.idle.as_millis() as u64;
+    /// Whether to serve an unknown session with a valid ticket: it may be older than the table, for
+    /// example older than a restart.
+    ///
+    /// The bound is twice the limit, because clients may have collected many tickets while all
+    /// sessions were admitted.
+    fn trusts_unknown_tickets(&self, now: u64) -> bool {
+        let is_early =
+            now.saturating_sub(self.awake_since) <= self.policy.terms.idle.as_millis() as u64;
         let most = self.policy.limit().unwrap_or(self.policy.terms.most);
         is_early && self.sessions.active() < most.saturating_mul(2)
     }

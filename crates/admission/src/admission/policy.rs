@@ -16,10 +16,10 @@ use super::Terms;
 /// The state of the control loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum State {
-    /// No load: admission counts nothing, and no response carries a ticket.
+    /// No load: admission counts no sessions, and no response carries a ticket.
     #[default]
     Asleep,
-    /// Admission counts sessions and issues tickets, and rejects none below the maximum.
+    /// Admission counts sessions and issues tickets, and rejects no session below the maximum.
     Watching,
     /// The limit is in force.
     Limiting,
@@ -32,11 +32,11 @@ pub(super) struct Sample {
     /// Completed requests.
     pub(super) done: u64,
     /// Requests received from sessions.
-    pub(super) asked: u64,
-    /// The highest utilization of the workers, the event loops or another thread pool, 0 to 1.
+    pub(super) requests: u64,
+    /// The highest utilization of the workers, the event loops or a different thread pool, 0 to 1.
     pub(super) busy: f64,
     /// The CPU utilization of this process, 0 to 1.
-    pub(super) computed: f64,
+    pub(super) cpu: f64,
     /// Whether there is a standing queue: every request waited longer than [`Terms::wait`].
     pub(super) is_queued: bool,
     /// Active sessions.
@@ -53,7 +53,7 @@ pub(super) struct Policy {
     factor: f64,
     done: Decaying,
     used: Decaying,
-    asked: Decaying,
+    requests: Decaying,
     active: Decaying,
     /// The measured time in seconds.
     measured: Decaying,
@@ -68,11 +68,11 @@ const SHARE: f64 = 0.9;
 /// The bounds of the factor, and its steps per [`INTERVAL`]: it falls by half a percent during a
 /// queue, and drifts back to 1 by a tenth of a percent when the limit does not bind.
 const FACTORS: (f64, f64) = (0.5, 1.3);
-const CUT: f64 = 0.995;
-const FORGETTING: f64 = 0.001;
+const QUEUE_CUT: f64 = 0.995;
+const DRIFT: f64 = 0.001;
 /// The target utilization, and the share of the error that one step corrects.
 const TARGET: f64 = 0.86;
-const MENDING: f64 = 0.02;
+const GAIN: f64 = 0.02;
 /// The time to which the steps of the factor refer.
 pub(super) const INTERVAL: Duration = Duration::from_millis(100);
 /// The time constant of the averages. With a shorter one the limit follows random variation.
@@ -96,7 +96,7 @@ impl Policy {
             factor: 1.0,
             done: Decaying(0.0),
             used: Decaying(0.0),
-            asked: Decaying(0.0),
+            requests: Decaying(0.0),
             active: Decaying(0.0),
             measured: Decaying(0.0),
             recent: 0.0,
@@ -114,14 +114,14 @@ impl Policy {
     /// Updates the limit and the state with the measurements of an interval.
     pub(super) fn tick(&mut self, sample: &Sample) {
         let Sample { elapsed, is_queued, .. } = *sample;
-        let used = if is_queued { 1.0 } else { sample.busy.max(sample.computed).min(1.0) };
+        let used = if is_queued { 1.0 } else { sample.busy.max(sample.cpu).min(1.0) };
         let seconds = elapsed.as_secs_f64();
         self.done.add(sample.done as f64, elapsed);
         self.used.add(used * seconds, elapsed);
-        self.asked.add(sample.asked as f64, elapsed);
+        self.requests.add(sample.requests as f64, elapsed);
         self.active.add(sample.active as f64 * seconds, elapsed);
         self.measured.add(seconds, elapsed);
-        let fresh = 1.0 - fading(elapsed, RECENT);
+        let fresh = 1.0 - decay(elapsed, RECENT);
         self.recent += (used - self.recent) * fresh;
         let steps = seconds / INTERVAL.as_secs_f64();
         self.adjust(sample, steps);
@@ -131,13 +131,13 @@ impl Policy {
     fn adjust(&mut self, sample: &Sample, steps: f64) {
         let binds = sample.refused > 0 || self.limit().is_some_and(|limit| sample.active >= limit);
         self.factor = if sample.is_queued {
-            self.factor * CUT.powf(steps)
+            self.factor * QUEUE_CUT.powf(steps)
         } else if self.state == State::Limiting && binds {
             let mean = self.used.0 / self.measured.0.max(1e-6);
-            self.factor + MENDING * (TARGET - mean) * steps
+            self.factor + GAIN * (TARGET - mean) * steps
         } else {
             // A limit that rejects no session gives no evidence: the factor drifts back to 1.
-            let toward = FORGETTING * steps;
+            let toward = DRIFT * steps;
             self.factor + (1.0 - self.factor).clamp(-toward, toward)
         };
         self.factor = self.factor.clamp(FACTORS.0, FACTORS.1);
@@ -171,7 +171,7 @@ impl Policy {
         Some((sessions as usize).clamp(self.terms.least, self.terms.most.max(self.terms.least)))
     }
 
-    /// Whether a session may begin while `active` others are active.
+    /// Whether a session may begin while `active` sessions are active.
     pub(super) fn has_place(&self, active: usize) -> bool {
         match self.state {
             State::Asleep | State::Watching => active < self.terms.most,
@@ -199,7 +199,7 @@ impl Policy {
 
     /// The mean request rate of an active session, per second.
     pub(super) fn rate(&self) -> Option<f64> {
-        (self.active.0 > 0.0 && self.asked.0 > 0.0).then(|| self.asked.0 / self.active.0)
+        (self.active.0 > 0.0 && self.requests.0 > 0.0).then(|| self.requests.0 / self.active.0)
     }
 }
 
@@ -209,12 +209,12 @@ struct Decaying(f64);
 
 impl Decaying {
     fn add(&mut self, value: f64, elapsed: Duration) {
-        self.0 = self.0 * fading(elapsed, MEMORY) + value;
+        self.0 = self.0 * decay(elapsed, MEMORY) + value;
     }
 }
 
 /// The weight that remains after `elapsed`.
-fn fading(elapsed: Duration, memory: Duration) -> f64 {
+fn decay(elapsed: Duration, memory: Duration) -> f64 {
     (-elapsed.as_secs_f64() / memory.as_secs_f64()).exp()
 }
 
@@ -232,7 +232,7 @@ mod tests {
 
     /// 100 requests per second from 200 sessions, each with one request in two seconds.
     fn sample(busy: f64) -> Sample {
-        Sample { elapsed: INTERVAL, done: 10, asked: 10, busy, active: 200, ..Sample::default() }
+        Sample { elapsed: INTERVAL, done: 10, requests: 10, busy, active: 200, ..Sample::default() }
     }
 
     fn ticks(policy: &mut Policy, count: usize, sample: &Sample) {
@@ -248,13 +248,13 @@ mod tests {
         assert!((policy.capacity().unwrap() - 200.0).abs() < 1.0, "{policy:?}");
         assert!((policy.rate().unwrap() - 0.5).abs() < 0.01, "{policy:?}");
         assert!((359..=360).contains(&policy.limit().unwrap()));
-        assert!(policy.has_place(10_000), "nobody is refused while it only watches");
+        assert!(policy.has_place(10_000), "all sessions are admitted while watching");
     }
 
     #[test]
     fn counts_cpu_use_like_busy_workers() {
         let mut policy = policy();
-        ticks(&mut policy, 40, &Sample { computed: 0.5, ..sample(0.1) });
+        ticks(&mut policy, 40, &Sample { cpu: 0.5, ..sample(0.1) });
         assert!((359..=360).contains(&policy.limit().unwrap()));
     }
 
@@ -263,7 +263,7 @@ mod tests {
         let mut policy = policy();
         let queued = Sample { is_queued: true, ..sample(1.0) };
         policy.tick(&queued);
-        assert_eq!((policy.state(), policy.factor()), (State::Limiting, CUT));
+        assert_eq!((policy.state(), policy.factor()), (State::Limiting, QUEUE_CUT));
         ticks(&mut policy, 1000, &queued);
         assert_eq!((policy.state(), policy.factor()), (State::Limiting, FACTORS.0));
         assert!(!policy.has_place(200));
@@ -272,9 +272,9 @@ mod tests {
     }
 
     #[test]
-    fn rejects_nobody_at_full_utilization_without_a_queue() {
+    fn admits_all_sessions_at_full_utilization_without_a_queue() {
         let mut policy = policy();
-        ticks(&mut policy, 100, &Sample { computed: 1.0, ..sample(1.0) });
+        ticks(&mut policy, 100, &Sample { cpu: 1.0, ..sample(1.0) });
         assert_eq!(policy.state(), State::Watching);
         assert!(policy.has_place(10_000), "{policy:?}");
     }
@@ -286,7 +286,7 @@ mod tests {
         ticks(&mut policy, 200, &Sample { refused: 1, ..sample(TARGET) });
         let before = policy.factor();
         ticks(&mut policy, 100, &Sample { refused: 1, ..sample(TARGET) });
-        assert!((policy.factor() - before).abs() < 0.01, "it is as it should be");
+        assert!((policy.factor() - before).abs() < 0.01, "the utilization equals the target");
         ticks(&mut policy, 100, &Sample { refused: 1, ..sample(0.95) });
         assert!(policy.factor() < before - 0.05, "{policy:?}");
     }
@@ -318,12 +318,12 @@ mod tests {
     fn samples() -> impl Strategy<Value = Sample> {
         let parts = (0u64..100_000, 0u64..5000, 0u64..5000, 0.0..2.0f64, 0.0..2.0f64);
         (parts, any::<bool>(), 0usize..100_000, 0u64..3).prop_map(
-            |((milliseconds, done, asked, busy, computed), is_queued, active, refused)| Sample {
+            |((milliseconds, done, requests, busy, cpu), is_queued, active, refused)| Sample {
                 elapsed: Duration::from_millis(milliseconds),
                 done,
-                asked,
+                requests,
                 busy,
-                computed,
+                cpu,
                 is_queued,
                 active,
                 refused,
@@ -343,7 +343,7 @@ mod tests {
                 if let Some(limit) = policy.limit() {
                     prop_assert!((policy.terms.least..=policy.terms.most).contains(&limit));
                 }
-                prop_assert!(policy.has_place(0), "there is always a place for one");
+                prop_assert!(policy.has_place(0), "one session is always admitted");
             }
         }
     }

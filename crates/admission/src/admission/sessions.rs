@@ -1,33 +1,33 @@
-//! Decides which sessions are under way, and which are only known: a bounded table in the order of their last requests.
+//! The table of sessions: bounded, in the order of their last requests.
 //!
-//! A session is *active*, and has one of the places that are limited, until it was idle for twice as long as sessions
-//! usually think between two requests. It is *known*, and is served when it comes again, for the terms' idle time: people
-//! who read for long are not strangers.
+//! A session is *active*, and counts against the limit, until it has been idle for about twice the
+//! mean think time, the time between two requests. It is *known*, and its next request is served,
+//! for the idle time of the terms: a user who reads a page for long is not a new session.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The table. Moments are milliseconds of any clock.
+/// The table. Times are milliseconds of any monotonic clock.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    places: HashMap<u64, u32>,
+    slots_by_id: HashMap<u64, u32>,
     slots: Vec<Slot>,
-    /// The first of the slots that are free, linked by `newer`.
+    /// The first free slot. Free slots are linked by `newer`.
     free: u32,
     oldest: u32,
     newest: u32,
-    /// The one that was idle for longest of those that are active.
+    /// The active session that has been idle for longest.
     first_active: u32,
     active: usize,
-    /// Milliseconds between two requests of a session, smoothed.
-    think: f64,
+    /// The smoothed think time in milliseconds.
+    think_time: f64,
     ended: [u64; CLASSES.len()],
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     id: u64,
-    seen: u64,
+    last_request: u64,
     older: u32,
     newer: u32,
     requests: u32,
@@ -35,167 +35,171 @@ struct Slot {
 }
 
 const NONE: u32 = u32::MAX;
-/// Sessions that are known at one time; of more, those go that were idle for longest.
+/// The highest number of known sessions. Beyond it, the session that has been idle for longest is
+/// removed.
 pub const MOST: usize = 1 << 18;
-/// The most requests of each class of sessions by length.
+/// The classes of sessions by length: the highest number of requests of each class.
 pub const CLASSES: [u32; 5] = [1, 5, 20, 100, u32::MAX];
-/// What is believed before anything is known of the time between two requests.
-const USUAL_THINK: Duration = Duration::from_secs(5);
-/// A session is active for at least so long: a page and what it calls come together.
-const LEAST_IDLE: u64 = 1000;
-/// One in so many counts as much as all before it.
+/// The think time before the first measurement.
+const INITIAL_THINK_TIME: Duration = Duration::from_secs(5);
+/// Added to twice the think time. A session stays active at least this long, in milliseconds,
+/// because a page and its resources are requested together.
+const MIN_ACTIVE: u64 = 1000;
+/// The weight of a new think time in the smoothed one.
 const SMOOTHING: f64 = 1.0 / 256.0;
 
 impl Sessions {
     pub(super) fn new() -> Self {
         Self {
-            places: HashMap::new(),
+            slots_by_id: HashMap::new(),
             slots: Vec::new(),
             free: NONE,
             oldest: NONE,
             newest: NONE,
             first_active: NONE,
             active: 0,
-            think: USUAL_THINK.as_millis() as f64,
+            think_time: INITIAL_THINK_TIME.as_millis() as f64,
             ended: [0; CLASSES.len()],
         }
     }
 
-    /// The session asks for something; false: it is not known.
+    /// Records a request of the session. Returns false if the session is not known.
     pub(super) fn touch(&mut self, id: u64, now: u64) -> bool {
-        let Some(place) = self.places.get(&id).copied() else { return false };
-        let slot = self.slots[place as usize];
-        let gap = now.saturating_sub(slot.seen);
-        self.think += (gap as f64 - self.think) * SMOOTHING;
-        self.unlink(place);
+        let Some(index) = self.slots_by_id.get(&id).copied() else { return false };
+        let slot = self.slots[index as usize];
+        let gap = now.saturating_sub(slot.last_request);
+        self.think_time += (gap as f64 - self.think_time) * SMOOTHING;
+        self.unlink(index);
         let requests = slot.requests.saturating_add(1);
-        self.link(place, Slot { seen: now, requests, ..slot });
+        self.link(index, Slot { last_request: now, requests, ..slot });
         true
     }
 
-    /// The session begins, or is known again.
-    pub(super) fn enter(&mut self, id: u64, now: u64) {
+    /// Adds the session, or records a request of a known one.
+    pub(super) fn insert(&mut self, id: u64, now: u64) {
         if self.touch(id, now) {
             return;
         }
-        if self.places.len() >= MOST {
-            self.forget(self.oldest);
+        if self.slots_by_id.len() >= MOST {
+            self.remove(self.oldest);
         }
-        let slot = Slot { id, seen: now, older: NONE, newer: NONE, requests: 1, is_active: false };
-        let place = if self.free == NONE {
+        let slot =
+            Slot { id, last_request: now, older: NONE, newer: NONE, requests: 1, is_active: false };
+        let index = if self.free == NONE {
             self.slots.push(slot);
             self.slots.len() as u32 - 1
         } else {
-            let place = self.free;
-            self.free = self.slots[place as usize].newer;
-            place
+            let index = self.free;
+            self.free = self.slots[index as usize].newer;
+            index
         };
-        self.places.insert(id, place);
-        self.link(place, slot);
+        self.slots_by_id.insert(id, index);
+        self.link(index, slot);
     }
 
-    /// The session is known under another number from here on.
+    /// Changes the id of a session.
     pub(super) fn rename(&mut self, old: u64, new: u64, now: u64) {
-        let Some(place) = self.places.remove(&old) else { return self.enter(new, now) };
-        if self.places.contains_key(&new) {
-            self.places.insert(old, place);
-            return self.forget(place);
+        let Some(index) = self.slots_by_id.remove(&old) else { return self.insert(new, now) };
+        if self.slots_by_id.contains_key(&new) {
+            self.slots_by_id.insert(old, index);
+            return self.remove(index);
         }
-        self.slots[place as usize].id = new;
-        self.places.insert(new, place);
+        self.slots[index as usize].id = new;
+        self.slots_by_id.insert(new, index);
     }
 
-    /// Who was idle for too long is not active any more, and after `idle` not known.
-    pub(super) fn sweep(&mut self, now: u64, idle: Duration) {
+    /// Ends the activity of sessions that have been idle for too long, and removes those that have
+    /// been idle for longer than `idle`.
+    pub(super) fn expire(&mut self, now: u64, idle: Duration) {
         let idle = idle.as_millis() as u64;
-        let active = self.idle_of_active().min(idle);
+        let active = self.active_time().min(idle);
         while let Some(slot) = self.slots.get_mut(self.first_active as usize)
-            && now.saturating_sub(slot.seen) > active
+            && now.saturating_sub(slot.last_request) > active
         {
             slot.is_active = false;
             self.first_active = slot.newer;
             self.active -= 1;
         }
         while let Some(slot) = self.slots.get(self.oldest as usize)
-            && now.saturating_sub(slot.seen) > idle
+            && now.saturating_sub(slot.last_request) > idle
         {
-            self.forget(self.oldest);
+            self.remove(self.oldest);
         }
     }
 
-    /// Everybody is forgotten, and the memory given back.
+    /// Removes all sessions and frees the memory.
     pub(super) fn clear(&mut self) {
         while self.oldest != NONE {
-            self.forget(self.oldest);
+            self.remove(self.oldest);
         }
         *self = Self { ended: self.ended, ..Self::new() };
     }
 
-    /// Sessions that are under way.
+    /// The number of active sessions.
     pub(super) const fn active(&self) -> usize {
         self.active
     }
 
-    /// Sessions that would be served.
+    /// The number of known sessions.
     pub(super) fn known(&self) -> usize {
-        self.places.len()
+        self.slots_by_id.len()
     }
 
-    /// The time between two requests of a session.
-    pub(super) fn think(&self) -> Duration {
-        Duration::from_secs_f64(self.think / 1000.0)
+    /// The smoothed think time.
+    pub(super) fn think_time(&self) -> Duration {
+        Duration::from_secs_f64(self.think_time / 1000.0)
     }
 
-    /// How many have ended, by [class](CLASSES).
+    /// The number of ended sessions, by [class](CLASSES).
     pub(super) const fn ended(&self) -> [u64; CLASSES.len()] {
         self.ended
     }
 
-    /// Milliseconds of idleness within which a session is active.
-    fn idle_of_active(&self) -> u64 {
-        2 * self.think().as_millis() as u64 + LEAST_IDLE
+    /// The idle time in milliseconds after which a session is no longer active.
+    fn active_time(&self) -> u64 {
+        2 * self.think_time().as_millis() as u64 + MIN_ACTIVE
     }
 
-    /// Puts the slot behind all others.
-    fn link(&mut self, place: u32, slot: Slot) {
+    /// Appends the slot as the newest one.
+    fn link(&mut self, index: u32, slot: Slot) {
         let older = self.newest;
-        self.slots[place as usize] = Slot { older, newer: NONE, is_active: true, ..slot };
+        self.slots[index as usize] = Slot { older, newer: NONE, is_active: true, ..slot };
         match self.slots.get_mut(older as usize) {
-            Some(before) => before.newer = place,
-            None => self.oldest = place,
+            Some(neighbor) => neighbor.newer = index,
+            None => self.oldest = index,
         }
-        self.newest = place;
+        self.newest = index;
         if self.first_active == NONE {
-            self.first_active = place;
+            self.first_active = index;
         }
         self.active += 1;
     }
 
-    /// Takes the slot from between its neighbors.
-    fn unlink(&mut self, place: u32) {
-        let Slot { older, newer, is_active, .. } = self.slots[place as usize];
+    /// Unlinks the slot from its neighbors.
+    fn unlink(&mut self, index: u32) {
+        let Slot { older, newer, is_active, .. } = self.slots[index as usize];
         match self.slots.get_mut(older as usize) {
-            Some(before) => before.newer = newer,
+            Some(neighbor) => neighbor.newer = newer,
             None => self.oldest = newer,
         }
         match self.slots.get_mut(newer as usize) {
-            Some(behind) => behind.older = older,
+            Some(neighbor) => neighbor.older = older,
             None => self.newest = older,
         }
         if is_active {
             self.active -= 1;
-            if self.first_active == place {
+            if self.first_active == index {
                 self.first_active = newer;
             }
         }
     }
 
-    fn forget(&mut self, place: u32) {
-        self.unlink(place);
-        let slot = &mut self.slots[place as usize];
+    fn remove(&mut self, index: u32) {
+        self.unlink(index);
+        let slot = &mut self.slots[index as usize];
         slot.newer = self.free;
-        self.free = place;
-        self.places.remove(&slot.id);
+        self.free = index;
+        self.slots_by_id.remove(&slot.id);
         let class = CLASSES.iter().position(|most| slot.requests <= *most);
         self.ended[class.unwrap_or(CLASSES.len() - 1)] += 1;
     }
@@ -212,13 +216,13 @@ mod tests {
     #[test]
     fn keeps_session_active_during_think_time_and_known_for_longer() {
         let mut sessions = Sessions::new();
-        sessions.enter(1, 0);
-        sessions.sweep(11_000, IDLE);
+        sessions.insert(1, 0);
+        sessions.expire(11_000, IDLE);
         assert_eq!((sessions.active(), sessions.known()), (1, 1));
-        sessions.sweep(11_001, IDLE);
+        sessions.expire(11_001, IDLE);
         assert_eq!((sessions.active(), sessions.known()), (0, 1));
         assert!(sessions.touch(1, 299_000) && sessions.active() == 1);
-        sessions.sweep(599_001, IDLE);
+        sessions.expire(599_001, IDLE);
         assert_eq!((sessions.active(), sessions.known()), (0, 0));
         assert!(!sessions.touch(1, 600_000));
     }
@@ -227,9 +231,9 @@ mod tests {
     fn counts_ended_sessions_by_length() {
         let mut sessions = Sessions::new();
         for (id, requests) in [(1, 1), (2, 2), (3, 5), (4, 6), (5, 101)] {
-            (0..requests).for_each(|_| sessions.enter(id, 0));
+            (0..requests).for_each(|_| sessions.insert(id, 0));
         }
-        sessions.sweep(400_000, IDLE);
+        sessions.expire(400_000, IDLE);
         assert_eq!(sessions.ended(), [1, 2, 1, 0, 1]);
     }
 
@@ -237,20 +241,20 @@ mod tests {
     fn extends_activity_with_long_think_times() {
         let mut sessions = Sessions::new();
         for round in 0..2000 {
-            sessions.enter(7, round * 20_000);
+            sessions.insert(7, round * 20_000);
         }
-        assert!((19_900..=20_000).contains(&sessions.think().as_millis()));
-        sessions.sweep(1999 * 20_000 + 40_000, IDLE);
+        assert!((19_900..=20_000).contains(&sessions.think_time().as_millis()));
+        sessions.expire(1999 * 20_000 + 40_000, IDLE);
         assert_eq!(sessions.active(), 1);
     }
 
     #[test]
     fn counts_renamed_session_once() {
         let mut sessions = Sessions::new();
-        sessions.enter(1, 0);
+        sessions.insert(1, 0);
         sessions.rename(1, 2, 5);
         assert!(!sessions.touch(1, 6) && sessions.touch(2, 6));
-        sessions.enter(3, 7);
+        sessions.insert(3, 7);
         sessions.rename(3, 2, 8);
         assert_eq!((sessions.active(), sessions.known()), (1, 1));
         sessions.rename(9, 10, 9);
@@ -258,29 +262,29 @@ mod tests {
     }
 
     proptest! {
-        /// Against a table that looks at every session each time.
+        /// Compares the table with a model that checks every session each time.
         #[test]
         fn matches_a_plain_list_model(
             steps in proptest::collection::vec((0u64..12, 0u64..4000, any::<bool>()), 1..200),
         ) {
-            let (mut sessions, mut plain, mut now) = (Sessions::new(), HashMap::new(), 0);
+            let (mut sessions, mut model, mut now) = (Sessions::new(), HashMap::new(), 0);
             let idle = Duration::from_secs(15);
-            for (id, gap, sweeps) in steps {
+            for (id, gap, expires) in steps {
                 now += gap;
-                if sweeps {
-                    let active = sessions.idle_of_active();
-                    sessions.sweep(now, idle);
-                    plain.retain(|_, (seen, is_active)| {
-                        *is_active &= now - *seen <= active;
-                        now - *seen <= 15_000
+                if expires {
+                    let active = sessions.active_time();
+                    sessions.expire(now, idle);
+                    model.retain(|_, (last_request, is_active)| {
+                        *is_active &= now - *last_request <= active;
+                        now - *last_request <= 15_000
                     });
                 } else {
-                    prop_assert_eq!(sessions.touch(id, now), plain.contains_key(&id));
-                    sessions.enter(id, now);
-                    plain.insert(id, (now, true));
+                    prop_assert_eq!(sessions.touch(id, now), model.contains_key(&id));
+                    sessions.insert(id, now);
+                    model.insert(id, (now, true));
                 }
-                let active = plain.values().filter(|(_, is_active)| *is_active).count();
-                prop_assert_eq!((sessions.active(), sessions.known()), (active, plain.len()));
+                let active = model.values().filter(|(_, is_active)| *is_active).count();
+                prop_assert_eq!((sessions.active(), sessions.known()), (active, model.len()));
             }
             sessions.clear();
             prop_assert_eq!((sessions.active(), sessions.known()), (0, 0));

@@ -8,7 +8,7 @@ use super::sessions;
 /// The settings of session admission. The defaults need no tuning: admission measures the rest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Terms {
-    /// Whether admission is enabled. If not, it measures nothing and rejects no session.
+    /// Whether admission is enabled. If not, it does not measure and rejects no session.
     pub is_on: bool,
     /// The lowest limit of concurrent sessions.
     pub least: usize,

@@ -1,4 +1,4 @@
-//! Decides that those are let in who should be, by a clock that is moved.
+//! Tests of session admission with a clock that the test sets.
 
 mod pools;
 mod simulation;
@@ -11,25 +11,25 @@ use super::*;
 const MS: Duration = Duration::from_millis(1);
 
 impl Admission {
-    /// One whose clock stands until it is [moved](Self::move_to).
-    fn told(terms: Terms, workers: usize) -> Self {
-        Self { told: Some(AtomicU64::new(0)), ..Self::new(terms, workers) }
+    /// Creates admission with a clock that [`set_time`](Self::set_time) sets.
+    fn with_test_clock(terms: Terms, workers: usize) -> Self {
+        Self { test_clock: Some(AtomicU64::new(0)), ..Self::new(terms, workers) }
     }
 
-    fn move_to(&self, milliseconds: u64) {
-        if let Some(told) = &self.told {
-            told.store(milliseconds, Ordering::Relaxed);
+    fn set_time(&self, milliseconds: u64) {
+        if let Some(clock) = &self.test_clock {
+            clock.store(milliseconds, Ordering::Relaxed);
         }
     }
 
-    /// A task that has waited for so long, and runs for so long.
+    /// Records a task with this wait and this run time.
     fn task(&self, wait: Duration, run: Duration) {
         self.waited(wait);
         self.ran(run, true);
     }
 
     fn wake_up(&self) {
-        (0..ROW).for_each(|_| self.task(30 * MS, 10 * MS));
+        (0..LATE_TO_WAKE).for_each(|_| self.task(30 * MS, 10 * MS));
     }
 
     fn state(&self) -> State {
@@ -37,9 +37,10 @@ impl Admission {
     }
 }
 
+/// A client without a session.
 const STRANGER: Asker = Asker { ticket: Shown::Nothing, has_begun: false, stand_in: None };
 
-/// One that took so long, with others behind it.
+/// A turn of this duration, in which events waited for the whole turn.
 const fn turn(took: Duration) -> Turn {
     Turn { took, waited: took, worked: took }
 }
@@ -48,25 +49,28 @@ const fn with_ticket(session: u64) -> Asker {
     Asker { ticket: Shown::Ticket(session), ..STRANGER }
 }
 
-/// One that has a limit in force, and one session under way.
+/// Creates admission with a limit of one session that is in force, and returns it with that
+/// session.
 fn limiting() -> (Admission, u64) {
     let terms = Terms { least: 1, most: 1, ..Terms::default() };
-    let admission = Admission::told(terms, 2);
+    let admission = Admission::with_test_clock(terms, 2);
     admission.wake_up();
-    let Verdict::Admitted(session) = admission.ask(STRANGER) else { panic!("it only watches") };
+    let Verdict::Admitted(session) = admission.ask(STRANGER) else {
+        panic!("rejected while watching")
+    };
     admission.task(30 * MS, 100 * MS);
-    admission.move_to(100);
+    admission.set_time(100);
     assert_eq!(admission.state(), State::Limiting);
     (admission, session)
 }
 
 #[test]
 fn stays_asleep_after_one_long_wait() {
-    let admission = Admission::told(Terms::default(), 8);
+    let admission = Admission::with_test_clock(Terms::default(), 8);
     for _ in 0..100 {
-        (1..ROW).for_each(|_| admission.task(30 * MS, MS));
+        (1..LATE_TO_WAKE).for_each(|_| admission.task(30 * MS, MS));
         admission.task(MS, MS);
-        (1..ROW).for_each(|_| admission.turned(turn(30 * MS)));
+        (1..LATE_TO_WAKE).for_each(|_| admission.turned(turn(30 * MS)));
         admission.turned(turn(MS));
     }
     assert!(!admission.is_awake());
@@ -76,23 +80,24 @@ fn stays_asleep_after_one_long_wait() {
 
 #[test]
 fn wakes_when_workers_are_half_busy() {
-    let admission = Admission::told(Terms::default(), 4);
+    let admission = Admission::with_test_clock(Terms::default(), 4);
     (0..2).for_each(|_| admission.waited(Duration::ZERO));
-    (1..ROW).for_each(|_| admission.handed_over());
+    (1..LATE_TO_WAKE).for_each(|_| admission.handed_over());
     assert!(!admission.is_awake());
     admission.handed_over();
     assert!(admission.is_awake());
 }
 
-/// Twenty visitors kept their connections to a program whose pages take a loop 15 ms, one in a second among them, and the
-/// next was refused: each turn was as long as a page, and nobody had asked whether somebody waited for its end.
+/// Symptom: the server rejected a new visitor at one request per second. Cause: each page took a
+/// turn of 15 ms, and a long turn counted as a queue even if no event waited for its end.
 #[test]
 fn detects_no_queue_in_event_loop_that_idles_between_slow_pages() {
-    let admission = Admission::told(Terms::default(), 4);
-    (0..ROW).for_each(|_| admission.turned(Turn { waited: Duration::ZERO, ..turn(15 * MS) }));
+    let admission = Admission::with_test_clock(Terms::default(), 4);
+    (0..LATE_TO_WAKE)
+        .for_each(|_| admission.turned(Turn { waited: Duration::ZERO, ..turn(15 * MS) }));
     assert!(admission.is_awake());
     for visitor in 0..120 {
-        admission.move_to(1000 * (visitor + 1));
+        admission.set_time(1000 * (visitor + 1));
         let asker = Asker { has_begun: visitor >= 20, stand_in: Some(visitor % 20), ..STRANGER };
         assert_ne!(admission.ask(asker), Verdict::Refused);
         admission.answered();
@@ -102,18 +107,19 @@ fn detects_no_queue_in_event_loop_that_idles_between_slow_pages() {
     assert_ne!(admission.ask(STRANGER), Verdict::Refused);
 }
 
-/// Under `event` a page that waits holds its loop, of which nothing was known but that it hardly computes: with half of it
-/// in use there seemed to be room for thirty times as much.
+/// Symptom: with the scheduler `event` and loops in use by half, the estimated capacity was thirty
+/// times too high. Cause: a page that waits blocks its event loop, but only CPU time counted as
+/// use.
 #[test]
 fn counts_event_loop_blocked_by_a_page_as_busy() {
-    let admission = Admission::told(Terms::default(), 4).on_loops(2);
-    (0..ROW).for_each(|_| admission.turned(turn(20 * MS)));
+    let admission = Admission::with_test_clock(Terms::default(), 4).on_loops(2);
+    (0..LATE_TO_WAKE).for_each(|_| admission.turned(turn(20 * MS)));
     for tenth in 1..=80 {
         for _ in 0..5 {
             admission.answered();
             admission.turned(Turn { waited: Duration::ZERO, ..turn(20 * MS) });
         }
-        admission.move_to(100 * tenth);
+        admission.set_time(100 * tenth);
         admission.turned(Turn::default());
     }
     let metrics = admission.metrics();
@@ -123,39 +129,40 @@ fn counts_event_loop_blocked_by_a_page_as_busy() {
 
 #[test]
 fn detects_queue_in_event_loop_that_never_idles() {
-    let admission = Admission::told(Terms::default(), 4);
+    let admission = Admission::with_test_clock(Terms::default(), 4);
     for page in 0..50 {
         admission.turned(turn(15 * MS));
-        admission.move_to(15 * page);
+        admission.set_time(15 * page);
     }
     assert_eq!(admission.state(), State::Limiting);
 }
 
-/// A server that nobody had asked for ten minutes began with a slow page, of which it concluded that there had been a queue
-/// for all of that time: for half a minute there was room for eight.
+/// Symptom: after ten idle minutes and one slow page, the limit was eight sessions for half a
+/// minute. Cause: the queue of the slow page counted as a queue during the whole interval since the
+/// last measurement. Fix: a queue is at most as old as its longest wait.
 #[test]
 fn bounds_queue_age_by_its_longest_wait() {
-    let admission = Admission::told(Terms::default(), 2);
+    let admission = Admission::with_test_clock(Terms::default(), 2);
     admission.wake_up();
     for tenth in 1..=40 {
         (0..10).for_each(|_| admission.task(MS, 10 * MS));
-        admission.move_to(100 * tenth);
+        admission.set_time(100 * tenth);
         assert_ne!(admission.ask(STRANGER), Verdict::Refused);
     }
     let before = admission.metrics();
-    admission.move_to(600_000);
+    admission.set_time(600_000);
     admission.task(30 * MS, 10 * MS);
     admission.turned(turn(30 * MS));
     let after = admission.metrics();
     assert!(after.factor >= 0.99 * before.factor, "{before:?} {after:?}");
-    assert_eq!(after.state, State::Asleep, "what is long over");
+    assert_eq!(after.state, State::Asleep, "the queue has ended long before");
 }
 
-/// An upload was stored in thousands of pieces, each of which counted as a request that was done: there seemed to be room
-/// for ten times as many sessions as could be served.
+/// Symptom: during an upload, admission admitted ten times as many sessions as the server could
+/// serve. Cause: each of the thousands of chunks of the body counted as a completed request.
 #[test]
 fn does_not_count_body_chunks_as_completed_requests() {
-    let admission = Admission::told(Terms::default(), 2);
+    let admission = Admission::with_test_clock(Terms::default(), 2);
     admission.wake_up();
     for tenth in 1..=80 {
         admission.task(MS, 10 * MS);
@@ -163,59 +170,61 @@ fn does_not_count_body_chunks_as_completed_requests() {
             admission.waited(MS);
             admission.ran(10 * MS, false);
         }
-        admission.move_to(100 * tenth);
+        admission.set_time(100 * tenth);
         admission.turned(Turn::default());
     }
-    // Ten a second, in half of the time that there is.
+    // Ten requests per second at half utilization.
     let capacity = admission.metrics().capacity.unwrap();
     assert!((19.0..30.0).contains(&capacity), "{capacity}");
 }
 
 #[test]
 fn resets_late_request_count_after_sleep() {
-    let admission = Admission::told(Terms::default(), 4);
+    let admission = Admission::with_test_clock(Terms::default(), 4);
     let slow = || admission.turned(Turn { waited: Duration::ZERO, ..turn(11 * MS) });
-    (0..ROW).for_each(|_| slow());
-    admission.move_to(10_000);
+    (0..LATE_TO_WAKE).for_each(|_| slow());
+    admission.set_time(10_000);
     admission.turned(Turn::default());
     assert_eq!(admission.state(), State::Asleep);
-    (1..ROW).for_each(|_| slow());
+    (1..LATE_TO_WAKE).for_each(|_| slow());
     assert!(!admission.is_awake());
     slow();
     assert!(admission.is_awake());
 }
 
-/// A thread that was about to look while another switched it off put it to sleep instead, from which no door was ever shut.
+/// Symptom: admission was asleep instead of off after it had been disabled. Cause: a thread that
+/// was about to measure at that time published its state.
 #[test]
 fn keeps_admission_off_after_a_late_measurement() {
     let (admission, _) = limiting();
     admission.amend(Terms { is_on: false, ..Terms::default() });
-    admission.look_at(&mut admission.lock(), 60_000);
+    admission.measure(&mut admission.lock(), 60_000);
     assert!(!admission.is_on());
 }
 
 #[test]
 fn keeps_retry_after_within_any_range() {
     for (retry, chance) in [(0..=u32::MAX, 7), (5..=5, 7), (0..=0, u32::MAX)] {
-        let admission = Admission::told(Terms { retry: retry.clone(), ..Terms::default() }, 1);
+        let admission =
+            Admission::with_test_clock(Terms { retry: retry.clone(), ..Terms::default() }, 1);
         assert!(retry.contains(&admission.again_after(chance)));
     }
 }
 
 #[test]
 fn wakes_after_consecutive_slow_event_loop_turns() {
-    let admission = Admission::told(Terms::default(), 4);
-    (0..ROW).for_each(|_| admission.turned(turn(11 * MS)));
+    let admission = Admission::with_test_clock(Terms::default(), 4);
+    (0..LATE_TO_WAKE).for_each(|_| admission.turned(turn(11 * MS)));
     assert!(admission.is_awake());
 }
 
 #[test]
 fn admits_all_and_recognizes_returning_clients_while_watching() {
-    let admission = Admission::told(Terms::default(), 2);
+    let admission = Admission::with_test_clock(Terms::default(), 2);
     admission.wake_up();
-    let Verdict::Admitted(one) = admission.ask(STRANGER) else { panic!("there is no limit") };
-    let Verdict::Admitted(other) = admission.ask(STRANGER) else { panic!("there is no limit") };
-    assert_ne!(one, other);
+    let Verdict::Admitted(one) = admission.ask(STRANGER) else { panic!("rejected while watching") };
+    let Verdict::Admitted(two) = admission.ask(STRANGER) else { panic!("rejected while watching") };
+    assert_ne!(one, two);
     assert_eq!(admission.ask(with_ticket(one)), Verdict::Known);
     let metrics = admission.metrics();
     assert_eq!((metrics.active, metrics.admitted, metrics.served), (2, 2, 3));
@@ -230,7 +239,7 @@ fn rejects_new_sessions_and_serves_existing_ones() {
     assert_eq!(admission.ask(foreign), Verdict::Refused);
     let begun = Asker { has_begun: true, stand_in: Some(7), ..STRANGER };
     assert_eq!(admission.ask(begun), Verdict::Admitted(7));
-    assert_eq!(admission.ask(begun), Verdict::Again(7), "whoever takes no cookies is one session");
+    assert_eq!(admission.ask(begun), Verdict::Again(7), "a client without cookies is one session");
     let refused = admission.metrics().refused;
     assert_eq!((refused.strangers, refused.foreign, refused.total()), (1, 1, 2));
 }
@@ -238,14 +247,19 @@ fn rejects_new_sessions_and_serves_existing_ones() {
 #[test]
 fn accepts_ticket_after_restart_but_not_after_idle_timeout() {
     let (admission, _) = limiting();
-    assert_eq!(admission.ask(with_ticket(77)), Verdict::Known, "it is from before the restart");
-    // It stays awake, and those who were not here for longer than the terms allow are strangers.
+    assert_eq!(
+        admission.ask(with_ticket(77)),
+        Verdict::Known,
+        "the ticket may be older than a restart"
+    );
+    // Admission stays awake, and sessions that are idle for longer than the terms allow are
+    // unknown.
     for second in 1..400 {
         admission.task(30 * MS, 900 * MS);
-        admission.move_to(second * 1000);
+        admission.set_time(second * 1000);
         admission.turned(turn(30 * MS));
     }
-    // Another has the one place that there is.
+    // The only place is taken by a new session.
     assert!(matches!(admission.ask(STRANGER), Verdict::Admitted(_)));
     assert_eq!(admission.ask(with_ticket(77)), Verdict::Refused);
     assert_eq!(admission.metrics().refused.old, 1);
@@ -254,8 +268,9 @@ fn accepts_ticket_after_restart_but_not_after_idle_timeout() {
 #[test]
 fn bounds_admission_by_collected_tickets_to_twice_the_limit() {
     let (admission, _) = limiting();
-    let let_in = (100..200).filter(|number| admission.ask(with_ticket(*number)) == Verdict::Known);
-    assert_eq!(let_in.count(), 1, "of one place there are two, and one is taken");
+    let is_admitted = |id: &u64| admission.ask(with_ticket(*id)) == Verdict::Known;
+    let admitted = (100..200).filter(is_admitted);
+    assert_eq!(admitted.count(), 1, "twice the limit is two, and one place is taken");
 }
 
 #[test]
@@ -273,13 +288,13 @@ fn reissues_missing_tickets() {
     assert_eq!(admission.ask(begun), Verdict::Admitted(7));
     assert_eq!(admission.ask(begun), Verdict::Again(7));
     assert_eq!(admission.ask(with_ticket(7)), Verdict::Known);
-    assert_eq!(admission.metrics().admitted, 2, "it is one session all the time");
+    assert_eq!(admission.metrics().admitted, 2, "all requests belong to one session");
 }
 
 #[test]
 fn serves_existing_sessions_after_admission_is_reenabled() {
     let (admission, session) = limiting();
-    admission.move_to(400_000);
+    admission.set_time(400_000);
     admission.amend(Terms { is_on: false, ..Terms::default() });
     admission.amend(Terms::default());
     assert_eq!(admission.state(), State::Asleep);
@@ -304,15 +319,15 @@ fn never_wakes_when_disabled_and_forgets_sessions_asleep() {
     admission.wake_up();
     assert!(!admission.is_on() && !admission.is_awake());
     admission.amend(Terms::default());
-    admission.move_to(60_000);
+    admission.set_time(60_000);
     admission.turned(Turn::default());
-    admission.move_to(120_000);
+    admission.set_time(120_000);
     assert_eq!((admission.state(), admission.metrics().known), (State::Asleep, 0));
 }
 
 #[test]
 fn varies_retry_after_between_clients() {
-    let admission = Admission::told(Terms::default(), 1);
+    let admission = Admission::with_test_clock(Terms::default(), 1);
     let times: Vec<u32> = (0..32).map(|chance| admission.again_after(chance)).collect();
     assert!((5..=20).all(|second| times.contains(&second)));
     assert!(times.iter().all(|second| (5..=20).contains(second)));
