@@ -59,7 +59,7 @@ impl PoolSizer {
         self.most > self.least
             && self
                 .last_measurement
-                .is_none_or(|look| now.saturating_duration_since(look.at) >= INTERVAL)
+                .is_none_or(|last| now.saturating_duration_since(last.at) >= INTERVAL)
     }
 
     /// Measures the utilization because a task waits.

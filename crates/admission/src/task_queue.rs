@@ -199,9 +199,9 @@ impl<T> TaskQueue<T> {
     ///
     /// All runs have the same timeout, so this is the oldest run in progress.
     pub fn replaced(&mut self) {
-        let begun = |service: &&mut Service<T>| service.running.front().copied();
+        let oldest_start = |service: &&mut Service<T>| service.running.front().copied();
         let services = self.services.iter_mut().filter(|service| !service.running.is_empty());
-        let Some(service) = services.min_by_key(begun) else { return };
+        let Some(service) = services.min_by_key(oldest_start) else { return };
         service.replaced.extend(service.running.pop_front());
         self.replaced += 1;
     }

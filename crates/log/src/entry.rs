@@ -81,7 +81,7 @@ impl Entry<'_> {
                 }
             },
             Directive::Method => {
-                value.optional(request.map(|head| head.method().as_str().as_bytes()))
+                value.optional(request.map(|head| head.method().as_str().as_bytes()));
             }
             Directive::Path => value.optional(request.map(|head| path(head).as_bytes())),
             Directive::Query => {
@@ -97,7 +97,7 @@ impl Entry<'_> {
             Directive::SizeOrDash | Directive::Size => value.number(Some(self.bytes)),
             Directive::Duration(unit) => value.number(self.microseconds.map(|took| took / unit)),
             Directive::RequestField(name) => {
-                value.optional(request.and_then(|head| head.field(name)))
+                value.optional(request.and_then(|head| head.field(name)));
             }
             Directive::ResponseField(name) => value.optional(response_field(self.reply_head, name)),
         }
@@ -153,7 +153,7 @@ impl ValueWriter<'_> {
         match number {
             Some(number) => push_number(self.lines, number),
             None if self.escaping == Escaping::Json && self.delimiters != QUOTE => {
-                self.raw(b"null")
+                self.raw(b"null");
             }
             None => self.absent(),
         }

@@ -186,8 +186,8 @@ impl PoolReading {
         utilization((self.run_time, self.runs_ended), self.running, self.threads, elapsed)
     }
 
-    /// Whether there is a standing queue: every request waited longer than `wait`, or none has
-    /// started while requests wait and nearly all threads are busy.
+    /// Whether there is a standing queue: every request waited longer than `wait`, or no request
+    /// has started while requests wait and nearly all threads are busy.
     pub(super) fn is_queued(&self, wait: Duration) -> bool {
         let is_saturated = self.running >= self.threads - self.threads / 4;
         let is_stuck = is_saturated && self.started == 0 && self.waiting > 0;

@@ -132,8 +132,8 @@ fn excludes_replaced_runs_from_the_service_limit() {
     for number in 0..8 {
         queue.push(number, wish("a", now), threads(11, 6)).unwrap();
     }
-    let begun = (0..8).take_while(|_| matches!(queue.next(11, now), Some(Next::Run(_))));
-    assert_eq!(begun.count(), 6);
+    let started = (0..8).take_while(|_| matches!(queue.next(11, now), Some(Next::Run(_))));
+    assert_eq!(started.count(), 6);
     assert_eq!(queue.metrics(11, now)[0].running, 10);
     queue.ended(other.run, 11, now);
     for run in hung {

@@ -48,7 +48,7 @@ struct TestLog {
     reopened: Receiver<()>,
 }
 
-fn test_log(when_full: WhenFull, report: Report) -> TestLog {
+fn controlled_log(when_full: WhenFull, report: Report) -> TestLog {
     let (outcomes, sink_outcomes) = channel();
     let (sink_written, written) = channel();
     let (sink_reopened, reopened) = channel();
@@ -121,7 +121,7 @@ fn flushes_and_stops_after_last_handle_drops() {
 
 #[test]
 fn counts_lines_dropped_by_full_queue() {
-    let log = test_log(WhenFull::Drop, ignore_report);
+    let log = controlled_log(WhenFull::Drop, ignore_report);
     log.writer.append(b"first\n", gap);
     log.await_taken();
     // One line more than fits, and a line that would fit, but must not precede the gap line.
@@ -141,7 +141,7 @@ fn counts_lines_dropped_by_full_queue() {
 /// Cause: lines that did not fit together were dropped together. Fix: the lines that fit are kept.
 #[test]
 fn keeps_leading_lines_that_fit() {
-    let log = test_log(WhenFull::Drop, ignore_report);
+    let log = controlled_log(WhenFull::Drop, ignore_report);
     log.writer.append(&b"0123456789abcd\n".repeat(BATCH / 10), gap);
     log.outcomes.send(Outcome::Write).unwrap();
     let kept = log.next();
@@ -151,7 +151,7 @@ fn keeps_leading_lines_that_fit() {
 
 #[test]
 fn waits_for_queue_space() {
-    let log = test_log(WhenFull::Wait, ignore_report);
+    let log = controlled_log(WhenFull::Wait, ignore_report);
     let lines = b"0123456789abcde\n".repeat(BATCH / 16);
     log.writer.append(b"first\n", gap);
     log.await_taken();
@@ -169,7 +169,7 @@ fn waits_for_queue_space() {
 /// waited a second for room. Fix: after a timeout, no thread waits until the log makes progress.
 #[test]
 fn stops_waiting_for_a_stalled_log() {
-    let log = test_log(WhenFull::Wait, ignore_report);
+    let log = controlled_log(WhenFull::Wait, ignore_report);
     let lines = b"0123456789abcde\n".repeat(BATCH / 16);
     log.writer.append(b"first\n", gap);
     log.await_taken();
@@ -186,7 +186,7 @@ fn stops_waiting_for_a_stalled_log() {
 /// `has_timed_out` was never cleared.
 #[test]
 fn waits_again_after_a_stalled_log_recovers() {
-    let log = test_log(WhenFull::Wait, ignore_report);
+    let log = controlled_log(WhenFull::Wait, ignore_report);
     let lines = b"0123456789abcde\n".repeat(BATCH / 16);
     log.writer.append(b"first\n", gap);
     log.await_taken();
@@ -217,7 +217,7 @@ fn waits_again_after_a_stalled_log_recovers() {
 #[test]
 fn reports_writer_panic_and_continues() {
     static REPORTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    let log = test_log(WhenFull::Drop, |level, message| {
+    let log = controlled_log(WhenFull::Drop, |level, message| {
         lock(&REPORTED).push(format!("{} {message}", level.as_str()));
     });
     log.outcomes.send(Outcome::Panic).unwrap();
@@ -234,7 +234,7 @@ fn reports_writer_panic_and_continues() {
 #[test]
 fn reports_failure_once_and_loses_no_lines() {
     static REPORTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    let log = test_log(WhenFull::Drop, |level, message| {
+    let log = controlled_log(WhenFull::Drop, |level, message| {
         lock(&REPORTED).push(format!("{} {message}", level.as_str()));
     });
     for outcome in [Outcome::Fail, Outcome::Fail, Outcome::Write, Outcome::Write] {
@@ -251,7 +251,7 @@ fn reports_failure_once_and_loses_no_lines() {
 
 #[test]
 fn reopens_immediately_on_request() {
-    let log = test_log(WhenFull::Drop, ignore_report);
+    let log = controlled_log(WhenFull::Drop, ignore_report);
     log.writer.reopen();
     log.await_reopened();
     reopen_all();

@@ -38,7 +38,7 @@ impl Admission {
 }
 
 /// A client without a session.
-const STRANGER: Asker = Asker { ticket: Shown::Nothing, has_begun: false, stand_in: None };
+const NEW_CLIENT: Asker = Asker { ticket: Shown::Nothing, has_begun: false, stand_in: None };
 
 /// A turn of this duration, in which events waited for the whole turn.
 const fn turn(took: Duration) -> Turn {
@@ -46,7 +46,7 @@ const fn turn(took: Duration) -> Turn {
 }
 
 const fn with_ticket(session: u64) -> Asker {
-    Asker { ticket: Shown::Ticket(session), ..STRANGER }
+    Asker { ticket: Shown::Ticket(session), ..NEW_CLIENT }
 }
 
 /// Creates admission with a limit of one session that is in force, and returns it with that
@@ -55,7 +55,7 @@ fn limiting() -> (Admission, u64) {
     let terms = Terms { least: 1, most: 1, ..Terms::default() };
     let admission = Admission::with_test_clock(terms, 2);
     admission.wake_up();
-    let Verdict::Admitted(session) = admission.ask(STRANGER) else {
+    let Verdict::Admitted(session) = admission.ask(NEW_CLIENT) else {
         panic!("rejected while watching")
     };
     admission.task(30 * MS, 100 * MS);
@@ -88,8 +88,9 @@ fn wakes_when_workers_are_half_busy() {
     assert!(admission.is_awake());
 }
 
-/// Symptom: the server rejected a new visitor at one request per second. Cause: each page took a
-/// turn of 15 ms, and a long turn counted as a queue even if no event waited for its end.
+/// Symptom: with twenty visitors on open connections and one request per second, the server
+/// rejected the next visitor. Cause: each page took a turn of 15 ms, and a long turn counted as a
+/// queue even if no event waited for its end.
 #[test]
 fn detects_no_queue_in_event_loop_that_idles_between_slow_pages() {
     let admission = Admission::with_test_clock(Terms::default(), 4);
@@ -98,13 +99,13 @@ fn detects_no_queue_in_event_loop_that_idles_between_slow_pages() {
     assert!(admission.is_awake());
     for visitor in 0..120 {
         admission.set_time(1000 * (visitor + 1));
-        let asker = Asker { has_begun: visitor >= 20, stand_in: Some(visitor % 20), ..STRANGER };
+        let asker = Asker { has_begun: visitor >= 20, stand_in: Some(visitor % 20), ..NEW_CLIENT };
         assert_ne!(admission.ask(asker), Verdict::Refused);
         admission.answered();
         admission.turned(Turn { waited: Duration::ZERO, ..turn(15 * MS) });
         assert_ne!(admission.state(), State::Limiting);
     }
-    assert_ne!(admission.ask(STRANGER), Verdict::Refused);
+    assert_ne!(admission.ask(NEW_CLIENT), Verdict::Refused);
 }
 
 /// Symptom: with the scheduler `event` and loops in use by half, the estimated capacity was thirty
@@ -147,7 +148,7 @@ fn bounds_queue_age_by_its_longest_wait() {
     for tenth in 1..=40 {
         (0..10).for_each(|_| admission.task(MS, 10 * MS));
         admission.set_time(100 * tenth);
-        assert_ne!(admission.ask(STRANGER), Verdict::Refused);
+        assert_ne!(admission.ask(NEW_CLIENT), Verdict::Refused);
     }
     let before = admission.metrics();
     admission.set_time(600_000);
@@ -222,8 +223,12 @@ fn wakes_after_consecutive_slow_event_loop_turns() {
 fn admits_all_and_recognizes_returning_clients_while_watching() {
     let admission = Admission::with_test_clock(Terms::default(), 2);
     admission.wake_up();
-    let Verdict::Admitted(one) = admission.ask(STRANGER) else { panic!("rejected while watching") };
-    let Verdict::Admitted(two) = admission.ask(STRANGER) else { panic!("rejected while watching") };
+    let Verdict::Admitted(one) = admission.ask(NEW_CLIENT) else {
+        panic!("rejected while watching")
+    };
+    let Verdict::Admitted(two) = admission.ask(NEW_CLIENT) else {
+        panic!("rejected while watching")
+    };
     assert_ne!(one, two);
     assert_eq!(admission.ask(with_ticket(one)), Verdict::Known);
     let metrics = admission.metrics();
@@ -233,13 +238,17 @@ fn admits_all_and_recognizes_returning_clients_while_watching() {
 #[test]
 fn rejects_new_sessions_and_serves_existing_ones() {
     let (admission, session) = limiting();
-    assert_eq!(admission.ask(STRANGER), Verdict::Refused);
+    assert_eq!(admission.ask(NEW_CLIENT), Verdict::Refused);
     assert_eq!(admission.ask(with_ticket(session)), Verdict::Known);
-    let foreign = Asker { ticket: Shown::Foreign, ..STRANGER };
+    let foreign = Asker { ticket: Shown::Foreign, ..NEW_CLIENT };
     assert_eq!(admission.ask(foreign), Verdict::Refused);
-    let begun = Asker { has_begun: true, stand_in: Some(7), ..STRANGER };
-    assert_eq!(admission.ask(begun), Verdict::Admitted(7));
-    assert_eq!(admission.ask(begun), Verdict::Again(7), "a client without cookies is one session");
+    let existing = Asker { has_begun: true, stand_in: Some(7), ..NEW_CLIENT };
+    assert_eq!(admission.ask(existing), Verdict::Admitted(7));
+    assert_eq!(
+        admission.ask(existing),
+        Verdict::Again(7),
+        "a client without cookies is one session"
+    );
     let refused = admission.metrics().refused;
     assert_eq!((refused.strangers, refused.foreign, refused.total()), (1, 1, 2));
 }
@@ -260,7 +269,7 @@ fn accepts_ticket_after_restart_but_not_after_idle_timeout() {
         admission.turned(turn(30 * MS));
     }
     // The only place is taken by a new session.
-    assert!(matches!(admission.ask(STRANGER), Verdict::Admitted(_)));
+    assert!(matches!(admission.ask(NEW_CLIENT), Verdict::Admitted(_)));
     assert_eq!(admission.ask(with_ticket(77)), Verdict::Refused);
     assert_eq!(admission.metrics().refused.old, 1);
 }
@@ -276,7 +285,7 @@ fn bounds_admission_by_collected_tickets_to_twice_the_limit() {
 #[test]
 fn keeps_sessions_across_clock_jumps() {
     let (admission, session) = limiting();
-    let with_old = |session| Asker { ticket: Shown::Old(session), ..STRANGER };
+    let with_old = |session| Asker { ticket: Shown::Old(session), ..NEW_CLIENT };
     assert_eq!(admission.ask(with_old(session)), Verdict::Again(session));
     assert_eq!(admission.ask(with_old(session + 1)), Verdict::Refused);
 }
@@ -284,9 +293,9 @@ fn keeps_sessions_across_clock_jumps() {
 #[test]
 fn reissues_missing_tickets() {
     let (admission, _) = limiting();
-    let begun = Asker { has_begun: true, stand_in: Some(7), ..STRANGER };
-    assert_eq!(admission.ask(begun), Verdict::Admitted(7));
-    assert_eq!(admission.ask(begun), Verdict::Again(7));
+    let existing = Asker { has_begun: true, stand_in: Some(7), ..NEW_CLIENT };
+    assert_eq!(admission.ask(existing), Verdict::Admitted(7));
+    assert_eq!(admission.ask(existing), Verdict::Again(7));
     assert_eq!(admission.ask(with_ticket(7)), Verdict::Known);
     assert_eq!(admission.metrics().admitted, 2, "all requests belong to one session");
 }
@@ -307,7 +316,7 @@ fn counts_session_once_after_login() {
     let (admission, session) = limiting();
     admission.rename(session, 5);
     assert_eq!(admission.ask(with_ticket(5)), Verdict::Known);
-    let again = Asker { stand_in: Some(5), ..STRANGER };
+    let again = Asker { stand_in: Some(5), ..NEW_CLIENT };
     assert_eq!(admission.ask(again), Verdict::Again(5), "another login of the same account");
     assert_eq!(admission.metrics().active, 1);
 }

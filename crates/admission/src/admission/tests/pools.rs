@@ -43,13 +43,13 @@ fn wakes_and_limits_new_sessions_when_requests_queue_for_a_pool() {
     let (admission, pool) = with_pool(one_place(), 4);
     (0..LATE_TO_WAKE).for_each(|_| pool.request(30 * MS, 10 * MS));
     assert_eq!(admission.state(), State::Watching);
-    let Verdict::Admitted(session) = admission.ask(STRANGER) else {
+    let Verdict::Admitted(session) = admission.ask(NEW_CLIENT) else {
         panic!("rejected while watching")
     };
     pool.request(30 * MS, 10 * MS);
     admission.set_time(100);
     assert_eq!(admission.state(), State::Limiting);
-    assert_eq!(admission.ask(STRANGER), Verdict::Refused);
+    assert_eq!(admission.ask(NEW_CLIENT), Verdict::Refused);
     assert_eq!(admission.ask(with_ticket(session)), Verdict::Known);
 }
 

@@ -1,6 +1,7 @@
 //! Simulation of a server with two workers: admitted sessions are completed under any load.
-//! Compares session admission with other queue policies. `cargo test -p bine-admission simulation
-//! -- --nocapture` prints the table.
+//! Compares session admission with other queue policies.
+//!
+//! `cargo test -p bine-admission simulation -- --nocapture` prints the table.
 //!
 //! A request takes 10 ms, and the mean think time is 2 s. A session ends when a request is rejected
 //! or has no response within 10 s. This is a model, not a measurement: it has no network and no
