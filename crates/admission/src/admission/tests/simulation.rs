@@ -399,12 +399,12 @@ fn recovers_within_two_seconds_of_a_surge() {
             times.push(time as f64);
         }
     }
-    let surge = "one answer in a hundred takes longer than # to # ms in a surge of four times what can be \
-                            done; while all was calm, at 0.7, it was # to # ms (";
-    let [during, to_during, calm, to_calm] = quoted(surge);
-    let [after, to_after] = quoted("Two seconds after the surge it is # to # ms");
-    let quoted = [(during, to_during), (calm, to_calm), (after, to_after)];
-    for ((least, most), times) in quoted.into_iter().zip(times) {
+    let quoted = [
+        quoted("| in the surge | 4 x | # to # ms |"),
+        quoted("| before the surge | 0.7 x | # to # ms |"),
+        quoted("| two seconds after the surge | 0.7 x | # to # ms"),
+    ];
+    for ([least, most], times) in quoted.into_iter().zip(times) {
         check(least, times.iter().copied().fold(f64::MAX, f64::min), 2.0, "least p99, ms");
         check(most, times.iter().copied().fold(0.0, f64::max), 2.0, "longest p99, ms");
     }
@@ -420,12 +420,8 @@ fn rejects_few_existing_sessions_in_a_sudden_surge() {
         |now| if now < BEGIN { 0.3 } else { 4.0 },
         |now| if now < BEGIN { 0.5 } else { 4.0 },
     ];
-    let [tenth, of_tenth, three_tenths, of_three_tenths, of_half] = quoted(
-        "four times out of the blue, # of # visits around its beginning are cut off when a tenth was in use before, # of \
-         # with three tenths, none of # with a half",
-    );
-    let expected = [(tenth, of_tenth), (three_tenths, of_three_tenths), (0.0, of_half)];
-    for (load, (expected_cut, expected_all)) in calm.into_iter().zip(expected) {
+    let expected = ["0.1", "0.3", "0.5"].map(|load| quoted::<2>(&format!("| {load} x | # of # |")));
+    for (load, [expected_cut, expected_all]) in calm.into_iter().zip(expected) {
         let (mut cut, mut all) = (0, 0);
         for seed in 1..=8 {
             let mut model = Model::new(Discipline::Sessions, Lengths::Fixed, load);
