@@ -260,6 +260,24 @@ impl SubscriptionSpec {
         framing
     }
 
+    /// Appends the notice that messages up to `lost` may be missing. Returns whether the format of
+    /// the stream has one.
+    pub(crate) fn append_gap(&self, out: &mut Vec<u8>, framing: BodyFraming, lost: Cursor) -> bool {
+        let notice = match self.manner {
+            DeliveryMode::Events => format!("event: lost\ndata: {lost}\n\n"),
+            DeliveryMode::Lines => format!("{{\"lost\":\"{lost}\"}}\n"),
+            // The protocol of Durable Streams and the parts of a body have no place for it.
+            DeliveryMode::DataEvent
+            | DeliveryMode::Base64Event
+            | DeliveryMode::Parts
+            | DeliveryMode::Poll
+            | DeliveryMode::Bodies
+            | DeliveryMode::Values => return false,
+        };
+        framing.append(out, notice.as_bytes());
+        true
+    }
+
     /// Appends encoded messages to a stream; `bytes` may be empty.
     pub(crate) fn append_messages(
         &self,

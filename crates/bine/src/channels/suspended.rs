@@ -91,7 +91,7 @@ impl SuspendedResponses {
         let Some(response) = self.responses.get(number) else { return After::Over { close: true } };
         let spec = Arc::clone(&response.spec);
         let names = spec.names();
-        // A stream has already reported the gap before it.
+        // A stream reports a gap itself.
         let holes = if response.framing.is_some() { GapPolicy::Allow } else { spec.holes };
         let subscription = spec.subscription(&names, response.start(), holes);
         let batch = self.engine.hub(|hub| {
@@ -147,6 +147,14 @@ impl SuspendedResponses {
             let framing = response.framing.unwrap_or_else(|| {
                 spec.begin_stream(out, response.exchange, &date, &position, true)
             });
+            spec.end_stream(out, framing);
+            self.leave(number);
+            return After::Over { close: framing.closes_connection() };
+        }
+        if let (Some(framing), Some(lost)) = (response.framing, batch.lost)
+            && !spec.append_gap(out, framing, lost)
+        {
+            // The client reconnects with its last cursor, and the response then reports the gap.
             spec.end_stream(out, framing);
             self.leave(number);
             return After::Over { close: framing.closes_connection() };
@@ -639,3 +647,6 @@ impl ResponseTable {
 
 // The size bounds the memory of a suspended poll (docs/measurements/channels.md).
 const _: () = assert!(size_of::<Option<SuspendedResponse>>() <= 64);
+
+#[cfg(test)]
+mod tests;
