@@ -1,7 +1,8 @@
 //! Runs the fuzz targets.
 
-use std::fs;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{fs, thread, vec};
 
 use anyhow::{Context, Result, bail};
 
@@ -10,17 +11,60 @@ use crate::{paths, process, tools};
 /// Tokens of HTTP, so that the fuzzer need not find them byte by byte.
 const DICTIONARY: &str = "fuzz/http.dict";
 
-/// Runs each fuzz target for `seconds`. The first crash ends the run and names its input.
+/// Runs each fuzz target for `seconds`, as many at a time as there are cores. A crash ends the run
+/// and names its input.
 pub(crate) fn run(seconds: u32) -> Result<()> {
     let targets = targets()?;
     if targets.is_empty() {
         bail!("fuzz/ has no targets");
     }
-    for target in targets {
-        println!("\n--- {target}, {seconds} s");
-        process::run(&mut search(&target, seconds)?)?;
+    // One build for all: the runs find nothing to compile, and do not wait for each other.
+    let mut build = fuzzer()?;
+    process::run(build.args(["build", "--sanitizer", "none"]))?;
+    let queue = Mutex::new(targets.into_iter());
+    let work = || -> Result<()> {
+        while let Some(target) = next(&queue) {
+            let outcome = search(&target, seconds).and_then(|mut command| capture(&mut command));
+            // In one piece, since targets run at the same time.
+            match outcome {
+                Ok(output) => println!("\n--- {target}, {seconds} s\n{output}"),
+                Err(error) => {
+                    *lock(&queue) = Vec::new().into_iter();
+                    return Err(error.context(format!("the fuzz target {target} failed")));
+                }
+            }
+        }
+        Ok(())
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let outcomes = workers.into_iter().map(|worker| worker.join().expect("it does not panic"));
+        // All workers end before the first failure is returned.
+        outcomes.collect::<Vec<_>>().into_iter().collect()
+    })
+}
+
+fn next(queue: &Mutex<vec::IntoIter<String>>) -> Option<String> {
+    lock(queue).next()
+}
+
+fn lock(queue: &Mutex<vec::IntoIter<String>>) -> MutexGuard<'_, vec::IntoIter<String>> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a command and returns what it prints.
+fn capture(command: &mut Command) -> Result<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start {}", process::command_line(command)))?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    if !output.status.success() {
+        bail!("{text}\nfailed ({}); to repeat: {}", output.status, process::command_line(command));
     }
-    Ok(())
+    Ok(text)
 }
 
 /// Builds the command that fuzzes one target. New inputs are written to fuzz/corpus, which git

@@ -70,7 +70,6 @@ impl ConfiguredParts {
         let listeners = &configuration.settings.listeners;
         let hosts = Hosts::of(&configuration.hosts, facts.names, own_hosts, listeners);
         let security = definition.pages.secure(&configuration.headers);
-        definition.pages.develop(configuration.development);
         let authority = plan.as_ref().and_then(|_| definition.tls_state.authority()).cloned();
         let pages = Arc::clone(&definition.pages);
         let own = Arc::new(Program::new(
@@ -218,13 +217,20 @@ impl Reloader {
             settings.listeners.clone_from(&self.started.settings.listeners);
             fixed.insert(0, "listen");
         }
-        if next.logs.error != current.logs.error || next.logs.level != current.logs.level {
+        let is_log_new =
+            next.logs.error != current.logs.error || next.logs.level != current.logs.level;
+        if is_log_new {
             apply_log_settings(&next.logs)?;
         }
         let handler = Arc::clone(&parts.handler);
-        server
-            .replace(settings, parts.handler, parts.access.clone())
-            .map_err(|error| error.to_string())?;
+        if let Err(error) = server.replace(settings, parts.handler, parts.access.clone()) {
+            let restored = if is_log_new { apply_log_settings(&current.logs) } else { Ok(()) };
+            return match restored {
+                Ok(()) => Err(error.to_string()),
+                Err(reason) => Err(format!("{error}; and cannot return to the old log: {reason}")),
+            };
+        }
+        self.definition.pages.develop(next.development);
         for running in &self.definition.pages.shared().running {
             running.use_handler(&handler);
         }

@@ -334,6 +334,7 @@ impl App {
         let server = Server::open(settings, parts.handler, parts.access)
             .map_err(|error| error.to_string())?;
         let server = Arc::new(server);
+        definition.pages.develop(configuration.development);
         let shared = Arc::clone(definition.pages.shared());
         let start = Start { configuration, server: &server, handler: &handler, shared: &shared };
         subsystems.each(|one| one.bind(&start))?;

@@ -1,6 +1,6 @@
 //! Tests of a server that reloads its configuration, and of the commands that control it.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -70,6 +70,25 @@ fn reloads_for_new_connections_and_ignores_wrong_file() {
             ended.errors
         );
     }
+}
+
+#[test]
+fn failed_reload_keeps_the_log() {
+    let site = Site::new();
+    site.configure("hybrid", "root = \"one\"\n");
+    let program = Program::start(&mut site.bine("serve"));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let text = format!(
+        "listen = [\"127.0.0.1:0\", \"{address}\"]\ncontrol = \"control\"\nroot = \"two\"\n\
+         error-log = \"new.log\"\n"
+    );
+    site.0.write("bine.toml", text.as_bytes());
+    let ended = site.run("reload");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(program.connect().get("/").text(), "one");
+    let log = program.stop().errors;
+    assert!(log.contains("nothing has changed"), "{log}");
 }
 
 #[test]
