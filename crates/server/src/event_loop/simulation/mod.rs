@@ -12,8 +12,8 @@
 //! `BINE_SIMULATED_RUNS` says how many runs there are, `BINE_SIMULATED_SEED` which seed is the first; a failure prints
 //! the command that repeats it.
 
+mod client;
 mod program;
-mod remote;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,8 +29,8 @@ use crate::server::Server;
 use crate::settings::{Guards, Listen, Settings, Timeouts};
 
 use bine_log::test_support::capture;
+use client::{Deed, Outcome, Remote};
 use program::{Program, Room, Workers};
-use remote::{Deed, Outcome, Remote};
 use world::{COARSE, SLACK, Simulated, State, Step, World};
 
 /// Enough for more than a week in each test run.
@@ -350,7 +350,7 @@ fn check_end(own: &mut EventLoop<Simulated>, world: &Rc<World>) {
     assert!(own.context.errand.is_none());
     assert!(own.buffers.len() <= 64 && own.letters.is_empty());
     assert!(own.abandoned.len() + own.overdue.len() == 0 || !world.workers.is_at_rest());
-    assert_eq!(own.returns.departed(), 0);
+    assert_eq!(own.task_results.upgraded(), 0);
     for token in own.slab.tokens() {
         own.remove(token);
     }

@@ -18,9 +18,9 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 
 use crate::address::Peer;
-use crate::event_loop::alarm::Timer;
 use crate::event_loop::driver::{Driver, Nested, Wait};
-use crate::event_loop::{ALARM, BATCH, BELL, LISTENER};
+use crate::event_loop::timer::Timer;
+use crate::event_loop::{BATCH, FIRST_LISTENER, MAILBOX, TIMER};
 use crate::handler::{Space, Wire};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
@@ -32,8 +32,8 @@ use crate::time::Clock;
 use crate::tls::Session;
 use crate::transport::Transport;
 
+use super::client::{Outcome, Remote};
 use super::program::Workers;
-use super::remote::{Outcome, Remote};
 use super::{HANDLER, Random, Seen};
 
 /// One step of the coarse clock that ticks come from.
@@ -46,7 +46,7 @@ pub(super) const SLACK: u64 = 128 + 5 + LATENCY + 2 * COARSE;
 /// A loop may take this many turns in a row that move nothing.
 const MOST_IDLE_TURNS: u32 = 3;
 /// The longest pause of a door that was shut, with its alarm.
-const DOOR: u64 = 100 + SLACK;
+const MAX_ACCEPT_DELAY: u64 = 100 + SLACK;
 
 /// What is planned for a moment.
 pub(super) enum Step {
@@ -62,7 +62,7 @@ pub(super) enum Step {
     Begin(u64),
     Finish(u64),
     CheckWorkers,
-    CheckDoor,
+    CheckAccept,
     News,
     Reload,
     MakeRoom,
@@ -96,7 +96,7 @@ pub(super) struct State {
     /// Accepted and not made a transport yet.
     fresh: Vec<(RawFd, usize)>,
     pub(super) queue: VecDeque<usize>,
-    door_is_open: bool,
+    is_listening: bool,
     ready: VecDeque<Source>,
     timer: Option<u64>,
     /// Something came into the ready list since the runtime last looked.
@@ -147,8 +147,8 @@ pub(super) struct State {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Mailbox,
-    Alarm,
-    Door,
+    Timer,
+    Listener,
     Remote(usize),
 }
 
@@ -172,7 +172,7 @@ impl World {
             sockets: HashMap::new(),
             fresh: Vec::new(),
             queue: VecDeque::new(),
-            door_is_open: false,
+            is_listening: false,
             ready: VecDeque::new(),
             timer: None,
             announced: false,
@@ -236,7 +236,7 @@ impl World {
 
     fn move_to(&self, state: &mut State, now: u64) {
         state.seen.time += now - state.now;
-        state.shut_time += if state.door_is_open { 0 } else { now - state.now };
+        state.shut_time += if state.is_listening { 0 } else { now - state.now };
         state.open_time += (now - state.now) * state.sockets.len() as u64;
         state.now = now;
         let coarse = now - now % COARSE;
@@ -257,7 +257,7 @@ impl World {
                     break;
                 }
                 let ((due, _), step) = entry.remove_entry();
-                if !matches!(step, Step::Expect(..) | Step::CheckWorkers | Step::CheckDoor) {
+                if !matches!(step, Step::Expect(..) | Step::CheckWorkers | Step::CheckAccept) {
                     (state.rings, state.open_time, state.shut_time) = (0, 0, 0);
                     state.resting_since = state.now;
                 }
@@ -380,7 +380,7 @@ impl World {
             state.timer = None;
             state.rang = true;
             state.seen.rings += 1;
-            state.make_ready(Source::Alarm);
+            state.make_ready(Source::Timer);
         }
     }
 
@@ -463,10 +463,10 @@ impl State {
             return;
         }
         self.queue.push_back(key);
-        let due = self.now + DOOR;
-        self.plan(due, Step::CheckDoor);
-        if self.door_is_open {
-            self.make_ready(Source::Door);
+        let due = self.now + MAX_ACCEPT_DELAY;
+        self.plan(due, Step::CheckAccept);
+        if self.is_listening {
+            self.make_ready(Source::Listener);
         }
     }
 
@@ -476,25 +476,25 @@ impl State {
             Step::Read(key) => self.read(key),
             Step::Expect(key, serial) => self.check_expected((key, serial), due),
             Step::Burst => super::burst(self),
-            Step::CheckDoor => self.check_door(due),
+            Step::CheckAccept => self.check_accept(due),
             _ => unreachable!("the world does it"),
         }
     }
 
     /// With room for them, newcomers do not wait.
-    fn check_door(&mut self, due: u64) {
+    fn check_accept(&mut self, due: u64) {
         if self.now > due + 1 {
-            let again = self.now + DOOR;
-            return self.plan(again, Step::CheckDoor);
+            let again = self.now + MAX_ACCEPT_DELAY;
+            return self.plan(again, Step::CheckAccept);
         }
-        let calm = self.exhausted_until + DOOR <= self.now && self.stopped.is_none();
+        let calm = self.exhausted_until + MAX_ACCEPT_DELAY <= self.now && self.stopped.is_none();
         let waited = self.queue.front().and_then(|key| self.remotes.get(key));
         let waited =
             waited.map_or(0, |remote| self.now.saturating_sub(remote.came.max(self.delayed())));
         let room =
             self.room_since.map_or(0, |since| self.now - since.max(self.delayed()).min(self.now));
         assert!(
-            !(calm && waited >= DOOR && room >= DOOR),
+            !(calm && waited >= MAX_ACCEPT_DELAY && room >= MAX_ACCEPT_DELAY),
             "a peer waits at an open door: {}",
             self.describe()
         );
@@ -564,15 +564,15 @@ impl State {
             }
             let Some(source) = self.ready.pop_front() else { return };
             let (data, flags, stays) = match source {
-                Source::Alarm => (ALARM, EventFlags::IN, false),
+                Source::Timer => (TIMER, EventFlags::IN, false),
                 Source::Mailbox if self.mailbox_is_ready() => {
                     self.mailbox_told = false;
-                    (BELL, EventFlags::IN, true)
+                    (MAILBOX, EventFlags::IN, true)
                 }
-                Source::Door if self.door_is_open && !self.queue.is_empty() => {
-                    (LISTENER, EventFlags::IN, true)
+                Source::Listener if self.is_listening && !self.queue.is_empty() => {
+                    (FIRST_LISTENER, EventFlags::IN, true)
                 }
-                Source::Mailbox | Source::Door => continue,
+                Source::Mailbox | Source::Listener => continue,
                 Source::Remote(key) => {
                     let Some(remote) = self.remotes.get(&key) else { continue };
                     let Some((token, flags)) = remote.readiness() else { continue };
@@ -620,17 +620,17 @@ impl Driver for Simulated {
 
     fn watch_listener(&self, _listener: &Listener, _number: usize) -> io::Result<()> {
         let mut state = self.0.state();
-        state.door_is_open = true;
+        state.is_listening = true;
         if !state.queue.is_empty() {
-            state.make_ready(Source::Door);
+            state.make_ready(Source::Listener);
         }
         Ok(())
     }
 
     fn forget_listener(&self, _listener: &Listener) {
         let mut state = self.0.state();
-        state.door_is_open = false;
-        state.ready.retain(|source| *source != Source::Door);
+        state.is_listening = false;
+        state.ready.retain(|source| *source != Source::Listener);
     }
 
     fn accept(&self, listener: &Listener) -> io::Result<(OwnedFd, Peer)> {
@@ -752,7 +752,7 @@ impl Timer for SimulatedTimer {
         let late = state.random.below(LATENCY + 1);
         state.timer = Some(state.now + wait.as_millis() as u64 + late);
         // An expiry that was not reported yet is forgotten (timerfd_settime(2)).
-        state.ready.retain(|source| *source != Source::Alarm);
+        state.ready.retain(|source| *source != Source::Timer);
         Ok(())
     }
 }

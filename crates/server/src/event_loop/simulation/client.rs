@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustix::event::epoll::EventFlags;
 
 use crate::address::Peer;
-use crate::event_loop::rest::LONG_REST;
+use crate::event_loop::catch_up::LONG_GAP;
 use crate::settings::Settings;
 use crate::stages::GRACE;
 use crate::system::Transfer;
@@ -300,7 +300,7 @@ impl State {
         if lost > 0 || self.now > due {
             // The loop could not run: it has that much longer, and the time to notice.
             let mut again = self.now.max(due + lost.min(HELD_UP)) + SLACK;
-            if remote.works && u128::from(lost) >= LONG_REST.as_millis() {
+            if remote.works && u128::from(lost) >= LONG_GAP.as_millis() {
                 // It makes a deadline that passed in so long a rest due now. That of a request in the queue of the
                 // workers is the beginning of its run, which has its whole time from then on.
                 again += HANDLER.as_millis() as u64;
