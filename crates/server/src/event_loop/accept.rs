@@ -23,9 +23,9 @@ use crate::time::{Hook, Tick};
 
 /// The connections that one turn accepts from one listener at most.
 const SLICE: usize = 16;
-/// How long a loop does not accept when there is no descriptor or no room for another connection.
+/// How long a loop does not accept when there is no descriptor or no room for one more connection.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A loop hands new connections to another loop when it has more than 5/4 of the mean plus this.
+/// A loop hands new connections over when it has more than 5/4 of the mean plus this.
 const SLACK: usize = 8;
 /// The connections that a loop accepts from one listener at most when the listener closes.
 const MAX_PENDING: usize = 4096;
@@ -176,7 +176,7 @@ impl<D: Driver> EventLoop<D> {
                     ));
                     return self.pause_accepting();
                 }
-                // This connection failed before it was accepted (accept(2): ECONNABORTED and others).
+                // This connection failed before it was accepted (accept(2): for example ECONNABORTED).
                 Err(_) => {}
             }
         }

@@ -60,7 +60,7 @@ pub(crate) trait Driver: Sized {
     /// Stops reporting events of `transport`.
     fn forget(&self, transport: &Self::Transport);
 
-    /// Fills `batch` up to its capacity. A signal that interrupts the call leaves the batch empty.
+    /// Fills `batch` up to its capacity. A signal that interrupts the call makes the batch empty.
     fn wait(&self, batch: &mut Vec<epoll::Event>, wait: Wait) -> io::Result<()>;
 
     /// Registers this driver with the runtime, which then reports when there are events.

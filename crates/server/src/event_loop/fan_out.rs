@@ -21,7 +21,7 @@ const SLICE: usize = 16;
 /// tries again, so that a panic for one client does not keep the loop busy.
 const MAX_FAILED_FAN_OUTS: u8 = 8;
 /// The period over which a stopping server ends suspended responses. If it ended them all at once,
-/// all clients would reconnect to another server at the same time.
+/// all clients would reconnect to other servers at the same time.
 const STOP_SPREAD: Duration = Duration::from_secs(5);
 
 /// How long after the begin of a drain a suspended response ends: spread evenly over half of the

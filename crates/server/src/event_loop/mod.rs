@@ -85,7 +85,7 @@ pub(crate) struct EventLoop<D: Driver = Kernel> {
     acceptor: Acceptor,
     cohort: Cohort,
     task_results: Rc<TaskResults>,
-    /// The receive buffer of upgraded connections, created with the first of them.
+    /// The receive buffer of upgraded connections, created with the first one.
     receive_space: Option<Space>,
     /// When the drain ends and the loop closes all remaining connections.
     drain_deadline: Option<Tick>,
@@ -231,7 +231,7 @@ impl<D: Driver> EventLoop<D> {
             }
         }
         self.run_cohort();
-        // A connection that needs yet another turn is added to the now empty `ready` list.
+        // A connection that needs one more turn is added to the now empty `ready` list.
         std::mem::swap(&mut self.ready, &mut self.resuming);
         let mut resumed = 0;
         while resumed < self.resuming.len() && self.context.allowance > 0 {
@@ -519,7 +519,7 @@ impl<D: Driver> EventLoop<D> {
         }
     }
 
-    /// Gives a job of this connection to another thread.
+    /// Gives a job of this connection to the scheduler.
     fn spawn(&self, job: Job, token: Token, patience: Duration) -> Result<(), Task> {
         let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
         let admission = Arc::clone(self.server.admission());

@@ -1,5 +1,5 @@
-//! What a loop does under overload: whether it accepts, which idle or slow connections it closes, and
-//! which requests it rejects.
+//! What a loop does under overload: whether it accepts, the idle or slow connections that it closes, and
+//! the requests that it rejects.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl<D: Driver> EventLoop<D> {
         let settings = &self.view.generation.settings;
         run_guards(&self.server, settings);
         // With admission of sessions the loop accepts all connections: admission rejects clients
-        // without a session by a reply, and a client with a session may open another connection.
+        // without a session by a reply, and a client with a session may open further connections.
         let has_backpressure = settings.guards.back_pressure && !self.server.admission().is_on();
         let is_overloaded = has_backpressure && self.scheduler.is_overloaded();
         self.server.guard.note_queue(is_overloaded);
@@ -126,7 +126,7 @@ impl<D: Driver> EventLoop<D> {
 struct Candidate {
     is_known: bool,
     block: AddressBlock,
-    /// The elapsed part of its timeout, in millionths.
+    /// The elapsed part of the timeout, in millionths.
     part: u64,
     token: Token,
 }

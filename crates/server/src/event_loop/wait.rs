@@ -43,7 +43,7 @@ impl<D: Driver> EventLoop<D> {
             // Rule 3: without a live task, events arrive only in the inner epoll. A wait there costs
             // no more than in a loop without a runtime.
             if runtime.num_alive_tasks() == 0 {
-                // The last task may have ended while the runtime ran, and left its reply.
+                // The last task may have ended while the runtime ran, and queued its reply.
                 let may_block = !self.has_more() && self.task_results.is_empty();
                 let wait = if may_block { Wait::Long } else { Wait::Never };
                 if may_block {
