@@ -55,8 +55,8 @@ impl Acceptor {
 }
 
 impl<D: Driver> EventLoop<D> {
-    /// Watches every listener. All loops share the listening sockets, and a new connection wakes one
-    /// loop (`EPOLLEXCLUSIVE`). So no connection waits in the queue of a loop that has ended.
+    /// Watches every listener. All loops share the listening sockets, and a new connection wakes
+    /// one loop (`EPOLLEXCLUSIVE`). So no connection waits in the queue of a loop that has ended.
     pub(super) fn start_accepting(&mut self) -> io::Result<()> {
         for (number, listener) in self.view.generation.listeners.iter().enumerate() {
             self.driver.watch_listener(listener, number)?;
@@ -74,8 +74,8 @@ impl<D: Driver> EventLoop<D> {
         self.acceptor = Acceptor::new();
     }
 
-    /// Stops accepting for good. The loop first accepts the connections in the kernel's queues, since
-    /// these clients believe that they are connected. Then the kernel refuses new ones.
+    /// Stops accepting for good. The loop first accepts the connections in the kernel's queues,
+    /// since these clients believe that they are connected. Then the kernel refuses new ones.
     pub(super) fn close_listeners(&mut self) {
         self.stop_accepting();
         let generation = Arc::clone(&self.view.generation);
@@ -100,6 +100,7 @@ impl<D: Driver> EventLoop<D> {
         if !self.view.is_old(&self.server) {
             return;
         }
+        // Before the view changes: `stop_accepting` needs the old listeners.
         if was_listening {
             self.stop_accepting();
         }
@@ -176,7 +177,8 @@ impl<D: Driver> EventLoop<D> {
                     ));
                     return self.pause_accepting();
                 }
-                // This connection failed before it was accepted (accept(2): for example ECONNABORTED).
+                // This connection failed before it was accepted (accept(2): for example
+                // ECONNABORTED).
                 Err(_) => {}
             }
         }
@@ -191,7 +193,8 @@ impl<D: Driver> EventLoop<D> {
         match self.server.census.enter(peer) {
             Ok(()) => {}
             Err(Full::ForAddress) => {
-                // The reply is optional, since the connection closes. With TLS it would need a handshake.
+                // The reply is optional, since the connection closes. With TLS it would need a
+                // handshake.
                 if !peer.is_secure() {
                     transmit_now(&socket, TOO_MANY.told());
                 }
@@ -212,7 +215,8 @@ impl<D: Driver> EventLoop<D> {
 
     /// Serves an accepted connection, which the census has counted.
     pub(super) fn adopt(&mut self, socket: OwnedFd, peer: Peer) {
-        // After the accept, so that a client that connects after a reload gets the new configuration.
+        // After the accept, so that a client that connects after a reload gets the new
+        // configuration.
         self.apply_new_config();
         let driver = &self.driver;
         let transport = |session| driver.transport(socket, session);

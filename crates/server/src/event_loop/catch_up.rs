@@ -1,8 +1,9 @@
 //! Correction of the deadlines after a gap between two turns that is too long for ticks.
 //!
 //! Ticks wrap, so two ticks can be compared only if they differ by less than 24 days. A process may
-//! be frozen for weeks with open connections. Without a correction, a deadline that passed more than
-//! 24 days ago would look like one in the future, and its connection would stay open for weeks.
+//! be frozen for weeks with open connections. Without a correction, a deadline that passed more
+//! than 24 days ago would look like one in the future, and its connection would stay open for
+//! weeks.
 
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::time::Tick;
 
-/// Half of the largest difference between two comparable ticks. After a shorter gap no deadline that
-/// passed during it is old enough to need a correction.
+/// Half of the largest difference between two comparable ticks. After a shorter gap no deadline
+/// that passed during it is old enough to need a correction.
 pub(super) const LONG_GAP: Duration = Duration::from_millis(1 << 30);
 
 impl<D: Driver> EventLoop<D> {

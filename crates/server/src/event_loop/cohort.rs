@@ -18,8 +18,8 @@ use crate::scheduling::Place;
 use crate::slab::Token;
 use crate::stages;
 
-/// The largest number of connections in a cohort. Each saves a few hundred bytes between two stages,
-/// which should still be in the CPU cache when the next stage runs.
+/// The largest number of connections in a cohort. Each saves a few hundred bytes between two
+/// stages, which should still be in the CPU cache when the next stage runs.
 const MAX_SIZE: usize = 64;
 
 /// The stages in the order in which a cohort runs them.

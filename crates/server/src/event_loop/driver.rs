@@ -51,7 +51,8 @@ pub(crate) trait Driver: Sized {
     /// Creates the transport over an accepted socket: TLS if there is a `session`, else plain.
     fn transport(&self, socket: OwnedFd, session: Option<Box<Session>>) -> Self::Transport;
 
-    /// Reports each change of `transport`'s readiness once (rule 1): input and the end of the stream.
+    /// Reports each change of `transport`'s readiness once (rule 1): input and the end of the
+    /// stream.
     fn watch(&self, transport: &Self::Transport, token: Token) -> io::Result<()>;
 
     /// Also reports when `transport` is writable, from now on.
@@ -82,8 +83,8 @@ pub(crate) trait Nested {
     /// Waits for an event, if there was none since the last [`clear`](Self::clear).
     async fn readable(&self) -> io::Result<Self::Ready<'_>>;
 
-    /// Clears the readiness, after all events were read. [`readable`](Self::readable) then waits for
-    /// the next event.
+    /// Clears the readiness, after all events were read. [`readable`](Self::readable) then waits
+    /// for the next event.
     fn clear(ready: Self::Ready<'_>);
 }
 

@@ -13,9 +13,9 @@ use crate::handler::{After, Deliver, Sent};
 use crate::slab::Token;
 use crate::stages;
 
-/// The suspended responses that one turn sends to. A send takes about 7 microseconds, so other requests wait
-/// for 0.1 ms. A larger slice saved no time in measurements; with 256, the p99 of other requests was
-/// 5 to 11 times that of an idle server.
+/// The suspended responses that one turn sends to. A send takes about 7 microseconds, so other
+/// requests wait for 0.1 ms. A larger slice saved no time in measurements; with 256, the p99 of
+/// other requests was 5 to 11 times that of an idle server.
 const SLICE: usize = 16;
 /// After this many consecutive fan-outs that panicked, the loop waits for the next event before it
 /// tries again, so that a panic for one client does not keep the loop busy.

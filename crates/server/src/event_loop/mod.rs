@@ -1,8 +1,8 @@
 //! The event loop of one thread: which connections run in a turn, in which order, and for how long.
 //!
-//! The connections are in a slab, and their sockets in an epoll instance of our own, which is nested
-//! in a Tokio current-thread runtime (docs/decisions/0005). So a handler can use any Tokio library,
-//! and an idle connection costs only its slab entry.
+//! The connections are in a slab, and their sockets in an epoll instance of our own, which is
+//! nested in a Tokio current-thread runtime (docs/decisions/0005). So a handler can use any Tokio
+//! library, and an idle connection costs only its slab entry.
 
 mod accept;
 mod catch_up;
@@ -89,7 +89,8 @@ pub(crate) struct EventLoop<D: Driver = Kernel> {
     receive_space: Option<Space>,
     /// When the drain ends and the loop closes all remaining connections.
     drain_deadline: Option<Tick>,
-    /// Connections that have closed while a worker ran their handler, with the deadline of the handler.
+    /// Connections that have closed while a worker ran their handler, with the deadline of the
+    /// handler.
     abandoned: Vec<(Token, Tick)>,
     /// Connections whose handlers still occupy a worker after their deadline.
     overdue: Vec<Token>,
@@ -138,8 +139,9 @@ impl EventLoop {
         let clock = Rc::new(Clock::kernel());
         let mut event_loop = Self::open(server, scheduler, index, (Kernel::new()?, clock))?;
         event_loop.server.running_loops.fetch_add(1, Ordering::AcqRel);
-        // Unconstrained: without a live task this future never yields, so Tokio would never renew its
-        // cooperative budget, and the first poll of every handler would find the budget used up.
+        // Unconstrained: without a live task this future never yields, so Tokio would never renew
+        // its cooperative budget, and the first poll of every handler would find the budget used
+        // up.
         let ended = runtime.block_on(tokio::task::unconstrained(event_loop.turns()));
         event_loop.server.running_loops.fetch_sub(1, Ordering::AcqRel);
         let cut = event_loop.load();
@@ -156,8 +158,8 @@ impl EventLoop {
 }
 
 impl<D: Driver> EventLoop<D> {
-    /// Creates loop number `index` of `server` and watches the listeners. [`turns`](Self::turns) then
-    /// accepts and serves.
+    /// Creates loop number `index` of `server` and watches the listeners. [`turns`](Self::turns)
+    /// then accepts and serves.
     fn open(
         server: Arc<Server>,
         scheduler: Arc<dyn Scheduler>,
@@ -207,8 +209,8 @@ impl<D: Driver> EventLoop<D> {
         Ok(event_loop)
     }
 
-    /// Runs one turn: the events in `batch`, then the ready connections, then task results, then one
-    /// slice of a fan-out.
+    /// Runs one turn: the events in `batch`, then the ready connections, then task results, then
+    /// one slice of a fan-out.
     fn turn(&mut self, batch: &[epoll::Event]) {
         let began = self.context.clock.turn();
         let gap = Duration::from_millis(self.context.clock.milliseconds() - self.last_turn_ended);
@@ -249,8 +251,9 @@ impl<D: Driver> EventLoop<D> {
 
     /// Reports to admission how long the turn took and how long events waited for it.
     ///
-    /// An event that arrives during a turn waits for the rest of the turn at most; while the loop has
-    /// a backlog, since the backlog began. No event has waited if the loop slept before the turn.
+    /// An event that arrives during a turn waits for the rest of the turn at most; while the loop
+    /// has a backlog, since the backlog began. No event has waited if the loop slept before the
+    /// turn.
     fn report_wait(&mut self, began: Tick, is_batch_full: bool) {
         let admission = self.server.admission();
         let clock = &self.context.clock;
@@ -287,7 +290,8 @@ impl<D: Driver> EventLoop<D> {
         }
         match connection.phase {
             Phase::Queued | Phase::Handler | Phase::Streaming if gone => self.remove(token),
-            // A half-closed connection is closed if its handler runs only while the connection is open.
+            // A half-closed connection is closed if its handler runs only while the connection is
+            // open.
             Phase::Handler
                 if connection.hung_up
                     && connection.busy.as_ref().is_some_and(|busy| busy.is_while_open) =>
@@ -394,8 +398,8 @@ impl<D: Driver> EventLoop<D> {
                 let next = stages::overloaded(connection, &mut self.context, request);
                 return self.advance(token, next);
             }
-            // A worker has started the handler. The handler's deadline counts from the end of the
-            // longest wait in the queue.
+            // A worker has started the handler. From now on the time limit of the handler applies,
+            // counted from the moment when the request was queued.
             connection.phase = Phase::Handler;
             connection.deadline =
                 handler_deadline(connection.deadline, &self.context.config.settings.timeouts);
@@ -526,7 +530,8 @@ impl<D: Driver> EventLoop<D> {
         self.scheduler.spawn(Task { job, ticket, patience, since: Instant::now(), admission })
     }
 
-    /// Rejects a request that no worker has time for, if the connection still waits for the response.
+    /// Rejects a request that no worker has time for, if the connection still waits for the
+    /// response.
     fn refuse(&mut self, token: Token, request: Box<Retained>) {
         if self.note_return(token) {
             return;
@@ -587,7 +592,8 @@ impl<D: Driver> EventLoop<D> {
         self.advance(token, next);
     }
 
-    /// Records that the worker with this connection's request is free. Returns whether it was overdue.
+    /// Records that the worker with this connection's request is free. Returns whether it was
+    /// overdue.
     fn note_return(&mut self, token: Token) -> bool {
         self.abandoned.retain(|(abandoned, _)| *abandoned != token);
         let index = self.overdue.iter().position(|overdue| *overdue == token);
@@ -605,8 +611,8 @@ impl<D: Driver> EventLoop<D> {
         }
     }
 
-    /// Hands the connection over to a task or to the owner of another protocol. Its socket must first
-    /// be removed from the inner epoll (rule 5).
+    /// Hands the connection over to a task or to the owner of another protocol. Its socket must
+    /// first be removed from the inner epoll (rule 5).
     fn depart(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         self.driver.forget(&connection.transport);
@@ -675,8 +681,8 @@ impl<D: Driver> EventLoop<D> {
         Some(entry.connection)
     }
 
-    /// Keeps the deadline of a handler whose client has disconnected, so that its worker is reported
-    /// when it exceeds the deadline.
+    /// Keeps the deadline of a handler whose client has disconnected, so that its worker is
+    /// reported when it exceeds the deadline.
     fn abandon(&mut self, token: Token, due: Tick) {
         self.abandoned.push((token, due));
         self.timer.arm(due, self.context.clock.now());
@@ -694,7 +700,8 @@ impl<D: Driver> EventLoop<D> {
         self.timer.arm(drain_deadline, now);
         self.context.stopping = true;
         self.close_listeners();
-        // A client may just have sent a request on an idle connection: it has a short time to arrive.
+        // A client may just have sent a request on an idle connection: it has a short time to
+        // arrive.
         let grace = now.after(stages::GRACE);
         for token in self.slab.tokens() {
             let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };

@@ -1,5 +1,5 @@
-//! What a loop does under overload: whether it accepts, the idle or slow connections that it closes, and
-//! the requests that it rejects.
+//! What a loop does under overload: whether it accepts, the idle or slow connections that it
+//! closes, and the requests that it rejects.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,7 +18,8 @@ use crate::stages;
 use crate::time::{Tick, monotonic_milliseconds};
 use crate::transport::Transport;
 
-/// A connection that has been silent for a shorter time is not closed: its client may be about to send.
+/// A connection that has been silent for a shorter time is not closed: its client may be about to
+/// send.
 const MIN_SILENCE: Duration = Duration::from_secs(1);
 
 impl<D: Driver> EventLoop<D> {
@@ -38,8 +39,8 @@ impl<D: Driver> EventLoop<D> {
     ///
     /// Connections of unknown clients are closed first. The next one is always the slowest of the
     /// address block that uses the largest part of its quota of connections. The server sends no
-    /// reply before the close. A client whose next request was on its way repeats it, as after every
-    /// idle timeout (RFC 9110 section 9.2.2).
+    /// reply before the close. A client whose next request was on its way repeats it, as after
+    /// every idle timeout (RFC 9110 section 9.2.2).
     pub(super) fn make_room(&mut self, Room { count, known_too }: Room) {
         let mut slow = self.slow_connections(Duration::ZERO, |_| true);
         if !known_too {
@@ -138,8 +139,8 @@ struct Silence {
     part: u64,
 }
 
-/// How long the client of `connection` has been silent, or below the minimum rate, by these timeouts.
-/// `None`: the connection waits for the server.
+/// How long the client of `connection` has been silent, or below the minimum rate, by these
+/// timeouts. `None`: the connection waits for the server.
 fn silence<L: Transport>(
     connection: &Connection<L>,
     timeouts: &Timeouts,
@@ -165,7 +166,8 @@ fn silence<L: Transport>(
     Some(Silence { lasted, part: part as u64 })
 }
 
-/// Whether the program has not identified the client of this connection, and no session began on it.
+/// Whether the program has not identified the client of this connection, and no session began on
+/// it.
 const fn is_unknown<L>(connection: &Connection<L>) -> bool {
     !connection.is_known && !connection.has_begun
 }
@@ -257,8 +259,9 @@ mod tests {
     }
 
     /// Symptom: a streamed response was cut when the server had its maximum of connections (seed
-    /// 1465514 of the simulation). Cause: a connection that waited for its turn of a busy loop counted
-    /// as one whose client did not read. Fix: a connection that waits for its turn is not slow.
+    /// 1465514 of the simulation). Cause: a connection that waited for its turn of a busy loop
+    /// counted as one whose client did not read. Fix: a connection that waits for its turn is not
+    /// slow.
     #[test]
     fn treats_a_connection_waiting_for_its_turn_as_not_slow() {
         let (mut connection, clock) = connection();

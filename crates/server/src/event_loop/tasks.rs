@@ -96,8 +96,8 @@ impl Drop for UpgradeGuard {
 }
 
 impl<D: Driver> EventLoop<D> {
-    /// Starts what the connection waits for: the task of an async handler or of a streamed response,
-    /// a worker that reads a file, or a suspended response.
+    /// Starts what the connection waits for: the task of an async handler or of a streamed
+    /// response, a worker that reads a file, or a suspended response.
     pub(super) fn start_task(&mut self, token: Token) {
         match self.context.errand.take() {
             Some(Errand::Later(reply, request)) => self.spawn_handler(token, reply, request, false),
@@ -178,8 +178,8 @@ impl<D: Driver> EventLoop<D> {
         self.await_event(token);
     }
 
-    /// Waits for more output of the handler, after all earlier output was sent. The first call starts
-    /// the task that writes a streamed response.
+    /// Waits for more output of the handler, after all earlier output was sent. The first call
+    /// starts the task that writes a streamed response.
     fn await_more(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if connection.hold != NO_HOLD {

@@ -1,8 +1,8 @@
 //! The timer that wakes an idle loop for its next deadline.
 //!
-//! It is one kernel timer among the loop's other events. A wait with a timeout would read a clock and
-//! set up a timer in the kernel for each wait; this timer is set again only when a deadline is earlier
-//! than the one it is set for.
+//! It is one kernel timer among the loop's other events. A wait with a timeout would read a clock
+//! and set up a timer in the kernel for each wait; this timer is set again only when a deadline is
+//! earlier than the one it is set for.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

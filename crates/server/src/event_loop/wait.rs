@@ -1,5 +1,5 @@
-//! How a loop waits: in the inner epoll while the runtime has no task, else in the runtime. The rules
-//! of the nested loop and their measurements are in docs/decisions/0005.
+//! How a loop waits: in the inner epoll while the runtime has no task, else in the runtime. The
+//! rules of the nested loop and their measurements are in docs/decisions/0005.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -24,9 +24,9 @@ enum TurnEnd {
 /// Rule 2. After a full batch, clearing the readiness would lose the remaining events, since
 /// edge-triggered events are reported once.
 ///
-/// Yielding after a short batch costs 11 % and has no benefit. A busy loop that never yields starves
-/// timers: a sleep of 10 ms did not end during 4 s of load. The runtime also sees no new event for a
-/// listener that had more connections than a slice.
+/// Yielding after a short batch costs 11 % and has no benefit. A busy loop that never yields
+/// starves timers: a sleep of 10 ms did not end during 4 s of load. The runtime also sees no new
+/// event for a listener that had more connections than a slice.
 const fn turn_end(batch: usize, has_more: bool, has_backlog: bool) -> TurnEnd {
     if batch < BATCH && !has_more && !has_backlog { TurnEnd::Clear } else { TurnEnd::Yield }
 }
@@ -40,8 +40,8 @@ impl<D: Driver> EventLoop<D> {
         // The server may have been stopped before this loop watched its mailbox.
         self.check_for_stop();
         while !self.is_over() {
-            // Rule 3: without a live task, events arrive only in the inner epoll. A wait there costs
-            // no more than in a loop without a runtime.
+            // Rule 3: without a live task, events arrive only in the inner epoll. A wait there
+            // costs no more than in a loop without a runtime.
             if runtime.num_alive_tasks() == 0 {
                 // The last task may have ended while the runtime ran, and queued its reply.
                 let may_block = !self.has_more() && self.task_results.is_empty();

@@ -8,7 +8,8 @@
 //! - Each timeout occurs once, no earlier than documented and no later than the wheel and the timer
 //! allow.
 //! - The server answers without delay whatever it can answer at once.
-//! - No turn without a cause: at most a few consecutive turns have no effect, and the timer of an idle
+//! - No turn without a cause: at most a few consecutive turns have no effect, and the timer of an
+//!   idle
 //! loop expires only for deadlines.
 //! - After a stop all connections drain, and the loop is empty.
 //!
@@ -68,7 +69,8 @@ fn serves_for_weeks_without_a_late_deadline_or_an_idle_turn() {
     }
 }
 
-/// How often each event occurred, so that the test notices a simulation that does not try everything.
+/// How often each event occurred, so that the test notices a simulation that does not try
+/// everything.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     /// In milliseconds.

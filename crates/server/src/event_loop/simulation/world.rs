@@ -1,7 +1,7 @@
 //! The simulated system under a loop: time, epoll, the timer, the accept queue and planned steps.
 //!
-//! Time advances only in [`World::rest`], when the loop waits and no event is ready, and in handlers
-//! that take time.
+//! Time advances only in [`World::rest`], when the loop waits and no event is ready, and in
+//! handlers that take time.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{BTreeMap, HashMap, VecDeque};
