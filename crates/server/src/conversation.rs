@@ -374,7 +374,7 @@ impl<'s> Conversations<'s> {
             let mut left = connection.deadline.since(now);
             let full = !stopping && self.is_full();
             self.keep_up();
-            self.context.config.turn_to(connection.snapshot_id);
+            self.context.config.switch_to(connection.snapshot_id);
             // Nobody waits for a millisecond before somebody is there who waits for its end. A timer that runs out before
             // the kernel's next tick is set in hardware and, when the request comes, taken back: with it a request cost
             // half as much again (docs/measurements/schedulers.md, "A timer of a millisecond").

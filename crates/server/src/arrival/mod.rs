@@ -287,7 +287,7 @@ impl Entrance {
             // Reuse the epoll descriptor: a new one might not be available.
             let (old, new) = (older.generation.superseded(), self.view.generation.superseded());
             self.watch.take_if(|watch| rewatch(watch, old, new).is_err());
-            older.generation.gone_in(&self.view.generation).for_each(Listener::refuse);
+            older.generation.removed_in(&self.view.generation).for_each(Listener::refuse);
         }
     }
 

@@ -132,7 +132,7 @@ impl ThreadContext {
 
     /// A thread's context for connections that keep `snapshot`.
     pub(crate) fn under(snapshot: &Arc<ConfigSnapshot>, clock: Rc<Clock>) -> Self {
-        let mut own = Self::new(ThreadConfig::under(snapshot, &clock), clock);
+        let mut own = Self::new(ThreadConfig::with_snapshot(snapshot, &clock), clock);
         own.budgets = Arc::clone(&snapshot.budgets);
         own
     }
@@ -149,8 +149,8 @@ impl ThreadContext {
 
     /// The id here of the snapshot of a connection from another thread, which [leaves](ThreadConfig::leave) it
     /// once. `None`: other connections hold every place.
-    pub(crate) fn enter_under(&mut self, snapshot: &Arc<ConfigSnapshot>) -> Option<SnapshotId> {
-        let snapshot_id = self.config.enter_under(snapshot, &self.clock)?;
+    pub(crate) fn enter_with(&mut self, snapshot: &Arc<ConfigSnapshot>) -> Option<SnapshotId> {
+        let snapshot_id = self.config.enter_with(snapshot, &self.clock)?;
         self.make_scratch_for(&snapshot.settings);
         Some(snapshot_id)
     }
@@ -222,7 +222,7 @@ impl ThreadContext {
     /// Goes on with a connection that keeps this snapshot where it was saved.
     pub(crate) fn restore(&mut self, mut saved: Box<SavedContext>, snapshot_id: SnapshotId) {
         debug_assert!(self.output.is_empty(), "replies of another connection");
-        self.config.turn_to(snapshot_id);
+        self.config.switch_to(snapshot_id);
         // Another thread may have had more room.
         self.make_scratch(saved.received.len() * 2);
         self.scratch[..saved.received.len()].copy_from_slice(&saved.received);

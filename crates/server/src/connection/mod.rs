@@ -268,7 +268,7 @@ impl ThreadContext {
     pub(crate) fn take_up<L>(&mut self, connection: &mut Connection<L>) {
         debug_assert!(self.output.is_empty(), "replies of another connection");
         self.owed = Reservation::default();
-        self.config.turn_to(connection.snapshot_id);
+        self.config.switch_to(connection.snapshot_id);
         self.slice = SLICE;
         self.intake = INTAKE;
         self.drained = false;

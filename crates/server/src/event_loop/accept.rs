@@ -109,7 +109,7 @@ impl<D: Driver> EventLoop<D> {
         };
         self.resume_if(was_listening);
         let newer = Arc::clone(&self.view.generation);
-        for listener in older.gone_in(&newer) {
+        for listener in older.removed_in(&newer) {
             self.accept_all_pending(listener);
             listener.refuse();
         }

@@ -368,7 +368,7 @@ impl<D: Driver> EventLoop<D> {
     fn push(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if connection.has_unsent() {
-            self.context.config.turn_to(connection.snapshot_id);
+            self.context.config.switch_to(connection.snapshot_id);
             stages::push(connection, &mut self.context);
             if connection.wants_turn {
                 self.ready.push(token);
@@ -649,7 +649,7 @@ impl<D: Driver> EventLoop<D> {
             match withdrawn.and_then(Task::into_request) {
                 Some(request) => self.context.retained.put(request),
                 None => {
-                    self.context.config.turn_to(entry.connection.snapshot_id);
+                    self.context.config.switch_to(entry.connection.snapshot_id);
                     let due = handler_deadline(deadline, &self.context.config.settings.timeouts);
                     self.abandon(token, due);
                 }

@@ -1,6 +1,6 @@
 //! The supervisor: a parent process that owns the listening sockets and restarts the server after a
 //! crash. Meanwhile, new connections wait in the kernel's queue (Marlow, "Developing a
-//! high-performance web server in Concurrent Haskell", section 1).
+//! High-Performance Web Server in Concurrent Haskell", 2002, section 1).
 
 use std::fmt::Write as _;
 use std::io::{self, Read as _};

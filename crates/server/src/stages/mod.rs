@@ -137,7 +137,7 @@ pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut T
     };
     let replied = Replied { status: leaving.status, bytes, head: &leaving.head };
     // The connection at hand may be one that came under other settings.
-    context.config.turn_to(connection.snapshot_id);
+    context.config.switch_to(connection.snapshot_id);
     let Leaving { request, .. } = &leaving;
     context.config.access.record(&request.incoming(), request.began, &context.clock, replied);
     context.retained.put(leaving.request);

@@ -372,7 +372,11 @@ fn check_end(event_loop: &mut EventLoop<Simulated>, world: &Rc<World>) {
     }
     assert_eq!((event_loop.slab.len(), event_loop.wheel.next()), (0, None));
     assert_eq!(world.state().held, 0, "a suspended response has no connection");
-    assert_eq!(event_loop.context.config.shares(), 1, "a snapshot without connections is kept");
+    assert_eq!(
+        event_loop.context.config.snapshot_count(),
+        1,
+        "a snapshot without connections is kept"
+    );
     assert_eq!(event_loop.server.census.filled().0, 0, "the census counts a closed connection");
 }
 
