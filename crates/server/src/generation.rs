@@ -47,8 +47,8 @@ impl Generation {
     }
 
     /// For each requested listener, an open listener with its options: one with equal options if
-    /// there is one, else one for the same address. No listener is used twice, since several requests
-    /// may leave the port to the kernel.
+    /// there is one, else one for the same address. No listener is used twice, since several
+    /// requests may leave the port to the kernel.
     fn match_listeners(&self, requested: &[Listen]) -> Vec<Option<(&Arc<Listener>, &Listen)>> {
         let mut open: Vec<_> = self.listeners.iter().zip(&self.settings.listeners).collect();
         let mut kept = vec![None; requested.len()];
@@ -84,8 +84,8 @@ impl Generation {
     }
 }
 
-/// The configuration of all connections of one generation. A connection that moves to another thread
-/// takes its snapshot along, since a [`SnapshotId`] is valid on one thread only.
+/// The configuration of all connections of one generation. A connection that moves to another
+/// thread takes its snapshot along, since a [`SnapshotId`] is valid on one thread only.
 pub(crate) struct ConfigSnapshot {
     pub(crate) settings: Arc<Settings>,
     pub(crate) access: Option<AccessSettings>,
@@ -162,7 +162,7 @@ impl ThreadConfig {
         config
     }
 
-    /// Makes new connections use `snapshot`. Returns false, and changes nothing, if older snapshots
+    /// Makes new connections use `snapshot`. Returns false, without a change, if older snapshots
     /// occupy every slot.
     pub(crate) fn adopt(&mut self, snapshot: &Arc<ConfigSnapshot>, clock: &Rc<Clock>) -> bool {
         let Some(snapshot_id) = self.id_for(snapshot, clock) else { return false };
@@ -173,7 +173,8 @@ impl ThreadConfig {
     }
 
     /// Registers a connection from another thread, which uses `snapshot`, and returns the id of the
-    /// snapshot on this thread. Call [`leave`](Self::leave) once for it. `None`: every slot is occupied.
+    /// snapshot on this thread. Call [`leave`](Self::leave) once for it. `None`: every slot is
+    /// occupied.
     pub(crate) fn enter_with(
         &mut self,
         snapshot: &Arc<ConfigSnapshot>,
@@ -190,7 +191,7 @@ impl ThreadConfig {
         self.slots[usize::from(snapshot_id.0)].snapshot.as_ref()
     }
 
-    /// The id of `snapshot` on this thread. Assigns one if it has none.
+    /// The id of `snapshot` on this thread. Assigns an id to a new snapshot.
     fn id_for(&mut self, snapshot: &Arc<ConfigSnapshot>, clock: &Rc<Clock>) -> Option<SnapshotId> {
         let is_same = |slot: &SnapshotSlot| {
             slot.snapshot.as_ref().is_some_and(|own| Arc::ptr_eq(own, snapshot))
@@ -205,8 +206,8 @@ impl ThreadConfig {
         Some(snapshot_id)
     }
 
-    /// Registers a new connection and returns the id of its snapshot. Call [`leave`](Self::leave) once
-    /// for it.
+    /// Registers a new connection and returns the id of its snapshot. Call [`leave`](Self::leave)
+    /// once for it.
     pub(crate) fn enter(&mut self) -> SnapshotId {
         let snapshot_id = self.newest;
         self.slot(snapshot_id).connections += 1;
@@ -261,7 +262,8 @@ impl ThreadConfig {
         &mut self.slots[usize::from(snapshot_id.0)]
     }
 
-    /// A free slot. `None`: all 65 536 are in use, each by a reload whose connections are still open.
+    /// A free slot. `None`: all 65 536 are in use, each by a reload whose connections are still
+    /// open.
     fn free_slot(&mut self) -> Option<SnapshotId> {
         let is_free = |(number, slot): &(usize, &SnapshotSlot)| {
             slot.connections == 0

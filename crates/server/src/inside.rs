@@ -95,7 +95,7 @@ pub trait Around: Send + Sync {
     fn around(&self, part: &mut dyn FnMut());
 }
 
-/// What a thread does next.
+/// The next step of a thread.
 enum NextStep {
     /// Sends further requests to this program.
     Replace(Arc<dyn Handler>),
@@ -104,8 +104,8 @@ enum NextStep {
 }
 
 impl Inside {
-    /// Starts `threads` threads (at least one), which send the requests of `errands` to `handler` and wait at most
-    /// `time_limit` for each reply.
+    /// Starts `threads` threads (at least one), which send the requests of `errands` to `handler`
+    /// and wait at most `time_limit` for each reply.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl Inside {
         (0..threads.max(1)).map(begin).collect::<io::Result<_>>().map(Self)
     }
 
-    /// Sends further requests to another program.
+    /// Sends further requests to a new program.
     pub fn replace(&self, handler: &Arc<dyn Handler>) {
         for thread in &*self.0 {
             let _ = thread.send(Arc::clone(handler));
@@ -169,8 +169,8 @@ impl RequestThread {
                         Ok(new) => responder = new,
                         Err(_) => {
                             log::error(format_args!(
-                                "the new program panicked at its start; internal requests still use \
-                             the old one"
+                                "the new program panicked when it was installed; internal requests \
+                             still use the old one"
                             ));
                         }
                     }
@@ -299,7 +299,7 @@ async fn poll_reply(
     finished.follow.is_none().then_some(finished.bytes)
 }
 
-/// Runs a handler that may block on another thread, within `around`.
+/// Runs a handler that may block on a thread for blocking calls, within `around`.
 async fn run_blocking(
     work: Arc<dyn Work>,
     request: Retained,
@@ -508,7 +508,7 @@ mod tests {
             replies
         }
 
-        /// The reply to a request, and the number of its parts.
+        /// The reply to a request, and the number of parts of the handler that ran.
         fn ask(&self, path: &str, around: &Arc<CountingScope>) -> (Option<String>, usize) {
             let reply = self.begin(path, around).recv_timeout(LONG).unwrap();
             (reply, around.count.load(Ordering::Relaxed))

@@ -1,6 +1,6 @@
-//! The result of a stage: what a connection does next.
+//! The result of a stage: the next step of a connection.
 
-/// What a connection does after a stage.
+/// The next step of a connection after a stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// Receives and parses a request.
@@ -15,14 +15,14 @@ pub enum Next {
     Park,
     /// Has sent all output of a suspended response. There may be more.
     Held,
-    /// Leaves HTTP: the connection moves to the owner of another protocol, at once or after an
+    /// Leaves HTTP: the connection moves to the owner of a different protocol, at once or after an
     /// upgrade.
     Depart,
     /// Has ended.
     Closed,
 }
 
-/// What a response may do to the thread that produces it.
+/// Whether a response may block the thread that produces it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Never blocks: files, constants, async handlers.

@@ -27,14 +27,14 @@ pub trait Scheduler: Send + Sync + 'static {
     /// Where the stage `next` runs.
     fn stage(&self, next: Next) -> Place;
 
-    /// Runs `task` on another thread, which reports to the mailbox of the task.
+    /// Runs `task` on a different thread, which reports to the mailbox of the task.
     ///
     /// # Errors
     ///
     /// Returns the task if the queue is full.
     fn spawn(&self, task: Task) -> Result<(), Task>;
 
-    /// Takes back a task that no thread has started, at the end of its wait.
+    /// Takes back a task that is still queued at the end of its wait.
     fn withdraw(&self, _ticket: &Ticket) -> Option<Task> {
         None
     }

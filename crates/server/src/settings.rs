@@ -21,7 +21,7 @@ pub struct Settings {
     pub loops: usize,
     /// The number of threads that may block.
     pub workers: usize,
-    /// The largest number of these threads while requests wait for one and the CPU is idle; at
+    /// The largest number of these threads while requests wait and the CPU is idle; at
     /// least `workers`.
     pub most_workers: usize,
     /// The number of tasks that may wait for a worker.
@@ -150,7 +150,7 @@ pub struct Budgeted {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Guards {
     /// Of the limit of descriptors. Above it the server closes idle connections of unknown clients;
-    /// above the middle between it and 100 % it closes all idle connections and accepts none.
+    /// above the middle between it and 100 % it closes all idle connections and stops accepting.
     pub descriptors: Option<u8>,
     /// Of memory: above it the server rejects new connections and requests of unknown clients.
     pub memory_refuses: Option<u8>,
@@ -269,10 +269,10 @@ impl Default for Timeouts {
 /// When the watchdog reports a stuck loop, and when it replaces the process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WatchdogSettings {
-    /// Logs a loop that has completed no turn for this long, with the stack of its thread; `None`:
-    /// never.
+    /// Logs a loop that has not completed a turn for this time, with the stack of its thread;
+    /// `None`: never.
     pub report: Option<Duration>,
-    /// Under a supervisor, ends the process when a loop has completed no turn for this long;
+    /// Under a supervisor, ends the process when a loop has not completed a turn for this time;
     /// `None`: never.
     pub replace: Option<Duration>,
 }

@@ -194,8 +194,8 @@ impl Guard {
     }
 }
 
-/// Stores the pressure that `share` causes; an unknown share causes none. Returns the old and the
-/// new pressure if they differ.
+/// Stores the pressure that `share` causes; an unknown share causes no pressure. Returns the old
+/// and the new pressure if they differ.
 fn change(kept: &AtomicU8, share: Option<Share>, bounds: Bounds) -> Option<(Pressure, Pressure)> {
     let was = Pressure::from_byte(kept.load(Ordering::Relaxed));
     let is = share.map_or(Pressure::Calm, |share| bounds.judge(was, share));

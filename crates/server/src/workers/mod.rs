@@ -22,7 +22,7 @@ use relay::Courier;
 /// Idle time after which a worker thread ends.
 const REST: Duration = Duration::from_secs(30);
 
-/// A task that runs outside of its event loop because it may block.
+/// A task that runs outside the event loop because it may block.
 pub struct Task {
     pub(crate) job: Job,
     pub(crate) ticket: Ticket,

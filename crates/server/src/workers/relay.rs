@@ -1,5 +1,5 @@
 //! Streams a response to the client while a worker still writes it. The relay bounds the bytes that
-//! the worker may be ahead, and reports the end of either side to the other.
+//! the worker may be ahead, and reports the end of each side to its counterpart.
 
 use std::future::poll_fn;
 use std::mem::take;
@@ -12,8 +12,8 @@ use crate::access::measure;
 use crate::handler::{Finished, Follow, Retained, Stream};
 use crate::mailbox::{Letter, Ticket};
 
-/// Bytes that the connection has not taken yet, at which the worker waits. The connection itself
-/// buffers as much again.
+/// The worker waits while the connection has this many bytes to send. The connection itself buffers
+/// the same amount again.
 const AHEAD: usize = 64 * 1024;
 
 /// The worker's side of one streamed response. The first part sends the head of the response to the

@@ -243,7 +243,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether less than an eighth is left of the budget, or of the quota of `block`.
+    /// Whether less than an eighth is free of the budget, or of the quota of `block`.
     fn is_pressed(&self, block: AddressBlock) -> bool {
         self.used > self.in_force() / 8 * 7
             || self.shares.fullness(block, &self.caps, (0, 0)) > 875_000
@@ -481,7 +481,7 @@ mod tests {
         let larger = reserve("192.0.2.1", 4 * MIB, 5000);
         let other = reserve("192.0.2.2", 5 * MIB, 5000);
         let lively = reserve("192.0.2.3", MIB, 6500);
-        // Less than an eighth is left. Three reservations have stalled, and evicting one suffices.
+        // Less than an eighth is free. Three reservations have stalled, and evicting one suffices.
         let newcomer = reserve("192.0.2.4", 2 * MIB, 6900);
         let evicted = [&large, &larger, &other, &lively, &newcomer].map(Reservation::is_evicted);
         assert_eq!(evicted, [false, true, false, false, false]);
