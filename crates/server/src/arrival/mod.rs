@@ -324,7 +324,10 @@ fn admit(server: &Arc<Server>, listener: &Listener) -> Looked {
     let (socket, peer) = match listener.accept(SocketFlags::empty()) {
         Ok(accepted) => accepted,
         Err(error) if is_exhaustion(&error) => {
-            log::warn(format_args!("no descriptor for another connection"));
+            log::warn(format_args!(
+                "cannot accept connections: {error}; \
+                 if descriptors are short, raise `ulimit -n` or lower `connections`"
+            ));
             return Looked::NoRoom;
         }
         // No connection is pending, or the pending one has failed already.

@@ -173,7 +173,10 @@ pub fn ask(path: &Path, word: &str) -> io::Result<Result<String, String>> {
         Some(("ok", told)) => Ok(Ok(told.to_owned())),
         Some(("error", reason)) => Ok(Err(reason.to_owned())),
         _ => {
-            log::warn(format_args!("{} answers in no way that is known", path.display()));
+            log::warn(format_args!(
+                "{}: the reply is in an unknown format; is this the control socket of a Bine server?",
+                path.display()
+            ));
             Err(io::ErrorKind::InvalidData.into())
         }
     }

@@ -38,13 +38,13 @@ pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
             server.stop();
         }
         if heard(&mut signals, Some(patience)) {
-            log::warn(format_args!("told to stop a second time: the process ends at once"));
+            log::warn(format_args!("second signal to stop: the process ends at once"));
         } else if server.strong_count() == 0 {
             // The server has ended, and its program continues with other work.
             heard(&mut signals, None);
         } else {
             log::error(format_args!(
-                "still held up {patience:?} after the signal to stop; the process ends here"
+                "the server did not stop within {patience:?} of the signal; the process ends now"
             ));
             if let Some(server) = server.upgrade() {
                 report_running_loops(&server);

@@ -130,9 +130,12 @@ impl Supervisor {
                 Duration::ZERO
             };
             if was_stuck {
-                log::error(format_args!("the server had a stuck loop; it is started again"));
+                log::error(format_args!("the server had a stuck event loop; starting it again"));
             } else {
-                log::error(format_args!("the server died ({}); it is started again", told(status)));
+                log::error(format_args!(
+                    "the server crashed ({}); starting it again",
+                    describe(status)
+                ));
             }
             let until = Instant::now() + pause;
             while !self.asked && Instant::now() < until {
@@ -186,7 +189,7 @@ impl Supervisor {
     }
 }
 
-fn told(status: ExitStatus) -> String {
+fn describe(status: ExitStatus) -> String {
     match status.signal() {
         Some(signal) => format!("signal {signal}"),
         None => format!("exit status {}", status.code().unwrap_or_default()),

@@ -70,7 +70,7 @@ impl OneToOne {
         lives: &Sender<io::Result<()>>,
     ) -> io::Result<()> {
         let mut entrance = Entrance::new(server);
-        let mut lines = Lines { last: None, told: 0 };
+        let mut lines = Lines { last: None, reported: 0 };
         while server.state() == State::Serving {
             if self.is_full() {
                 entrance.await_somebody(self.freed.as_fd());
@@ -172,19 +172,20 @@ fn take(place: &Mutex<Option<Arrival>>) -> Option<Arrival> {
 /// Rate limit for log lines about refusals.
 struct Lines {
     last: Option<Instant>,
-    told: u64,
+    reported: u64,
 }
 
 impl Lines {
     fn tell(&mut self, scheduler: &OneToOne) {
         let refused = scheduler.refused.load(Ordering::Relaxed);
-        if refused > self.told && self.last.is_none_or(|last| last.elapsed() >= BETWEEN_LINES) {
+        if refused > self.reported && self.last.is_none_or(|last| last.elapsed() >= BETWEEN_LINES) {
             let most = scheduler.most.load(Ordering::Relaxed);
             log::warn(format_args!(
-                "{} connections were refused: each of {most} threads has one already",
-                refused - self.told
+                "rejected {} connections: each of the {most} threads serves one already; \
+                 raise the limit of threads (`ulimit -u`) or use the scheduler `hybrid`",
+                refused - self.reported
             ));
-            *self = Self { last: Some(Instant::now()), told: refused };
+            *self = Self { last: Some(Instant::now()), reported: refused };
         }
     }
 }

@@ -180,12 +180,12 @@ impl Budget {
             if let Some(left_out) = self.log.allows(now) {
                 let (name, block) = (self.name, claim.block);
                 let why = match refused {
-                    Refused::ForBlock => "holds its share (`budget-share`)",
-                    Refused::Everywhere | Refused::Evicted => "wants more, and nothing is left",
+                    Refused::ForBlock => "that client uses its share (`budget-share`)",
+                    Refused::Everywhere | Refused::Evicted => "the budget is used up",
                 };
                 log::warn(format_args!(
-                    "budget-{name}: {block} {why}: a request is refused or cut; {used} of {most} bytes are held, \
-                     and {left_out} such lines were left out"
+                    "budget-{name}: rejected or cut a request of {block}: {why}; \
+                     {used} of {most} bytes are in use; {left_out} similar lines were left out"
                 ));
             }
         }
@@ -199,8 +199,8 @@ impl Budget {
         self.evicted.fetch_add(evicted.len() as u64, Ordering::Relaxed);
         if let Some(left_out) = self.log.allows(monotonic_milliseconds()) {
             log::warn(format_args!(
-                "budget-{}: {} requests or replies are dropped that had stalled while others need their bytes; \
-                 {left_out} such lines were left out",
+                "budget-{}: dropped {} stalled requests or replies, because other connections need \
+                 their bytes; {left_out} similar lines were left out",
                 self.name,
                 evicted.len()
             ));
