@@ -1,10 +1,10 @@
-//! Decides what a connection takes along when another thread goes on with it between two stages.
+//! Moves a connection to another thread between two stages.
 //!
-//! Most of a connection belongs to nobody in particular. What belongs to its thread is left there
-//! and found again at the other's: the buffers of its TLS session, the id of its snapshot, the buffer
-//! in which its request was found. What can neither go along nor be found again keeps the
-//! connection where it is: a handshake under way, a held reply, a reply that is written while it is
-//! sent. (A handler that awaits is no stage: its thread waits for it.)
+//! Most of a connection's state is independent of its thread. The rest is taken from the old thread
+//! and set up again on the new one: the buffers of the TLS session, the id of the snapshot, the
+//! buffer that contains the request. A connection with state that cannot move stays on its thread:
+//! a handshake in progress, a suspended response, a reply that is written while it is sent. (An
+//! async handler is not a stage: its thread waits for it.)
 
 use std::mem::take;
 use std::rc::Rc;
@@ -21,16 +21,16 @@ use crate::limits::Reservation;
 use crate::next::Next;
 use crate::transport::{Blocking, DetachedTransport, Transport as _};
 
-/// A connection between two stages, which any thread may go on with.
+/// A connection between two stages, which any thread may continue.
 pub(crate) struct DetachedConnection {
-    /// With the snapshot id that it had on the thread it left.
+    /// Its snapshot id is the one that it had on the old thread.
     connection: Connection<DetachedTransport, Load>,
     snapshot: Arc<ConfigSnapshot>,
     saved: Box<SavedContext>,
     next: Next,
 }
 
-/// What goes along of a [`Busy`].
+/// The part of a [`Busy`] that moves.
 struct Load {
     input: Vec<u8>,
     output: Vec<u8>,
@@ -49,7 +49,7 @@ struct Load {
 }
 
 impl DetachedConnection {
-    /// Whether nothing of `connection` belongs to its thread for good.
+    /// Whether no state of `connection` is bound to its thread.
     pub(crate) fn may_hold(connection: &Connection<Blocking>, next: Next) -> bool {
         let stays = |busy: &Busy| busy.stream.is_some() || busy.task.is_some();
         matches!(next, Next::Request | Next::Response(_) | Next::Reply)
@@ -58,11 +58,11 @@ impl DetachedConnection {
             && !connection.busy.as_deref().is_some_and(stays)
     }
 
-    /// Takes `connection` off this thread, whose buffers it has, before the stage `next`.
+    /// Detaches `connection`, whose buffers this thread has, before the stage `next`.
     ///
     /// # Errors
     ///
-    /// The connection, if it must go on here.
+    /// The connection, if it must stay on this thread.
     #[expect(clippy::result_large_err, reason = "it is moved by both ways out alike")]
     pub(crate) fn detach(
         mut connection: Connection<Blocking>,
@@ -86,8 +86,8 @@ impl DetachedConnection {
         Ok(Self { connection, snapshot, saved, next })
     }
 
-    /// Makes it a connection of this thread, whose buffers it has then. `None`: connections under
-    /// other settings hold every place, and it is closed.
+    /// Attaches it to this thread, which then has its buffers. Returns `None` if connections under
+    /// other settings use all places for snapshots; then it is closed.
     pub(crate) fn attach(
         self,
         context: &mut ThreadContext,
@@ -107,7 +107,7 @@ impl DetachedConnection {
         Some((connection, self.next))
     }
 
-    /// The stage before which it was packed.
+    /// The stage before which it was detached.
     pub(crate) const fn next(&self) -> Next {
         self.next
     }

@@ -1,4 +1,4 @@
-//! Runs handlers that may panic, and writes the replies in place of those that did.
+//! Runs handlers that may panic, and writes the replies of those that did.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,10 +11,11 @@ use crate::handler::outgoing::{Done, Finished, Outgoing};
 use crate::metrics::tally;
 use crate::time::Clock;
 
-/// What the peer is told of a fault that is ours; what happened is in the log.
+/// The text that the client gets when a handler panicked. Details are only in the log.
 pub(crate) const FAILED: &str = "The page failed; the log says why.\n";
 
-/// Runs `work`, wherever that is. `None`: it panicked, and what it wrote since it last drained `out` is dropped.
+/// Runs `work`. Returns `None` if it panicked; then the bytes that it wrote since the last drain of
+/// `out` are dropped.
 pub(crate) fn run_work(
     work: &dyn Work,
     request: &Retained,
@@ -30,7 +31,7 @@ pub(crate) fn run_work(
     ran.ok()
 }
 
-/// Writes what the peer of a `work` that panicked is told, if nothing of its reply has left.
+/// Writes the reply of a `work` that panicked, if no byte of its own reply has been sent.
 pub(crate) fn excuse(
     work: &dyn Work,
     request: &Retained,
@@ -45,12 +46,13 @@ pub(crate) fn excuse(
     Done { follow: None, close: true }
 }
 
-/// For an answer in place of that of a handler that panicked.
+/// The exchange for a reply that replaces the reply of a handler that panicked.
 pub(crate) fn farewell_to(request: &Incoming<'_>) -> Exchange {
     Exchange { security: request.exchange.security, ..Exchange::closing() }
 }
 
-/// Lets the program tell that it failed in its own words, unless it fails at that too.
+/// Calls `write`, by which the program writes its own error page. If that writes no bytes or panics
+/// too, writes the standard text.
 pub(crate) fn apologize(
     out: &mut Vec<u8>,
     exchange: Exchange,
@@ -77,7 +79,7 @@ pub(crate) fn error_reply(
     reply.whole(told.as_bytes());
 }
 
-/// The reply in place of one whose handler panicked.
+/// The reply that replaces the reply of a handler that panicked.
 pub(crate) fn failed(clock: &Clock, security: SecurityHeaders) -> Finished {
     let mut bytes = Vec::new();
     let exchange = Exchange { security, ..Exchange::closing() };

@@ -1,5 +1,5 @@
-//! Decides whether a part of a file is in memory, or sending it would make its loop wait for a disk;
-//! and brings it there.
+//! Whether part of a file is in the page cache. A send of a part that is not would make the event
+//! loop wait for the disk, so another thread reads it first.
 
 use std::io::IoSliceMut;
 use std::os::fd::BorrowedFd;
@@ -8,13 +8,14 @@ use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 
 use crate::handler::file_part::FilePart;
 
-/// What is looked at, and brought into memory, at one time.
+/// Size of the parts that are checked and read at one time.
 pub(crate) const STRETCH: u64 = 1 << 20;
-/// Of a part no longer than this the last byte tells enough: the kernel reads ahead as far.
+/// For a part up to this length, a check of the last byte is enough: the kernel reads ahead this
+/// far.
 const SHORT: u64 = 128 * 1024;
 
-/// Whether the stretch of `file` that begins at `offset` is in memory, as its first and last bytes tell.
-/// A file system that cannot say so is taken at its best.
+/// Whether the `length` bytes of `file` from `offset` are in the page cache; it checks the first
+/// and the last byte. Returns true if the file system cannot report it.
 pub(crate) fn is_warm(file: BorrowedFd<'_>, offset: u64, length: u64) -> bool {
     let last = length.saturating_sub(1);
     (length <= SHORT || is_byte_warm(file, offset)) && is_byte_warm(file, offset + last)
@@ -27,13 +28,14 @@ fn is_byte_warm(file: BorrowedFd<'_>, offset: u64) -> bool {
         return match preadv2(file, &mut space, offset, ReadWriteFlags::NOWAIT) {
             Err(Errno::AGAIN) => false,
             Err(Errno::INTR) => continue,
-            // Whatever else is wrong with it, sending it will tell.
+            // The send reports any other error.
             Ok(_) | Err(_) => true,
         };
     }
 }
 
-/// Reads `part`, and so waits for the disk in place of its loop.
+/// Reads `part` into the page cache; the calling thread waits for the disk instead of the event
+/// loop.
 pub(crate) fn warm_up(part: &FilePart) {
     let mut space = vec![0; SHORT as usize];
     let (mut offset, end) = (part.offset, part.offset + part.length);
@@ -43,7 +45,7 @@ pub(crate) fn warm_up(part: &FilePart) {
             Ok(0) => return,
             Ok(count) => offset += count as u64,
             Err(Errno::INTR) => {}
-            // Sending it will tell.
+            // The send reports the error.
             Err(_) => return,
         }
     }
@@ -72,7 +74,7 @@ mod tests {
         file.sync_all().unwrap();
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         if is_warm(file.as_fd(), STRETCH, STRETCH) {
-            // A file system that has nothing but memory lets nothing go.
+            // A file system in memory, such as tmpfs, evicts no pages.
             return;
         }
         let part = FilePart { file: Arc::new(file.into()), offset: STRETCH, length: STRETCH };

@@ -1,5 +1,4 @@
-//! Decides how a connection lives on that has left HTTP: as a task with a stream of bytes, which whoever took it over
-//! reads and writes.
+//! Connections after an upgrade: a task reads and writes the connection as a stream of bytes.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -23,16 +22,18 @@ use crate::system::Transfer;
 use crate::time::{Clock, Slowness};
 use crate::transport::{Nonblocking, Transport as _};
 
-/// What takes a connection over when the head has left that agrees to that (RFC 9110 section 7.8).
+/// Takes over a connection after the head that agrees to the upgrade was sent (RFC 9110, section
+/// 7.8).
 pub struct Upgrade(Begin);
 
-/// The rest of a connection's life, which ends with it. Its error is for the log.
+/// The task that runs an upgraded connection to its end. Its error is for the log.
 pub type Living = Pin<Box<dyn Future<Output = Result<(), String>>>>;
 
 type Begin = Box<dyn FnOnce(Wire) -> Living + Send>;
 
 impl Upgrade {
-    /// `begin` is called on the connection's own thread, and what it returns runs there and must not block.
+    /// The server calls `begin` on the thread of the connection. The returned future runs there and
+    /// must not block.
     pub fn new(begin: impl FnOnce(Wire) -> Living + Send + 'static) -> Self {
         Self(Box::new(begin))
     }
@@ -49,55 +50,57 @@ impl fmt::Debug for Upgrade {
 pub enum Parting {
     /// The server stops.
     Stop,
-    /// No thread can be lent to it.
+    /// The scheduler has no thread for it.
     NoThread,
 }
 
-/// Both directions of a connection, as bytes, secret or not. For one task: each direction wakes who asked last.
+/// Both directions of an upgraded connection as bytes, over plain TCP or TLS. For one task: each
+/// direction wakes the task that polled it last.
 pub struct Wire {
     transport: AsyncFd<Watched>,
     space: Space,
-    /// Received, and used up to `start`.
+    /// Received bytes; those before `start` are consumed.
     received: Vec<u8>,
     start: usize,
     signals: Rc<Signals>,
 }
 
-/// Where a thread receives for all its wires, one at a time.
+/// The receive buffer that all wires of a thread share, one at a time.
 #[derive(Clone)]
 pub(crate) struct Space(Rc<RefCell<Box<[u8]>>>);
 
-/// What a wire and the task around it tell each other.
+/// The signals between a wire and the task that runs it.
 #[derive(Default)]
 struct Signals {
     parting: Cell<Option<Parting>>,
-    /// When the task shall be woken at the latest.
+    /// The time at which the task is woken at the latest.
     alarm: Cell<Option<Instant>>,
 }
 
-/// At least this much is received at once. The longest record of TLS has room.
+/// Receives up to this many bytes at once. The longest TLS record fits.
 const SPACE: usize = 64 * 1024;
-/// Most peers say little at once: only a buffer this small is kept between two times.
+/// Most messages of a client are short: between two receives a wire keeps only a buffer of this
+/// size.
 const KEPT: usize = 4 * 1024;
 
 impl Wire {
-    /// `transport` from here on, behind the bytes that were received already.
+    /// Wraps `transport`. `received` contains the bytes that were received before the upgrade.
     pub(crate) fn new(transport: Nonblocking, received: Vec<u8>, space: Space) -> io::Result<Self> {
         // SAFETY: the transport has one descriptor, which it keeps open for as long as it lives.
         let transport = unsafe { AsyncFd::register(Watched(transport)) }?;
         Ok(Self { transport, space, received, start: 0, signals: Rc::default() })
     }
 
-    /// What was received and is not [consumed](Self::consume).
+    /// The bytes that were received and not yet [consumed](Self::consume).
     pub fn received(&mut self) -> &mut [u8] {
         &mut self.received[self.start..]
     }
 
-    /// So many bytes at the front of that are done with.
+    /// Marks the first `count` received bytes as consumed.
     ///
     /// # Panics
     ///
-    /// There are not so many.
+    /// If `count` is more than the number of received bytes.
     pub fn consume(&mut self, count: usize) {
         assert!(count <= self.received.len() - self.start, "more than was received");
         self.start += count;
@@ -108,12 +111,12 @@ impl Wire {
         }
     }
 
-    /// Receives more, and says how much; 0: the peer will send nothing further. What was received before should be
-    /// consumed, or it piles up.
+    /// Receives more bytes and returns their number; 0 means that the client sends no more. The
+    /// caller should consume earlier bytes first, or the buffer grows.
     ///
     /// # Errors
     ///
-    /// The connection is gone.
+    /// The connection is closed.
     pub fn poll_receive(&mut self, task: &mut Context<'_>) -> Poll<Result<usize, Gone>> {
         if self.start > 0 {
             self.received.drain(..self.start);
@@ -138,11 +141,12 @@ impl Wire {
         }
     }
 
-    /// Sends from `bytes`, and says how many; without any it is ready when all that was sent has left.
+    /// Sends from `bytes` and returns how many bytes it took. With empty `bytes` it is ready when
+    /// all earlier bytes have been sent.
     ///
     /// # Errors
     ///
-    /// The connection is gone.
+    /// The connection is closed.
     pub fn poll_send(&mut self, task: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, Gone>> {
         loop {
             if bytes.is_empty() && !self.transport.get_ref().0.holds_back() {
@@ -162,17 +166,17 @@ impl Wire {
         }
     }
 
-    /// Tells the peer that nothing further will be sent.
+    /// Shuts down the sending direction.
     pub fn finish(&mut self) {
         self.transport.get_mut().0.finish();
     }
 
-    /// Whether it shall end soon. Its task is woken when that changes.
+    /// Whether and why the connection shall end soon. A change wakes the task.
     pub fn parting(&self) -> Option<Parting> {
         self.signals.parting.get()
     }
 
-    /// Has its task woken at this moment at the latest; it may be earlier.
+    /// Wakes the task at `moment` at the latest, possibly earlier.
     pub fn wake_at(&self, moment: Instant) {
         if self.signals.alarm.get().is_none_or(|alarm| moment < alarm) {
             self.signals.alarm.set(Some(moment));
@@ -198,19 +202,19 @@ impl Space {
     }
 }
 
-/// What one life needs of its thread.
+/// What the task of an upgraded connection needs of its thread.
 pub(crate) struct Terms {
-    /// How far the server is from its end.
+    /// The phase of the server's shutdown.
     pub(crate) state: watch::Receiver<State>,
-    /// It shall end at once.
+    /// Set if the connection shall end at once.
     pub(crate) parting: Option<Parting>,
     pub(crate) clock: Rc<Clock>,
     pub(crate) slowness: Rc<Slowness>,
-    /// The handler that asked for it, for the log.
+    /// The handler that requested the upgrade, for the log.
     pub(crate) name: &'static str,
 }
 
-/// Lives a connection's life to its end, which is that of the server at the latest.
+/// Runs an upgraded connection to its end, which is at the latest the end of the server.
 pub(crate) async fn live(upgrade: Upgrade, wire: Wire, terms: Terms) {
     let Terms { mut state, parting, clock, slowness, name } = terms;
     let signals = Rc::clone(&wire.signals);
@@ -221,7 +225,7 @@ pub(crate) async fn live(upgrade: Upgrade, wire: Wire, terms: Terms) {
     };
     let mut living = pin!(guarded(living, &clock, &slowness, name));
     let mut over = pin!(async {
-        // Its sender goes with the server: that is an end too.
+        // The sender is dropped with the server, so an error is an end too.
         let _ = state.wait_for(|state| *state != State::Serving).await;
         signals.parting.set(Some(Parting::Stop));
         let _ = state.wait_for(|state| *state == State::Over).await;
@@ -256,7 +260,7 @@ pub(crate) async fn live(upgrade: Upgrade, wire: Wire, terms: Terms) {
     }
 }
 
-/// A transport as the runtime wants to see it.
+/// A transport with a raw descriptor, as the runtime requires.
 struct Watched(Nonblocking);
 
 impl AsRawFd for Watched {

@@ -1,4 +1,4 @@
-//! Decides what a connection does whose reply waits for something to happen.
+//! The stage of a suspended response.
 
 use bine_log as log;
 
@@ -9,14 +9,15 @@ use crate::next::Next;
 use crate::stages::{hand, park, response};
 use crate::transport::Transport;
 
-/// The connection becomes a waiter. `place` names it to those who deliver.
+/// Suspends the response: the connection becomes a waiter. `place` is its identifier in
+/// [`Deliver`](crate::handler::Deliver).
 pub(crate) fn hold<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     place: u64,
 ) -> Next {
     let Some(Errand::Hold(hold, request)) = context.errand.take() else { return Next::Closed };
-    // Earlier replies of a pipeline leave first.
+    // Earlier replies of a pipeline are sent first.
     if park(connection, context) == Next::Closed {
         return Next::Closed;
     }
@@ -30,7 +31,7 @@ pub(crate) fn hold<L: Transport>(
     connection.spoke = false;
     match request {
         Some(mut request) if context.config.access.is_on() => {
-            // The log is told of its head and its user alone, however long it waits.
+            // The log needs only the head and the user, and the response may wait long.
             request.drop_body();
             request.who.forget();
             connection.busy(context).request = Some(request);
@@ -41,7 +42,8 @@ pub(crate) fn hold<L: Transport>(
     held(connection, context, Why::Parked)
 }
 
-/// Asks what is owed to a waiter, which then has it sent, rests, or is a waiter no more.
+/// Asks the waiters for the bytes that are due to this connection, then sends them, waits on, or
+/// ends the suspension.
 pub(crate) fn held<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -55,7 +57,7 @@ pub(crate) fn held<L: Transport>(
     owe(connection, context, after)
 }
 
-/// What is in the buffer is owed to a waiter, of whom this becomes.
+/// Continues with the output of a waiter.
 fn owe<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -78,7 +80,7 @@ fn owe<L: Transport>(
     }
 }
 
-/// Something happened: `bytes` are sent to a waiter while those behind it wait for their turn.
+/// An event occurred: sends `bytes` to a waiter. The next waiters follow afterwards.
 pub(crate) fn delivered<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -97,21 +99,23 @@ pub(crate) fn delivered<L: Transport>(
     }
 }
 
-/// It is a waiter no more.
+/// Ends the suspension.
 fn release<L>(connection: &mut Connection<L>, close: bool) {
     connection.hold = NO_HOLD;
     connection.closing |= close;
     connection.phase = Phase::Idle;
 }
 
-/// A reply counts when it begins, which what is behind its head never looks like: that is framed, or no HTTP.
+/// Counts a reply when it begins. Later output of a waiter does not start with a status line: it is
+/// framed content, or not HTTP.
 fn count(context: &ThreadContext) {
     if context.output.starts_with(b"HTTP/1.1 ") {
         context.tally.replied(&context.output);
     }
 }
 
-/// The access log is told of a reply that is whole, and begins to count one that is not.
+/// Writes the access log line of a complete reply, or begins to count the bytes of an incomplete
+/// one.
 fn tell<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext, after: After) {
     if context.output.is_empty() {
         return;

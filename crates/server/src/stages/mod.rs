@@ -1,12 +1,12 @@
-//! Decides how a connection gets from one request to the next: request, response, reply, once for
-//! transports that block and transports that do not.
+//! The stages that take a connection from one request to the next: request, response, reply. The
+//! code is the same for transports that block and transports that do not.
 //!
 //! ```text
 //! accept -> request -> response -> reply (static | dynamic) -> keep-alive, back to request
 //! ```
 //!
-//! A stage takes a connection and its thread's context and returns what comes next. It never
-//! decides where that runs: the thread's driver and its scheduler do.
+//! A stage takes a connection and the context of its thread, and returns the next stage. It never
+//! decides which thread runs that: the thread's driver and its scheduler do.
 
 use crate::next::Next;
 
@@ -38,15 +38,15 @@ pub(crate) use response::{
     crowded_out, dynamic, finished, overloaded, response, turn_away, unheard,
 };
 
-/// What an idle connection has left when the server stops.
+/// The time that an idle connection still has when the server stops.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
 
-/// What a peer that is being sent away may still send before it is cut off.
+/// The number of bytes that a client may still send after the last reply of its connection.
 const FAREWELL: u32 = 256 * 1024;
 
-/// Says what becomes of a connection whose deadline came: in the middle of a request it is told so,
-/// between two it is closed without a word, since a pool of idle connections would take a 408 for
-/// the answer to its next request.
+/// Handles the end of a connection's deadline. During a request the client gets a reply. Between
+/// two requests the connection closes silently, since a client that keeps a pool of idle
+/// connections would take a 408 for the reply to its next request.
 pub(crate) fn expire<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -59,7 +59,8 @@ pub(crate) fn expire<L: Transport>(
         }
         Phase::Streaming => response::silent(connection, context),
         Phase::Held => held(connection, context, Why::Time),
-        // The answer has been sent; a second one would be taken for that to the next request.
+        // The reply was sent already; the client would take a second one for the reply to its next
+        // request.
         Phase::Body if !is_collecting(connection) => connection.end(Ending::Timeout),
         Phase::Head | Phase::Body => {
             if let Some(busy) = &mut connection.busy {
@@ -67,12 +68,12 @@ pub(crate) fn expire<L: Transport>(
             }
             refuse(connection, context, PeerFault::TimedOut)
         }
-        // A queued one is withdrawn before; if it is not to be had, it has a handler.
+        // The driver withdraws a queued request first. If it could not, a worker runs the handler.
         Phase::Queued | Phase::Handler => response::overdue(connection, context),
     }
 }
 
-/// Answers a fault of the peer; nothing it sends from here on is looked at.
+/// Answers a fault of the client; the server parses no further input of this connection.
 fn refuse<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -89,18 +90,18 @@ fn refuse<L: Transport>(
     Next::Reply
 }
 
-/// For an answer that the server gives by itself, after which the connection closes.
+/// The exchange for a reply of the server itself, after which the connection closes.
 fn farewell(context: &ThreadContext) -> Exchange {
     Exchange { security: context.config.settings.security, ..Exchange::closing() }
 }
 
-/// Whether the request's body is being collected for its handler, so that the request has no answer yet.
+/// Whether the body is being collected for its handler, so that the request has no reply yet.
 fn is_collecting<L>(connection: &Connection<L>) -> bool {
     connection.busy.as_ref().is_some_and(|busy| busy.request.is_some() || busy.storing.is_some())
 }
 
-/// Removes the content of the reply at `mark` if its request is a HEAD (RFC 9110 section 9.3.2). A client would read
-/// that content as the beginning of another reply.
+/// Removes the content of the reply at `mark` if its request is a HEAD (RFC 9110, section 9.3.2). A
+/// client would read that content as the start of another reply.
 fn remove_content_for_head<L>(connection: &Connection<L>, output: &mut Vec<u8>, mark: usize) {
     if connection.busy.as_ref().is_some_and(|busy| busy.is_head) {
         remove_content(output, mark);
@@ -116,7 +117,7 @@ fn remove_content(output: &mut Vec<u8>, mark: usize) {
     }
 }
 
-/// The reply behind `mark` counts, and has a line in the access log, although its request is not at hand.
+/// Counts the reply at `mark` and writes its line in the access log, without a request.
 fn record_bare(peer: Peer, context: &mut ThreadContext, mark: usize) {
     context.tally.replied(&context.output[mark..]);
     if context.config.access.is_on() {
@@ -125,7 +126,8 @@ fn record_bare(peer: Peer, context: &mut ThreadContext, mark: usize) {
     }
 }
 
-/// The reply that is leaving has left, or never will: its line in the access log is due.
+/// Writes the line in the access log of the reply that was sent after its response stage,
+/// completely or in part.
 pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     let Some(busy) = &mut connection.busy else { return };
     let Some(leaving) = busy.leaving.take() else { return };
@@ -136,15 +138,16 @@ pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut T
         (None, Some(stream)) => stream.taken.saturating_sub(unsent),
     };
     let replied = Replied { status: leaving.status, bytes, head: &leaving.head };
-    // The connection at hand may be one that came under other settings.
+    // The current snapshot may be that of another connection.
     context.config.turn_to(connection.snapshot_id);
     let Leaving { request, .. } = &leaving;
     context.config.access.record(&request.incoming(), request.began, &context.clock, replied);
     context.retained.put(leaving.request);
 }
 
-/// The last reply is on its way; what the peer still sends is read and dropped, so that closing
-/// does not destroy the reply (RFC 9112 section 9.6).
+/// Prepares the end of the connection after its last reply: the server reads and drops what the
+/// client still sends, because a close with unread input would destroy the reply (RFC 9112, section
+/// 9.6).
 fn part<L>(connection: &mut Connection<L>) {
     connection.machine.end();
     connection.closing = true;
@@ -154,7 +157,7 @@ fn part<L>(connection: &mut Connection<L>) {
     }
 }
 
-/// Nothing more will be said; what the peer still sends is read and dropped until it notices.
+/// Closes the sending half, then reads and drops the client's input until the client closes too.
 fn linger<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     connection.transport.finish();
     connection.machine.end();
@@ -168,7 +171,8 @@ fn linger<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadCont
     }
 }
 
-/// A slow peer's bytes buy it time at the least rate allowed, never more than one pause.
+/// Extends the deadline of a slow client: each byte adds time at the minimum rate, up to one full
+/// timeout from now.
 fn credit<L>(connection: &mut Connection<L>, context: &ThreadContext, bytes: u64) {
     let timeouts = &context.config.settings.timeouts;
     let pause = match connection.phase {
@@ -176,7 +180,7 @@ fn credit<L>(connection: &mut Connection<L>, context: &ThreadContext, bytes: u64
         Phase::Writing => timeouts.write,
         _ => return,
     };
-    // Rounded up, or single bytes would buy nothing.
+    // Rounded up, or single bytes would add no time.
     let bought = Duration::from_millis((bytes * 1000).div_ceil(u64::from(timeouts.rate.max(1))));
     let latest = context.clock.now().after(pause);
     connection.deadline = connection.deadline.after(bought).earlier(latest);

@@ -1,5 +1,5 @@
-//! Decides how a reply leaves: many small ones in one send, a file in slices behind its head, and
-//! what follows when the last byte is gone.
+//! The reply stage: sends many small replies at once, sends a file in slices after its head, and
+//! decides how the connection continues afterwards.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::transport::{Transport, Way};
 
 /// Replies to requests that were received together are gathered up to this size.
 const GATHER: usize = 64 * 1024;
-/// A long reply leaves in slices of this size, so that every other connection has its turn between
-/// them.
+/// The size of the slices of a long reply. Other connections run between two slices.
 const SEND_SLICE: u64 = 1 << 20;
 
-/// How often a thread that waits for its peer to read looks whether others need what that holds.
+/// The interval at which a thread that waits for its client to read checks whether other
+/// connections need the bytes that the reply has reserved.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The reply stage.
@@ -57,13 +57,13 @@ pub(crate) fn reply<L: Transport>(
     }
 }
 
-/// Nothing more can be sent: the peer has left, or was too slow.
+/// Ends a connection that cannot send: the client has closed it, or was too slow.
 fn broken<L: Transport>(connection: &mut Connection<L>, context: &ThreadContext) -> Next {
     let is_late = connection.deadline.has_come(context.clock.now());
     connection.end(if is_late { Ending::Timeout } else { Ending::Peer })
 }
 
-/// All that a handler has written so far has left: it has its time again to write more.
+/// Waits for the writer: all its content was sent, and it has a new deadline for the next piece.
 fn await_writer<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     if connection.phase != Phase::Streaming {
         connection.phase = Phase::Streaming;
@@ -72,7 +72,7 @@ fn await_writer<L: Transport>(connection: &mut Connection<L>, context: &mut Thre
     context.put_down(connection);
 }
 
-/// The reply is made elsewhere: what is there already leaves, then the connection waits for it.
+/// Waits for a reply that is written elsewhere, after sending the replies in the output.
 pub(crate) fn park<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -80,7 +80,7 @@ pub(crate) fn park<L: Transport>(
     if !context.output.is_empty() {
         match flush(connection, context) {
             Flushed::Broken => return broken(connection, context),
-            // No edge of its socket would tell that it can go on.
+            // The socket is still writable, so no event would continue the send.
             Flushed::SliceOver | Flushed::Cold(_) => connection.wants_turn = true,
             Flushed::Whole | Flushed::Blocked | Flushed::Silent => {}
         }
@@ -91,7 +91,8 @@ pub(crate) fn park<L: Transport>(
     Next::Park
 }
 
-/// Earlier replies of a pipeline leave before a later one is made. False: the transport is broken.
+/// Sends earlier replies of a pipeline before the next one is written. Returns false if the
+/// transport is broken.
 pub(crate) fn send_ahead<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -99,7 +100,8 @@ pub(crate) fn send_ahead<L: Transport>(
     context.output.is_empty() || !matches!(flush(connection, context), Flushed::Broken)
 }
 
-/// What is in the buffer was handed to a waiter, and leaves at once if it can; `after` says what then becomes of it.
+/// Sends the output of a waiter. With `wait` it continues to wait for that long, otherwise its
+/// reply is complete.
 pub(super) fn hand<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -121,7 +123,7 @@ pub(super) fn hand<L: Transport>(
     if let Some(wait) = wait {
         connection.phase = Phase::Held;
         connection.deadline = context.clock.now().after(wait);
-        // It would wait beyond the end.
+        // If the server stops, the connection must not wait but end.
         connection.wants_turn = context.stopping;
         context.put_down(connection);
         return Next::Park;
@@ -133,21 +135,22 @@ pub(super) fn hand<L: Transport>(
     connection.phase = Phase::Idle;
     connection.end_exchange(context);
     if connection.spoke || !context.input.is_empty() {
-        // It comes to its next request when the others have been told.
+        // It continues with its next request after all other waiters were served.
         connection.wants_turn = true;
         context.put_down(connection);
         return Next::Idle;
     }
-    // Nothing has come, which need not be asked for.
+    // No input has arrived, so the request stage need not try to receive.
     context.drained = true;
     Next::Request
 }
 
-/// Sends what earlier replies still have unsent, while the connection waits for a later one.
+/// Sends unsent bytes of earlier replies while the connection waits for a later one.
 pub(crate) fn push<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     let (phase, deadline) = (connection.phase, connection.deadline);
-    // A broken transport is noticed when the reply it waits for is sent.
-    // A cold file is read in place: a worker's letter would be taken for the later reply's.
+    // An error of the transport is reported when the later reply is sent. A part of a file that is
+    // not in the page cache is read by the event loop itself: the letter of a worker would be taken
+    // for the later reply.
     let flushed = flush_busy(connection, context);
     connection.wants_turn = matches!(flushed, Flushed::SliceOver | Flushed::Cold(_));
     (connection.phase, connection.deadline) = (phase, deadline);
@@ -155,13 +158,13 @@ pub(crate) fn push<L: Transport>(connection: &mut Connection<L>, context: &mut T
 
 enum Flushed {
     Whole,
-    /// The peer must read first.
+    /// The client must read first.
     Blocked,
-    /// It could go on, but others wait.
+    /// More could be sent, but it is the turn of other connections.
     SliceOver,
     /// The handler must write first.
     Silent,
-    /// This part of the file must be read from its disk first.
+    /// A worker must read this part of the file from disk first.
     Cold(FilePart),
     Broken,
 }
@@ -169,7 +172,7 @@ enum Flushed {
 fn flush<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Flushed {
     let owed = std::mem::take(&mut context.owed);
     if !connection.has_unsent() {
-        // The hot path: everything in one send, straight from the thread's buffer.
+        // The hot path: one send, directly from the buffer of the thread.
         if context.output.is_empty() {
             return Flushed::Whole;
         }
@@ -196,7 +199,7 @@ fn flush<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadConte
     let output = std::mem::take(&mut context.output);
     let busy = connection.busy(context);
     if busy.sent == busy.output.len() {
-        // Nothing older is unsent: the buffers change places, and nothing is copied.
+        // No older bytes are unsent, so the buffers are swapped without a copy.
         busy.output.clear();
         busy.sent = 0;
         context.output = std::mem::replace(&mut busy.output, output);
@@ -213,7 +216,8 @@ fn flush<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadConte
     flush_busy(connection, context)
 }
 
-/// Charges what is unsent to the server's budget, `owed` of it already. False: there is no room for it.
+/// Reserves the unsent bytes in the server's budget; `owed` is reserved already. Returns false if
+/// the budget has no room.
 fn owe<L>(connection: &mut Connection<L>, context: &ThreadContext, owed: Reservation) -> bool {
     let Some(busy) = &mut connection.busy else { return true };
     if !busy.owed.is_some() {
@@ -224,8 +228,9 @@ fn owe<L>(connection: &mut Connection<L>, context: &ThreadContext, owed: Reserva
     busy.owed.reach(unsent, &context.budgets.unsent, claim).is_ok()
 }
 
-/// Sends from the busy part: the rest of the replies, then the file.
-// Long because it is one loop over all that a reply may consist of, with one match over what came of each call.
+/// Sends from the busy part: the rest of the replies, then the file or the stream.
+// Long because it is one loop over all parts of a reply, with one match over the result of each
+// call.
 fn flush_busy<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -309,7 +314,8 @@ fn flush_busy<L: Transport>(
     }
 }
 
-/// Says how long the next call may wait for the peer to read. False: others need what it does not read.
+/// Limits the time that the next call may wait for the client. Returns false if other connections
+/// need the bytes that it does not read.
 fn may_wait<L: Transport>(connection: &mut Connection<L>, context: &ThreadContext) -> bool {
     if connection.has_evicted_reply() {
         connection.end(Ending::Load);
@@ -323,7 +329,7 @@ fn may_wait<L: Transport>(connection: &mut Connection<L>, context: &ThreadContex
     true
 }
 
-/// Everything is sent that a handler had written: takes what it has written since. `None`: there is some.
+/// Takes content that a handler has written since the last call. Returns `None` if there is some.
 fn take_written<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -354,7 +360,7 @@ fn take_written<L: Transport>(
     }
 }
 
-/// The deadline of a reply runs from its first byte, however it is cut into turns.
+/// Sets the deadline of a reply at its first byte; later turns keep it.
 fn begin_writing<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     if connection.phase != Phase::Writing {
         connection.phase = Phase::Writing;
@@ -365,19 +371,19 @@ fn begin_writing<L: Transport>(connection: &mut Connection<L>, context: &mut Thr
     }
 }
 
-/// Everything is sent.
+/// Decides how the connection continues after all output was sent.
 fn after<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Next {
     if connection.hold != NO_HOLD {
         return Next::Held;
     }
-    // What waiters have sent may have left at once, without the busy part.
+    // The reply of a waiter may have been sent directly, without the busy part.
     tell_of_leaving(connection, context);
     if connection.is_leaving() {
         return Next::Depart;
     }
     if connection.closing {
-        // Bytes that we never read would turn our close into a reset, which takes the reply away
-        // from the peer (RFC 9112 section 9.6).
+        // A close with unread input would become a reset, and the client might lose the reply (RFC
+        // 9112, section 9.6).
         let unread = connection.lingers || !context.input.is_empty();
         let ended = connection.end(if context.stopping { Ending::Drain } else { Ending::Reply });
         if !unread && connection.machine.phase() != bine_http::Phase::Body {
@@ -386,7 +392,7 @@ fn after<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadConte
         linger(connection, context);
         return Next::Request;
     }
-    // The next wait, whatever it is for, sets its own deadline.
+    // The next wait sets its own deadline.
     connection.phase = Phase::Idle;
     connection.end_exchange(context);
     if L::BLOCKS {

@@ -1,4 +1,4 @@
-//! Decides when a request is there: receives until a head is whole, or a body that was asked for.
+//! The request stage: receives until a head is complete, or a body that was asked for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use crate::stages::{GRACE, credit, crowded_out, expire, is_collecting, linger, p
 use crate::system::Transfer;
 use crate::transport::{Transport, Way};
 
-/// How often a thread that waits for more of a body looks whether others need what that holds.
+/// The interval at which a thread that waits for more of a body checks whether other connections
+/// need the bytes that the body has reserved.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The request stage.
@@ -41,7 +42,7 @@ pub(crate) fn request<L: Transport>(
     }
 }
 
-/// Takes one event out of the received bytes. `None`: look again.
+/// Parses one event from the received bytes. Returns `None` if the stage should continue.
 fn understand<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -49,15 +50,15 @@ fn understand<L: Transport>(
     let input = context.input.clone();
     let was_in_body = connection.machine.phase() == bine_http::Phase::Body;
     if !was_in_body && let Some(busy) = &mut connection.busy {
-        // Earlier requests have their answers.
+        // All earlier requests were answered.
         busy.is_head = false;
     }
     let step = connection
         .machine
         .receive(&context.scratch[input.clone()], &context.config.settings.limits);
     context.input.start += step.consumed;
-    // The end of a body is told without another byte: only a machine between requests has
-    // nothing to say about nothing.
+    // The parser reports the end of a body without a further byte. Between requests it has no event
+    // for empty input.
     context.fresh =
         !context.input.is_empty() || connection.machine.phase() == bine_http::Phase::Body;
     match step.event {
@@ -67,7 +68,7 @@ fn understand<L: Transport>(
         }
         Event::Head(head) => {
             let end = input.start + step.consumed;
-            // Empty lines before a head are consumed with it but are no part of it.
+            // Empty lines before a head are consumed with it but are not part of it.
             context.current.head = end - head.raw().len()..end;
             context.current.index = Some(head.index());
             context.current.who = context.config.responder.admit(&head, connection.peer);
@@ -95,7 +96,7 @@ fn understand<L: Transport>(
             }
         }
         Event::End => {
-            // The next wait begins anew; it is not this body's.
+            // The next wait gets a deadline of its own, not that of this body.
             connection.phase = Phase::Idle;
             let request = connection.busy.as_mut().and_then(|busy| busy.request.as_mut())?;
             request.settle();
@@ -104,7 +105,7 @@ fn understand<L: Transport>(
             }
             Some(Next::Response(Kind::Static))
         }
-        // A second answer would be taken for that to the next request.
+        // The client would take a second reply for the reply to its next request.
         Event::Fault(_) if was_in_body && !is_collecting(connection) => {
             connection.end(Ending::Fault);
             part(connection);
@@ -114,21 +115,22 @@ fn understand<L: Transport>(
     }
 }
 
-/// What became of a piece of a body.
+/// The result of [`take_body`].
 enum Taken {
-    /// It is kept, or dropped because nobody wants it.
+    /// The piece was stored, or dropped because no handler wants it.
     All,
-    /// It is kept, and what is in memory now shall go to disk.
+    /// The piece was stored, and the part of the body in memory is large enough to be written to
+    /// disk.
     EnoughToStore,
-    /// The body is longer than the handler takes.
+    /// The body is longer than the handler accepts.
     TooLong,
-    /// There is no room for more of it among what all may hold together.
+    /// A budget has no room for more of the body.
     Refused,
-    /// Answered already, and more than is worth dropping.
+    /// The request was answered already, and the rest of its body is too long to drop.
     Unwanted,
 }
 
-/// Collects a piece of a body for the handler that asked for it, or drops it when none did.
+/// Stores a piece of a body for the handler that asked for it, or drops it if none did.
 fn take_body<L>(
     connection: &mut Connection<L>,
     settings: &Settings,
@@ -165,7 +167,7 @@ fn take_body<L>(
     }
 }
 
-/// Has the part of the body that is in memory written to disk, where that may block.
+/// Starts work that writes the part of the body in memory to disk, on a thread that may block.
 fn store<L>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -178,14 +180,15 @@ fn store<L>(
     Some(Next::Response(Kind::Dynamic))
 }
 
-/// Receives once. `None`: look at what came.
+/// Receives once. Returns `None` if the stage should continue.
 fn receive<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Option<Next> {
     if L::BLOCKS {
         await_input(connection, context);
-        // Not only when a wait has timed out, which bytes that come again and again prevent.
+        // Checked each time, not only after a timeout: a client that keeps sending prevents
+        // timeouts.
         if connection.deadline.has_come(context.clock.now()) {
             return Some(expire(connection, context));
         }
@@ -225,7 +228,7 @@ fn receive<L: Transport>(
         }
         Transfer::Moved(count) => {
             context.input.end += count;
-            // With the end of the stream behind these bytes no other event would tell of it.
+            // If the end of the stream follows these bytes, no further event will report it.
             context.drained = connection.transport.has_emptied(count, room) && !connection.hung_up;
             context.fresh = true;
             None
@@ -234,7 +237,7 @@ fn receive<L: Transport>(
         Transfer::TimedOut if connection.deadline.has_come(context.clock.now()) => {
             Some(expire(connection, context))
         }
-        // Its thread may be needed elsewhere.
+        // The scheduler may need this thread for another connection.
         Transfer::TimedOut if connection.phase == Phase::Handshake => Some(Next::Request),
         Transfer::TimedOut => None,
         Transfer::Fault => {
@@ -247,7 +250,8 @@ fn receive<L: Transport>(
     }
 }
 
-/// Room behind what is kept: an incomplete head moves to the front when half the buffer is used.
+/// Makes room after the unconsumed input: if that ends in the second half of the buffer, moves it
+/// to the front.
 fn make_room(context: &mut ThreadContext) {
     if context.input.is_empty() {
         context.input = 0..0;
@@ -258,15 +262,15 @@ fn make_room(context: &mut ThreadContext) {
     }
 }
 
-/// Nothing more can be done without the peer: notes what is waited for, and until when.
+/// Ends the turn of a connection that needs more input: sets its phase and its deadline.
 fn settle<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Next {
     await_input(connection, context);
     context.put_down(connection);
     Next::Idle
 }
 
-/// Sets phase and deadline for the bytes to come. A deadline that runs already runs on: a head or
-/// a body that trickles in gets no more time than one that does not.
+/// Sets phase and deadline for the next input. A running deadline stays: a client that sends a head
+/// or a body slowly gets no more time than any other.
 fn await_input<L: Transport>(connection: &mut Connection<L>, context: &ThreadContext) {
     let timeouts = &context.config.settings.timeouts;
     let (phase, wait) = if connection.phase == Phase::Lingering {
@@ -281,7 +285,7 @@ fn await_input<L: Transport>(connection: &mut Connection<L>, context: &ThreadCon
         return;
     } else {
         connection.phase = Phase::Idle;
-        // A reply that was begun before the stop could not say that it is the last.
+        // A reply that began before the server stopped did not announce the end of the connection.
         let wait = if context.stopping { GRACE } else { timeouts.idle };
         connection.deadline = context.clock.now().after(wait);
         return;

@@ -1,4 +1,4 @@
-//! Decides what is answered: asks the program, and catches whatever it does wrong.
+//! The response stage: calls the handler, and handles its panics and errors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -21,11 +21,11 @@ use crate::stages::{
 };
 use crate::transport::Transport;
 
-/// Tells a peer that holds its body back to send it (RFC 9110 section 10.1.1).
+/// Asks a client that waits before it sends a body to send it (RFC 9110, section 10.1.1).
 const CONTINUE: &[u8] = bine_http::continue_100();
 
 /// The response stage.
-// Long because it is one match over all ways to answer, each of which continues in its own way.
+// Long because it is one match over all kinds of answers, each of which continues in its own way.
 pub(crate) fn response<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -111,7 +111,7 @@ pub(crate) fn response<L: Transport>(
     }
 }
 
-/// Replaces what the program wrote behind `mark` by a 500 that ends the connection.
+/// Replaces the reply at `mark` by a 500 and closes the connection after it.
 fn fail<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -126,7 +126,7 @@ fn fail<L: Transport>(
     Next::Reply
 }
 
-/// Notes whether the reply that is yet to be made is to a HEAD. One that is there already has no use for it.
+/// Records whether a reply that is not written yet is for a HEAD. A written reply does not need it.
 fn note_head<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -142,7 +142,7 @@ fn note_head<L: Transport>(
     }
 }
 
-/// Something follows the reply's head, which stands in the output behind `mark`.
+/// Starts content that follows the head at `mark`.
 fn follow<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -153,7 +153,7 @@ fn follow<L: Transport>(
     if let Some(mut request) = request
         && context.config.access.is_on()
     {
-        // The log is told of its head alone, however long the reply takes.
+        // The log needs only the head, and the reply may take long.
         request.drop_body();
         let leaving = context.config.access.begin(request, &context.output[mark..], &follow);
         connection.busy(context).leaving = Some(leaving);
@@ -162,13 +162,13 @@ fn follow<L: Transport>(
     Next::Reply
 }
 
-/// The response stage where it may block: runs the work right here.
+/// The response stage on a thread that may block: runs the work.
 pub(crate) fn dynamic<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
     let Some(Errand::Work(work, request)) = context.errand.take() else { return Next::Closed };
-    // It may take a while, and earlier replies need not wait for it.
+    // The work may take long, so earlier replies are sent first.
     if !send_ahead(connection, context) {
         return Next::Closed;
     }
@@ -206,7 +206,7 @@ pub(crate) fn dynamic<L: Transport>(
         context.clock.turn();
         context.retained.put(request);
         connection.phase = Phase::Idle;
-        // What is cut off is not whole, and the end of the connection tells its peer so.
+        // An incomplete reply was sent; the client detects that by the end of the connection.
         return if is_whole { Next::Reply } else { Next::Closed };
     }
     let done = done.unwrap_or_else(|| excuse(&*work, &request, &context.clock, &mut bytes));
@@ -214,7 +214,7 @@ pub(crate) fn dynamic<L: Transport>(
     remove_content_for_head(connection, &mut bytes, mark);
     context.output = bytes;
     context.clock.turn();
-    // Whatever was sent ahead, the time to write this one begins with it.
+    // Earlier replies may have set a deadline; this reply begins with a new one.
     connection.phase = Phase::Idle;
     if context.output.len() == mark && done.follow.is_none() {
         return stored(connection, context, request);
@@ -227,7 +227,7 @@ pub(crate) fn dynamic<L: Transport>(
     settle_reply(connection, context, done.follow, Some(request), mark)
 }
 
-/// A reply that was made elsewhere is back.
+/// Continues with a reply that was written outside the response stage.
 pub(crate) fn finished<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -242,15 +242,16 @@ pub(crate) fn finished<L: Transport>(
     end_storing(connection);
     connection.closing |= bound(&mut finished.bytes, context);
     remove_content_for_head(connection, &mut finished.bytes, 0);
-    // Nothing else can be in the buffer: this connection has waited for this reply alone.
+    // The output buffer is empty: this connection has waited for this reply only.
     std::mem::swap(&mut context.output, &mut finished.bytes);
     connection.closing |= finished.close;
-    // The handler's deadline is over; what follows sets its own.
+    // The deadline of the handler has ended; the next step sets its own.
     connection.phase = Phase::Idle;
     settle_reply(connection, context, finished.follow.take(), request, 0)
 }
 
-/// There is no reply: a piece of the body is on disk, and what comes behind it may come.
+/// A piece of the body was written to disk, and there is no reply yet: continues with the rest of
+/// the body or with the handler.
 fn stored<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -273,20 +274,20 @@ fn stored<L: Transport>(
     if connection.has_evicted_body() {
         return crowded_out(connection, context);
     }
-    // The machine may have the end to tell, which needs no further byte.
+    // The parser may report the end of the body without a further byte.
     context.fresh = true;
     Next::Request
 }
 
-/// The disk did not take a piece of the body; the rest of it is not looked at.
+/// Stops receiving a body after an error of the disk.
 fn end_storing<L>(connection: &mut Connection<L>) {
     if connection.busy.as_mut().is_some_and(|busy| busy.storing.take().is_some()) {
         part(connection);
     }
 }
 
-/// A reply stands in the output behind `mark`, up to what follows it: has it told to the access
-/// log, now or when that has left.
+/// Finishes the reply at `mark`: starts the content that follows it, and writes its line in the
+/// access log now or when it has been sent.
 fn settle_reply<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -324,8 +325,8 @@ fn settle_reply<L: Transport>(
     }
 }
 
-/// A reply that was written whole must fit the bound on unsent bytes, like one that is drained. One
-/// that does not is replaced by a 500; true: by its fault the connection must close.
+/// Replaces a reply longer than the limit of unsent bytes by a 500. Returns true if it did; then
+/// the connection must close.
 fn bound(bytes: &mut Vec<u8>, context: &ThreadContext) -> bool {
     let most = context.config.settings.unsent;
     let fits = bytes.len() <= most;
@@ -336,7 +337,7 @@ fn bound(bytes: &mut Vec<u8>, context: &ThreadContext) -> bool {
     !fits
 }
 
-/// The handler did not answer in time. Whatever it still does, nobody waits for it.
+/// Answers for a handler that did not finish in time. Its result will be dropped.
 pub(crate) fn overdue<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -354,7 +355,7 @@ pub(crate) fn overdue<L: Transport>(
     let mark = context.output.len();
     write_error(context, Status::GATEWAY_TIMEOUT, "the page took too long\n");
     remove_content_for_head(connection, &mut context.output, mark);
-    // Its request is with the handler.
+    // The request is with the handler.
     record_bare(connection.peer, context, mark);
     connection.end(Ending::Timeout);
     part(connection);
@@ -362,8 +363,8 @@ pub(crate) fn overdue<L: Transport>(
     Next::Reply
 }
 
-/// A handler has sent nothing for too long in the middle of its reply: what is there is not whole,
-/// and the end of the connection tells its peer so.
+/// Cuts a reply whose handler has sent no content for too long. The client detects by the end of
+/// the connection that the reply is incomplete.
 pub(crate) fn silent<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -376,11 +377,12 @@ pub(crate) fn silent<L: Transport>(
     connection.end(Ending::Timeout)
 }
 
-/// When to come again, in four ways: those who are refused together do not come again together.
+/// Values of `Retry-After`. They differ, so that clients rejected at the same time do not return at
+/// the same time.
 const RETRIES: [&str; 4] =
     ["Retry-After: 1\r\n", "Retry-After: 2\r\n", "Retry-After: 3\r\n", "Retry-After: 4\r\n"];
 
-/// No worker was free in time: an early, cheap refusal.
+/// Rejects a request early and cheaply, because no worker was free in time.
 pub(crate) fn overloaded<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -389,8 +391,8 @@ pub(crate) fn overloaded<L: Transport>(
     come_again(connection, context, Some(request))
 }
 
-/// The body that is being collected would hold more than its part of what all may hold together, or holds what others
-/// need.
+/// Rejects a request whose body is being collected: the body exceeds a budget, or another
+/// connection needs its bytes.
 pub(crate) fn crowded_out<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -399,7 +401,7 @@ pub(crate) fn crowded_out<L: Transport>(
     come_again(connection, context, request)
 }
 
-/// What the response stage could not do itself is not done: it would need memory that there is too little of.
+/// Rejects the pending errand: there is too little memory for it.
 pub(crate) fn turn_away<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -419,7 +421,7 @@ fn come_again<L: Transport>(
     request: Option<Box<Retained>>,
 ) -> Next {
     let mark = context.output.len();
-    // The microseconds of the moment are as good as chance.
+    // The microseconds of the current time are random enough.
     let retry = RETRIES[context.clock.microseconds() as usize % RETRIES.len()];
     let exchange = farewell(context);
     let mut reply = Reply::begin(
@@ -452,7 +454,7 @@ fn come_again<L: Transport>(
     Next::Reply
 }
 
-/// The same for a request that no thread came to in time.
+/// Rejects a request that waited too long for a thread.
 pub(crate) fn unheard<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -484,15 +486,15 @@ fn write_error(context: &mut ThreadContext, status: Status, told: &str) {
     error_reply(&mut context.output, exchange, status, told, &context.clock);
 }
 
-/// What came of asking the program.
+/// The result of [`ask`].
 struct Asked {
     answer: Outcome,
     exchange: Exchange,
     framing: Framing,
     expects: bool,
-    /// The request's own copy, when the answer needs one.
+    /// A copy of the request, if the answer needs one.
     kept: Option<Box<Retained>>,
-    /// Where the reply begins in the output.
+    /// The start of the reply in the output.
     mark: usize,
 }
 
@@ -507,7 +509,8 @@ fn wait_for<L: Transport>(
     Next::Park
 }
 
-/// What the handler has made of the body is as large, so the reservation lasts until it has answered.
+/// A reply made from the body may be as large, so the reservation stays until the handler has
+/// answered.
 fn without_body(mut request: Box<Retained>) -> Box<Retained> {
     request.body = Vec::new();
     request
@@ -515,21 +518,22 @@ fn without_body(mut request: Box<Retained>) -> Box<Retained> {
 
 enum Outcome {
     Answered(Answer),
-    /// The reply that says so stands in the buffer.
+    /// The handler panicked; the output contains the error reply.
     Panicked,
-    /// The peer left.
+    /// The connection is closed.
     Broken,
-    /// A reply that panicked was partly sent already.
+    /// The handler panicked after part of its reply was sent.
     Cut,
 }
 
 impl Outcome {
-    /// Whether the request must be kept for what follows, besides the copy that it was `collected` in.
+    /// Whether a copy of the request must be kept, other than the one in which its body was
+    /// `collected`.
     const fn needs_request(&self, collected: bool, is_logged: bool) -> bool {
         match self {
             _ if collected => false,
             Self::Answered(Answer::Collect { .. } | Answer::Work(_)) => true,
-            // Told when it has left.
+            // Logged after the reply was sent.
             Self::Answered(
                 Answer::File(_)
                 | Answer::Stream(_)
@@ -544,7 +548,7 @@ impl Outcome {
         }
     }
 
-    /// What the access log tells of a reply that stands in `output`; `None` when it does not.
+    /// The access log entry of a reply in `output`, or `None` if it is not logged now.
     fn replied<'r, L: Transport>(
         &self,
         sink: &'r Sink<'_, L>,
@@ -557,7 +561,7 @@ impl Outcome {
     }
 }
 
-/// Puts the request before the program. `None`: there was no request.
+/// Calls the handler for the current request. Returns `None` if there is no request.
 // Long because it names each part of the thread that it borrows.
 fn ask<L: Transport>(
     connection: &mut Connection<L>,
@@ -644,7 +648,7 @@ fn ask<L: Transport>(
         access.record(&incoming, began, clock, replied);
     }
     if matches!(answer, Outcome::Answered(Answer::Collect { .. })) && collected.is_none() {
-        // The body will be read to its end, so it is no reason to close any more.
+        // The body will be read to its end, so the connection can stay open.
         incoming.exchange.keep_alive = incoming.head.exchange().keep_alive;
     }
     let kept = answer
@@ -653,8 +657,9 @@ fn ask<L: Transport>(
     Some(Asked { answer, exchange: incoming.exchange, framing, expects, kept, mark })
 }
 
-/// Whether a body that the handler does not ask for is read and dropped, so that its connection is kept: it must be
-/// short. Chunks may turn out endless or malformed when the answer has gone, so they are not followed.
+/// Whether the server reads and drops a body that the handler does not ask for, to keep the
+/// connection open: only if it is short. A chunked body may be endless or malformed, which the
+/// server would detect only after it has answered.
 fn can_drop(framing: Framing, most: u64) -> bool {
     matches!(framing, Framing::Length(length) if length <= most)
 }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use crate::handler::{Done, Outgoing, Retained, Spool, Work};
 use crate::time::Clock;
 
-/// Writes the piece that was collected. Nothing in `out` says that it is written.
+/// Writes the piece that was collected. An empty `out` reports success.
 impl Work for Spool {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let Err(error) = self.append(&request.body) else { return Done::default() };

@@ -1,4 +1,4 @@
-//! Checks that each request gets at most one response, and that a client can tell which.
+//! Checks that each request gets at most one response, and that the client can match them.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use super::play::{Place, check, get, play, post, seconds};
 struct Request {
     bytes: Vec<u8>,
     is_head: bool,
-    /// The statuses that an answer may have.
+    /// The statuses that a response may have.
     statuses: Vec<u16>,
     /// The body of a 200, if it is not empty.
     content: String,
@@ -77,7 +77,7 @@ fn sends_no_content_in_answers_to_head() {
         ("HEAD /panic HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 500),
         ("HEAD /later-panic HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 500),
         ("HEAD /work-panic HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 500),
-        // The handler's time is over.
+        // The handler exceeds its deadline.
         ("HEAD /later HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 504),
     ] {
         let script =
@@ -104,8 +104,8 @@ fn sent(script: &[Step]) -> [Vec<u8>; 3] {
     ]
 }
 
-/// Reads final responses; `heads` says which of the requests were for the head alone. Panics where one is not whole,
-/// unless it is the last.
+/// Parses final responses; `heads` marks the requests that were a HEAD. Panics if a response other
+/// than the last is incomplete.
 fn read(mut bytes: &[u8], heads: &[bool]) -> Vec<Answer> {
     let mut answers = Vec::new();
     while !bytes.is_empty() {
@@ -149,7 +149,7 @@ fn read(mut bytes: &[u8], heads: &[bool]) -> Vec<Answer> {
     answers
 }
 
-/// Bodies, well-formed and not, with the header lines that frame them.
+/// Well-formed and malformed bodies, with the header lines that frame them.
 fn bodies() -> impl Strategy<Value = (String, Vec<u8>, bool)> {
     let chunked =
         |body: &str| ("Transfer-Encoding: chunked\r\n".to_owned(), body.as_bytes().to_vec());
@@ -216,7 +216,7 @@ fn requests() -> impl Strategy<Value = Request> {
     })
 }
 
-/// `stream` whole, byte by byte, or in pieces of this length.
+/// `stream` in one piece (0), or in pieces of this length.
 fn cut(stream: &[u8], pieces: usize) -> Vec<Step> {
     match pieces {
         0 => vec![says(stream)],
@@ -224,9 +224,10 @@ fn cut(stream: &[u8], pieces: usize) -> Vec<Step> {
     }
 }
 
-/// Symptom: a 431 to a HEAD had content, which a client takes for the next reply. Cause: the reply to an earlier request
-/// left while the body of the HEAD was collected, and its end forgot that the later request is a HEAD. Fix: it forgets
-/// that only if no later request is being collected.
+/// Symptom: a 431 to a HEAD had content, which a client takes for the next reply. Cause: the reply
+/// to an earlier request was sent while the body of the HEAD was collected, and the end of that
+/// exchange cleared the mark that the later request is a HEAD. Fix: the mark is cleared only if no
+/// later request is being collected.
 #[test]
 fn sends_no_content_to_a_head_whose_body_fails_after_an_earlier_reply() {
     let trailer = "x".repeat(20_000);
@@ -256,7 +257,7 @@ proptest! {
             stream.extend_from_slice(&tail);
         }
         let heads: Vec<bool> = requests.iter().map(|each| each.is_head).collect();
-        // Byte by byte, a long body takes long.
+        // Single bytes of a long body would take long.
         let pieces = if stream.len() > 20_000 { pieces.max(1000) * usize::from(pieces > 0) } else { pieces };
         for bytes in sent(&cut(&stream, pieces)) {
             let answers = read(&bytes, &heads);

@@ -1,4 +1,4 @@
-//! Decides what becomes of content: collected, refused, or read and dropped.
+//! Checks that content is collected, rejected, or read and dropped.
 
 use super::fake::{Step, says};
 use super::play::{check, check_loop, get, post};

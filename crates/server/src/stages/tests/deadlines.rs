@@ -1,4 +1,4 @@
-//! Decides how long each step of a connection may take, and how it ends after that.
+//! Checks the time limit of each step of a connection, and how the connection ends after it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ fn told_by_both(script: &[Step]) -> [Told; 2] {
     [play::<false>(script, Place::Here).told, play::<true>(script, Place::Here).told]
 }
 
-/// `pieces` one after the other, a pause behind each.
+/// `pieces` one by one, with a pause after each.
 fn dripping(pieces: &[&str], milliseconds: u64) -> Vec<Step> {
     pieces.iter().flat_map(|piece| [says(piece), pauses(milliseconds)]).collect()
 }
@@ -33,7 +33,7 @@ fn every_head_has_its_own_time() {
     let half = get("/b");
     let script = [says(get("/a")), seconds(70), says(&half[..5]), seconds(9), says(&half[5..])];
     check(&script, "200 a; 79s: 200 b; 154s: closed");
-    // The second head began with the first reply, not with the first head.
+    // The second head began at the first reply, not at the first head.
     let script =
         [says(&half[..5]), seconds(8), says(&(half[5..].to_owned() + &half[..5])), seconds(8)];
     check(&script, "8s: 200 b; 18s: 408 close; finish; 20s: closed");
@@ -41,7 +41,8 @@ fn every_head_has_its_own_time() {
 
 #[test]
 fn an_idle_connection_is_closed_without_a_word() {
-    // A pool of idle connections would take a 408 for the answer to its next request.
+    // A client that keeps a pool of idle connections would take a 408 for the reply to its next
+    // request.
     check(&[says(get("/a"))], "200 a; 75s: closed");
 }
 
@@ -59,7 +60,7 @@ fn a_body_may_pause_but_not_for_long() {
 
 #[test]
 fn a_body_below_the_rate_ends_although_each_pause_is_short() {
-    // 512 bytes a second are half of what is asked, so that ten seconds last for less than twenty.
+    // 512 bytes per second are half the minimum rate, so 10 s are extended to less than 20 s.
     let piece = "x".repeat(512);
     let mut script = vec![says(post("/echo/90000", 51_200))];
     script.extend(dripping(&vec![piece.as_str(); 100], 1000));
@@ -74,8 +75,8 @@ fn a_body_above_the_rate_goes_on_as_long_as_it_must() {
     check(&script, "49s: 200 <55000>; 124s: closed");
 }
 
-/// A byte was worth 0 ms at 1024 bytes a second, since the division rounded down: a peer that sent
-/// twice as fast, in segments of one byte, was told 408. A part of a millisecond counts as one.
+/// Symptom: a client that sent single bytes at twice the minimum rate got a 408. Cause: at 1024
+/// bytes per second a byte added 0 ms, because the division rounded down. Fix: it rounds up.
 #[test]
 fn a_body_in_single_bytes_above_the_rate_goes_on() {
     let mut script = vec![says(post("/echo/90000", 22_002))];
@@ -122,7 +123,7 @@ fn a_reader_that_stalls_is_closed() {
 fn a_reader_below_the_rate_is_closed_although_it_never_stalls() {
     let mut script = vec![Step::Room(512), says(get("/long/90000"))];
     script.extend((0..200).flat_map(|_| [pauses(1000), Step::Room(512)]));
-    // The first piece comes while nothing is lost yet; each that follows buys half a second.
+    // The first piece is sent before any time is lost; each later piece adds half a second.
     for told in told_by_both(&script) {
         assert!(told.text().ends_with("58s: <512>; 59s: closed"), "{}", told.text());
     }
@@ -140,15 +141,15 @@ fn a_reader_above_the_rate_gets_everything() {
 #[test]
 fn a_peer_that_is_sent_away_has_a_moment_to_read_why() {
     check(&[says("nonsense\r\n\r\n"), pauses(1900)], "400 close; finish; 2s: closed");
-    // What it still sends buys it nothing.
+    // Further input adds no time.
     let mut script = vec![says("nonsense\r\n\r\n")];
     script.extend(dripping(&["more"; 30], 100));
     check(&script, "400 close; finish; 2s: closed");
 }
 
-/// A deadline was compared only when a blocking call had timed out: a byte now and then, at shorter
-/// intervals than the kernel's timers are late, kept a thread for ever. It is compared before each
-/// wait as well.
+/// Symptom: a client that sent single bytes kept a thread forever. Cause: the deadline was compared
+/// only after a timeout of a blocking call, and the bytes came at intervals shorter than the
+/// kernel's timers are late. Fix: the deadline is compared before each wait too.
 #[test]
 fn bytes_that_come_more_often_than_a_wait_can_end_do_not_hold_a_thread() {
     let late = Step::Late(Duration::from_millis(250));
@@ -158,7 +159,8 @@ fn bytes_that_come_more_often_than_a_wait_can_end_do_not_hold_a_thread() {
         script
     };
     check(&drip("GET /".to_owned(), 300), "10s: 408 close; finish; 12s: closed");
-    // Each byte buys a millisecond, the last one included, which a loop would not have waited for.
+    // Each byte adds a millisecond, also the last one, for which an event loop would not have
+    // waited.
     let slow = drip(post("/echo/9000", 300), 299);
     let told = play::<true>(&slow, Place::Here).told.text();
     assert_eq!(told, "10.2s: 408 close; finish; 12.2s: closed");

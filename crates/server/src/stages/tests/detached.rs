@@ -1,5 +1,4 @@
-//! Decides that nobody can tell which thread went on with a connection: whatever the hand-overs
-//! between its stages, the peer gets the same bytes.
+//! Checks that the output does not depend on which thread runs which stage of a connection.
 
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -46,27 +45,27 @@ fn snapshot() -> Arc<ConfigSnapshot> {
     })
 }
 
-/// Two threads' worth of everything, with one clock.
+/// The contexts of two threads, with one clock.
 fn contexts(snapshot: &Arc<ConfigSnapshot>) -> [ThreadContext; 2] {
     let clock = Rc::new(Clock::told(1_795_208_400));
     [(); 2].map(|()| ThreadContext::under(snapshot, Rc::clone(&clock)))
 }
 
-/// What the peer gets who sends `stream`, when its connection is handed over before each stage where
-/// `hops` says so, over and over again; and how often it was.
+/// Returns the bytes that a client gets for `stream`, and the number of handovers. The connection
+/// is handed over before each stage for which `hops` is true; `hops` is repeated.
 fn serve(stream: &[u8], hops: &[bool]) -> (Vec<u8>, usize) {
     let (own, peer) = UnixStream::pair().unwrap();
     let (mut sender, mut receiver) = (peer.try_clone().unwrap(), peer);
     let stream = stream.to_vec();
     thread::scope(|scope| {
         scope.spawn(move || {
-            // Who is at fault is not listened to any more.
+            // The server may close the connection after a fault of the client.
             let _ = sender.write_all(&stream);
             let _ = sender.shutdown(Shutdown::Write);
         });
         let received = scope.spawn(move || {
             let mut bytes = Vec::new();
-            // What had come before a connection was reset is there.
+            // After a reset, the bytes received earlier are still in `bytes`.
             let _ = receiver.read_to_end(&mut bytes);
             bytes
         });
@@ -125,7 +124,7 @@ proptest! {
 
 #[test]
 fn a_connection_goes_on_elsewhere_before_every_stage() {
-    // Input behind the head, a body half received, replies not sent yet, work, a file of many slices.
+    // Input after the head, a body received in part, unsent replies, work, a file of many slices.
     let stream = get("/a")
         + &post("/echo/9", 9)
         + "012345678"
@@ -136,7 +135,7 @@ fn a_connection_goes_on_elsewhere_before_every_stage() {
     let (expected, none) = serve(stream.as_bytes(), &[false]);
     let (bytes, hopped) = serve(stream.as_bytes(), &[true]);
     assert!(bytes == expected, "{}\ninstead of\n{}", shown(&bytes), shown(&expected));
-    // Each request has three stages at least.
+    // Each request has at least three stages.
     assert!(none == 0 && hopped >= 18, "{hopped} hand-overs");
 }
 

@@ -1,5 +1,5 @@
-//! Decides how a connection ends: after a fault of the peer, of a handler, of the program, or
-//! because somebody said so.
+//! Checks how a connection ends: after a fault of the client, of a handler or of the program, or on
+//! request.
 
 use super::fake::{Step, pauses, says};
 use super::play::{Place, check, check_loop, check_with_workers, get, play, post};
@@ -38,7 +38,7 @@ fn an_early_close_reads_and_drops_what_still_comes_within_a_bound() {
     script.extend((0..4).flat_map(|_| [says(&piece), pauses(100)]));
     script.push(says(get("/a")));
     check(&script, "413 close; finish; 2s: closed");
-    // The fifth piece is more than a quarter of a mebibyte.
+    // With the fifth piece, the input exceeds 256 KiB.
     script.extend([says(&piece), pauses(100)]);
     check(&script, "413 close; finish; 0.4s: closed");
 }
@@ -49,8 +49,9 @@ fn a_peer_that_closes_while_it_is_sent_away_is_not_waited_for() {
     check(&[says("nonsense\r\n\r\n"), Step::Leave], "400 close; finish; closed");
 }
 
-/// The last bytes and the end of the stream came with one event; the bytes were received, the end
-/// was not looked for, and the connection stayed for the whole of its farewell.
+/// Symptom: the connection lingered for its full time after the client had closed. Cause: the last
+/// bytes and the end of the stream arrived with one event; the bytes were received, but no further
+/// receive found the end.
 #[test]
 fn the_end_behind_a_last_piece_is_seen() {
     check(&[Step::Last(get("/a").into_bytes())], "200 a; closed");
@@ -128,8 +129,9 @@ fn a_stopping_server_says_so_with_each_reply() {
     );
 }
 
-/// The exchange of a request that is under way when the stop comes says that the connection is
-/// kept. It was then kept for the whole idle time, and the server with it until its drain ended.
+/// Symptom: after a stop, a connection stayed open for the whole idle timeout, and the drain took
+/// as much time. Cause: the head of a reply to a request that began before the stop announces that
+/// the connection is kept.
 #[test]
 fn a_reply_begun_before_the_stop_keeps_nobody_long() {
     check_loop(&[says(get("/later")), Step::Stop, Step::Finish], "200 later; 0.5s: closed");

@@ -1,5 +1,5 @@
-//! Decides what a made-up peer does: bytes, room to write and time come from a script, and what it
-//! is sent is told as text.
+//! The scripted client: a script determines its bytes, its room for output and the time. Records
+//! the output as text.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -11,24 +11,24 @@ use crate::system::Transfer;
 use crate::time::{Clock, Tick};
 use crate::transport::{Transport, Way};
 
-/// What happens next outside of the server.
+/// The next event outside the server.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// These bytes arrive at once.
     Bytes(Vec<u8>),
-    /// These bytes arrive, and with them the end of the stream.
+    /// These bytes arrive, followed by the end of the stream.
     Last(Vec<u8>),
-    /// The peer reads, so that so many bytes more can be sent.
+    /// The client reads, so that this many more bytes can be sent.
     Room(usize),
-    /// Nothing, for so long.
+    /// A pause.
     Wait(Duration),
-    /// From here on a call that waits may wait so much longer than it was told, as a socket's does.
+    /// From here on a blocking call may take this much longer than its timeout, as on a socket.
     Late(Duration),
-    /// The reply that is made elsewhere is there.
+    /// A reply that is written elsewhere is finished.
     Finish,
-    /// The server is told to stop.
+    /// The server is asked to stop.
     Stop,
-    /// The peer is gone.
+    /// The client closes the connection.
     Leave,
 }
 
@@ -41,22 +41,22 @@ impl Step {
     }
 }
 
-/// These bytes arrive at once.
+/// The client sends these bytes at once.
 pub(super) fn says(bytes: impl AsRef<[u8]>) -> Step {
     Step::Bytes(bytes.as_ref().to_vec())
 }
 
-/// Nothing happens for so many milliseconds.
+/// A pause in milliseconds.
 pub(super) const fn pauses(milliseconds: u64) -> Step {
     Step::Wait(Duration::from_millis(milliseconds))
 }
 
-/// The server's end of a stream to a scripted peer.
+/// The server's end of a stream to a scripted client.
 pub(super) struct Fake<const BLOCKS: bool> {
     pub(super) script: VecDeque<Step>,
     pub(super) told: Told,
     clock: Rc<Clock>,
-    /// What arrived and was not received yet, joined as a socket joins it.
+    /// Bytes that arrived and were not received yet, joined as a socket joins them.
     inbox: VecDeque<u8>,
     room: usize,
     ended: bool,
@@ -67,9 +67,9 @@ pub(super) struct Fake<const BLOCKS: bool> {
 
 impl<const BLOCKS: bool> Fake<BLOCKS> {
     pub(super) fn new(script: &[Step], clock: &Rc<Clock>) -> Self {
-        // A script that says nothing of room has a peer that reads everything.
+        // Without a `Room` step the client reads everything.
         let reads = !script.iter().any(|step| matches!(step, Step::Room(_)));
-        // Whatever pieces it arrives in.
+        // The concatenation finds a HEAD that is split over several steps.
         let said: Vec<u8> = script.iter().flat_map(Step::bytes).copied().collect();
         let heads = said.windows(6).any(|bytes| bytes == b"HEAD /");
         Self {
@@ -99,7 +99,7 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
         }
     }
 
-    /// Lets the script go on for `left` at most. False when that time is over.
+    /// Runs the script for at most `left`. Returns false when that time is over.
     pub(super) fn pass(&mut self, left: &mut Duration) -> bool {
         match self.script.pop_front() {
             None => {
@@ -123,7 +123,7 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
         }
     }
 
-    /// Sends what there is room for. A piece counts as one however it is cut.
+    /// Sends as much as there is room for.
     fn send_within_room(&mut self, bytes: &[u8], name: &str) -> Transfer {
         let mut left = self.patience;
         loop {
@@ -191,13 +191,14 @@ impl<const BLOCKS: bool> Transport for Fake<BLOCKS> {
     }
 }
 
-/// What the peer saw, in order: replies by status and content, a time wherever the clock moved.
+/// The output that the client receives, in order: each reply by its status and content, and the
+/// time after each change of the clock.
 pub(super) struct Told {
-    /// Everything it was sent.
+    /// All bytes that were sent.
     pub(super) bytes: Vec<u8>,
     parts: Vec<String>,
-    /// Where the first reply begins that is not whole yet; `None` when heads alone are asked for,
-    /// which only the one who asked can tell apart.
+    /// The start of the first incomplete reply. `None` if the script contains a HEAD, whose reply
+    /// cannot be parsed without its request.
     unread: Option<usize>,
     clock: Rc<Clock>,
     last: Tick,
@@ -242,7 +243,7 @@ impl Told {
     }
 }
 
-/// The reply that `bytes` begin with, if it is whole: as text, and its length.
+/// Parses the reply at the start of `bytes`, if it is complete. Returns its text and its length.
 fn whole_reply(bytes: &[u8]) -> Option<(String, usize)> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&bytes[..end]).unwrap();

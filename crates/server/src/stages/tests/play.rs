@@ -1,5 +1,5 @@
-//! Decides how a script is played: the stages are driven as the event loop and as a conversation
-//! drive theirs, with a clock that the script moves.
+//! Runs scripts: drives the stages as the event loop and as a thread per connection do, with a
+//! clock that the script advances.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ use crate::time::Clock;
 use super::fake::{Fake, Step};
 use super::program::{self, Program};
 
-/// Plays `script` with and without blocking, and compares what the peer saw.
+/// Runs `script` with and without blocking, and compares the output with `expected`.
 #[track_caller]
 pub(super) fn check(script: &[Step], expected: &str) {
     let turns = play::<false>(script, Place::Here).told.text();
@@ -31,13 +31,13 @@ pub(super) fn check(script: &[Step], expected: &str) {
     assert_eq!(held, expected.join("; "), "blocking");
 }
 
-/// The same where a worker runs what may block, which only a loop has.
+/// Like [`check`], but a worker runs work that may block. Only an event loop has workers.
 #[track_caller]
 pub(super) fn check_with_workers(script: &[Step], expected: &str) {
     assert_eq!(play::<false>(script, Place::Elsewhere).told.text(), expected);
 }
 
-/// The same for one kind of transport alone.
+/// Like [`check`], for the nonblocking transport only.
 #[track_caller]
 pub(super) fn check_loop(script: &[Step], expected: &str) {
     assert_eq!(play::<false>(script, Place::Here).told.text(), expected);
@@ -45,7 +45,7 @@ pub(super) fn check_loop(script: &[Step], expected: &str) {
 
 pub(super) use crate::scheduling::Place;
 
-/// Plays `script` to the end of its connection.
+/// Runs `script` to the end of its connection.
 pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> Fake<BLOCKS> {
     let clock = Rc::new(Clock::told(1_795_208_400));
     let gate = Rc::new(Cell::new(false));
@@ -61,7 +61,7 @@ pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> Fake<BL
     stage.connection.transport
 }
 
-/// What is made away from its connection.
+/// A reply that is written outside the stages.
 enum Elsewhere {
     Later(LaterReply),
     Work(Arc<dyn Work>, Box<Retained>),
@@ -102,7 +102,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         panic!("a script without an end: {}", self.connection.transport.told.text());
     }
 
-    /// What the event loop does with a connection that waits.
+    /// Waits for the next event, as the event loop does.
     fn wait(&mut self) -> Next {
         let Self { connection, context, .. } = self;
         if connection.wants_turn {
@@ -181,7 +181,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         }
     }
 
-    /// A reply that was made elsewhere is back, if anybody waits for it.
+    /// Finishes the reply that is written elsewhere, if the connection still waits for it.
     fn finish(&mut self) -> Next {
         let Self { connection, context, gate, .. } = self;
         gate.set(true);
@@ -226,7 +226,7 @@ pub(super) fn post(path: &str, length: usize) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n")
 }
 
-/// So many seconds.
+/// A pause in seconds.
 pub(super) const fn seconds(number: u64) -> Step {
     Step::Wait(Duration::from_secs(number))
 }

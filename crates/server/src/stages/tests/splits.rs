@@ -1,5 +1,5 @@
-//! Decides that nobody can tell how a stream was cut: whatever the pieces and the room, the peer
-//! gets the same bytes, from transports of both kinds.
+//! Checks that the output does not depend on how the input is split or on the room for output, on
+//! transports of both kinds.
 
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert, proptest};
@@ -8,7 +8,7 @@ use proptest::sample::select;
 use super::fake::{Step, says};
 use super::play::{Place, get, play, post};
 
-/// A stream of pipelined requests, each answered in its own way.
+/// A stream of pipelined requests with different kinds of answers.
 pub(super) fn streams() -> impl Strategy<Value = Vec<u8>> {
     let chunked = "POST /echo/9 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let requests = vec![
@@ -30,13 +30,13 @@ pub(super) fn streams() -> impl Strategy<Value = Vec<u8>> {
         "GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n".to_owned(),
         "nonsense\r\n\r\n".to_owned(),
     ];
-    // Those that end a connection are rarer than the rest, or few streams would be long.
+    // Requests that end a connection are rarer, or few streams would be long.
     let kept = select(requests[..10].to_vec());
     (vec(kept, 0..8), vec(select(requests), 0..3))
         .prop_map(|(first, last)| (first.concat() + &last.concat()).into_bytes())
 }
 
-/// `stream` in pieces of these lengths, with room of these sizes between them.
+/// Splits `stream` into pieces of these lengths, with room of these sizes between them.
 fn script(stream: &[u8], pieces: &[usize], rooms: &[usize]) -> Vec<Step> {
     let mut rest = stream;
     let mut rooms = rooms.iter();
@@ -62,7 +62,7 @@ fn sent(script: &[Step]) -> [Vec<u8>; 3] {
 }
 
 pub(super) fn shown(bytes: &[u8]) -> String {
-    // Runs of one letter, and a file's bytes, are long and say nothing.
+    // Lines are shortened, because runs of one letter and the bytes of a file are long.
     let text = String::from_utf8_lossy(bytes).into_owned();
     text.lines().map(|line| line.chars().take(60).collect::<String>() + "\n").collect()
 }

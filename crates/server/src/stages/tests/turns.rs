@@ -1,4 +1,4 @@
-//! Decides how much one connection may do before the others have their turn, and what leaves
+//! Checks how much one connection may do before other connections run, and which replies are sent
 //! together.
 
 use super::fake::{Step, says};
@@ -17,7 +17,7 @@ fn sixteen_requests_are_answered_then_others_have_their_turn() {
         &[says(get("/a").repeat(40))],
         &format!("{batch}; turn; {batch}; turn; {rest}; 75s: closed"),
     );
-    // With nothing left there is no turn to take.
+    // Without further requests it takes no turn.
     check(&[says(get("/a").repeat(16))], &format!("{batch}; 75s: closed"));
 }
 
@@ -74,7 +74,8 @@ fn a_file_leaves_in_slices_with_turns_between() {
     assert!(content.iter().enumerate().all(|(place, byte)| *byte == (place % 251) as u8));
 }
 
-/// A fast reader of a long page kept its loop until the whole of it was sent: only files were cut.
+/// Symptom: a fast reader of a long page kept its loop until the whole page was sent. Cause: only
+/// files were sent in slices. Fix: pages are too.
 #[test]
 fn a_long_page_leaves_in_slices_too() {
     let script = [Step::Room(1000), says(get("/long/3000000")), Step::Room(usize::MAX)];
@@ -88,8 +89,8 @@ fn a_file_waits_for_room_and_goes_on_where_it_stood() {
     check_loop(&script, "<80>; file<920>; file<100000>; 200 <300000>; 75s: closed");
 }
 
-/// A peer whose socket is never empty kept its loop for as long as it liked: requests were counted,
-/// bytes of a body were not. A turn receives one mebibyte.
+/// Symptom: a client whose socket was never empty kept its loop without limit. Cause: a turn was
+/// limited by requests, but not by bytes of a body. Fix: a turn receives at most 1 MiB.
 #[test]
 fn a_body_that_never_pauses_takes_turns_with_others() {
     let length = 5 << 20;
