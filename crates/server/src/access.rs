@@ -1,5 +1,4 @@
-//! Decides when a line of the access log is made and handed over: one for each reply, gathered by
-//! its thread, once per turn.
+//! The access log: each thread gathers one line per reply and hands the lines over once per turn.
 
 use std::sync::Arc;
 
@@ -9,16 +8,16 @@ use crate::address::Peer;
 use crate::handler::{Follow, Incoming, Retained};
 use crate::time::Clock;
 
-/// Where replies are logged, and how.
+/// The destination and the format of the access log.
 #[derive(Clone, Debug)]
 pub struct AccessSettings {
     /// The log.
     pub writer: Arc<Writer>,
-    /// What its lines tell.
+    /// The fields of a line.
     pub format: Arc<Format>,
 }
 
-/// One thread's way to the access log.
+/// The access log of one thread.
 pub(crate) struct AccessLog(Option<Open>);
 
 struct Open {
@@ -27,38 +26,39 @@ struct Open {
     stamp: Stamp,
 }
 
-/// What a line tells of a reply.
+/// The data of a reply for its line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Replied<'a> {
     pub(crate) status: u16,
-    /// Of content, as it stands on the wire.
+    /// The number of content bytes as sent, including chunk framing.
     pub(crate) bytes: u64,
-    /// Status line and fields, as far as they are at hand.
+    /// Status line and header fields, if they are available.
     pub(crate) head: &'a [u8],
 }
 
 impl<'a> Replied<'a> {
-    /// A reply that stands whole in memory.
+    /// The data of a reply that is complete in memory.
     pub(crate) fn of(reply: &'a [u8]) -> Self {
         let (status, head) = measure(reply).unwrap_or_default();
         Self { status, bytes: (reply.len() - head) as u64, head: &reply[..head] }
     }
 }
 
-/// A reply that takes its time to leave: its line is made when that is over, and tells how much left.
+/// A reply that is sent over time. Its line is written at the end, with the number of bytes that
+/// were sent.
 pub(crate) struct Leaving {
     pub(crate) request: Box<Retained>,
     pub(crate) status: u16,
-    /// Status line and fields, if a line tells of them.
+    /// Status line and header fields, if the format includes a field of them.
     pub(crate) head: Vec<u8>,
-    /// How long the file behind the head is, or what its waiters have sent until now.
+    /// The length of the file after the head, or the number of bytes that a waiter has sent so far.
     pub(crate) length: u64,
 }
 
-/// Status and length of the head at the front of a reply.
+/// Returns the status and the length of the head at the start of a reply.
 pub(crate) fn measure(reply: &[u8]) -> Option<(u16, usize)> {
     let status = std::str::from_utf8(reply.get(9..12)?).ok()?.parse().ok()?;
-    // The end is looked for by its last byte: of most heads every fourth byte is looked at.
+    // Searches for the last byte of the end, so that it examines every fourth byte of most heads.
     let mut at = 3;
     loop {
         at += match reply.get(at)? {
@@ -69,7 +69,7 @@ pub(crate) fn measure(reply: &[u8]) -> Option<(u16, usize)> {
     }
 }
 
-/// Lines are handed over when they reach this size, whatever the turn still brings.
+/// Gathered lines are handed over at this size, even within a turn.
 const PILE: usize = 16 * 1024;
 
 impl AccessLog {
@@ -82,19 +82,19 @@ impl AccessLog {
         self.0.is_some()
     }
 
-    /// The moment a request arrives or a reply is made, in microseconds. Costs nothing where no
-    /// line tells how long it took.
+    /// The current time in microseconds, at the arrival of a request or at its reply. Reads no
+    /// clock if the format has no duration.
     pub(crate) fn moment(&self, clock: &Clock) -> u64 {
         let wanted = self.0.as_ref().is_some_and(|open| open.settings.format.wants_duration());
         if wanted { clock.microseconds() } else { 0 }
     }
 
-    /// True when a reply's head must be kept although the reply is leaving already.
+    /// Whether the head of a reply must be kept while the reply is sent.
     pub(crate) fn wants_head(&self) -> bool {
         self.0.as_ref().is_some_and(|open| open.settings.format.wants_reply_head())
     }
 
-    /// The reply to `request`, which arrived at `began`, is made.
+    /// Writes the line of the reply to `request`, which arrived at `began`.
     pub(crate) fn record(
         &mut self,
         request: &Incoming<'_>,
@@ -117,7 +117,7 @@ impl AccessLog {
         );
     }
 
-    /// A reply to a request that is not at hand: it could not be understood, or is with a worker.
+    /// Writes the line of a reply without its request, which was malformed or is with a worker.
     pub(crate) fn record_bare(&mut self, peer: Peer, arrival: u64, replied: Replied<'_>) {
         self.push(
             arrival,
@@ -131,7 +131,7 @@ impl AccessLog {
         );
     }
 
-    /// What will be told of a reply whose head stands in `reply`, and whose content takes its time.
+    /// Begins the log entry of a reply that is sent over time and whose head is in `reply`.
     pub(crate) fn begin(&self, request: Box<Retained>, reply: &[u8], follow: &Follow) -> Leaving {
         let (status, head) = measure(reply).unwrap_or_default();
         let head = if self.wants_head() { reply[..head].to_vec() } else { Vec::new() };
@@ -142,7 +142,8 @@ impl AccessLog {
         Leaving { request, status, head, length }
     }
 
-    /// The same of a reply that its waiters send little by little; its head and some content stand in `reply`.
+    /// Begins the log entry of a suspended response, of which `reply` contains the head and perhaps
+    /// some content.
     pub(crate) fn begin_held(&self, request: Box<Retained>, reply: &[u8]) -> Leaving {
         let (status, head) = measure(reply).unwrap_or_default();
         let length = (reply.len() - head) as u64;
@@ -150,8 +151,8 @@ impl AccessLog {
         Leaving { request, status, head, length }
     }
 
-    /// Hands the gathered lines to the writer: once per turn, and before a thread waits for a peer
-    /// or a handler, who may take long.
+    /// Hands the gathered lines to the writer: once per turn, and before a thread waits for a
+    /// client or a handler, which may take long.
     pub(crate) fn flush(&mut self) {
         if let Some(open) = &mut self.0 {
             open.flush();
@@ -224,8 +225,9 @@ mod tests {
         assert_eq!(lines(&log), expected);
     }
 
-    /// Lines gathered until a thread had nothing left to do for its connection, which a peer that
-    /// never pauses puts off for ever: memory grew, and what a log holds was passed at once.
+    /// Symptom: memory grew without limit, and the log lost lines. Cause: a thread handed its lines
+    /// over only when its connection was idle, which a client that never pauses prevents. Fix: it
+    /// also hands them over when they reach a fixed size.
     #[test]
     fn lines_are_handed_over_before_they_pile_up() {
         let folder = ScratchFolder::new();

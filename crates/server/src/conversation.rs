@@ -1,5 +1,5 @@
-//! Decides how one thread holds one connection from accept to close, blocking wherever the peer
-//! lets it wait: what every scheduler with a thread per connection is made of.
+//! One thread per connection: the thread serves its connection from accept to close with blocking
+//! calls. Each scheduler with a thread per connection uses this module.
 
 use std::convert::identity;
 use std::future::poll_fn;
@@ -30,56 +30,61 @@ use crate::system::Wakeup;
 use crate::time::Tick;
 use crate::transport::{Blocking, Nonblocking, Transport as _};
 
-/// One thread's means to hold connections, one after the other.
+/// Serves connections on one thread, one after the other.
 pub struct Conversations<'s> {
     server: &'s Arc<Server>,
     view: View,
     scheduler: &'s dyn Scheduler,
     context: ThreadContext,
     entrance: Entrance,
-    /// Where connections wait that another thread accepts; `None`: this one accepts itself.
+    /// The queue of connections that another thread accepts. With `None` this thread accepts
+    /// itself.
     lobby: Option<&'s Lobby>,
-    /// Somebody waited for a thread when this one looked last, which is believed until then.
+    /// At its last check, this thread found a connection that waits for a thread. It assumes so
+    /// until this time.
     crowded_until: Option<Tick>,
-    /// Accepted in place of an idle connection, and next to be held.
+    /// A connection that was accepted instead of an idle one; it is served next.
     newcomer: Option<Arrival>,
-    /// The connection at hand leaves so that there is a place for somebody.
+    /// The permit to close the current connection in order to make room for another.
     makes_room: Option<MakingRoom>,
-    /// Rings when something happens that a held reply of this thread waits for; made by the first.
+    /// Wakes this thread for events of a suspended response. The first suspended response creates
+    /// it.
     wakeup: Option<Arc<Wakeup>>,
-    /// Where who has left HTTP receives; made for the first.
+    /// The receive buffer for upgraded connections. The first upgrade creates it.
     space: Option<Space>,
-    /// The scheduler has lent this thread to a held reply.
+    /// Whether the scheduler has lent this thread to a suspended response.
     holds: bool,
-    /// Kept between waits for its memory.
+    /// Kept for its allocation.
     wanted: Vec<PollFd<'static>>,
 }
 
-/// Who spoke up during a wait for a request.
+/// The event that ended a wait for a request.
 enum Watched {
     Peer,
-    /// Somebody waits for a thread.
+    /// A new connection waits for a thread.
     Door,
 }
 
-/// At full load a kept connection has its thread this long for its next request (document 000
-/// section 2.4), as exactly as the coarse clock is; then a newcomer may take it.
+/// At full load, a kept connection has its thread for this time to send its next request (Serrano,
+/// "Hop, a fast server for the diffuse web", section 2.4), to the precision of the coarse clock.
+/// After that a new connection may take the thread.
 const KEPT: Duration = Duration::from_millis(1);
-/// The same from accept to the first byte, which has a whole round trip to come.
+/// The same limit from accept to the first byte, which takes a whole round trip.
 const KEPT_SILENT: Duration = Duration::from_secs(1);
-/// How often a thread that waits for a request looks whether the load has become full. Each look is
-/// a system call; a quarter of a second is the most that it adds to a newcomer's first wait. To be told by a descriptor
-/// instead would wake all idle threads at once each time that the last free one is taken.
+/// The interval at which a thread that waits for a request checks whether the load has become full.
+/// Each check is a system call. A new connection waits at most 250 ms longer for it. A notification
+/// by a descriptor would instead wake all idle threads at once, each time that the last free one is
+/// taken.
 const LOOK: Duration = Duration::from_millis(250);
 
 impl<'s> Conversations<'s> {
-    /// For connections that come to `server`. At full [load](Scheduler::load) of `scheduler` one that is
-    /// idle gives way to a newcomer, who is [accepted](Self::accept) next.
+    /// Serves connections to `server`. At full [load](Scheduler::load) of `scheduler`, an idle
+    /// connection gives way to a new one, which [`accept`](Self::accept) returns next.
     pub fn new(server: &'s Arc<Server>, scheduler: &'s dyn Scheduler) -> Self {
         Self::at(None, server, scheduler)
     }
 
-    /// The same for connections that wait in `lobby`, which some other thread fills.
+    /// Serves connections that wait in `lobby`, which another thread fills.
     pub(crate) fn behind(
         lobby: &'s Lobby,
         server: &'s Arc<Server>,
@@ -108,11 +113,11 @@ impl<'s> Conversations<'s> {
         }
     }
 
-    /// Waits for the next connection; `None` when the server stops.
+    /// Waits for the next connection. Returns `None` when the server stops.
     ///
     /// # Errors
     ///
-    /// The system's, when it cannot wait.
+    /// The error of the system if the thread cannot wait.
     pub fn accept(&mut self) -> io::Result<Option<Arrival>> {
         if self.newcomer.is_some() {
             return Ok(self.newcomer.take());
@@ -131,18 +136,18 @@ impl<'s> Conversations<'s> {
         }
     }
 
-    /// Who has come meanwhile and took the place of the connection that was held last, if it gave way.
+    /// The connection that replaced the one served last, if that gave way.
     pub fn take_newcomer(&mut self) -> Option<Arrival> {
         self.newcomer.take()
     }
 
-    /// Holds the connection on this thread until it is over.
+    /// Serves the connection on this thread until it closes.
     pub fn hold(&mut self, arrival: Arrival) {
         self.run(arrival, false);
     }
 
-    /// Holds the connection until it is over, or until its scheduler wishes the next stage
-    /// [elsewhere](Place::Elsewhere) and it can go there: then here it is again.
+    /// Serves the connection until it closes, or until the scheduler wants its next stage
+    /// [elsewhere](Place::Elsewhere) and it can move. Then returns it.
     pub(crate) fn go_on(&mut self, arrival: Arrival) -> Option<Arrival> {
         self.run(arrival, true)
     }
@@ -150,7 +155,7 @@ impl<'s> Conversations<'s> {
     fn run(&mut self, arrival: Arrival, may_leave: bool) -> Option<Arrival> {
         let Arrival { progress, peer, counted } = arrival;
         self.context.clock.turn();
-        // Looked at behind the accept: whoever comes after a change is served under it.
+        // Checked after the accept: a connection that arrives after a change gets the new settings.
         self.keep_up();
         let (mut connection, next) = match progress {
             Progress::New(socket) => {
@@ -162,7 +167,7 @@ impl<'s> Conversations<'s> {
             Progress::Between(detached) => detached.attach(&mut self.context)?,
         };
         let snapshot_id = connection.snapshot_id;
-        // A fault of ours costs this connection and no other.
+        // A panic of the server closes only this connection.
         let ended =
             catch_unwind(AssertUnwindSafe(|| self.converse(&mut connection, next, may_leave)));
         if let Ok(Some(next)) = ended {
@@ -172,7 +177,7 @@ impl<'s> Conversations<'s> {
                     let progress = Progress::Between(Box::new(detached));
                     return Some(Arrival { progress, peer, counted });
                 }
-                // It has no snapshot, which every connection of a server has.
+                // It has no snapshot; each connection of a server has one.
                 Err(same) => connection = same,
             }
         }
@@ -193,7 +198,7 @@ impl<'s> Conversations<'s> {
             connection.busy.take().into_iter().for_each(|busy| self.context.recycle(busy));
             drop(connection);
         }
-        // One that could not be begun is nobody else's.
+        // Drops an errand that was not started.
         discard(self.context.errand.take());
         if ended.is_err() {
             log::error(format_args!("a connection was closed by a fault of the server"));
@@ -209,14 +214,14 @@ impl<'s> Conversations<'s> {
         None
     }
 
-    /// Runs stages from `next` on. `Some`: this one is wished elsewhere.
+    /// Runs stages from `next` on. Returns `Some` if the scheduler wants the next stage elsewhere.
     fn converse(
         &mut self,
         connection: &mut Connection<Blocking>,
         mut next: Next,
         may_leave: bool,
     ) -> Option<Next> {
-        // A handler's first poll is in place, and may make timers and sockets there already.
+        // The first poll of an async handler happens here, and may create timers and sockets.
         let background = self.server.background().map(tokio::runtime::Handle::enter);
         if let Err(error) = &background {
             log::error(format_args!("no runtime for handlers that await: {error}"));
@@ -230,7 +235,8 @@ impl<'s> Conversations<'s> {
             if self.server.state() == State::Over {
                 return None;
             }
-            // One stage at least, or it would go from thread to thread and come no further.
+            // Runs at least one stage, or the connection would move between threads without
+            // progress.
             if std::mem::replace(&mut has_run, may_leave)
                 && self.scheduler.stage(next) == Place::Elsewhere
                 && DetachedConnection::may_hold(connection, next)
@@ -241,7 +247,7 @@ impl<'s> Conversations<'s> {
                 Next::Request => self.await_request(connection),
                 Next::Response(Kind::Static) => stages::response(connection, &mut self.context),
                 Next::Response(Kind::Dynamic) => {
-                    // The work may keep this thread for long.
+                    // The work may take long.
                     self.context.config.access.flush();
                     stages::dynamic(connection, &mut self.context)
                 }
@@ -257,7 +263,8 @@ impl<'s> Conversations<'s> {
         }
     }
 
-    /// Has a connection go that has waited too long for a thread: who is owed a reply is told so, without a wait.
+    /// Closes a connection that has waited too long for a thread. If it has sent a request, it gets
+    /// a reply, without a wait.
     pub(crate) fn turn_away(&mut self, arrival: Arrival) {
         let Arrival { progress, peer, counted } = arrival;
         let detached = match progress {
@@ -273,7 +280,7 @@ impl<'s> Conversations<'s> {
         let snapshot_id = connection.snapshot_id;
         let mut connection = connection.map(Nonblocking::from, identity);
         self.context.drained = false;
-        // It may have said something meanwhile, and has replies, perhaps, that wait for those behind them.
+        // It may have sent a request meanwhile, and may have unsent replies.
         let next = match next {
             Next::Request => stages::request(&mut connection, &mut self.context),
             next => next,
@@ -283,11 +290,11 @@ impl<'s> Conversations<'s> {
             next => next,
         };
         if next == Next::Reply {
-            // What does not leave at once is not waited for.
+            // Bytes that cannot be sent at once are dropped.
             stages::reply(&mut connection, &mut self.context);
         }
         if connection.phase == Phase::Lingering {
-            // What the peer has sent is taken, or the close would be a reset that may overtake the reply.
+            // Reads the client's input, or the close would be a reset that may overtake the reply.
             stages::request(&mut connection, &mut self.context);
         }
         connection.transport.farewell();
@@ -300,7 +307,7 @@ impl<'s> Conversations<'s> {
         self.context.config.access.flush();
     }
 
-    /// Lets whoever takes the connection over live here, if this thread may wait for that.
+    /// Runs an upgraded connection on this thread, if the scheduler lends the thread for it.
     fn live(&mut self, transport: Blocking, mut busy: Box<Busy>) {
         let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
         self.context.config.access.flush();
@@ -347,8 +354,8 @@ impl<'s> Conversations<'s> {
         stages::request(connection, &mut self.context)
     }
 
-    /// Waits until the peer says something. False: it did not in its time, which a stop shortens,
-    /// or somebody else has its thread now.
+    /// Waits for input. Returns false if there was none before the deadline, which a stop brings
+    /// forward, or if the thread now serves another connection.
     fn await_peer(&mut self, connection: &mut Connection<Blocking>) -> bool {
         self.context.config.access.flush();
         let mut now = self.context.clock.turn();
@@ -363,7 +370,7 @@ impl<'s> Conversations<'s> {
         while !connection.deadline.has_come(now) {
             if !stopping && self.server.state() != State::Serving {
                 stopping = true;
-                // Where others wait for the thread they would have to wait for all of the grace as well.
+                // With a shorter time if other connections wait for this thread.
                 let grace = if self.is_pressed() { KEPT } else { GRACE };
                 connection.deadline = connection.deadline.earlier(now.after(grace));
             }
@@ -375,9 +382,10 @@ impl<'s> Conversations<'s> {
             let full = !stopping && self.is_full();
             self.keep_up();
             self.context.config.turn_to(connection.snapshot_id);
-            // Nobody waits for a millisecond before somebody is there who waits for its end. A timer that runs out before
-            // the kernel's next tick is set in hardware and, when the request comes, taken back: with it a request cost
-            // half as much again (docs/measurements/schedulers.md, "A timer of a millisecond").
+            // The thread waits for the end of that time only if another connection waits for a
+            // thread. A timer of a millisecond, shorter than the kernel's next tick, is set in
+            // hardware and cancelled when the request arrives: with it a request cost 1.5 times as
+            // much (docs/measurements/schedulers.md, "A timer of a millisecond").
             let at_door = full && (gives_way.has_come(now) || !self.is_crowded(now));
             if full && !at_door {
                 left = left.min(gives_way.since(now));
@@ -386,7 +394,7 @@ impl<'s> Conversations<'s> {
             }
             match self.watch(&connection.transport, stopping, at_door, left) {
                 Some(Watched::Peer) => return true,
-                // A thread that has become free meanwhile is there for the newcomer.
+                // If another thread is free now, that serves the new connection.
                 Some(Watched::Door)
                     if gives_way.has_come(now) && self.is_full() && self.give_way() =>
                 {
@@ -405,7 +413,7 @@ impl<'s> Conversations<'s> {
         false
     }
 
-    /// Waits for the peer, for the stop unless that has come, and at the door if so wished.
+    /// Waits for the client, for a stop unless it has begun, and for new connections if `at_door`.
     fn watch(
         &mut self,
         transport: &Blocking,
@@ -414,23 +422,23 @@ impl<'s> Conversations<'s> {
         left: Duration,
     ) -> Option<Watched> {
         let bell = self.server.stop_bell();
-        // Every wait for a request comes here: nothing is allocated.
+        // Each wait for a request uses this code, so it does not allocate.
         let mut wanted = emptied(take(&mut self.wanted));
         wanted.push(PollFd::new(transport, PollFlags::IN));
         if at_door {
             wanted.extend(self.lobby.map(|lobby| PollFd::new(lobby, PollFlags::IN)));
-            // Without a place nobody comes as far as the lobby.
+            // At the limit of connections, no further ones reach the lobby.
             if self.lobby.is_none() || !self.server.census.has_room() {
                 wanted.extend(self.entrance.doors());
             }
         }
         let behind_doors = wanted.len();
-        // A stop that has come is heard for ever.
+        // The bell stays readable after a stop.
         if !stopping {
             wanted.push(PollFd::new(&bell, PollFlags::IN));
         }
         let left = Timespec::try_from(left).ok();
-        // Interrupted or not, the descriptors say it all.
+        // The result is not needed: after an interruption too, the descriptors have the events.
         let _ = poll(&mut wanted, left.as_ref());
         let spoke = |each: &PollFd<'_>| !each.revents().is_empty();
         let (has_peer, has_door) = (spoke(&wanted[0]), wanted[1..behind_doors].iter().any(spoke));
@@ -444,18 +452,18 @@ impl<'s> Conversations<'s> {
         has_door.then_some(Watched::Door)
     }
 
-    /// Goes over to the newest settings, if they have changed.
+    /// Switches to the newest settings, if they have changed.
     pub(crate) fn keep_up(&mut self) {
         self.entrance.keep_up();
         self.view.keep_up(self.server, &mut self.context);
     }
 
-    /// Somebody waits in the lobby whom no resting thread will take.
+    /// Whether a connection waits in the lobby that no idle thread will take.
     fn is_pressed(&self) -> bool {
         self.lobby.is_some_and(Lobby::is_pressed)
     }
 
-    /// Somebody waits for a thread, as far as this one knows.
+    /// Whether a connection waits for a thread, as far as this thread knows.
     fn is_crowded(&self, now: Tick) -> bool {
         self.crowded_until.is_some_and(|until| !until.has_come(now))
     }
@@ -464,12 +472,13 @@ impl<'s> Conversations<'s> {
         self.scheduler.load() >= 1.0
     }
 
-    /// Takes in a newcomer, who has the thread next. True too when one is kept out for want of what
-    /// the connection at hand has: the [place](Self::pass_place) is the newcomer's when it has left.
+    /// Accepts a connection that takes this thread next. Also returns true if the new connection
+    /// needs the [place](Self::pass_place) of the current one among all connections; it is then
+    /// accepted after that has closed.
     fn give_way(&mut self) -> bool {
         if let Some(lobby) = self.lobby {
             self.newcomer = lobby.take();
-            // While there is a place the thread that accepts lets in who comes.
+            // Below the limit of connections, the accepting thread fills the lobby.
             if self.newcomer.is_some() || self.server.census.has_room() {
                 return self.newcomer.is_some();
             }
@@ -477,14 +486,14 @@ impl<'s> Conversations<'s> {
         let Some(turn) = MakingRoom::begin(self.server) else { return false };
         match self.entrance.look() {
             Looked::In(arrival) => self.newcomer = Some(arrival),
-            // Somebody has come in meanwhile, perhaps, whom the wait had told of.
+            // Another thread may have accepted the pending connection since the wait ended.
             Looked::NoRoom if self.entrance.is_somebody_there() => self.makes_room = Some(turn),
             Looked::NoRoom | Looked::Nobody => return false,
         }
         true
     }
 
-    /// What the connection that gave way has left is for whom it left it.
+    /// Accepts the connection for which the previous one gave way.
     fn pass_place(&mut self) {
         if self.makes_room.is_some()
             && let Looked::In(arrival) = self.entrance.look()
@@ -522,7 +531,7 @@ impl<'s> Conversations<'s> {
         }
     }
 
-    /// The connection's reply is held, if this thread may wait for that.
+    /// Suspends the response, if the scheduler lends this thread for it.
     fn begin_hold(&mut self, connection: &mut Connection<Blocking>) -> Next {
         if self.wakeup.is_none() {
             match Wakeup::new() {
@@ -541,7 +550,7 @@ impl<'s> Conversations<'s> {
         let next = stages::hold(connection, &mut self.context, 0);
         self.holds = connection.hold != NO_HOLD && self.scheduler.begin_hold();
         if connection.hold != NO_HOLD && !self.holds {
-            // What a feed begins with is on its way already, and nothing was put down.
+            // The head of a feed is being sent already, and the connection was not put down.
             if next == Next::Park {
                 self.context.take_up(connection);
             }
@@ -550,7 +559,7 @@ impl<'s> Conversations<'s> {
         next
     }
 
-    /// Waits until something happens that the connection's reply waits for.
+    /// Waits for an event of the suspended response.
     fn await_news(&mut self, connection: &mut Connection<Blocking>) -> Next {
         loop {
             let now = self.context.clock.turn();
@@ -565,11 +574,12 @@ impl<'s> Conversations<'s> {
             let mut wanted = [
                 PollFd::new(&stop, PollFlags::IN),
                 PollFd::new(&**wakeup, PollFlags::IN),
-                // Its next request may come before the reply to this one, and is not looked at.
+                // Only a close by the client counts: the next request may arrive before this
+                // response.
                 PollFd::new(&connection.transport, PollFlags::RDHUP),
             ];
             let left = Timespec::try_from(connection.deadline.since(now)).ok();
-            // Interrupted or not, the descriptors say it all.
+            // The result is not needed: after an interruption too, the descriptors have the events.
             let _ = poll(&mut wanted, left.as_ref());
             if !wanted[2].revents().is_empty() {
                 return Next::Closed;
@@ -583,7 +593,7 @@ impl<'s> Conversations<'s> {
         }
     }
 
-    /// The connection waits for nothing any more.
+    /// Ends the suspension of the connection's response.
     fn end_hold(&mut self, connection: &mut Connection<Blocking>) {
         if connection.hold != NO_HOLD
             && let Some(waiters) = &mut self.context.waiters
@@ -595,7 +605,7 @@ impl<'s> Conversations<'s> {
         }
     }
 
-    /// Runs the handler that writes its reply until there is something to send.
+    /// Runs the writer of a reply until there is content to send.
     fn await_writer(&mut self, connection: &mut Connection<Blocking>) -> Next {
         let left = connection.deadline.since(self.context.clock.now());
         let busy = connection.busy(&mut self.context);
@@ -625,13 +635,13 @@ impl<'s> Conversations<'s> {
         failure::failed(&self.context.clock, self.context.config.settings.security)
     }
 
-    /// `None`: not in time.
+    /// Returns `None` if the handler exceeds its deadline.
     fn await_reply(&self, reply: LaterReply) -> Option<Finished> {
         let limit = self.context.config.settings.timeouts.handler;
         let name = self.context.config.responder.last();
         let awaited = catch_unwind(AssertUnwindSafe(|| {
             let background = self.server.background()?;
-            // The timer must be made where the runtime is known, inside.
+            // The timer must be created inside, in the context of the runtime.
             Ok::<_, io::Error>(
                 background.block_on(async { tokio::time::timeout(limit, reply).await }),
             )
@@ -652,10 +662,10 @@ impl<'s> Conversations<'s> {
     }
 }
 
-/// A list of nothing, in the memory of another.
+/// An empty list with the allocation of `list`.
 fn emptied<'f>(mut list: Vec<PollFd<'_>>) -> Vec<PollFd<'f>> {
     list.clear();
-    // Collected in place.
+    // The standard library reuses the allocation.
     list.into_iter().map(|_| unreachable!("it is empty")).collect()
 }
 

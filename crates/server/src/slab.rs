@@ -1,7 +1,7 @@
-//! Decides where a connection lives: an index that is used again, and a generation that tells the
-//! old tenant from the new.
+//! Storage for connections by token: an index that is reused, and a generation that distinguishes
+//! its successive entries.
 
-/// Names one tenant of a slab for as long as it lives; later tenants of the same place differ.
+/// Identifies one entry of a slab. A later entry at the same index has a different token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Token {
     pub(crate) index: u32,
@@ -9,7 +9,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// As the 64 bits that epoll keeps for us.
+    /// The token as the 64 bits of user data that epoll stores.
     pub(crate) fn bits(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
@@ -19,11 +19,11 @@ impl Token {
     }
 }
 
-/// Entries per chunk. Growing allocates one chunk and moves nothing, so 100 000 connections never
-/// need twice their memory for a moment.
+/// Entries per chunk. Growing allocates one chunk and moves no entry, so 100 000 connections never
+/// need twice their memory during a reallocation.
 const CHUNK: usize = 128;
 
-/// Tenants by [`Token`]. Places are used again in the order they became free last.
+/// Entries by [`Token`]. The index that was freed last is reused first.
 pub(crate) struct Slab<T> {
     chunks: Vec<Box<[Place<T>]>>,
     vacant: Option<u32>,
@@ -65,12 +65,12 @@ impl<T> Slab<T> {
         if place.generation == token.generation { place.tenant.as_mut() } else { None }
     }
 
-    /// The tenant at `index`, whoever it is: for links between tenants.
+    /// The entry at `index`, in any generation: for links between entries.
     pub(crate) fn at(&mut self, index: u32) -> Option<&mut T> {
         self.chunks.get_mut(index as usize / CHUNK)?[index as usize % CHUNK].tenant.as_mut()
     }
 
-    /// The token of the tenant at `index`.
+    /// The token of the entry at `index`.
     pub(crate) fn token(&mut self, index: u32) -> Option<Token> {
         self.at(index)?;
         Some(Token { index, generation: self.place(index).generation })
