@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_measured_behind_its_head() {
+    fn counts_content_bytes_after_the_head() {
         let reply = b"HTTP/1.1 404 Not Found\r\nA: b\r\n\r\nabc";
         let head = &reply[..32];
         assert_eq!(Replied::of(reply), Replied { status: 404, bytes: 3, head });
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_has_a_line_too() {
+    fn logs_a_reply_without_a_parsed_request() {
         let folder = ScratchFolder::new();
         let peer = Peer::tcp("192.0.2.7:1".parse().unwrap());
         let replied = Replied { status: 408, bytes: 36, head: b"" };
@@ -229,7 +229,7 @@ mod tests {
     /// over only when its connection was idle, which a client that never pauses prevents. Fix: it
     /// also hands them over when they reach a fixed size.
     #[test]
-    fn lines_are_handed_over_before_they_pile_up() {
+    fn hands_lines_over_before_they_accumulate() {
         let folder = ScratchFolder::new();
         let mut log = log_with("common", &folder);
         for _ in 0..10_000 {

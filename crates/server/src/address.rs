@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_read_as_people_write_it() {
+    fn parses_addresses() {
         check("127.0.0.1:8080", "http://127.0.0.1:8080/");
         check("[::1]:80", "http://[::1]:80/");
         check(":8080", "http://[::]:8080/");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapped_address_shows_as_ipv4_and_counts_as_loopback() {
+    fn treats_a_mapped_address_as_ipv4() {
         let peer = Peer::tcp("[::ffff:127.0.0.1]:9".parse().unwrap());
         assert_eq!(
             (peer.to_string().as_str(), peer.port(), peer.is_local()),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn names_a_block_as_operators_write_it() {
+    fn displays_blocks() {
         let name = |text: &str| Peer::tcp(text.parse().unwrap()).block().to_string();
         assert_eq!(name("192.0.2.1:9"), "192.0.2.1");
         assert_eq!(name("[2001:db8:1:2::1]:9"), "2001:db8:1:2::/64");

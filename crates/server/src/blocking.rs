@@ -125,14 +125,14 @@ mod tests {
     use crate::time::timeout;
 
     #[test]
-    fn there_is_a_place_at_least_and_no_more_than_can_be_counted() {
+    fn limits_permits_to_the_range_of_the_semaphore() {
         let places = [0, 7, usize::MAX].map(|places| room(places).available_permits());
         assert_eq!(places, [1, 7, Semaphore::MAX_PERMITS]);
     }
 
     /// One test for all cases, because the counter belongs to the process.
     #[test]
-    fn a_call_is_overdue_from_the_end_of_its_wait_to_its_return() {
+    fn counts_a_call_as_overdue_until_it_returns() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             assert_eq!(blocking(|| 7).await, 7);

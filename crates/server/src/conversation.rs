@@ -674,7 +674,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_what_is_wanted_keeps_its_memory() {
+    fn reuses_the_allocation_of_a_list() {
         let bell = std::io::stdin();
         let list = vec![PollFd::new(&bell, PollFlags::IN); 3];
         let memory = (list.as_ptr().addr(), list.capacity());

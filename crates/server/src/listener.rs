@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_in_use_is_an_error_that_names_the_cure() {
+    fn names_the_remedy_for_a_port_in_use() {
         let first = Listener::open(&on("127.0.0.1:0")).unwrap();
         let Address::Tcp(address) = first.address() else { panic!("{:?}", first.address()) };
         let error = Listener::open(&on(&address.to_string())).unwrap_err();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_servers_socket_file_is_replaced_and_a_living_ones_is_not() {
+    fn replaces_only_the_socket_file_of_a_dead_server() {
         let folder = std::env::temp_dir().join(format!("bine-listener-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("socket");
@@ -337,7 +337,7 @@ mod tests {
     /// Regression: a Unix socket inherits no options from its listener, so the send buffer had the
     /// kernel's default size.
     #[test]
-    fn socket_options_reach_the_connections_that_are_accepted() {
+    fn sets_socket_options_on_accepted_connections() {
         for nodelay in [true, false] {
             let socket = accepted(&Listen { nodelay, ..on("127.0.0.1:0") });
             assert_eq!(sockopt::tcp_nodelay(&socket).unwrap(), nodelay);
@@ -355,7 +355,7 @@ mod tests {
     /// options are set on each accepted connection, because one that was pending before the start
     /// has them from the old listener.
     #[test]
-    fn socket_options_reach_those_who_wait_on_an_inherited_listener() {
+    fn sets_socket_options_on_connections_of_an_inherited_listener() {
         for nodelay in [true, false] {
             let passed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let early = std::net::TcpStream::connect(passed.local_addr().unwrap()).unwrap();
@@ -372,14 +372,14 @@ mod tests {
     /// Regression: for a Unix socket in a folder without write permission, the message advised
     /// about ports.
     #[test]
-    fn what_is_not_permitted_is_told_with_the_cure_for_that_kind_of_address() {
+    fn names_the_remedy_for_missing_permission_by_kind_of_address() {
         let told = |address: &str| cure(&address.parse().unwrap(), io::ErrorKind::PermissionDenied);
         assert!(told("127.0.0.1:80").contains("ports below 1024"));
         assert!(told("unix:/run/bine").contains("may not write in that folder"));
     }
 
     #[test]
-    fn the_backlog_bounds_who_may_wait_to_be_accepted() {
+    fn limits_pending_connections_by_the_backlog() {
         let path = std::env::temp_dir().join(format!("bine-backlog-{}", std::process::id()));
         let wish = Listen { backlog: 3, ..on(&format!("unix:{}", path.display())) };
         let listener = Listener::open(&wish).unwrap();
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_refuses_is_not_connected_to() {
+    fn refuses_connections_after_refuse() {
         let listener = Listener::open(&on("127.0.0.1:0")).unwrap();
         let Address::Tcp(address) = listener.address() else { unreachable!() };
         assert!(std::net::TcpStream::connect(address).is_ok());

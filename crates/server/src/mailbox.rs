@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bell_rings_once_for_a_batch_and_again_for_the_next() {
+    fn signals_once_per_batch() {
         let mailbox = Mailbox::new().unwrap();
         let rings = || {
             let mut bell = [PollFd::new(&mailbox, PollFlags::IN)];

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_of_the_past_finds_nobody() {
+    fn rejects_a_stale_token() {
         let mut slab = Slab::new();
         let old = slab.insert("first");
         assert_eq!(slab.remove(old), Some("first"));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tenant_stays_reachable_while_the_slab_grows_and_shrinks() {
+    fn finds_every_entry_while_the_slab_grows_and_shrinks() {
         let mut slab = Slab::new();
         let tokens: Vec<Token> = (0..1000).map(|number| slab.insert(number)).collect();
         for token in tokens.iter().step_by(3) {

@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_idle_connection_is_small() {
+    fn idle_connection_fits_in_96_bytes() {
         // The goal is 128 bytes of user memory, slab and timer links included.
         let size = size_of::<Connection<crate::transport::Nonblocking>>();
         assert!(size <= 96, "{size}");

@@ -134,7 +134,7 @@ mod tests {
     use bine_log::test_support::ScratchFolder;
 
     #[test]
-    fn pieces_are_read_as_they_were_written_and_leave_no_name() {
+    fn reads_appended_pieces_from_a_file_without_name() {
         let folder = ScratchFolder::new();
         let spool = Spool::new(&folder.path(""));
         let mut buffer = [0; 8];
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_nameless_files_are_a_name_lasts_for_a_moment() {
+    fn unlinks_the_file_where_unnamed_files_are_not_supported() {
         let folder = ScratchFolder::new();
         let one = named_for_a_moment(&folder.path("")).unwrap();
         let other = named_for_a_moment(&folder.path("")).unwrap();

@@ -64,7 +64,7 @@ mod tests {
     use bine_log::test_support::ScratchFolder;
 
     #[test]
-    fn what_the_kernel_has_let_go_is_cold_until_it_is_read() {
+    fn detects_evicted_pages_and_reads_them_into_the_cache() {
         let folder = ScratchFolder::new();
         let length = 3 * STRETCH;
         let mut file = File::create_new(folder.path("long")).unwrap();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_not_there_is_not_waited_for() {
+    fn treats_ranges_beyond_the_end_of_a_file_as_cached() {
         let folder = ScratchFolder::new();
         let file = File::create_new(folder.path("empty")).unwrap();
         assert!(is_warm(file.as_fd(), 0, STRETCH));

@@ -36,7 +36,7 @@ struct Answer {
 }
 
 #[test]
-fn closes_without_a_second_answer_after_a_malformed_body() {
+fn closes_without_a_second_response_after_a_malformed_body() {
     let head = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     for body in [
         "nonsense\r\n".to_owned(),
@@ -53,7 +53,7 @@ fn closes_without_a_second_answer_after_a_malformed_body() {
 }
 
 #[test]
-fn closes_after_an_answer_that_was_given_before_a_chunked_body() {
+fn closes_after_a_response_sent_before_a_chunked_body() {
     let head = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let expected = "200 a close; finish; 2s: closed";
     check(&[says(head.to_owned() + "1\r\nx\r\n0\r\n\r\n" + &get("/b"))], expected);
@@ -61,13 +61,13 @@ fn closes_after_an_answer_that_was_given_before_a_chunked_body() {
 }
 
 #[test]
-fn closes_without_a_second_answer_when_an_unread_body_never_arrives() {
+fn closes_without_a_second_response_when_an_unread_body_never_arrives() {
     check(&[says(post("/a", 3) + "ab"), seconds(60)], "200 a; 10s: closed");
     check(&[says(post("/echo/9", 3) + "ab"), seconds(60)], "10s: 408 close; finish; 12s: closed");
 }
 
 #[test]
-fn sends_no_content_in_answers_to_head() {
+fn sends_no_content_in_responses_to_head() {
     let chunked =
         "HEAD /echo/9 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n";
     for (request, status) in [

@@ -15,12 +15,12 @@ fn dripping(pieces: &[&str], milliseconds: u64) -> Vec<Step> {
 }
 
 #[test]
-fn a_peer_that_never_speaks_is_closed_without_a_word() {
+fn closes_a_silent_connection_without_a_reply() {
     check(&[], "10s: closed");
 }
 
 #[test]
-fn a_head_that_trickles_in_gets_no_more_time_than_one_that_does_not() {
+fn gives_a_slow_head_no_extra_time() {
     let head = get("/a");
     let pieces: Vec<&str> = (0..head.len()).map(|place| &head[place..=place]).collect();
     check(&dripping(&pieces, 900), "10s: 408 close; finish; 12s: closed");
@@ -29,7 +29,7 @@ fn a_head_that_trickles_in_gets_no_more_time_than_one_that_does_not() {
 }
 
 #[test]
-fn every_head_has_its_own_time() {
+fn measures_the_time_of_each_head_separately() {
     let half = get("/b");
     let script = [says(get("/a")), seconds(70), says(&half[..5]), seconds(9), says(&half[5..])];
     check(&script, "200 a; 79s: 200 b; 154s: closed");
@@ -40,14 +40,14 @@ fn every_head_has_its_own_time() {
 }
 
 #[test]
-fn an_idle_connection_is_closed_without_a_word() {
+fn closes_an_idle_connection_without_a_reply() {
     // A client that keeps a pool of idle connections would take a 408 for the reply to its next
     // request.
     check(&[says(get("/a"))], "200 a; 75s: closed");
 }
 
 #[test]
-fn a_body_may_pause_but_not_for_long() {
+fn allows_pauses_in_a_body_up_to_the_timeout() {
     check(
         &[says(post("/echo/9000", 20) + "0123456789"), seconds(9), says("0123456789")],
         "9s: 200 01234567890123456789; 84s: closed",
@@ -59,7 +59,7 @@ fn a_body_may_pause_but_not_for_long() {
 }
 
 #[test]
-fn a_body_below_the_rate_ends_although_each_pause_is_short() {
+fn times_out_a_body_below_the_minimum_rate() {
     // 512 bytes per second are half the minimum rate, so 10 s are extended to less than 20 s.
     let piece = "x".repeat(512);
     let mut script = vec![says(post("/echo/90000", 51_200))];
@@ -68,7 +68,7 @@ fn a_body_below_the_rate_ends_although_each_pause_is_short() {
 }
 
 #[test]
-fn a_body_above_the_rate_goes_on_as_long_as_it_must() {
+fn accepts_a_long_body_above_the_minimum_rate() {
     let piece = "x".repeat(1100);
     let mut script = vec![says(post("/echo/90000", 55_000))];
     script.extend(dripping(&vec![piece.as_str(); 50], 1000));
@@ -78,25 +78,25 @@ fn a_body_above_the_rate_goes_on_as_long_as_it_must() {
 /// Symptom: a client that sent single bytes at twice the minimum rate got a 408. Cause: at 1024
 /// bytes per second a byte added 0 ms, because the division rounded down. Fix: it rounds up.
 #[test]
-fn a_body_in_single_bytes_above_the_rate_goes_on() {
+fn accepts_single_bytes_above_the_minimum_rate() {
     let mut script = vec![says(post("/echo/90000", 22_002))];
     script.extend((0..11_001).flat_map(|_| [says("x"), says("x"), pauses(1)]));
     check(&script, "11s: 200 <22002>; 86s: closed");
 }
 
 #[test]
-fn a_body_sent_quickly_buys_no_more_than_one_pause() {
+fn limits_the_time_gained_by_a_fast_body_to_one_timeout() {
     let script = [says(post("/echo/90000", 60_000)), says("x".repeat(50_000))];
     check(&script, "10s: 408 close; finish; 12s: closed");
 }
 
 #[test]
-fn an_unwanted_body_has_a_time_of_its_own_too() {
+fn times_out_an_unwanted_body() {
     check(&[says(post("/a", 10) + "01234"), seconds(9), pauses(1000)], "200 a; 10s: closed");
 }
 
 #[test]
-fn a_handler_that_takes_too_long_is_replaced_by_a_504_and_its_reply_dropped() {
+fn sends_504_and_drops_the_reply_of_a_slow_handler() {
     check(&[says(get("/later"))], "30s: 504 close; finish; 32s: closed");
     let late = [says(get("/later")), seconds(31), Step::Finish];
     check_with_workers(&late, "30s: 504 close; finish; 31s: too late; 32s: closed");
@@ -104,7 +104,7 @@ fn a_handler_that_takes_too_long_is_replaced_by_a_504_and_its_reply_dropped() {
 }
 
 #[test]
-fn a_job_that_waits_too_long_for_a_worker_gets_an_early_503() {
+fn sends_503_after_a_long_wait_for_a_worker() {
     check_with_workers(&[says(get("/work"))], "queued; 1s: 503 retry 1 close; finish; 3s: closed");
     check_with_workers(
         &[says(get("/work")), pauses(900), Step::Finish],
@@ -113,14 +113,14 @@ fn a_job_that_waits_too_long_for_a_worker_gets_an_early_503() {
 }
 
 #[test]
-fn a_reader_that_stalls_is_closed() {
+fn closes_a_client_that_stops_reading() {
     let script = [Step::Room(100), says(get("/long/1000"))];
     check(&script, "<100>; 30s: closed");
     check(&[Step::Room(0), says(get("/a"))], "30s: closed");
 }
 
 #[test]
-fn a_reader_below_the_rate_is_closed_although_it_never_stalls() {
+fn closes_a_client_that_reads_below_the_minimum_rate() {
     let mut script = vec![Step::Room(512), says(get("/long/90000"))];
     script.extend((0..200).flat_map(|_| [pauses(1000), Step::Room(512)]));
     // The first piece is sent before any time is lost; each later piece adds half a second.
@@ -130,7 +130,7 @@ fn a_reader_below_the_rate_is_closed_although_it_never_stalls() {
 }
 
 #[test]
-fn a_reader_above_the_rate_gets_everything() {
+fn serves_a_client_that_reads_above_the_minimum_rate() {
     let mut script = vec![Step::Room(1100), says(get("/file/100000"))];
     script.extend((0..100).flat_map(|_| [pauses(1000), Step::Room(1100)]));
     for told in told_by_both(&script) {
@@ -139,7 +139,7 @@ fn a_reader_above_the_rate_gets_everything() {
 }
 
 #[test]
-fn a_peer_that_is_sent_away_has_a_moment_to_read_why() {
+fn lingers_for_a_limited_time_after_an_error() {
     check(&[says("nonsense\r\n\r\n"), pauses(1900)], "400 close; finish; 2s: closed");
     // Further input adds no time.
     let mut script = vec![says("nonsense\r\n\r\n")];
@@ -151,7 +151,7 @@ fn a_peer_that_is_sent_away_has_a_moment_to_read_why() {
 /// only after a timeout of a blocking call, and the bytes came at intervals shorter than the
 /// kernel's timers are late. Fix: the deadline is compared before each wait too.
 #[test]
-fn bytes_that_come_more_often_than_a_wait_can_end_do_not_hold_a_thread() {
+fn enforces_deadlines_although_bytes_keep_arriving() {
     let late = Step::Late(Duration::from_millis(250));
     let drip = |first: String, count| {
         let mut script = vec![late.clone(), says(first)];

@@ -113,7 +113,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn the_bytes_do_not_depend_on_hand_overs(stream in streams(), hops in vec(any::<bool>(), 1..40)) {
+    fn output_does_not_depend_on_handovers(stream in streams(), hops in vec(any::<bool>(), 1..40)) {
         let (expected, _) = serve(&stream, &[false]);
         for hops in [&hops[..], &[true]] {
             let (bytes, _) = serve(&stream, hops);
@@ -123,7 +123,7 @@ proptest! {
 }
 
 #[test]
-fn a_connection_goes_on_elsewhere_before_every_stage() {
+fn moves_a_connection_before_every_stage() {
     // Input after the head, a body received in part, unsent replies, work, a file of many slices.
     let stream = get("/a")
         + &post("/echo/9", 9)
@@ -140,7 +140,7 @@ fn a_connection_goes_on_elsewhere_before_every_stage() {
 }
 
 #[test]
-fn it_keeps_its_settings_where_others_are_in_force() {
+fn keeps_its_snapshot_on_a_thread_with_newer_settings() {
     let (old, new) = (snapshot(), snapshot());
     let [mut one, mut other] = contexts(&old);
     let (own, mut peer) = UnixStream::pair().unwrap();
@@ -160,7 +160,7 @@ fn it_keeps_its_settings_where_others_are_in_force() {
 }
 
 #[test]
-fn a_reply_that_is_written_while_it_is_sent_stays_where_it_is() {
+fn keeps_a_streamed_reply_on_its_thread() {
     let [mut one, _] = contexts(&snapshot());
     let (own, _peer) = UnixStream::pair().unwrap();
     let mut connection = Connection::new(|_| Blocking::new(own.into(), None), Peer::UNIX, &mut one);

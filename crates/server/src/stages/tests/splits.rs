@@ -71,7 +71,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn the_bytes_do_not_depend_on_how_they_come_and_go(
+    fn output_does_not_depend_on_splits_of_input_or_output(
         stream in streams(),
         pieces in vec(0usize..60, 0..20),
         rooms in vec(0usize..400, 0..20),
@@ -86,7 +86,7 @@ proptest! {
 }
 
 #[test]
-fn a_pipelined_stream_may_be_cut_at_every_place() {
+fn accepts_a_pipelined_stream_split_at_any_byte() {
     let stream = get("/a") + &post("/echo/9", 3) + "abc" + &get("/b") + "\r\n" + &get("/c");
     let [expected, ..] = sent(&[says(&stream)]);
     for place in 0..=stream.len() {

@@ -5,12 +5,12 @@ use super::fake::{Step, says};
 use super::play::{Place, check, check_loop, check_with_workers, get, play, post};
 
 #[test]
-fn replies_to_a_pipelined_batch_leave_in_one_send() {
+fn sends_replies_of_a_pipelined_batch_at_once() {
     check(&[says(get("/a") + &get("/b") + &get("/c"))], "200 a + 200 b + 200 c; 75s: closed");
 }
 
 #[test]
-fn sixteen_requests_are_answered_then_others_have_their_turn() {
+fn yields_after_sixteen_requests() {
     let batch = "200 a + ".repeat(15) + "200 a";
     let rest = "200 a + ".repeat(7) + "200 a";
     check(
@@ -22,14 +22,14 @@ fn sixteen_requests_are_answered_then_others_have_their_turn() {
 }
 
 #[test]
-fn a_batch_that_grows_large_leaves_before_its_end() {
+fn sends_a_large_batch_before_its_end() {
     let script = [says(get("/long/30000").repeat(4))];
     let three = "200 <30000> + 200 <30000> + 200 <30000>";
     check(&script, &format!("{three}; 200 <30000>; 75s: closed"));
 }
 
 #[test]
-fn a_request_split_anywhere_waits_for_its_rest() {
+fn waits_for_the_rest_of_a_split_request() {
     check(
         &[says(get("/a") + "GET /b HT"), says("TP/1.1\r\nHost: a\r\n\r\n")],
         "200 a; 200 b; 75s: closed",
@@ -37,7 +37,7 @@ fn a_request_split_anywhere_waits_for_its_rest() {
 }
 
 #[test]
-fn a_later_request_waits_for_an_earlier_one_that_is_answered_elsewhere() {
+fn answers_pipelined_requests_in_order_across_threads() {
     let script = [says(get("/a") + &get("/later") + &get("/b")), says(get("/c")), Step::Finish];
     check(&script, "200 a; 200 later + 200 b; 200 c; 75s: closed");
     let script = [says(get("/a") + &get("/work") + &get("/b")), says(get("/c")), Step::Finish];
@@ -46,7 +46,7 @@ fn a_later_request_waits_for_an_earlier_one_that_is_answered_elsewhere() {
 }
 
 #[test]
-fn replies_that_found_no_room_leave_while_a_later_one_is_made() {
+fn sends_blocked_replies_while_a_later_one_is_written() {
     let script = [
         Step::Room(150),
         says(get("/long/500") + &get("/later")),
@@ -58,13 +58,13 @@ fn replies_that_found_no_room_leave_while_a_later_one_is_made() {
 }
 
 #[test]
-fn nothing_more_is_understood_while_replies_find_no_room() {
+fn parses_no_requests_while_replies_are_blocked() {
     let script = [Step::Room(50), says(get("/long/500")), says(get("/b")), Step::Room(5000)];
     check_loop(&script, "<50>; 200 <500>; 200 b; 75s: closed");
 }
 
 #[test]
-fn a_file_leaves_in_slices_with_turns_between() {
+fn sends_a_file_in_slices_with_turns_between() {
     check_loop(
         &[says(get("/file") + &get("/a"))],
         "<81>; file<1048495>; turn; file<1048576>; turn; 200 <2500000>; 200 a; 75s: closed",
@@ -77,13 +77,13 @@ fn a_file_leaves_in_slices_with_turns_between() {
 /// Symptom: a fast reader of a long page kept its loop until the whole page was sent. Cause: only
 /// files were sent in slices. Fix: pages are too.
 #[test]
-fn a_long_page_leaves_in_slices_too() {
+fn sends_a_long_page_in_slices() {
     let script = [Step::Room(1000), says(get("/long/3000000")), Step::Room(usize::MAX)];
     check_loop(&script, "<1000>; <1048576>; turn; <1048576>; turn; 200 <3000000>; 75s: closed");
 }
 
 #[test]
-fn a_file_waits_for_room_and_goes_on_where_it_stood() {
+fn resumes_a_file_at_the_byte_where_it_was_blocked() {
     let script =
         [Step::Room(1000), says(get("/file/300000")), Step::Room(100_000), Step::Room(1_000_000)];
     check_loop(&script, "<80>; file<920>; file<100000>; 200 <300000>; 75s: closed");
@@ -92,14 +92,14 @@ fn a_file_waits_for_room_and_goes_on_where_it_stood() {
 /// Symptom: a client whose socket was never empty kept its loop without limit. Cause: a turn was
 /// limited by requests, but not by bytes of a body. Fix: a turn receives at most 1 MiB.
 #[test]
-fn a_body_that_never_pauses_takes_turns_with_others() {
+fn receives_a_continuous_body_in_limited_turns() {
     let length = 5 << 20;
     let script = [says(post("/echo/9999999", length)), says("x".repeat(length))];
     check(&script, "turn; turn; turn; turn; 200 <5242880>; turn; 75s: closed");
 }
 
 #[test]
-fn head_gets_the_head_alone_and_the_next_request_its_reply() {
+fn sends_only_the_head_for_head_and_serves_the_next_request() {
     let script = [says("HEAD /long/5 HTTP/1.1\r\nHost: a\r\n\r\n")];
     for bytes in [
         play::<false>(&script, Place::Here).told.bytes,
