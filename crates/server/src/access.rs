@@ -18,9 +18,9 @@ pub struct AccessSettings {
 }
 
 /// The access log of one thread.
-pub(crate) struct AccessLog(Option<Open>);
+pub(crate) struct AccessLog(Option<OpenLog>);
 
-struct Open {
+struct OpenLog {
     settings: AccessSettings,
     lines: Vec<u8>,
     stamp: Stamp,
@@ -46,7 +46,7 @@ impl<'a> Replied<'a> {
 
 /// A reply that is sent over time. Its line is written at the end, with the number of bytes that
 /// were sent.
-pub(crate) struct Leaving {
+pub(crate) struct PendingEntry {
     pub(crate) request: Box<Retained>,
     pub(crate) status: u16,
     /// Status line and header fields, if the format includes a field of them.
@@ -70,11 +70,11 @@ pub(crate) fn measure(reply: &[u8]) -> Option<(u16, usize)> {
 }
 
 /// Gathered lines are handed over at this size, even within a turn.
-const PILE: usize = 16 * 1024;
+const FLUSH_SIZE: usize = 16 * 1024;
 
 impl AccessLog {
     pub(crate) fn new(settings: Option<AccessSettings>) -> Self {
-        let open = |settings| Open { settings, lines: Vec::new(), stamp: Stamp::at(0) };
+        let open = |settings| OpenLog { settings, lines: Vec::new(), stamp: Stamp::at(0) };
         Self(settings.map(open))
     }
 
@@ -132,23 +132,28 @@ impl AccessLog {
     }
 
     /// Begins the log entry of a reply that is sent over time and whose head is in `reply`.
-    pub(crate) fn begin(&self, request: Box<Retained>, reply: &[u8], follow: &Follow) -> Leaving {
+    pub(crate) fn begin(
+        &self,
+        request: Box<Retained>,
+        reply: &[u8],
+        follow: &Follow,
+    ) -> PendingEntry {
         let (status, head) = measure(reply).unwrap_or_default();
         let head = if self.wants_head() { reply[..head].to_vec() } else { Vec::new() };
         let length = match follow {
             Follow::File(part) => part.length,
             Follow::Stream(_) | Follow::Upgrade(_) | Follow::Hold(_) => 0,
         };
-        Leaving { request, status, head, length }
+        PendingEntry { request, status, head, length }
     }
 
     /// Begins the log entry of a suspended response, of which `reply` contains the head and perhaps
     /// some content.
-    pub(crate) fn begin_held(&self, request: Box<Retained>, reply: &[u8]) -> Leaving {
+    pub(crate) fn begin_suspended(&self, request: Box<Retained>, reply: &[u8]) -> PendingEntry {
         let (status, head) = measure(reply).unwrap_or_default();
         let length = (reply.len() - head) as u64;
         let head = if self.wants_head() { reply[..head].to_vec() } else { Vec::new() };
-        Leaving { request, status, head, length }
+        PendingEntry { request, status, head, length }
     }
 
     /// Hands the gathered lines to the writer: once per turn, and before a thread waits for a
@@ -163,13 +168,13 @@ impl AccessLog {
         let Some(open) = &mut self.0 else { return };
         open.stamp.move_to(arrival);
         entry.write(&mut open.lines, &open.settings.format, &open.stamp);
-        if open.lines.len() >= PILE {
+        if open.lines.len() >= FLUSH_SIZE {
             open.flush();
         }
     }
 }
 
-impl Open {
+impl OpenLog {
     fn flush(&mut self) {
         if self.lines.is_empty() {
             return;
@@ -234,7 +239,7 @@ mod tests {
         let mut log = log_with("common", &folder);
         for _ in 0..10_000 {
             log.record_bare(Peer::UNIX, 0, Replied::default());
-            assert!(lines(&log).len() < PILE);
+            assert!(lines(&log).len() < FLUSH_SIZE);
         }
     }
 }

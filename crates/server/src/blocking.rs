@@ -14,9 +14,9 @@ use tokio::task::{JoinHandle, spawn_blocking};
 /// The number of calls that run although their futures were dropped.
 static OVERDUE: AtomicUsize = AtomicUsize::new(0);
 /// The limit of concurrent calls, for the whole process.
-static PLACES: OnceLock<Arc<Semaphore>> = OnceLock::new();
+static PERMITS: OnceLock<Arc<Semaphore>> = OnceLock::new();
 /// The default limit, if no server has set one.
-const USUAL_PLACES: usize = 16;
+const DEFAULT_PERMITS: usize = 16;
 
 /// Runs `call`, which may block, on another thread, and waits for it.
 ///
@@ -29,18 +29,18 @@ const USUAL_PLACES: usize = 16;
 ///
 /// Outside a handler, where no runtime exists.
 pub async fn blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
-    let places = PLACES.get_or_init(|| Arc::new(Semaphore::new(USUAL_PLACES)));
+    let permits = PERMITS.get_or_init(|| Arc::new(Semaphore::new(DEFAULT_PERMITS)));
     // The semaphore is never closed; without a permit, one call too many would run.
-    let place = Arc::clone(places).acquire_owned().await.ok();
-    let fate = Arc::new(Fate::default());
+    let permit = Arc::clone(permits).acquire_owned().await.ok();
+    let first_event = Arc::new(FirstEvent::default());
     // Dropped at the end of the call in each case: return, panic, or a call that never starts.
-    let returning = Returning { fate: Arc::clone(&fate), _place: place };
+    let running = RunningCall { first_event: Arc::clone(&first_event), _permit: permit };
     let call = spawn_blocking(move || {
         let value = call();
-        drop(returning);
+        drop(running);
         value
     });
-    Wait { call, fate }.await
+    Wait { call, first_event }.await
 }
 
 /// The number of overdue blocking calls of the whole process.
@@ -49,39 +49,39 @@ pub fn overdue_calls() -> usize {
 }
 
 /// Sets the limit of concurrent calls, unless it was set before.
-pub(crate) fn allow(places: usize) {
-    PLACES.get_or_init(|| Arc::new(room(places)));
+pub(crate) fn set_limit(permits: usize) {
+    PERMITS.get_or_init(|| Arc::new(semaphore(permits)));
 }
 
-fn room(places: usize) -> Semaphore {
-    Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))
+fn semaphore(permits: usize) -> Semaphore {
+    Semaphore::new(permits.clamp(1, Semaphore::MAX_PERMITS))
 }
 
 /// The wait for a call that has a permit.
 struct Wait<T> {
     call: JoinHandle<T>,
-    fate: Arc<Fate>,
+    first_event: Arc<FirstEvent>,
 }
 
 /// Records which happens first: the end of the wait or the end of the call.
 #[derive(Debug, Default)]
-struct Fate(AtomicBool);
+struct FirstEvent(AtomicBool);
 
-impl Fate {
+impl FirstEvent {
     /// True for the first of the two events.
     fn is_first(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
     }
 }
 
-struct Returning {
-    fate: Arc<Fate>,
-    _place: Option<OwnedSemaphorePermit>,
+struct RunningCall {
+    first_event: Arc<FirstEvent>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Drop for Returning {
+impl Drop for RunningCall {
     fn drop(&mut self) {
-        if !self.fate.is_first() {
+        if !self.first_event.is_first() {
             OVERDUE.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -94,7 +94,7 @@ impl<T> Drop for Wait<T> {
         // Incremented before the event is recorded; otherwise the call could decrement first and
         // wrap the counter.
         OVERDUE.fetch_add(1, Ordering::Relaxed);
-        if !self.fate.is_first() {
+        if !self.first_event.is_first() {
             OVERDUE.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn limits_permits_to_the_range_of_the_semaphore() {
-        let places = [0, 7, usize::MAX].map(|places| room(places).available_permits());
-        assert_eq!(places, [1, 7, Semaphore::MAX_PERMITS]);
+        let permits = [0, 7, usize::MAX].map(|permits| semaphore(permits).available_permits());
+        assert_eq!(permits, [1, 7, Semaphore::MAX_PERMITS]);
     }
 
     /// One test for all cases, because the counter belongs to the process.
@@ -138,7 +138,7 @@ mod tests {
             assert_eq!(blocking(|| 7).await, 7);
             assert_eq!(overdue_calls(), 0);
 
-            let places = PLACES.get().expect("the first call has made them").available_permits();
+            let permits = PERMITS.get().expect("the first call has made them").available_permits();
             let (let_go, gate) = mpsc::channel::<()>();
             let (returned, has_returned) = tokio::sync::oneshot::channel::<()>();
             let call = blocking(move || {
@@ -146,10 +146,10 @@ mod tests {
                 let _returned = returned;
                 "in time"
             });
-            let told = timeout(Duration::from_millis(1), call, async || "otherwise").await;
-            assert_eq!((told, overdue_calls()), ("otherwise", 1));
-            let left = PLACES.get().expect("they stay").available_permits();
-            assert_eq!(left, places - 1, "an overdue call keeps its place");
+            let result = timeout(Duration::from_millis(1), call, async || "otherwise").await;
+            assert_eq!((result, overdue_calls()), ("otherwise", 1));
+            let left = PERMITS.get().expect("they stay").available_permits();
+            assert_eq!(left, permits - 1, "an overdue call keeps its place");
             let_go.send(()).unwrap();
             // The call drops the sender a moment before its guard.
             assert!(has_returned.await.is_err());

@@ -46,7 +46,7 @@ pub struct Conversations<'s> {
     /// A connection that was accepted instead of an idle one; it is served next.
     newcomer: Option<Arrival>,
     /// The permit to close the current connection in order to make room for another.
-    makes_room: Option<MakingRoom>,
+    room_permit: Option<MakingRoom>,
     /// Wakes this thread for events of a suspended response. The first suspended response creates
     /// it.
     wakeup: Option<Arc<Wakeup>>,
@@ -55,27 +55,27 @@ pub struct Conversations<'s> {
     /// Whether the scheduler has lent this thread to a suspended response.
     holds: bool,
     /// Kept for its allocation.
-    wanted: Vec<PollFd<'static>>,
+    polled: Vec<PollFd<'static>>,
 }
 
 /// The event that ended a wait for a request.
-enum Watched {
-    Peer,
+enum WaitEvent {
+    Input,
     /// A new connection waits for a thread.
-    Door,
+    NewConnection,
 }
 
 /// At full load, a kept connection has its thread for this time to send its next request (Serrano,
 /// "Hop, a fast server for the diffuse web", section 2.4), to the precision of the coarse clock.
 /// After that a new connection may take the thread.
-const KEPT: Duration = Duration::from_millis(1);
+const KEPT_TIME: Duration = Duration::from_millis(1);
 /// The same limit from accept to the first byte, which takes a whole round trip.
-const KEPT_SILENT: Duration = Duration::from_secs(1);
+const FIRST_BYTE_TIME: Duration = Duration::from_secs(1);
 /// The interval at which a thread that waits for a request checks whether the load has become full.
 /// Each check is a system call. A new connection waits at most 250 ms longer for it. A notification
 /// by a descriptor would instead wake all idle threads at once, each time that the last free one is
 /// taken.
-const LOOK: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 impl<'s> Conversations<'s> {
     /// Serves connections to `server`. At full [load](Scheduler::load) of `scheduler`, an idle
@@ -105,11 +105,11 @@ impl<'s> Conversations<'s> {
             lobby,
             crowded_until: None,
             newcomer: None,
-            makes_room: None,
+            room_permit: None,
             wakeup: None,
             space: None,
             holds: false,
-            wanted: Vec::new(),
+            polled: Vec::new(),
         }
     }
 
@@ -190,7 +190,7 @@ impl<'s> Conversations<'s> {
         stages::tell_of_leaving(&mut connection, &mut self.context);
         self.end_hold(&mut connection);
         if let (Some(busy), true) = (upgraded, ended.is_ok()) {
-            self.live(connection.transport, busy);
+            self.run_upgraded(connection.transport, busy);
         } else if connection.transport.departs() {
             connection.transport.depart(peer);
         } else {
@@ -201,7 +201,7 @@ impl<'s> Conversations<'s> {
         // Drops an errand that was not started.
         discard(self.context.errand.take());
         if ended.is_err() {
-            log::error(format_args!("a connection was closed by a fault of the server"));
+            log::error(format_args!("the server panicked and closed one connection"));
             self.context = self.view.context();
             self.wakeup = None;
         } else {
@@ -210,7 +210,7 @@ impl<'s> Conversations<'s> {
         self.context.output.clear();
         self.context.config.access.flush();
         drop(counted);
-        self.pass_place();
+        self.accept_successor();
         None
     }
 
@@ -224,7 +224,7 @@ impl<'s> Conversations<'s> {
         // The first poll of an async handler happens here, and may create timers and sockets.
         let background = self.server.background().map(tokio::runtime::Handle::enter);
         if let Err(error) = &background {
-            log::error(format_args!("no runtime for handlers that await: {error}"));
+            log::error(format_args!("no runtime for async handlers: {error}"));
         }
         let mut has_run = false;
         loop {
@@ -239,7 +239,7 @@ impl<'s> Conversations<'s> {
             // progress.
             if std::mem::replace(&mut has_run, may_leave)
                 && self.scheduler.stage(next) == Place::Elsewhere
-                && DetachedConnection::may_hold(connection, next)
+                && DetachedConnection::can_detach(connection, next)
             {
                 return Some(next);
             }
@@ -286,7 +286,9 @@ impl<'s> Conversations<'s> {
             next => next,
         };
         let next = match next {
-            Next::Response(_) | Next::Idle => stages::unheard(&mut connection, &mut self.context),
+            Next::Response(_) | Next::Idle => {
+                stages::reject_unserved(&mut connection, &mut self.context)
+            }
             next => next,
         };
         if next == Next::Reply {
@@ -308,7 +310,7 @@ impl<'s> Conversations<'s> {
     }
 
     /// Runs an upgraded connection on this thread, if the scheduler lends the thread for it.
-    fn live(&mut self, transport: Blocking, mut busy: Box<Busy>) {
+    fn run_upgraded(&mut self, transport: Blocking, mut busy: Box<Busy>) {
         let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
         self.context.config.access.flush();
         self.holds = self.scheduler.begin_hold();
@@ -320,7 +322,7 @@ impl<'s> Conversations<'s> {
             name,
         };
         let space = self.space.get_or_insert_with(Space::new).clone();
-        let lived = catch_unwind(AssertUnwindSafe(|| {
+        let ended = catch_unwind(AssertUnwindSafe(|| {
             let background = self.server.background()?;
             let _inside = background.enter();
             let wire = Wire::new(transport.into(), received, space)?;
@@ -329,9 +331,11 @@ impl<'s> Conversations<'s> {
             }
             Ok::<_, io::Error>(())
         }));
-        match lived {
+        match ended {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => log::error(format_args!("{name} cannot be awaited: {error}")),
+            Ok(Err(error)) => {
+                log::error(format_args!("no runtime for the async handler {name}: {error}"))
+            }
             Err(_) => {
                 count_panic();
                 log::error(format_args!("{name} panicked; its connection was cut"));
@@ -360,10 +364,10 @@ impl<'s> Conversations<'s> {
         self.context.config.access.flush();
         let mut now = self.context.clock.turn();
         let kept = if matches!(connection.phase, Phase::Handshake | Phase::First) {
-            KEPT_SILENT
+            FIRST_BYTE_TIME
         } else {
             connection.deadline = now.after(self.context.config.settings.timeouts.idle);
-            KEPT
+            KEPT_TIME
         };
         let gives_way = now.after(kept);
         let mut stopping = false;
@@ -371,7 +375,7 @@ impl<'s> Conversations<'s> {
             if !stopping && self.server.state() != State::Serving {
                 stopping = true;
                 // With a shorter time if other connections wait for this thread.
-                let grace = if self.is_pressed() { KEPT } else { GRACE };
+                let grace = if self.is_pressed() { KEPT_TIME } else { GRACE };
                 connection.deadline = connection.deadline.earlier(now.after(grace));
             }
             if connection.transport.is_evicted() {
@@ -386,22 +390,22 @@ impl<'s> Conversations<'s> {
             // thread. A timer of a millisecond, shorter than the kernel's next tick, is set in
             // hardware and cancelled when the request arrives: with it a request cost 1.5 times as
             // much (docs/measurements/schedulers.md, "A timer of a millisecond").
-            let at_door = full && (gives_way.has_come(now) || !self.is_crowded(now));
-            if full && !at_door {
+            let watches_new = full && (gives_way.has_come(now) || !self.is_crowded(now));
+            if full && !watches_new {
                 left = left.min(gives_way.since(now));
             } else if !stopping {
-                left = left.min(LOOK);
+                left = left.min(CHECK_INTERVAL);
             }
-            match self.watch(&connection.transport, stopping, at_door, left) {
-                Some(Watched::Peer) => return true,
+            match self.watch(&connection.transport, stopping, watches_new, left) {
+                Some(WaitEvent::Input) => return true,
                 // If another thread is free now, that serves the new connection.
-                Some(Watched::Door)
+                Some(WaitEvent::NewConnection)
                     if gives_way.has_come(now) && self.is_full() && self.give_way() =>
                 {
                     connection.end(Ending::Load);
                     return false;
                 }
-                Some(Watched::Door) | None => {}
+                Some(WaitEvent::NewConnection) | None => {}
             }
             now = self.context.clock.turn();
         }
@@ -413,43 +417,45 @@ impl<'s> Conversations<'s> {
         false
     }
 
-    /// Waits for the client, for a stop unless it has begun, and for new connections if `at_door`.
+    /// Waits for the client, for a stop unless it has begun, and for new connections if
+    /// `watches_new`.
     fn watch(
         &mut self,
         transport: &Blocking,
         stopping: bool,
-        at_door: bool,
+        watches_new: bool,
         left: Duration,
-    ) -> Option<Watched> {
+    ) -> Option<WaitEvent> {
         let bell = self.server.stop_bell();
         // Each wait for a request uses this code, so it does not allocate.
-        let mut wanted = emptied(take(&mut self.wanted));
-        wanted.push(PollFd::new(transport, PollFlags::IN));
-        if at_door {
-            wanted.extend(self.lobby.map(|lobby| PollFd::new(lobby, PollFlags::IN)));
+        let mut polled = reuse_allocation(take(&mut self.polled));
+        polled.push(PollFd::new(transport, PollFlags::IN));
+        if watches_new {
+            polled.extend(self.lobby.map(|lobby| PollFd::new(lobby, PollFlags::IN)));
             // At the limit of connections, no further ones reach the lobby.
             if self.lobby.is_none() || !self.server.census.has_room() {
-                wanted.extend(self.entrance.doors());
+                polled.extend(self.entrance.doors());
             }
         }
-        let behind_doors = wanted.len();
+        let listeners_end = polled.len();
         // The bell stays readable after a stop.
         if !stopping {
-            wanted.push(PollFd::new(&bell, PollFlags::IN));
+            polled.push(PollFd::new(&bell, PollFlags::IN));
         }
         let left = Timespec::try_from(left).ok();
         // The result is not needed: after an interruption too, the descriptors have the events.
-        let _ = poll(&mut wanted, left.as_ref());
-        let spoke = |each: &PollFd<'_>| !each.revents().is_empty();
-        let (has_peer, has_door) = (spoke(&wanted[0]), wanted[1..behind_doors].iter().any(spoke));
-        self.wanted = emptied(wanted);
-        if at_door {
-            self.crowded_until = has_door.then(|| self.context.clock.now().after(LOOK));
+        let _ = poll(&mut polled, left.as_ref());
+        let is_ready = |each: &PollFd<'_>| !each.revents().is_empty();
+        let (has_input, has_new) =
+            (is_ready(&polled[0]), polled[1..listeners_end].iter().any(is_ready));
+        self.polled = reuse_allocation(polled);
+        if watches_new {
+            self.crowded_until = has_new.then(|| self.context.clock.now().after(CHECK_INTERVAL));
         }
-        if has_peer {
-            return Some(Watched::Peer);
+        if has_input {
+            return Some(WaitEvent::Input);
         }
-        has_door.then_some(Watched::Door)
+        has_new.then_some(WaitEvent::NewConnection)
     }
 
     /// Switches to the newest settings, if they have changed.
@@ -473,8 +479,8 @@ impl<'s> Conversations<'s> {
     }
 
     /// Accepts a connection that takes this thread next. Also returns true if the new connection
-    /// needs the [place](Self::pass_place) of the current one among all connections; it is then
-    /// accepted after that has closed.
+    /// needs the [place](Self::accept_successor) of the current one among all connections; it is
+    /// then accepted after that has closed.
     fn give_way(&mut self) -> bool {
         if let Some(lobby) = self.lobby {
             self.newcomer = lobby.take();
@@ -487,20 +493,20 @@ impl<'s> Conversations<'s> {
         match self.entrance.look() {
             Looked::In(arrival) => self.newcomer = Some(arrival),
             // Another thread may have accepted the pending connection since the wait ended.
-            Looked::NoRoom if self.entrance.is_somebody_there() => self.makes_room = Some(turn),
+            Looked::NoRoom if self.entrance.is_somebody_there() => self.room_permit = Some(turn),
             Looked::NoRoom | Looked::Nobody => return false,
         }
         true
     }
 
     /// Accepts the connection for which the previous one gave way.
-    fn pass_place(&mut self) {
-        if self.makes_room.is_some()
+    fn accept_successor(&mut self) {
+        if self.room_permit.is_some()
             && let Looked::In(arrival) = self.entrance.look()
         {
             self.newcomer = Some(arrival);
         }
-        self.makes_room = None;
+        self.room_permit = None;
     }
 
     fn await_handler(&mut self, connection: &mut Connection<Blocking>) -> Next {
@@ -513,7 +519,7 @@ impl<'s> Conversations<'s> {
                 self.context.errand = Some(hold);
                 return self.begin_hold(connection);
             }
-            _ if connection.hold != NO_HOLD => return self.await_news(connection),
+            _ if connection.hold != NO_HOLD => return self.await_suspended(connection),
             _ => return self.await_writer(connection),
         };
         if stages::park(connection, &mut self.context) == Next::Closed {
@@ -542,7 +548,7 @@ impl<'s> Conversations<'s> {
                     self.wakeup = Some(wakeup);
                 }
                 Err(error) => {
-                    log::error(format_args!("no descriptor for a bell: {error}"));
+                    log::error(format_args!("no descriptor to wake a suspended response: {error}"));
                     return Next::Closed;
                 }
             }
@@ -560,7 +566,7 @@ impl<'s> Conversations<'s> {
     }
 
     /// Waits for an event of the suspended response.
-    fn await_news(&mut self, connection: &mut Connection<Blocking>) -> Next {
+    fn await_suspended(&mut self, connection: &mut Connection<Blocking>) -> Next {
         loop {
             let now = self.context.clock.turn();
             let is_stopping = self.server.state() != State::Serving;
@@ -571,7 +577,7 @@ impl<'s> Conversations<'s> {
             }
             let Some(wakeup) = &self.wakeup else { return Next::Closed };
             let stop = self.server.stop_bell();
-            let mut wanted = [
+            let mut polled = [
                 PollFd::new(&stop, PollFlags::IN),
                 PollFd::new(&**wakeup, PollFlags::IN),
                 // Only a close by the client counts: the next request may arrive before this
@@ -580,8 +586,8 @@ impl<'s> Conversations<'s> {
             ];
             let left = Timespec::try_from(connection.deadline.since(now)).ok();
             // The result is not needed: after an interruption too, the descriptors have the events.
-            let _ = poll(&mut wanted, left.as_ref());
-            if !wanted[2].revents().is_empty() {
+            let _ = poll(&mut polled, left.as_ref());
+            if !polled[2].revents().is_empty() {
                 return Next::Closed;
             }
             wakeup.clear();
@@ -612,12 +618,12 @@ impl<'s> Conversations<'s> {
         let name = busy.handler;
         let Some(stream) = &mut busy.stream else { return Next::Closed };
         if let Some(writing) = stream.begin(&self.context.clock, &self.context.slowness, name) {
-            stream.runs_here(writing);
+            stream.poll_in_place(writing);
         }
         let background = match self.server.background() {
             Ok(background) => background,
             Err(error) => {
-                log::error(format_args!("{name} cannot be awaited: {error}"));
+                log::error(format_args!("no runtime for the async handler {name}: {error}"));
                 return Next::Closed;
             }
         };
@@ -650,7 +656,7 @@ impl<'s> Conversations<'s> {
             Ok(Ok(Ok(finished))) => Some(finished),
             Ok(Ok(Err(_late))) => None,
             Ok(Err(error)) => {
-                log::error(format_args!("{name} cannot be awaited: {error}"));
+                log::error(format_args!("no runtime for the async handler {name}: {error}"));
                 Some(self.failed())
             }
             Err(_) => {
@@ -663,7 +669,7 @@ impl<'s> Conversations<'s> {
 }
 
 /// An empty list with the allocation of `list`.
-fn emptied<'f>(mut list: Vec<PollFd<'_>>) -> Vec<PollFd<'f>> {
+fn reuse_allocation<'f>(mut list: Vec<PollFd<'_>>) -> Vec<PollFd<'f>> {
     list.clear();
     // The standard library reuses the allocation.
     list.into_iter().map(|_| unreachable!("it is empty")).collect()
@@ -678,7 +684,7 @@ mod tests {
         let bell = std::io::stdin();
         let list = vec![PollFd::new(&bell, PollFlags::IN); 3];
         let memory = (list.as_ptr().addr(), list.capacity());
-        let list = emptied(list);
+        let list = reuse_allocation(list);
         assert_eq!((list.as_ptr().addr(), list.capacity(), list.len()), (memory.0, memory.1, 0));
     }
 }

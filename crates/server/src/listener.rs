@@ -46,35 +46,35 @@ impl SocketFile {
 }
 
 impl Listener {
-    /// Opens `wish.address`. The error names the address and the remedy, if one is known.
-    pub(crate) fn open(wish: &Listen) -> io::Result<Self> {
-        let opened = match &wish.address {
+    /// Opens `options.address`. The error names the address and the remedy, if one is known.
+    pub(crate) fn open(options: &Listen) -> io::Result<Self> {
+        let opened = match &options.address {
             Address::Tcp(_) | Address::Unix(_)
-                if let Some(descriptor) = supervised::take_socket(&wish.address) =>
+                if let Some(descriptor) = supervised::take_socket(&options.address) =>
             {
-                inherit(descriptor, wish)
+                inherit(descriptor, options)
             }
-            Address::Tcp(address) => open_tcp(*address, wish),
-            Address::Unix(path) => open_unix(path, wish),
-            Address::Inherited(descriptor) => inherit(*descriptor, wish),
+            Address::Tcp(address) => open_tcp(*address, options),
+            Address::Unix(path) => open_unix(path, options),
+            Address::Inherited(descriptor) => inherit(*descriptor, options),
         };
         opened.map_err(|error| {
-            let cure = cure(&wish.address, error.kind());
+            let remedy = remedy(&options.address, error.kind());
             io::Error::new(
                 error.kind(),
-                format!("cannot listen on {}: {error}{cure}", wish.address),
+                format!("cannot listen on {}: {error}{remedy}", options.address),
             )
         })
     }
 
-    /// The same socket with the options of `wish`, for connections accepted from now on. The
+    /// The same socket with the options of `options`, for connections accepted from now on. The
     /// previous options are `older`.
-    pub(crate) fn under(&self, wish: &Listen, older: &Listen) -> io::Result<Self> {
+    pub(crate) fn under(&self, options: &Listen, older: &Listen) -> io::Result<Self> {
         let descriptor = self.descriptor.try_clone()?;
         // A listening socket accepts another limit.
-        listen(&descriptor, wish.backlog)?;
-        if let (Some(bytes), None) = (older.send_buffer, wish.send_buffer) {
-            let address = &wish.address;
+        listen(&descriptor, options.backlog)?;
+        if let (Some(bytes), None) = (older.send_buffer, options.send_buffer) {
+            let address = &options.address;
             log::warn(format_args!("{address}: the send buffer is {bytes} until a restart"));
         }
         Ok(Self {
@@ -82,9 +82,9 @@ impl Listener {
             address: self.address.clone(),
             file: Mutex::new(self.file.lock().unwrap_or_else(PoisonError::into_inner).clone()),
             is_own: self.is_own,
-            nodelay: matches!(self.address, Address::Tcp(_)).then_some(wish.nodelay),
-            send_buffer: wish.send_buffer,
-            is_secure: wish.tls,
+            nodelay: matches!(self.address, Address::Tcp(_)).then_some(options.nodelay),
+            send_buffer: options.send_buffer,
+            is_secure: options.tls,
         })
     }
 
@@ -140,7 +140,7 @@ impl Drop for SocketFile {
         match std::fs::remove_file(&self.0) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let path = self.0.display();
-                log::warn(format_args!("the socket {path} stays behind: {error}"));
+                log::warn(format_args!("the socket {path} could not be removed: {error}"));
             }
             _ => {}
         }
@@ -163,7 +163,7 @@ pub fn inherited() -> Vec<Address> {
 }
 
 /// The remedy for an address that cannot be opened.
-const fn cure(address: &Address, kind: io::ErrorKind) -> &'static str {
+const fn remedy(address: &Address, kind: io::ErrorKind) -> &'static str {
     match (kind, address) {
         (io::ErrorKind::AddrInUse, _) => {
             "; another program has it: stop that one or choose another with --listen"
@@ -182,13 +182,13 @@ const fn cure(address: &Address, kind: io::ErrorKind) -> &'static str {
     }
 }
 
-fn open_tcp(address: SocketAddr, wish: &Listen) -> io::Result<Listener> {
+fn open_tcp(address: SocketAddr, options: &Listen) -> io::Result<Listener> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let descriptor = match socket_with(family, SocketType::STREAM, flags, None) {
         // `:8080` means all addresses; a machine without IPv6 still has the IPv4 ones.
         Err(rustix::io::Errno::AFNOSUPPORT) if address.ip().is_unspecified() => {
-            return open_tcp((Ipv4Addr::UNSPECIFIED, address.port()).into(), wish);
+            return open_tcp((Ipv4Addr::UNSPECIFIED, address.port()).into(), options);
         }
         other => other?,
     };
@@ -196,12 +196,12 @@ fn open_tcp(address: SocketAddr, wish: &Listen) -> io::Result<Listener> {
     if address.is_ipv6() && address.ip().is_unspecified() {
         sockopt::set_ipv6_v6only(&descriptor, false)?;
     }
-    sockopt::set_tcp_nodelay(&descriptor, wish.nodelay)?;
-    if let Some(bytes) = wish.send_buffer {
+    sockopt::set_tcp_nodelay(&descriptor, options.nodelay)?;
+    if let Some(bytes) = options.send_buffer {
         sockopt::set_socket_send_buffer_size(&descriptor, bytes)?;
     }
     bind(&descriptor, &address)?;
-    listen(&descriptor, wish.backlog)?;
+    listen(&descriptor, options.backlog)?;
     let bound = getsockname(&descriptor)?;
     let address = SocketAddr::try_from(bound).map_or(address, |bound| bound);
     Ok(Listener {
@@ -211,25 +211,25 @@ fn open_tcp(address: SocketAddr, wish: &Listen) -> io::Result<Listener> {
         is_own: true,
         nodelay: None,
         send_buffer: None,
-        is_secure: wish.tls,
+        is_secure: options.tls,
     })
 }
 
-fn open_unix(path: &Path, wish: &Listen) -> io::Result<Listener> {
+fn open_unix(path: &Path, options: &Listen) -> io::Result<Listener> {
     remove_stale(path)?;
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let descriptor = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     bind(&descriptor, &SocketAddrUnix::new(path)?)?;
     let file = Mutex::new(Some(Arc::new(SocketFile(path.to_owned()))));
-    listen(&descriptor, wish.backlog)?;
+    listen(&descriptor, options.backlog)?;
     Ok(Listener {
         descriptor,
         address: Address::Unix(path.to_owned()),
         file,
         is_own: true,
         nodelay: None,
-        send_buffer: wish.send_buffer,
-        is_secure: wish.tls,
+        send_buffer: options.send_buffer,
+        is_secure: options.tls,
     })
 }
 
@@ -249,7 +249,7 @@ pub(crate) fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-fn inherit(number: i32, wish: &Listen) -> io::Result<Listener> {
+fn inherit(number: i32, options: &Listen) -> io::Result<Listener> {
     // SAFETY: the number is from a supervising parent or from the LISTEN_FDS contract of the
     // service manager, which gives these descriptors to this process only. Each is adopted once, at
     // the start.
@@ -269,15 +269,15 @@ fn inherit(number: i32, wish: &Listen) -> io::Result<Listener> {
         Ok(address) => Address::Tcp(address),
         Err(_) => unix_path(name).map_or(Address::Inherited(number), Address::Unix),
     };
-    let nodelay = matches!(address, Address::Tcp(_)).then_some(wish.nodelay);
+    let nodelay = matches!(address, Address::Tcp(_)).then_some(options.nodelay);
     Ok(Listener {
         descriptor,
         address,
         file: Mutex::default(),
         is_own: false,
         nodelay,
-        send_buffer: wish.send_buffer,
-        is_secure: wish.tls,
+        send_buffer: options.send_buffer,
+        is_secure: options.tls,
     })
 }
 
@@ -309,22 +309,22 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("bine-listener-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("socket");
-        let wish = on(&format!("unix:{}", path.display()));
+        let options = on(&format!("unix:{}", path.display()));
         // A dropped std listener leaves its file, as a killed server does.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-        let living = Listener::open(&wish).unwrap();
-        assert_eq!(Listener::open(&wish).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        let living = Listener::open(&options).unwrap();
+        assert_eq!(Listener::open(&options).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         drop(living);
         assert!(!path.exists(), "the file goes with its listener");
         std::fs::write(&path, "a file of somebody's").unwrap();
-        assert_eq!(Listener::open(&wish).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(Listener::open(&options).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert!(path.exists());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
     /// What a connection that comes through a listener with these options has of them.
-    fn accepted(wish: &Listen) -> OwnedFd {
-        let listener = Listener::open(wish).unwrap();
+    fn accepted(options: &Listen) -> OwnedFd {
+        let listener = Listener::open(options).unwrap();
         // A completed connect means that the connection is queued, so the accept need not wait.
         match listener.address() {
             Address::Tcp(address) => drop(std::net::TcpStream::connect(address).unwrap()),
@@ -360,8 +360,8 @@ mod tests {
             let passed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let early = std::net::TcpStream::connect(passed.local_addr().unwrap()).unwrap();
             let address = Address::Inherited(std::os::fd::IntoRawFd::into_raw_fd(passed));
-            let wish = Listen { nodelay, send_buffer: Some(40_000), ..Listen::on(address) };
-            let listener = Listener::open(&wish).unwrap();
+            let options = Listen { nodelay, send_buffer: Some(40_000), ..Listen::on(address) };
+            let listener = Listener::open(&options).unwrap();
             let socket = listener.accept(SocketFlags::empty()).unwrap().0;
             assert_eq!(sockopt::tcp_nodelay(&socket).unwrap(), nodelay);
             assert_eq!(sockopt::socket_send_buffer_size(&socket).unwrap(), 80_000);
@@ -373,16 +373,17 @@ mod tests {
     /// about ports.
     #[test]
     fn names_the_remedy_for_missing_permission_by_kind_of_address() {
-        let told = |address: &str| cure(&address.parse().unwrap(), io::ErrorKind::PermissionDenied);
-        assert!(told("127.0.0.1:80").contains("ports below 1024"));
-        assert!(told("unix:/run/bine").contains("may not write in that folder"));
+        let message =
+            |address: &str| remedy(&address.parse().unwrap(), io::ErrorKind::PermissionDenied);
+        assert!(message("127.0.0.1:80").contains("ports below 1024"));
+        assert!(message("unix:/run/bine").contains("may not write in that folder"));
     }
 
     #[test]
     fn limits_pending_connections_by_the_backlog() {
         let path = std::env::temp_dir().join(format!("bine-backlog-{}", std::process::id()));
-        let wish = Listen { backlog: 3, ..on(&format!("unix:{}", path.display())) };
-        let listener = Listener::open(&wish).unwrap();
+        let options = Listen { backlog: 3, ..on(&format!("unix:{}", path.display())) };
+        let listener = Listener::open(&options).unwrap();
         let address = SocketAddrUnix::new(&path).unwrap();
         let connected = |_: &i32| {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;

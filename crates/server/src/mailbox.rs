@@ -60,8 +60,8 @@ impl Mailbox {
     pub(crate) fn take(&self, letters: &mut Vec<Letter>) {
         // The wakeup is cleared first, so a letter posted in between signals again.
         self.wakeup.clear();
-        let mut box_ = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
-        letters.append(&mut box_);
+        let mut queued = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
+        letters.append(&mut queued);
     }
 }
 

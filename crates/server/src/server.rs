@@ -46,7 +46,7 @@ pub struct Server {
     pub(crate) running_loops: AtomicUsize,
     state: AtomicU8,
     /// Notifies tasks of `state`.
-    told: watch::Sender<State>,
+    state_changes: watch::Sender<State>,
     /// Becomes readable, and stays so, when the server stops.
     stop_bell: OwnedFd,
     pub(crate) tallies: Arc<Tallies>,
@@ -55,7 +55,7 @@ pub struct Server {
     pub(crate) scheduler: OnceLock<Box<dyn Fn() -> SchedulerMetrics + Send + Sync>>,
     background: OnceLock<tokio::runtime::Handle>,
     /// Locked while the background runtime starts.
-    starting: Mutex<()>,
+    background_start: Mutex<()>,
     make_waiters: OnceLock<MakeWaiters>,
     admission: Arc<Admission>,
 }
@@ -94,7 +94,7 @@ impl Server {
         access: Option<AccessSettings>,
     ) -> io::Result<Self> {
         check(&settings)?;
-        blocking::allow(settings.workers);
+        blocking::set_limit(settings.workers);
         let loops = (0..settings.loops.max(1)).map(|_| {
             let mailbox = Arc::new(Mailbox::new()?);
             Ok(Loop { mailbox, connections: AtomicUsize::new(0) })
@@ -118,13 +118,13 @@ impl Server {
             newest: Mutex::new(Arc::new(Generation::open(snapshot, None)?)),
             changes: AtomicU32::new(0),
             state: AtomicU8::new(State::Serving as u8),
-            told: watch::Sender::new(State::Serving),
+            state_changes: watch::Sender::new(State::Serving),
             stop_bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             tallies: Arc::default(),
             stalls: Stalls::default(),
             scheduler: OnceLock::new(),
             background: OnceLock::new(),
-            starting: Mutex::default(),
+            background_start: Mutex::default(),
             make_waiters: OnceLock::new(),
             admission,
         })
@@ -289,7 +289,7 @@ impl Server {
             State::Draining | State::Over => State::Over,
         };
         self.state.store(next as u8, Ordering::Release);
-        self.told.send_replace(next);
+        self.state_changes.send_replace(next);
         if self.running_loops.load(Ordering::Acquire) == 0 {
             // Otherwise the loops refuse new connections, after they have accepted the pending
             // ones.
@@ -318,7 +318,7 @@ impl Server {
 
     /// A receiver by which a task waits for changes of the state.
     pub(crate) fn tidings(&self) -> watch::Receiver<State> {
-        self.told.subscribe()
+        self.state_changes.subscribe()
     }
 
     /// Waits until the access log is written, for at most a second.
@@ -356,7 +356,7 @@ impl Server {
             return Ok(handle);
         }
         // Several threads may call this at once, and each runtime has a thread and descriptors.
-        let _alone = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.background_start.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(handle) = self.background.get() {
             return Ok(handle);
         }
@@ -413,7 +413,9 @@ impl View {
         }
         let next = server.view();
         if !context.adopt(&next.generation.snapshot) {
-            log::error(format_args!("too many settings have connections; these wait for the next"));
+            log::error(format_args!(
+                "connections use too many old configurations; the new one is not used yet"
+            ));
             return None;
         }
         Some(std::mem::replace(self, next).generation)
@@ -451,9 +453,9 @@ fn log_admission(state: bine_admission::State) {
     use bine_admission::State;
     match state {
         State::Limiting => log::notice(format_args!(
-            "more visitors come than can be served: newcomers are let in as sessions end"
+            "the server is full: new visitors are admitted when sessions end"
         )),
-        State::Watching => log::notice(format_args!("newcomers are let in again")),
+        State::Watching => log::notice(format_args!("new visitors are admitted again")),
         State::Asleep => {}
     }
 }

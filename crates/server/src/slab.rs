@@ -33,7 +33,7 @@ pub(crate) struct Slab<T> {
 struct Place<T> {
     generation: u32,
     next_vacant: u32,
-    tenant: Option<T>,
+    entry: Option<T>,
 }
 
 const NONE: u32 = u32::MAX;
@@ -43,14 +43,14 @@ impl<T> Slab<T> {
         Self { chunks: Vec::new(), vacant: None, len: 0 }
     }
 
-    pub(crate) fn insert(&mut self, tenant: T) -> Token {
+    pub(crate) fn insert(&mut self, entry: T) -> Token {
         let index = match self.vacant {
             Some(index) => index,
             None => self.grow(),
         };
         let place = self.place(index);
         let token = Token { index, generation: place.generation };
-        place.tenant = Some(tenant);
+        place.entry = Some(entry);
         self.vacant = match place.next_vacant {
             NONE => None,
             next => Some(next),
@@ -62,12 +62,12 @@ impl<T> Slab<T> {
     pub(crate) fn get(&mut self, token: Token) -> Option<&mut T> {
         let chunk = self.chunks.get_mut(token.index as usize / CHUNK)?;
         let place = &mut chunk[token.index as usize % CHUNK];
-        if place.generation == token.generation { place.tenant.as_mut() } else { None }
+        if place.generation == token.generation { place.entry.as_mut() } else { None }
     }
 
     /// The entry at `index`, in any generation: for links between entries.
     pub(crate) fn at(&mut self, index: u32) -> Option<&mut T> {
-        self.chunks.get_mut(index as usize / CHUNK)?[index as usize % CHUNK].tenant.as_mut()
+        self.chunks.get_mut(index as usize / CHUNK)?[index as usize % CHUNK].entry.as_mut()
     }
 
     /// The token of the entry at `index`.
@@ -82,9 +82,9 @@ impl<T> Slab<T> {
         let place = self.place(token.index);
         place.generation = place.generation.wrapping_add(1);
         place.next_vacant = vacant.unwrap_or(NONE);
-        let tenant = place.tenant.take();
+        let entry = place.entry.take();
         self.len -= 1;
-        tenant
+        entry
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -93,8 +93,8 @@ impl<T> Slab<T> {
 
     pub(crate) fn tokens(&self) -> Vec<Token> {
         let places = self.chunks.iter().flatten().enumerate();
-        let tenants = places.filter(|(_, place)| place.tenant.is_some());
-        tenants
+        let entries = places.filter(|(_, place)| place.entry.is_some());
+        entries
             .map(|(index, place)| Token { index: index as u32, generation: place.generation })
             .collect()
     }
@@ -108,7 +108,7 @@ impl<T> Slab<T> {
         let chunk = (1..=CHUNK as u32).map(|offset| Place {
             generation: 0,
             next_vacant: if offset as usize == CHUNK { NONE } else { first + offset },
-            tenant: None,
+            entry: None,
         });
         self.chunks.push(chunk.collect());
         first

@@ -282,15 +282,15 @@ impl Transport for Blocking {
     const BLOCKS: bool = true;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
-        timed(self.socket.receive(space))
+        as_timeout(self.socket.receive(space))
     }
 
     fn send(&mut self, bytes: &[u8], more: bool) -> Transfer {
-        timed(self.socket.send(bytes, more))
+        as_timeout(self.socket.send(bytes, more))
     }
 
     fn send_file(&mut self, file: BorrowedFd<'_>, offset: u64, count: usize) -> Transfer {
-        timed(self.socket.send_file(file, offset, count))
+        as_timeout(self.socket.send_file(file, offset, count))
     }
 
     fn finish(&mut self) {
@@ -303,14 +303,14 @@ impl Transport for Blocking {
         // The caller compares deadlines at each call. A timeout up to 250 ms shorter than the
         // current one is not set, which saves a system call per request on a kept connection.
         let slack = Duration::from_millis(250);
-        let (told, direction) = match way {
+        let (current, direction) = match way {
             Way::In => (&mut self.wait_in, sockopt::Timeout::Recv),
             Way::Out => (&mut self.wait_out, sockopt::Timeout::Send),
         };
-        if (duration..=duration + slack).contains(told) {
+        if (duration..=duration + slack).contains(current) {
             return;
         }
-        *told = duration;
+        *current = duration;
         if sockopt::set_socket_timeout(&self.socket.descriptor, direction, Some(duration)).is_err()
         {
             // If the timeout cannot be set, the socket is shut down; the next call reports the end.
@@ -327,7 +327,7 @@ impl Transport for Blocking {
     }
 
     fn flush(&mut self) -> Transfer {
-        timed(self.socket.flush())
+        as_timeout(self.socket.flush())
     }
 
     fn is_shaking_hands(&self) -> bool {
@@ -360,7 +360,7 @@ impl AsFd for Blocking {
 }
 
 /// With `SO_RCVTIMEO` or `SO_SNDTIMEO`, the kernel reports a timeout as EAGAIN.
-fn timed(transfer: Transfer) -> Transfer {
+fn as_timeout(transfer: Transfer) -> Transfer {
     match transfer {
         Transfer::Again => Transfer::TimedOut,
         other => other,

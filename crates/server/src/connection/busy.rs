@@ -1,6 +1,6 @@
 //! The part of a connection's state that exists only while it is busy.
 
-use crate::access::Leaving;
+use crate::access::PendingEntry;
 use crate::handler::{FilePart, Retained, Streaming, Upgrade};
 use crate::limits::Reservation;
 
@@ -13,7 +13,7 @@ pub(crate) struct Busy {
     pub(crate) output: Vec<u8>,
     pub(crate) sent: usize,
     /// The bytes that `output` holds of the server's budget.
-    pub(crate) owed: Reservation,
+    pub(crate) output_reservation: Reservation,
     /// A file that follows `output`.
     pub(crate) file: Option<FilePart>,
     /// The file was in the page cache up to this offset at the last check.
@@ -25,7 +25,7 @@ pub(crate) struct Busy {
     /// Takes over the connection after `output` has been sent.
     pub(crate) upgrade: Option<Upgrade>,
     /// The access log entry of the reply that is being sent.
-    pub(crate) leaving: Option<Leaving>,
+    pub(crate) pending_entry: Option<PendingEntry>,
     /// The request whose body is being collected, or whose handler runs elsewhere.
     pub(crate) request: Option<Box<Retained>>,
     /// The limit of the body that is collected into `request`, in bytes.
@@ -66,7 +66,7 @@ impl Busy {
             && self.upgrade.is_none()
             && self.storing.is_none()
             && self.request.is_none()
-            && self.leaving.is_none()
+            && self.pending_entry.is_none()
             && self.task.is_none()
             && !self.is_head
     }

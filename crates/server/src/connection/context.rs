@@ -42,11 +42,11 @@ pub(crate) struct ThreadContext {
     /// Replies of the current connection.
     pub(crate) output: Vec<u8>,
     /// The bytes that `output` holds of the server's budget.
-    pub(crate) owed: Reservation,
+    pub(crate) output_reservation: Reservation,
     /// The number of requests that the current connection may still begin in this turn.
-    pub(crate) slice: u32,
+    pub(crate) requests_left: u32,
     /// The number of bytes that the current connection may still receive in this turn.
-    pub(crate) intake: usize,
+    pub(crate) receive_allowance: usize,
     /// The number of bytes of long replies that all connections together may still send in this
     /// turn. Without this limit, a thousand downloads of large files would delay all other
     /// connections.
@@ -94,10 +94,10 @@ pub(crate) enum Errand {
 }
 
 /// The number of requests of one connection in one turn; then other connections run.
-pub(crate) const SLICE: u32 = 16;
+pub(crate) const MAX_REQUESTS: u32 = 16;
 /// The number of bytes that one connection receives in one turn, for a body of any length. Files
 /// are sent in slices of the same size.
-pub(crate) const INTAKE: usize = 1 << 20;
+pub(crate) const RECEIVE_ALLOWANCE: usize = 1 << 20;
 /// The minimum size of the receive buffer.
 const SCRATCH: usize = 64 * 1024;
 /// The number of unused busy parts to keep. More than the peak number on one loop would be useless.
@@ -115,9 +115,9 @@ impl ThreadContext {
             fresh: false,
             drained: false,
             output: Vec::with_capacity(16 * 1024),
-            owed: Reservation::default(),
-            slice: SLICE,
-            intake: INTAKE,
+            output_reservation: Reservation::default(),
+            requests_left: MAX_REQUESTS,
+            receive_allowance: RECEIVE_ALLOWANCE,
             allowance: u64::MAX,
             current: Current { head: 0..0, index: None, who: Who::Anonymous },
             errand: None,
@@ -211,9 +211,10 @@ impl ThreadContext {
         saved.received.extend_from_slice(&self.scratch[take(&mut self.input)]);
         saved.who = take(&mut self.current.who);
         std::mem::swap(&mut saved.output, &mut self.output);
-        saved.owed = take(&mut self.owed);
+        saved.output_reservation = take(&mut self.output_reservation);
         saved.fresh = take(&mut self.fresh);
-        (saved.drained, saved.slice, saved.intake) = (self.drained, self.slice, self.intake);
+        (saved.drained, saved.requests_left, saved.receive_allowance) =
+            (self.drained, self.requests_left, self.receive_allowance);
         saved.work = match self.errand.take() {
             Some(Errand::Work(work, request)) => Some((work, request)),
             other => {
@@ -236,9 +237,10 @@ impl ThreadContext {
         self.current.who = take(&mut saved.who);
         self.input = saved.head..saved.received.len();
         std::mem::swap(&mut saved.output, &mut self.output);
-        self.owed = take(&mut saved.owed);
+        self.output_reservation = take(&mut saved.output_reservation);
         self.fresh = saved.fresh;
-        (self.drained, self.slice, self.intake) = (saved.drained, saved.slice, saved.intake);
+        (self.drained, self.requests_left, self.receive_allowance) =
+            (saved.drained, saved.requests_left, saved.receive_allowance);
         self.errand = saved.work.take().map(|(work, request)| Errand::Work(work, request));
         self.recycle_saved(saved);
     }
@@ -247,7 +249,7 @@ impl ThreadContext {
     pub(crate) fn recycle_saved(&mut self, mut saved: Box<SavedContext>) {
         saved.received.clear();
         saved.output.clear();
-        saved.owed = Reservation::default();
+        saved.output_reservation = Reservation::default();
         let fits = saved.received.capacity().max(saved.output.capacity()) <= saved::KEPT;
         if fits && self.saved_contexts.len() < saved::SPARE {
             (saved.index, saved.who, saved.work) = (None, Who::Anonymous, None);

@@ -10,7 +10,7 @@ use std::mem::take;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::access::Leaving;
+use crate::access::PendingEntry;
 use crate::connection::busy::{Busy, Storing};
 use crate::connection::context::ThreadContext;
 use crate::connection::saved::SavedContext;
@@ -24,22 +24,22 @@ use crate::transport::{Blocking, DetachedTransport, Transport as _};
 /// A connection between two stages, which any thread may continue.
 pub(crate) struct DetachedConnection {
     /// Its snapshot id is the one that it had on the old thread.
-    connection: Connection<DetachedTransport, Load>,
+    connection: Connection<DetachedTransport, DetachedBusy>,
     snapshot: Arc<ConfigSnapshot>,
     saved: Box<SavedContext>,
     next: Next,
 }
 
 /// The part of a [`Busy`] that moves.
-struct Load {
+struct DetachedBusy {
     input: Vec<u8>,
     output: Vec<u8>,
     sent: usize,
-    owed: Reservation,
+    output_reservation: Reservation,
     file: Option<FilePart>,
     warm_to: u64,
     upgrade: Option<Upgrade>,
-    leaving: Option<Leaving>,
+    pending_entry: Option<PendingEntry>,
     request: Option<Box<Retained>>,
     collect: u64,
     on_disk: bool,
@@ -50,7 +50,7 @@ struct Load {
 
 impl DetachedConnection {
     /// Whether no state of `connection` is bound to its thread.
-    pub(crate) fn may_hold(connection: &Connection<Blocking>, next: Next) -> bool {
+    pub(crate) fn can_detach(connection: &Connection<Blocking>, next: Next) -> bool {
         let stays = |busy: &Busy| busy.stream.is_some() || busy.task.is_some();
         matches!(next, Next::Request | Next::Response(_) | Next::Reply)
             && connection.hold == NO_HOLD
@@ -69,7 +69,7 @@ impl DetachedConnection {
         context: &mut ThreadContext,
         next: Next,
     ) -> Result<Self, Connection<Blocking>> {
-        if !Self::may_hold(&connection, next) {
+        if !Self::can_detach(&connection, next) {
             return Err(connection);
         }
         let Some(snapshot) = context.config.snapshot(connection.snapshot_id).map(Arc::clone) else {
@@ -79,9 +79,9 @@ impl DetachedConnection {
         let saved = context.save();
         context.config.leave(connection.snapshot_id);
         let connection = connection.map(Blocking::detach, |mut busy| {
-            let load = Load::take(&mut busy);
+            let detached = DetachedBusy::take(&mut busy);
             context.recycle(busy);
-            load
+            detached
         });
         Ok(Self { connection, snapshot, saved, next })
     }
@@ -96,9 +96,9 @@ impl DetachedConnection {
         let tls_buffers = Rc::clone(&context.tls_buffers);
         let mut connection = self.connection.map(
             |transport| transport.attach(&tls_buffers),
-            |load| {
+            |detached| {
                 let mut busy = context.spare_busy();
-                load.put(&mut busy);
+                detached.put(&mut busy);
                 busy
             },
         );
@@ -113,17 +113,17 @@ impl DetachedConnection {
     }
 }
 
-impl Load {
+impl DetachedBusy {
     fn take(busy: &mut Busy) -> Self {
         Self {
             input: take(&mut busy.input),
             output: take(&mut busy.output),
             sent: take(&mut busy.sent),
-            owed: take(&mut busy.owed),
+            output_reservation: take(&mut busy.output_reservation),
             file: busy.file.take(),
             warm_to: busy.warm_to,
             upgrade: busy.upgrade.take(),
-            leaving: busy.leaving.take(),
+            pending_entry: busy.pending_entry.take(),
             request: busy.request.take(),
             collect: busy.collect,
             on_disk: busy.on_disk,
@@ -138,11 +138,11 @@ impl Load {
             input,
             output,
             sent,
-            owed,
+            output_reservation,
             file,
             warm_to,
             upgrade,
-            leaving,
+            pending_entry,
             request,
             collect,
             on_disk,
@@ -154,13 +154,13 @@ impl Load {
             input,
             output,
             sent,
-            owed,
+            output_reservation,
             file,
             warm_to,
             warms_up: false,
             stream: None,
             upgrade,
-            leaving,
+            pending_entry,
             request,
             collect,
             on_disk,

@@ -20,10 +20,10 @@ use crate::next::Next;
 use crate::time::Tick;
 use crate::tls::Session;
 use crate::transport::Transport;
-use context::INTAKE;
+use context::RECEIVE_ALLOWANCE;
 
 pub(crate) use busy::{Busy, Storing};
-pub(crate) use context::{Errand, SLICE, ThreadContext};
+pub(crate) use context::{Errand, MAX_REQUESTS, ThreadContext};
 pub(crate) use detached::DetachedConnection;
 pub(crate) use saved::SavedContext;
 
@@ -181,7 +181,7 @@ impl<L: Transport> Connection<L> {
 
     /// Whether it has a reply that its client does not read, and other connections need the bytes.
     pub(crate) fn has_evicted_reply(&self) -> bool {
-        self.busy.as_deref().is_some_and(|busy| busy.owed.is_evicted())
+        self.busy.as_deref().is_some_and(|busy| busy.output_reservation.is_evicted())
     }
 
     /// Whether it collects a body whose bytes other connections need.
@@ -217,7 +217,7 @@ impl<L: Transport> Connection<L> {
     }
 
     /// Whether an upgrade takes it over when its last reply has been sent.
-    pub(crate) fn is_leaving(&self) -> bool {
+    pub(crate) fn is_upgrading(&self) -> bool {
         self.busy.as_ref().is_some_and(|busy| busy.upgrade.is_some())
     }
 
@@ -229,9 +229,9 @@ impl<L: Transport> Connection<L> {
                 (busy.file, busy.warm_to) = (Some(part), 0);
             }
             Follow::Stream(stream) => {
-                self.closing |= stream.pieces().closes_connection();
+                self.closing |= stream.framing().closes_connection();
                 // The reply to a HEAD has no content.
-                if stream.pieces() != BodyFraming::Empty {
+                if stream.framing() != BodyFraming::Empty {
                     self.busy(context).stream = Some(Streaming::new(stream));
                 }
             }
@@ -273,10 +273,10 @@ impl ThreadContext {
     /// earlier into the scratch buffer.
     pub(crate) fn take_up<L>(&mut self, connection: &mut Connection<L>) {
         debug_assert!(self.output.is_empty(), "replies of another connection");
-        self.owed = Reservation::default();
+        self.output_reservation = Reservation::default();
         self.config.turn_to(connection.snapshot_id);
-        self.slice = SLICE;
-        self.intake = INTAKE;
+        self.requests_left = MAX_REQUESTS;
+        self.receive_allowance = RECEIVE_ALLOWANCE;
         self.drained = false;
         self.input = 0..0;
         self.fresh = false;

@@ -22,11 +22,11 @@ pub(crate) struct SavedContext {
     pub(crate) who: Who,
     /// Replies that are written and not sent.
     pub(crate) output: Vec<u8>,
-    pub(crate) owed: Reservation,
+    pub(crate) output_reservation: Reservation,
     pub(crate) fresh: bool,
     pub(crate) drained: bool,
-    pub(crate) slice: u32,
-    pub(crate) intake: usize,
+    pub(crate) requests_left: u32,
+    pub(crate) receive_allowance: usize,
     pub(crate) work: Option<(Arc<dyn Work>, Box<Retained>)>,
 }
 

@@ -12,7 +12,7 @@ use crate::metrics::tally;
 use crate::time::Clock;
 
 /// The text that the client gets when a handler panicked. Details are only in the log.
-pub(crate) const FAILED: &str = "The page failed; the log says why.\n";
+pub(crate) const FAILURE_TEXT: &str = "The page failed; the server's log has the details.\n";
 
 /// Runs `work`. Returns `None` if it panicked; then the bytes that it wrote since the last drain of
 /// `out` are dropped.
@@ -41,29 +41,29 @@ pub(crate) fn excuse(
     log::error(format_args!("{} panicked; its peer got a 500", work.name()));
     let mut incoming = request.incoming();
     incoming.exchange.keep_alive = false;
-    let exchange = farewell_to(&incoming);
-    apologize(out, exchange, clock, |out| work.failed(&incoming, clock, out));
+    let exchange = closing_exchange_for(&incoming);
+    write_failure(out, exchange, clock, |out| work.failed(&incoming, clock, out));
     Done { follow: None, close: true }
 }
 
 /// The exchange for a reply that replaces the reply of a handler that panicked.
-pub(crate) fn farewell_to(request: &Incoming<'_>) -> Exchange {
+pub(crate) fn closing_exchange_for(request: &Incoming<'_>) -> Exchange {
     Exchange { security: request.exchange.security, ..Exchange::closing() }
 }
 
 /// Calls `write`, by which the program writes its own error page. If that writes no bytes or panics
 /// too, writes the standard text.
-pub(crate) fn apologize(
+pub(crate) fn write_failure(
     out: &mut Vec<u8>,
     exchange: Exchange,
     clock: &Clock,
-    tell: impl FnOnce(&mut Vec<u8>),
+    write: impl FnOnce(&mut Vec<u8>),
 ) {
     let mark = out.len();
-    let told = catch_unwind(AssertUnwindSafe(|| tell(out)));
-    if told.is_err() || out.len() == mark {
+    let written = catch_unwind(AssertUnwindSafe(|| write(out)));
+    if written.is_err() || out.len() == mark {
         out.truncate(mark);
-        error_reply(out, exchange, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
+        error_reply(out, exchange, Status::INTERNAL_SERVER_ERROR, FAILURE_TEXT, clock);
     }
 }
 
@@ -71,18 +71,18 @@ pub(crate) fn error_reply(
     out: &mut Vec<u8>,
     exchange: Exchange,
     status: Status,
-    told: &str,
+    text: &str,
     clock: &Clock,
 ) {
     let mut reply = Reply::begin(out, exchange, status, &clock.date());
     reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n");
-    reply.whole(told.as_bytes());
+    reply.whole(text.as_bytes());
 }
 
 /// The reply that replaces the reply of a handler that panicked.
 pub(crate) fn failed(clock: &Clock, security: SecurityHeaders) -> Finished {
     let mut bytes = Vec::new();
     let exchange = Exchange { security, ..Exchange::closing() };
-    error_reply(&mut bytes, exchange, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
+    error_reply(&mut bytes, exchange, Status::INTERNAL_SERVER_ERROR, FAILURE_TEXT, clock);
     Finished { bytes, follow: None, close: true }
 }

@@ -29,7 +29,9 @@ pub use stream::{Gone, Sender, Stream, Writing};
 pub use visitor::{Visitor, Who};
 pub use wire::{Living, Parting, Upgrade, Wire};
 
-pub(crate) use failure::{FAILED, apologize, error_reply, excuse, failed, farewell_to, run_work};
+pub(crate) use failure::{
+    FAILURE_TEXT, closing_exchange_for, error_reply, excuse, failed, run_work, write_failure,
+};
 pub(crate) use incoming::RetainedPool;
 pub(crate) use stream::{Streaming, Taken, guarded};
 pub(crate) use wire::{Space, Terms, live};

@@ -89,8 +89,8 @@ impl Spool {
         let file = match self.file.get() {
             Some(file) => file,
             None => {
-                let made = nameless(&self.folder)?;
-                self.file.get_or_init(|| made)
+                let file = unnamed_file(&self.folder)?;
+                self.file.get_or_init(|| file)
             }
         };
         // Appends never run concurrently: the connection waits for each piece to be written.
@@ -102,17 +102,17 @@ impl Spool {
 }
 
 /// A new file in `folder` without a name, or with a name that is removed at once.
-fn nameless(folder: &Path) -> io::Result<File> {
+fn unnamed_file(folder: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
         Ok(file) => Ok(file.into()),
         // Not every file system supports O_TMPFILE.
-        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => named_for_a_moment(folder),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => unlinked_file(folder),
         Err(error) => Err(error.into()),
     }
 }
 
-fn named_for_a_moment(folder: &Path) -> io::Result<File> {
+fn unlinked_file(folder: &Path) -> io::Result<File> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     loop {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn unlinks_the_file_where_unnamed_files_are_not_supported() {
         let folder = ScratchFolder::new();
-        let one = named_for_a_moment(&folder.path("")).unwrap();
-        let other = named_for_a_moment(&folder.path("")).unwrap();
+        let one = unlinked_file(&folder.path("")).unwrap();
+        let other = unlinked_file(&folder.path("")).unwrap();
         one.write_all_at(b"one", 0).unwrap();
         assert_eq!(other.metadata().unwrap().len(), 0);
         assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 0);

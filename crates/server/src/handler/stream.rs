@@ -26,23 +26,23 @@ const AHEAD: usize = 64 * 1024;
 /// so that the client detects that the content is incomplete. If the client closes the connection,
 /// the server drops the writer.
 pub struct Stream {
-    pieces: BodyFraming,
-    write: Begin,
+    framing: BodyFraming,
+    write: StartWriter,
 }
 
 /// A running writer. Its error is for the log.
 pub type Writing = Pin<Box<dyn Future<Output = Result<(), String>>>>;
 
-type Begin = Box<dyn FnOnce(Sender) -> Writing + Send>;
+type StartWriter = Box<dyn FnOnce(Sender) -> Writing + Send>;
 
 impl Stream {
-    /// A stream with the framing `pieces`, which the head must announce. The server calls `write`
+    /// A stream framed by `framing`, which the head must announce. The server calls `write`
     /// on the thread of the connection. The returned future runs there and must not block.
     pub fn new(
-        pieces: BodyFraming,
+        framing: BodyFraming,
         write: impl FnOnce(Sender) -> Writing + Send + 'static,
     ) -> Self {
-        Self { pieces, write: Box::new(write) }
+        Self { framing, write: Box::new(write) }
     }
 
     /// Collects the whole content without framing, for a program that examines the answer of a
@@ -70,14 +70,14 @@ impl Stream {
         written.await.map(|()| content)
     }
 
-    pub(crate) const fn pieces(&self) -> BodyFraming {
-        self.pieces
+    pub(crate) const fn framing(&self) -> BodyFraming {
+        self.framing
     }
 }
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream").field("pieces", &self.pieces).finish_non_exhaustive()
+        f.debug_struct("Stream").field("framing", &self.framing).finish_non_exhaustive()
     }
 }
 
@@ -91,7 +91,7 @@ pub struct Gone;
 
 impl fmt::Display for Gone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody reads any more")
+        f.write_str("the stream has ended")
     }
 }
 
@@ -115,12 +115,12 @@ impl Sender {
 
 /// The state that a writer and its connection share.
 #[derive(Default)]
-pub(crate) struct Flow(RefCell<State>);
+pub(crate) struct Flow(RefCell<FlowState>);
 
-struct State {
+struct FlowState {
     /// Written and framed bytes that the connection has not taken.
     ready: Vec<u8>,
-    pieces: BodyFraming,
+    framing: BodyFraming,
     end: Option<End>,
     /// Wakes the writer, which waits for room.
     writer: Option<Waker>,
@@ -128,11 +128,11 @@ struct State {
     reader: Option<Box<dyn Fn()>>,
 }
 
-impl Default for State {
+impl Default for FlowState {
     fn default() -> Self {
         Self {
             ready: Vec::new(),
-            pieces: BodyFraming::Empty,
+            framing: BodyFraming::Empty,
             end: None,
             writer: None,
             reader: None,
@@ -160,8 +160,8 @@ pub(crate) enum Taken {
 }
 
 impl Flow {
-    fn of(pieces: BodyFraming) -> Self {
-        Self(RefCell::new(State { pieces, ..State::default() }))
+    fn of(framing: BodyFraming) -> Self {
+        Self(RefCell::new(FlowState { framing, ..FlowState::default() }))
     }
 
     fn put(&self, part: &[u8], writer: &Waker) -> Poll<Result<(), Gone>> {
@@ -173,8 +173,8 @@ impl Flow {
             state.writer = Some(writer.clone());
             return Poll::Pending;
         }
-        let pieces = state.pieces;
-        pieces.append(&mut state.ready, part);
+        let framing = state.framing;
+        framing.append(&mut state.ready, part);
         drop(state);
         self.wake_reader();
         Poll::Ready(Ok(()))
@@ -185,8 +185,8 @@ impl Flow {
         if state.end.is_none() {
             state.end = Some(end);
             if end == End::Whole {
-                let pieces = state.pieces;
-                pieces.end(&mut state.ready);
+                let framing = state.framing;
+                framing.end(&mut state.ready);
             }
         }
         let writer = state.writer.take();
@@ -207,7 +207,7 @@ impl Flow {
 
     /// Moves the ready content into `buffer`, which must be empty. Its memory is reused.
     pub(crate) fn take(&self, buffer: &mut Vec<u8>) -> Taken {
-        debug_assert!(buffer.is_empty(), "content that is not sent");
+        debug_assert!(buffer.is_empty(), "unsent content in the buffer");
         let mut state = self.0.borrow_mut();
         if !state.ready.is_empty() {
             std::mem::swap(&mut state.ready, buffer);
@@ -250,7 +250,7 @@ pub(crate) struct Streaming {
 
 enum Writer {
     /// Not started; it starts when the head has been sent.
-    Waits(Begin),
+    Waits(StartWriter),
     /// Polled by the thread of the connection.
     Here(Pin<Box<dyn Future<Output = ()>>>),
     /// A task of the event loop.
@@ -260,7 +260,7 @@ enum Writer {
 
 impl Streaming {
     pub(crate) fn new(stream: Stream) -> Self {
-        let flow = Rc::new(Flow::of(stream.pieces));
+        let flow = Rc::new(Flow::of(stream.framing));
         Self { flow, writer: Writer::Waits(stream.write), taken: 0 }
     }
 
@@ -286,7 +286,7 @@ impl Streaming {
     }
 
     /// Records that the writer is polled through [`poll`](Self::poll).
-    pub(crate) fn runs_here(&mut self, writing: impl Future<Output = ()> + 'static) {
+    pub(crate) fn poll_in_place(&mut self, writing: impl Future<Output = ()> + 'static) {
         self.writer = Writer::Here(Box::pin(writing));
     }
 
@@ -316,7 +316,7 @@ impl Drop for Streaming {
 
 /// Runs a writer to its end and reports the result to the flow.
 async fn run(
-    write: Begin,
+    write: StartWriter,
     flow: Rc<Flow>,
     clock: Rc<Clock>,
     slowness: Rc<Slowness>,

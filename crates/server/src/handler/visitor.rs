@@ -50,13 +50,13 @@ impl Who {
     }
 
     /// Drops everything except the name, which the access log needs.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn keep_name_only(&mut self) {
         *self = self.user().map_or(Self::Anonymous, Self::named);
     }
 }
 
 impl fmt::Debug for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Who({})", self.user().unwrap_or("nobody"))
+        write!(f, "Who({})", self.user().unwrap_or("anonymous"))
     }
 }

@@ -24,12 +24,12 @@ use crate::transport::{Nonblocking, Transport as _};
 
 /// Takes over a connection after the head that agrees to the upgrade was sent (RFC 9110, section
 /// 7.8).
-pub struct Upgrade(Begin);
+pub struct Upgrade(StartUpgrade);
 
 /// The task that runs an upgraded connection to its end. Its error is for the log.
 pub type Living = Pin<Box<dyn Future<Output = Result<(), String>>>>;
 
-type Begin = Box<dyn FnOnce(Wire) -> Living + Send>;
+type StartUpgrade = Box<dyn FnOnce(Wire) -> Living + Send>;
 
 impl Upgrade {
     /// The server calls `begin` on the thread of the connection. The returned future runs there and
@@ -57,7 +57,7 @@ pub enum Parting {
 /// Both directions of an upgraded connection as bytes, over plain TCP or TLS. For one task: each
 /// direction wakes the task that polled it last.
 pub struct Wire {
-    transport: AsyncFd<Watched>,
+    transport: AsyncFd<AsyncTransport>,
     space: Space,
     /// Received bytes; those before `start` are consumed.
     received: Vec<u8>,
@@ -78,7 +78,7 @@ struct Signals {
 }
 
 /// Receives up to this many bytes at once. The longest TLS record fits.
-const SPACE: usize = 64 * 1024;
+const RECEIVE_SIZE: usize = 64 * 1024;
 /// Most messages of a client are short: between two receives a wire keeps only a buffer of this
 /// size.
 const KEPT: usize = 4 * 1024;
@@ -87,7 +87,7 @@ impl Wire {
     /// Wraps `transport`. `received` contains the bytes that were received before the upgrade.
     pub(crate) fn new(transport: Nonblocking, received: Vec<u8>, space: Space) -> io::Result<Self> {
         // SAFETY: the transport has one descriptor, which it keeps open for as long as it lives.
-        let transport = unsafe { AsyncFd::register(Watched(transport)) }?;
+        let transport = unsafe { AsyncFd::register(AsyncTransport(transport)) }?;
         Ok(Self { transport, space, received, start: 0, signals: Rc::default() })
     }
 
@@ -198,7 +198,7 @@ impl fmt::Debug for Wire {
 
 impl Space {
     pub(crate) fn new() -> Self {
-        Self(Rc::new(RefCell::new(vec![0; SPACE].into_boxed_slice())))
+        Self(Rc::new(RefCell::new(vec![0; RECEIVE_SIZE].into_boxed_slice())))
     }
 }
 
@@ -224,7 +224,7 @@ pub(crate) async fn live(upgrade: Upgrade, wire: Wire, terms: Terms) {
         return log::error(format_args!("{name} panicked; its connection was cut"));
     };
     let mut living = pin!(guarded(living, &clock, &slowness, name));
-    let mut over = pin!(async {
+    let mut server_end = pin!(async {
         // The sender is dropped with the server, so an error is an end too.
         let _ = state.wait_for(|state| *state != State::Serving).await;
         signals.parting.set(Some(Parting::Stop));
@@ -232,12 +232,12 @@ pub(crate) async fn live(upgrade: Upgrade, wire: Wire, terms: Terms) {
     });
     let mut alarm = pin!(tokio::time::sleep_until(Instant::now().into()));
     let mut set_for = None;
-    let lived = poll_fn(|task| {
-        if over.as_mut().poll(task).is_ready() {
+    let ended = poll_fn(|task| {
+        if server_end.as_mut().poll(task).is_ready() {
             return Poll::Ready(Some(Ok(())));
         }
-        if let Poll::Ready(lived) = living.as_mut().poll(task) {
-            return Poll::Ready(lived);
+        if let Poll::Ready(ended) = living.as_mut().poll(task) {
+            return Poll::Ready(ended);
         }
         let wanted = signals.alarm.get();
         if let Some(moment) = wanted {
@@ -253,7 +253,7 @@ pub(crate) async fn live(upgrade: Upgrade, wire: Wire, terms: Terms) {
         }
         Poll::Pending
     });
-    match lived.await {
+    match ended.await {
         Some(Ok(())) => {}
         Some(Err(error)) => log::error(format_args!("{name} failed: {error}")),
         None => log::error(format_args!("{name} panicked; its connection was cut")),
@@ -261,9 +261,9 @@ pub(crate) async fn live(upgrade: Upgrade, wire: Wire, terms: Terms) {
 }
 
 /// A transport with a raw descriptor, as the runtime requires.
-struct Watched(Nonblocking);
+struct AsyncTransport(Nonblocking);
 
-impl AsRawFd for Watched {
+impl AsRawFd for AsyncTransport {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_fd().as_raw_fd()
     }

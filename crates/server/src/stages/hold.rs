@@ -6,7 +6,7 @@ use crate::access::Replied;
 use crate::connection::{Connection, Errand, NO_HOLD, Phase, ThreadContext};
 use crate::handler::{After, Why, failed};
 use crate::next::Next;
-use crate::stages::{hand, park, response};
+use crate::stages::{park, response, send_to_waiter};
 use crate::transport::Transport;
 
 /// Suspends the response: the connection becomes a waiter. `place` is its identifier in
@@ -23,7 +23,7 @@ pub(crate) fn hold<L: Transport>(
     }
     context.take_up(connection);
     let Some(waiters) = &mut context.waiters else {
-        log::error(format_args!("a reply was held by a program that has no waiters"));
+        log::error(format_args!("a response was suspended, but the program has no waiters"));
         let mut failed = failed(&context.clock, context.config.settings.security);
         return response::finished(connection, context, &mut failed, request);
     };
@@ -33,7 +33,7 @@ pub(crate) fn hold<L: Transport>(
         Some(mut request) if context.config.access.is_on() => {
             // The log needs only the head and the user, and the response may wait long.
             request.drop_body();
-            request.who.forget();
+            request.who.keep_name_only();
             connection.busy(context).request = Some(request);
         }
         Some(request) => context.retained.put(request),
@@ -54,20 +54,20 @@ pub(crate) fn held<L: Transport>(
     let mut out = std::mem::take(&mut context.output);
     let after = waiters.serve(connection.hold, why, &mut out);
     context.output = out;
-    owe(connection, context, after)
+    continue_response(connection, context, after)
 }
 
 /// Continues with the output of a waiter.
-fn owe<L: Transport>(
+fn continue_response<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     after: After,
 ) -> Next {
-    count(context);
-    tell(connection, context, after);
+    count_reply(context);
+    log_output(connection, context, after);
     match after {
         After::Over { close } => {
-            release(connection, close);
+            end_suspension(connection, close);
             Next::Reply
         }
         After::Waits(wait) if context.output.is_empty() && !connection.has_unsent() => {
@@ -88,19 +88,19 @@ pub(crate) fn delivered<L: Transport>(
     after: After,
 ) -> Next {
     context.output.extend_from_slice(bytes);
-    count(context);
-    tell(connection, context, after);
+    count_reply(context);
+    log_output(connection, context, after);
     match after {
         After::Over { close } => {
-            release(connection, close);
-            hand(connection, context, None)
+            end_suspension(connection, close);
+            send_to_waiter(connection, context, None)
         }
-        After::Waits(wait) => hand(connection, context, Some(wait)),
+        After::Waits(wait) => send_to_waiter(connection, context, Some(wait)),
     }
 }
 
 /// Ends the suspension.
-fn release<L>(connection: &mut Connection<L>, close: bool) {
+fn end_suspension<L>(connection: &mut Connection<L>, close: bool) {
     connection.hold = NO_HOLD;
     connection.closing |= close;
     connection.phase = Phase::Idle;
@@ -108,7 +108,7 @@ fn release<L>(connection: &mut Connection<L>, close: bool) {
 
 /// Counts a reply when it begins. Later output of a waiter does not start with a status line: it is
 /// framed content, or not HTTP.
-fn count(context: &ThreadContext) {
+fn count_reply(context: &ThreadContext) {
     if context.output.starts_with(b"HTTP/1.1 ") {
         context.tally.replied(&context.output);
     }
@@ -116,13 +116,17 @@ fn count(context: &ThreadContext) {
 
 /// Writes the access log line of a complete reply, or begins to count the bytes of an incomplete
 /// one.
-fn tell<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext, after: After) {
+fn log_output<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+    after: After,
+) {
     if context.output.is_empty() {
         return;
     }
     let Some(busy) = &mut connection.busy else { return };
-    if let Some(leaving) = &mut busy.leaving {
-        leaving.length += context.output.len() as u64;
+    if let Some(pending_entry) = &mut busy.pending_entry {
+        pending_entry.length += context.output.len() as u64;
     } else if let Some(request) = busy.request.take() {
         match after {
             After::Over { .. } => {
@@ -136,7 +140,8 @@ fn tell<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContex
                 context.retained.put(request);
             }
             After::Waits(_) => {
-                busy.leaving = Some(context.config.access.begin_held(request, &context.output));
+                busy.pending_entry =
+                    Some(context.config.access.begin_suspended(request, &context.output));
             }
         }
     }

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use bine_http::{Exchange, PeerFault};
 
-use crate::access::{Leaving, Replied};
+use crate::access::{PendingEntry, Replied};
 use crate::address::Peer;
 use crate::connection::{Connection, Phase, ThreadContext};
 use crate::handler::Why;
@@ -31,18 +31,18 @@ use crate::metrics::Ending;
 use crate::transport::Transport;
 
 pub(crate) use hold::{delivered, held, hold};
-use reply::hand;
+use reply::send_to_waiter;
 pub(crate) use reply::{park, push, reply, send_ahead};
 pub(crate) use request::request;
 pub(crate) use response::{
-    crowded_out, dynamic, finished, overloaded, response, turn_away, unheard,
+    crowded_out, dynamic, finished, overloaded, reject_unserved, response, turn_away,
 };
 
 /// The time that an idle connection still has when the server stops.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
 
 /// The number of bytes that a client may still send after the last reply of its connection.
-const FAREWELL: u32 = 256 * 1024;
+const LINGER_BYTES: u32 = 256 * 1024;
 
 /// Handles the end of a connection's deadline. During a request the client gets a reply. Between
 /// two requests the connection closes silently, since a client that keeps a pool of idle
@@ -57,7 +57,7 @@ pub(crate) fn expire<L: Transport>(
         Phase::Handshake | Phase::First | Phase::Writing | Phase::Lingering => {
             connection.end(Ending::Timeout)
         }
-        Phase::Streaming => response::silent(connection, context),
+        Phase::Streaming => response::writer_timed_out(connection, context),
         Phase::Held => held(connection, context, Why::Time),
         // The reply was sent already; the client would take a second one for the reply to its next
         // request.
@@ -66,32 +66,32 @@ pub(crate) fn expire<L: Transport>(
             if let Some(busy) = &mut connection.busy {
                 busy.request = None;
             }
-            refuse(connection, context, PeerFault::TimedOut)
+            answer_fault(connection, context, PeerFault::TimedOut)
         }
         // The driver withdraws a queued request first. If it could not, a worker runs the handler.
-        Phase::Queued | Phase::Handler => response::overdue(connection, context),
+        Phase::Queued | Phase::Handler => response::handler_timed_out(connection, context),
     }
 }
 
 /// Answers a fault of the client; the server parses no further input of this connection.
-fn refuse<L: Transport>(
+fn answer_fault<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     fault: PeerFault,
 ) -> Next {
     let mark = context.output.len();
-    let exchange = farewell(context);
+    let exchange = closing_exchange(context);
     fault.reply(&mut context.output, exchange, &context.clock.date());
     remove_content_for_head(connection, &mut context.output, mark);
     let is_late = matches!(fault, PeerFault::TimedOut);
     connection.end(if is_late { Ending::Timeout } else { Ending::Fault });
     record_bare(connection.peer, context, mark);
-    part(connection);
+    begin_closing(connection);
     Next::Reply
 }
 
 /// The exchange for a reply of the server itself, after which the connection closes.
-fn farewell(context: &ThreadContext) -> Exchange {
+fn closing_exchange(context: &ThreadContext) -> Exchange {
     Exchange { security: context.config.settings.security, ..Exchange::closing() }
 }
 
@@ -130,25 +130,25 @@ fn record_bare(peer: Peer, context: &mut ThreadContext, mark: usize) {
 /// completely or in part.
 pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     let Some(busy) = &mut connection.busy else { return };
-    let Some(leaving) = busy.leaving.take() else { return };
+    let Some(pending_entry) = busy.pending_entry.take() else { return };
     let unsent = (busy.output.len() - busy.sent) as u64;
     let bytes = match (&busy.file, &busy.stream) {
-        (None, None) => leaving.length.saturating_sub(unsent),
-        (Some(file), _) => leaving.length - file.length,
+        (None, None) => pending_entry.length.saturating_sub(unsent),
+        (Some(file), _) => pending_entry.length - file.length,
         (None, Some(stream)) => stream.taken.saturating_sub(unsent),
     };
-    let replied = Replied { status: leaving.status, bytes, head: &leaving.head };
+    let replied = Replied { status: pending_entry.status, bytes, head: &pending_entry.head };
     // The current snapshot may be that of another connection.
     context.config.turn_to(connection.snapshot_id);
-    let Leaving { request, .. } = &leaving;
+    let PendingEntry { request, .. } = &pending_entry;
     context.config.access.record(&request.incoming(), request.began, &context.clock, replied);
-    context.retained.put(leaving.request);
+    context.retained.put(pending_entry.request);
 }
 
 /// Prepares the end of the connection after its last reply: the server reads and drops what the
 /// client still sends, because a close with unread input would destroy the reply (RFC 9112, section
 /// 9.6).
-fn part<L>(connection: &mut Connection<L>) {
+fn begin_closing<L>(connection: &mut Connection<L>) {
     connection.machine.end();
     connection.closing = true;
     connection.lingers = true;
@@ -162,7 +162,7 @@ fn linger<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadCont
     connection.transport.finish();
     connection.machine.end();
     connection.phase = Phase::Lingering;
-    connection.patience = FAREWELL;
+    connection.patience = LINGER_BYTES;
     connection.deadline = context.clock.now().after(context.config.settings.timeouts.linger);
     context.input = 0..0;
     context.fresh = false;
@@ -173,7 +173,7 @@ fn linger<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadCont
 
 /// Extends the deadline of a slow client: each byte adds time at the minimum rate, up to one full
 /// timeout from now.
-fn credit<L>(connection: &mut Connection<L>, context: &ThreadContext, bytes: u64) {
+fn extend_deadline<L>(connection: &mut Connection<L>, context: &ThreadContext, bytes: u64) {
     let timeouts = &context.config.settings.timeouts;
     let pause = match connection.phase {
         Phase::Body => timeouts.body,

@@ -4,12 +4,12 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use crate::connection::{Connection, Errand, NO_HOLD, Phase, SLICE, ThreadContext};
+use crate::connection::{Connection, Errand, MAX_REQUESTS, NO_HOLD, Phase, ThreadContext};
 use crate::handler::{FilePart, Taken, warmth};
 use crate::limits::{Claim, Reservation};
 use crate::metrics::Ending;
 use crate::next::Next;
-use crate::stages::{credit, linger, tell_of_leaving};
+use crate::stages::{extend_deadline, linger, tell_of_leaving};
 use crate::system::Transfer;
 use crate::transport::{Transport, Way};
 
@@ -20,20 +20,20 @@ const SEND_SLICE: u64 = 1 << 20;
 
 /// The interval at which a thread that waits for its client to read checks whether other
 /// connections need the bytes that the reply has reserved.
-const LOOK: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The reply stage.
 pub(crate) fn reply<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
-    let may_gather = context.fresh && context.slice > 0 && context.output.len() < GATHER;
-    let is_last = connection.closing || connection.hold != NO_HOLD || connection.is_leaving();
+    let may_gather = context.fresh && context.requests_left > 0 && context.output.len() < GATHER;
+    let is_last = connection.closing || connection.hold != NO_HOLD || connection.is_upgrading();
     if may_gather && !is_last && !connection.has_unsent() {
         return Next::Request;
     }
     match flush(connection, context) {
-        Flushed::Whole => after(connection, context),
+        Flushed::Whole => after_reply(connection, context),
         Flushed::Blocked => {
             context.put_down(connection);
             Next::Idle
@@ -49,16 +49,16 @@ pub(crate) fn reply<L: Transport>(
             context.put_down(connection);
             Next::Park
         }
-        Flushed::Silent => {
+        Flushed::AwaitsWriter => {
             await_writer(connection, context);
             Next::Park
         }
-        Flushed::Broken => broken(connection, context),
+        Flushed::Broken => end_broken(connection, context),
     }
 }
 
 /// Ends a connection that cannot send: the client has closed it, or was too slow.
-fn broken<L: Transport>(connection: &mut Connection<L>, context: &ThreadContext) -> Next {
+fn end_broken<L: Transport>(connection: &mut Connection<L>, context: &ThreadContext) -> Next {
     let is_late = connection.deadline.has_come(context.clock.now());
     connection.end(if is_late { Ending::Timeout } else { Ending::Peer })
 }
@@ -79,10 +79,10 @@ pub(crate) fn park<L: Transport>(
 ) -> Next {
     if !context.output.is_empty() {
         match flush(connection, context) {
-            Flushed::Broken => return broken(connection, context),
+            Flushed::Broken => return end_broken(connection, context),
             // The socket is still writable, so no event would continue the send.
             Flushed::SliceOver | Flushed::Cold(_) => connection.wants_turn = true,
-            Flushed::Whole | Flushed::Blocked | Flushed::Silent => {}
+            Flushed::Whole | Flushed::Blocked | Flushed::AwaitsWriter => {}
         }
     }
     connection.phase = Phase::Handler;
@@ -102,14 +102,14 @@ pub(crate) fn send_ahead<L: Transport>(
 
 /// Sends the output of a waiter. With `wait` it continues to wait for that long, otherwise its
 /// reply is complete.
-pub(super) fn hand<L: Transport>(
+pub(super) fn send_to_waiter<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     wait: Option<Duration>,
 ) -> Next {
     match flush(connection, context) {
         Flushed::Whole => {}
-        Flushed::Blocked | Flushed::Silent => {
+        Flushed::Blocked | Flushed::AwaitsWriter => {
             context.put_down(connection);
             return Next::Idle;
         }
@@ -118,7 +118,7 @@ pub(super) fn hand<L: Transport>(
             context.put_down(connection);
             return Next::Idle;
         }
-        Flushed::Broken => return broken(connection, context),
+        Flushed::Broken => return end_broken(connection, context),
     }
     if let Some(wait) = wait {
         connection.phase = Phase::Held;
@@ -129,7 +129,7 @@ pub(super) fn hand<L: Transport>(
         return Next::Park;
     }
     if connection.closing {
-        return after(connection, context);
+        return after_reply(connection, context);
     }
     tell_of_leaving(connection, context);
     connection.phase = Phase::Idle;
@@ -163,14 +163,14 @@ enum Flushed {
     /// More could be sent, but it is the turn of other connections.
     SliceOver,
     /// The handler must write first.
-    Silent,
+    AwaitsWriter,
     /// A worker must read this part of the file from disk first.
     Cold(FilePart),
     Broken,
 }
 
 fn flush<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Flushed {
-    let owed = std::mem::take(&mut context.owed);
+    let output_reservation = std::mem::take(&mut context.output_reservation);
     if !connection.has_unsent() {
         // The hot path: one send, directly from the buffer of the thread.
         if context.output.is_empty() {
@@ -188,7 +188,7 @@ fn flush<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadConte
             Transfer::Moved(count) => {
                 context.tally.sent.add(count as u64);
                 context.output.drain(..count);
-                credit(connection, context, count as u64);
+                extend_deadline(connection, context, count as u64);
             }
             Transfer::Again => {}
             Transfer::TimedOut | Transfer::Ended | Transfer::Fault | Transfer::Broken => {
@@ -209,23 +209,27 @@ fn flush<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadConte
         context.output.clear();
     }
     begin_writing(connection, context);
-    if !owe(connection, context, owed) {
+    if !reserve_unsent(connection, context, output_reservation) {
         connection.end(Ending::Load);
         return Flushed::Broken;
     }
     flush_busy(connection, context)
 }
 
-/// Reserves the unsent bytes in the server's budget; `owed` is reserved already. Returns false if
-/// the budget has no room.
-fn owe<L>(connection: &mut Connection<L>, context: &ThreadContext, owed: Reservation) -> bool {
+/// Reserves the unsent bytes in the server's budget; `output_reservation` is reserved already.
+/// Returns false if the budget has no room.
+fn reserve_unsent<L>(
+    connection: &mut Connection<L>,
+    context: &ThreadContext,
+    output_reservation: Reservation,
+) -> bool {
     let Some(busy) = &mut connection.busy else { return true };
-    if !busy.owed.is_some() {
-        busy.owed = owed;
+    if !busy.output_reservation.is_some() {
+        busy.output_reservation = output_reservation;
     }
     let unsent = (busy.output.len() - busy.sent) as u64;
     let claim = Claim { block: connection.peer.block(), owner: &context.owner };
-    busy.owed.reach(unsent, &context.budgets.unsent, claim).is_ok()
+    busy.output_reservation.reach(unsent, &context.budgets.unsent, claim).is_ok()
 }
 
 /// Sends from the busy part: the rest of the replies, then the file or the stream.
@@ -256,7 +260,7 @@ fn flush_busy<L: Transport>(
             let transfer = connection.transport.send(&unsent[..count], more);
             if let Transfer::Moved(count) = transfer {
                 busy.sent += count;
-                busy.owed.touch();
+                busy.output_reservation.touch();
                 context.tally.sent.add(count as u64);
             }
             transfer
@@ -289,7 +293,7 @@ fn flush_busy<L: Transport>(
             if let Some(busy) = &mut connection.busy {
                 busy.output.clear();
                 busy.sent = 0;
-                busy.owed = Reservation::default();
+                busy.output_reservation = Reservation::default();
                 busy.file = None;
             }
             return Flushed::Whole;
@@ -300,7 +304,7 @@ fn flush_busy<L: Transport>(
                     slice = slice.saturating_sub(count as u64);
                     context.allowance = context.allowance.saturating_sub(count as u64);
                 }
-                credit(connection, context, count as u64);
+                extend_deadline(connection, context, count as u64);
             }
             Transfer::Again => return Flushed::Blocked,
             Transfer::TimedOut => {
@@ -322,8 +326,8 @@ fn may_wait<L: Transport>(connection: &mut Connection<L>, context: &ThreadContex
         return false;
     }
     let mut left = connection.deadline.since(context.clock.now());
-    if connection.busy.as_ref().is_some_and(|busy| busy.owed.is_some()) {
-        left = left.min(LOOK);
+    if connection.busy.as_ref().is_some_and(|busy| busy.output_reservation.is_some()) {
+        left = left.min(CHECK_INTERVAL);
     }
     connection.transport.wait_at_most(Way::Out, left);
     true
@@ -338,14 +342,14 @@ fn take_written<L: Transport>(
     let stream = busy.stream.as_mut()?;
     busy.output.clear();
     busy.sent = 0;
-    busy.owed = Reservation::default();
+    busy.output_reservation = Reservation::default();
     match stream.flow.take(&mut busy.output) {
         Taken::More => {
             stream.taken += busy.output.len() as u64;
             begin_writing(connection, context);
             None
         }
-        Taken::Nothing => Some(Flushed::Silent),
+        Taken::Nothing => Some(Flushed::AwaitsWriter),
         Taken::Cut => {
             connection.end(Ending::Fault);
             Some(Flushed::Broken)
@@ -372,13 +376,13 @@ fn begin_writing<L: Transport>(connection: &mut Connection<L>, context: &mut Thr
 }
 
 /// Decides how the connection continues after all output was sent.
-fn after<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Next {
+fn after_reply<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Next {
     if connection.hold != NO_HOLD {
         return Next::Held;
     }
     // The reply of a waiter may have been sent directly, without the busy part.
     tell_of_leaving(connection, context);
-    if connection.is_leaving() {
+    if connection.is_upgrading() {
         return Next::Depart;
     }
     if connection.closing {
@@ -396,8 +400,8 @@ fn after<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadConte
     connection.phase = Phase::Idle;
     connection.end_exchange(context);
     if L::BLOCKS {
-        context.slice = SLICE;
-    } else if context.slice == 0 && (context.fresh || !context.drained) {
+        context.requests_left = MAX_REQUESTS;
+    } else if context.requests_left == 0 && (context.fresh || !context.drained) {
         connection.wants_turn = true;
         context.put_down(connection);
         return Next::Idle;

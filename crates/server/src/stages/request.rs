@@ -11,13 +11,15 @@ use crate::limits::{Budgets, Claim};
 use crate::metrics::Ending;
 use crate::next::{Kind, Next};
 use crate::settings::Settings;
-use crate::stages::{GRACE, credit, crowded_out, expire, is_collecting, linger, part, refuse};
+use crate::stages::{
+    GRACE, answer_fault, begin_closing, crowded_out, expire, extend_deadline, is_collecting, linger,
+};
 use crate::system::Transfer;
 use crate::transport::{Transport, Way};
 
 /// The interval at which a thread that waits for more of a body checks whether other connections
 /// need the bytes that the body has reserved.
-const LOOK: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The request stage.
 pub(crate) fn request<L: Transport>(
@@ -26,16 +28,16 @@ pub(crate) fn request<L: Transport>(
 ) -> Next {
     loop {
         if context.fresh {
-            if let Some(next) = understand(connection, context) {
+            if let Some(next) = parse_event(connection, context) {
                 return next;
             }
         } else if !context.output.is_empty() {
             return Next::Reply;
         } else if context.drained && !L::BLOCKS {
-            return settle(connection, context);
-        } else if context.intake == 0 && !L::BLOCKS {
+            return await_socket(connection, context);
+        } else if context.receive_allowance == 0 && !L::BLOCKS {
             connection.wants_turn = true;
-            return settle(connection, context);
+            return await_socket(connection, context);
         } else if let Some(next) = receive(connection, context) {
             return next;
         }
@@ -43,7 +45,7 @@ pub(crate) fn request<L: Transport>(
 }
 
 /// Parses one event from the received bytes. Returns `None` if the stage should continue.
-fn understand<L: Transport>(
+fn parse_event<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Option<Next> {
@@ -72,25 +74,27 @@ fn understand<L: Transport>(
             context.current.head = end - head.raw().len()..end;
             context.current.index = Some(head.index());
             context.current.who = context.config.responder.admit(&head, connection.peer);
-            context.slice = context.slice.saturating_sub(1);
+            context.requests_left = context.requests_left.saturating_sub(1);
             context.tally.requests.add(1);
             Some(Next::Response(Kind::Static))
         }
         Event::Body(piece) => {
             let bytes = piece.len();
             let claim = Claim { block: connection.peer.block(), owner: &context.owner };
-            let taken =
+            let collected =
                 take_body(connection, &context.config.settings, &context.budgets, claim, piece);
             if connection.phase == Phase::Body {
-                credit(connection, context, bytes as u64);
+                extend_deadline(connection, context, bytes as u64);
             }
-            match taken {
-                Taken::All => None,
-                Taken::EnoughToStore => store(connection, context, Storing::Part),
-                Taken::TooLong => Some(refuse(connection, context, PeerFault::ContentTooLarge)),
-                Taken::Refused => Some(crowded_out(connection, context)),
-                Taken::Unwanted => {
-                    part(connection);
+            match collected {
+                Collected::All => None,
+                Collected::EnoughToStore => store(connection, context, Storing::Part),
+                Collected::TooLong => {
+                    Some(answer_fault(connection, context, PeerFault::ContentTooLarge))
+                }
+                Collected::Refused => Some(crowded_out(connection, context)),
+                Collected::Unwanted => {
+                    begin_closing(connection);
                     Some(Next::Reply)
                 }
             }
@@ -108,15 +112,15 @@ fn understand<L: Transport>(
         // The client would take a second reply for the reply to its next request.
         Event::Fault(_) if was_in_body && !is_collecting(connection) => {
             connection.end(Ending::Fault);
-            part(connection);
+            begin_closing(connection);
             Some(Next::Reply)
         }
-        Event::Fault(fault) => Some(refuse(connection, context, fault)),
+        Event::Fault(fault) => Some(answer_fault(connection, context, fault)),
     }
 }
 
 /// The result of [`take_body`].
-enum Taken {
+enum Collected {
     /// The piece was stored, or dropped because no handler wants it.
     All,
     /// The piece was stored, and the part of the body in memory is large enough to be written to
@@ -137,33 +141,33 @@ fn take_body<L>(
     budgets: &Budgets,
     claim: Claim<'_>,
     piece: &[u8],
-) -> Taken {
+) -> Collected {
     if let Some(busy) = &mut connection.busy
         && let Some(request) = &mut busy.request
     {
         let stored = request.spool.as_ref().map_or(0, |spool| spool.length());
         if stored + (request.body.len() + piece.len()) as u64 > busy.collect {
             busy.request = None;
-            return Taken::TooLong;
+            return Collected::TooLong;
         }
         let length = (request.body.len() + piece.len()) as u64;
         if request.reserved.reach(length, &budgets.bodies, claim).is_err() {
-            return Taken::Refused;
+            return Collected::Refused;
         }
         request.body.extend_from_slice(piece);
         if !busy.on_disk || request.body.len() < spool::PIECE {
-            return Taken::All;
+            return Collected::All;
         }
         let spool = request.spool.get_or_insert_with(|| Arc::new(Spool::new(&settings.spool)));
         let kept = spool.reach(stored + length, &budgets.uploads, claim);
-        return if kept.is_ok() { Taken::EnoughToStore } else { Taken::Refused };
+        return if kept.is_ok() { Collected::EnoughToStore } else { Collected::Refused };
     }
     match connection.patience.checked_sub(piece.len() as u32) {
         Some(left) => {
             connection.patience = left;
-            Taken::All
+            Collected::All
         }
-        None => Taken::Unwanted,
+        None => Collected::Unwanted,
     }
 }
 
@@ -198,7 +202,7 @@ fn receive<L: Transport>(
         context.config.access.flush();
         let mut left = connection.deadline.since(context.clock.now());
         if connection.has_reserved_body() {
-            left = left.min(LOOK);
+            left = left.min(CHECK_INTERVAL);
         }
         connection.transport.wait_at_most(Way::In, left);
         if connection.transport.holds_back() {
@@ -216,7 +220,7 @@ fn receive<L: Transport>(
         context.clock.turn();
     }
     if let Transfer::Moved(count) = transfer {
-        context.intake = context.intake.saturating_sub(count);
+        context.receive_allowance = context.receive_allowance.saturating_sub(count);
         context.tally.received.add(count as u64);
     }
     match transfer {
@@ -233,7 +237,7 @@ fn receive<L: Transport>(
             context.fresh = true;
             None
         }
-        Transfer::Again => Some(settle(connection, context)),
+        Transfer::Again => Some(await_socket(connection, context)),
         Transfer::TimedOut if connection.deadline.has_come(context.clock.now()) => {
             Some(expire(connection, context))
         }
@@ -263,7 +267,7 @@ fn make_room(context: &mut ThreadContext) {
 }
 
 /// Ends the turn of a connection that needs more input: sets its phase and its deadline.
-fn settle<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Next {
+fn await_socket<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Next {
     await_input(connection, context);
     context.put_down(connection);
     Next::Idle

@@ -9,15 +9,16 @@ use crate::access::Replied;
 use crate::connection::{Connection, Errand, Phase, Storing, ThreadContext};
 use crate::generation::ThreadConfig;
 use crate::handler::{
-    Answer, Body, FAILED, Finished, Follow, Incoming, Outgoing, Retained, Who, apologize,
-    error_reply, excuse, failed, farewell_to, run_work,
+    Answer, Body, FAILURE_TEXT, Finished, Follow, Incoming, Outgoing, Retained, Who,
+    closing_exchange_for, error_reply, excuse, failed, run_work, write_failure,
 };
 use crate::limits::Claim;
 use crate::metrics::{Ending, tally};
 use crate::next::{Kind, Next};
-use crate::stages::sink::{Owed, Sink};
+use crate::stages::sink::{Sink, UnsentBudget};
 use crate::stages::{
-    farewell, part, record_bare, refuse, remove_content, remove_content_for_head, send_ahead,
+    answer_fault, begin_closing, closing_exchange, record_bare, remove_content,
+    remove_content_for_head, send_ahead,
 };
 use crate::transport::Transport;
 
@@ -32,13 +33,13 @@ pub(crate) fn response<L: Transport>(
 ) -> Next {
     let collected = connection.busy.as_mut().and_then(|busy| busy.request.take());
     let began = context.clock.now();
-    let Some(asked) = ask(connection, context, collected.as_deref()) else {
+    let Some(call) = call_handler(connection, context, collected.as_deref()) else {
         return Next::Request;
     };
     if !L::BLOCKS {
         context.slowness.look(&context.clock, began, context.config.responder.last());
     }
-    let Asked { answer, exchange, framing, expects, kept, mark } = asked;
+    let HandlerCall { answer, exchange, framing, expects, kept, mark } = call;
     let has_unread_body = framing != Framing::None && collected.is_none();
     note_head(connection, context, &answer, exchange.method);
     match answer {
@@ -74,14 +75,17 @@ pub(crate) fn response<L: Transport>(
             follow(connection, context, Follow::Upgrade(upgrade), collected.or(kept), mark)
         }
         Outcome::Answered(Answer::Collect { .. }) if collected.is_some() => {
-            log::error(format_args!("{} asked twice for a body", context.config.responder.last()));
+            log::error(format_args!(
+                "{} asked for the body twice",
+                context.config.responder.last()
+            ));
             let mark = context.output.len();
             fail(connection, context, mark)
         }
         Outcome::Answered(Answer::Collect { limit, on_disk }) => {
             let limit = if on_disk { limit.max(context.config.settings.upload) } else { limit };
             if matches!(framing, Framing::Length(length) if length > limit) {
-                return refuse(connection, context, PeerFault::ContentTooLarge);
+                return answer_fault(connection, context, PeerFault::ContentTooLarge);
             }
             let busy = connection.busy(context);
             busy.request = kept;
@@ -93,14 +97,14 @@ pub(crate) fn response<L: Transport>(
         }
         Outcome::Answered(Answer::Later(reply)) => {
             let request = collected.map(without_body).or(kept);
-            wait_for(connection, context, exchange, Errand::Later(reply, request))
+            park_for(connection, context, exchange, Errand::Later(reply, request))
         }
         Outcome::Answered(Answer::WhileOpen(reply)) => {
             let request = collected.map(without_body).or(kept);
-            wait_for(connection, context, exchange, Errand::WhileOpen(reply, request))
+            park_for(connection, context, exchange, Errand::WhileOpen(reply, request))
         }
         Outcome::Answered(Answer::Hold(hold)) => {
-            wait_for(connection, context, exchange, Errand::Hold(hold, collected.or(kept)))
+            park_for(connection, context, exchange, Errand::Hold(hold, collected.or(kept)))
         }
         Outcome::Answered(Answer::Work(work)) => {
             connection.closing |= !exchange.keep_alive;
@@ -118,7 +122,7 @@ fn fail<L: Transport>(
     mark: usize,
 ) -> Next {
     context.output.truncate(mark);
-    write_error(context, Status::INTERNAL_SERVER_ERROR, FAILED);
+    write_error(context, Status::INTERNAL_SERVER_ERROR, FAILURE_TEXT);
     remove_content_for_head(connection, &mut context.output, mark);
     context.tally.replied(&context.output[mark..]);
     connection.end(Ending::Fault);
@@ -155,8 +159,8 @@ fn follow<L: Transport>(
     {
         // The log needs only the head, and the reply may take long.
         request.drop_body();
-        let leaving = context.config.access.begin(request, &context.output[mark..], &follow);
-        connection.busy(context).leaving = Some(leaving);
+        let pending_entry = context.config.access.begin(request, &context.output[mark..], &follow);
+        connection.busy(context).pending_entry = Some(pending_entry);
     }
     connection.follow(follow, context);
     Next::Reply
@@ -174,13 +178,21 @@ pub(crate) fn dynamic<L: Transport>(
     }
     let mut bytes = std::mem::take(&mut context.output);
     let mark = bytes.len();
-    let ThreadContext { config, clock, tally, owed, budgets, owner, .. } = &mut *context;
+    let ThreadContext { config, clock, tally, output_reservation, budgets, owner, .. } =
+        &mut *context;
     let ThreadConfig { settings, access, .. } = config;
     let claim = Claim { block: connection.peer.block(), owner };
-    let owed = Owed { reserved: owed, budget: &budgets.unsent, claim };
+    let unsent_budget =
+        UnsentBudget { reserved: output_reservation, budget: &budgets.unsent, claim };
     let more = request.exchange.method != Method::Head;
-    let mut sink =
-        Sink::new(&mut connection.transport, settings, owed, mark, more, access.wants_head());
+    let mut sink = Sink::new(
+        &mut connection.transport,
+        settings,
+        unsent_budget,
+        mark,
+        more,
+        access.wants_head(),
+    );
     let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
     let mut out = Outgoing { buffer: &mut bytes, drain: &mut drain };
     let done = run_work(&*work, &request, clock, &mut out);
@@ -210,14 +222,14 @@ pub(crate) fn dynamic<L: Transport>(
         return if is_whole { Next::Reply } else { Next::Closed };
     }
     let done = done.unwrap_or_else(|| excuse(&*work, &request, &context.clock, &mut bytes));
-    connection.closing |= bound(&mut bytes, context);
+    connection.closing |= limit_length(&mut bytes, context);
     remove_content_for_head(connection, &mut bytes, mark);
     context.output = bytes;
     context.clock.turn();
     // Earlier replies may have set a deadline; this reply begins with a new one.
     connection.phase = Phase::Idle;
     if context.output.len() == mark && done.follow.is_none() {
-        return stored(connection, context, request);
+        return after_store(connection, context, request);
     }
     end_storing(connection);
     connection.closing |= done.close;
@@ -237,10 +249,10 @@ pub(crate) fn finished<L: Transport>(
     if finished.is_nothing()
         && let Some(request) = request
     {
-        return stored(connection, context, request);
+        return after_store(connection, context, request);
     }
     end_storing(connection);
-    connection.closing |= bound(&mut finished.bytes, context);
+    connection.closing |= limit_length(&mut finished.bytes, context);
     remove_content_for_head(connection, &mut finished.bytes, 0);
     // The output buffer is empty: this connection has waited for this reply only.
     std::mem::swap(&mut context.output, &mut finished.bytes);
@@ -252,7 +264,7 @@ pub(crate) fn finished<L: Transport>(
 
 /// A piece of the body was written to disk, and there is no reply yet: continues with the rest of
 /// the body or with the handler.
-fn stored<L: Transport>(
+fn after_store<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     mut request: Box<Retained>,
@@ -282,7 +294,7 @@ fn stored<L: Transport>(
 /// Stops receiving a body after an error of the disk.
 fn end_storing<L>(connection: &mut Connection<L>) {
     if connection.busy.as_mut().is_some_and(|busy| busy.storing.take().is_some()) {
-        part(connection);
+        begin_closing(connection);
     }
 }
 
@@ -291,18 +303,18 @@ fn end_storing<L>(connection: &mut Connection<L>) {
 fn settle_reply<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
-    behind: Option<Follow>,
+    content: Option<Follow>,
     request: Option<Box<Retained>>,
     mark: usize,
 ) -> Next {
-    match (behind, request) {
+    match (content, request) {
         (Some(Follow::Hold(hold)), request) => {
             context.errand = Some(Errand::Hold(hold, request));
             Next::Park
         }
-        (Some(behind), request) => {
+        (Some(content), request) => {
             context.tally.replied(&context.output[mark..]);
-            follow(connection, context, behind, request, mark)
+            follow(connection, context, content, request, mark)
         }
         (None, Some(request)) => {
             context.tally.replied(&context.output[mark..]);
@@ -327,18 +339,18 @@ fn settle_reply<L: Transport>(
 
 /// Replaces a reply longer than the limit of unsent bytes by a 500. Returns true if it did; then
 /// the connection must close.
-fn bound(bytes: &mut Vec<u8>, context: &ThreadContext) -> bool {
+fn limit_length(bytes: &mut Vec<u8>, context: &ThreadContext) -> bool {
     let most = context.config.settings.unsent;
     let fits = bytes.len() <= most;
     if !fits {
-        log::error(format_args!("a reply of {} bytes is over the {most} allowed", bytes.len()));
+        log::error(format_args!("a reply of {} bytes exceeds the limit of {most}", bytes.len()));
         *bytes = failed(&context.clock, context.config.settings.security).bytes;
     }
     !fits
 }
 
 /// Answers for a handler that did not finish in time. Its result will be dropped.
-pub(crate) fn overdue<L: Transport>(
+pub(crate) fn handler_timed_out<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
@@ -358,14 +370,14 @@ pub(crate) fn overdue<L: Transport>(
     // The request is with the handler.
     record_bare(connection.peer, context, mark);
     connection.end(Ending::Timeout);
-    part(connection);
+    begin_closing(connection);
     connection.phase = Phase::Idle;
     Next::Reply
 }
 
 /// Cuts a reply whose handler has sent no content for too long. The client detects by the end of
 /// the connection that the reply is incomplete.
-pub(crate) fn silent<L: Transport>(
+pub(crate) fn writer_timed_out<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
@@ -379,7 +391,7 @@ pub(crate) fn silent<L: Transport>(
 
 /// Values of `Retry-After`. They differ, so that clients rejected at the same time do not return at
 /// the same time.
-const RETRIES: [&str; 4] =
+const RETRY_AFTER: [&str; 4] =
     ["Retry-After: 1\r\n", "Retry-After: 2\r\n", "Retry-After: 3\r\n", "Retry-After: 4\r\n"];
 
 /// Rejects a request early and cheaply, because no worker was free in time.
@@ -388,7 +400,7 @@ pub(crate) fn overloaded<L: Transport>(
     context: &mut ThreadContext,
     request: Box<Retained>,
 ) -> Next {
-    come_again(connection, context, Some(request))
+    reject(connection, context, Some(request))
 }
 
 /// Rejects a request whose body is being collected: the body exceeds a budget, or another
@@ -398,7 +410,7 @@ pub(crate) fn crowded_out<L: Transport>(
     context: &mut ThreadContext,
 ) -> Next {
     let request = connection.busy.as_mut().and_then(|busy| busy.request.take());
-    come_again(connection, context, request)
+    reject(connection, context, request)
 }
 
 /// Rejects the pending errand: there is too little memory for it.
@@ -407,23 +419,23 @@ pub(crate) fn turn_away<L: Transport>(
     context: &mut ThreadContext,
 ) -> Next {
     match context.errand.take() {
-        Some(Errand::Work(_, request)) => come_again(connection, context, Some(request)),
+        Some(Errand::Work(_, request)) => reject(connection, context, Some(request)),
         Some(Errand::Later(_, request) | Errand::WhileOpen(_, request)) => {
-            come_again(connection, context, request)
+            reject(connection, context, request)
         }
         Some(Errand::Hold(..) | Errand::WarmUp(_)) | None => Next::Closed,
     }
 }
 
-fn come_again<L: Transport>(
+fn reject<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     request: Option<Box<Retained>>,
 ) -> Next {
     let mark = context.output.len();
     // The microseconds of the current time are random enough.
-    let retry = RETRIES[context.clock.microseconds() as usize % RETRIES.len()];
-    let exchange = farewell(context);
+    let retry = RETRY_AFTER[context.clock.microseconds() as usize % RETRY_AFTER.len()];
+    let exchange = closing_exchange(context);
     let mut reply = Reply::begin(
         &mut context.output,
         exchange,
@@ -449,13 +461,13 @@ fn come_again<L: Transport>(
         }
         context.retained.put(request);
     }
-    part(connection);
+    begin_closing(connection);
     connection.phase = Phase::Idle;
     Next::Reply
 }
 
 /// Rejects a request that waited too long for a thread.
-pub(crate) fn unheard<L: Transport>(
+pub(crate) fn reject_unserved<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
@@ -481,13 +493,13 @@ pub(crate) fn unheard<L: Transport>(
     overloaded(connection, context, request)
 }
 
-fn write_error(context: &mut ThreadContext, status: Status, told: &str) {
-    let exchange = farewell(context);
-    error_reply(&mut context.output, exchange, status, told, &context.clock);
+fn write_error(context: &mut ThreadContext, status: Status, text: &str) {
+    let exchange = closing_exchange(context);
+    error_reply(&mut context.output, exchange, status, text, &context.clock);
 }
 
-/// The result of [`ask`].
-struct Asked {
+/// The result of [`call_handler`].
+struct HandlerCall {
     answer: Outcome,
     exchange: Exchange,
     framing: Framing,
@@ -498,7 +510,7 @@ struct Asked {
     mark: usize,
 }
 
-fn wait_for<L: Transport>(
+fn park_for<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     exchange: Exchange,
@@ -563,16 +575,16 @@ impl Outcome {
 
 /// Calls the handler for the current request. Returns `None` if there is no request.
 // Long because it names each part of the thread that it borrows.
-fn ask<L: Transport>(
+fn call_handler<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     collected: Option<&Retained>,
-) -> Option<Asked> {
+) -> Option<HandlerCall> {
     let ThreadContext {
         config,
         scratch,
         output,
-        owed,
+        output_reservation,
         budgets,
         owner,
         current,
@@ -582,7 +594,8 @@ fn ask<L: Transport>(
     } = context;
     let ThreadConfig { responder, settings, access, .. } = config;
     let claim = Claim { block: connection.peer.block(), owner };
-    let owed = Owed { reserved: owed, budget: &budgets.unsent, claim };
+    let unsent_budget =
+        UnsentBudget { reserved: output_reservation, budget: &budgets.unsent, claim };
     let began = collected.map_or_else(|| access.moment(clock), |request| request.began);
     let mut incoming = match collected {
         Some(request) => request.incoming(),
@@ -613,8 +626,14 @@ fn ask<L: Transport>(
     incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
     let mark = output.len();
     let more = incoming.exchange.method != Method::Head;
-    let mut sink =
-        Sink::new(&mut connection.transport, settings, owed, mark, more, access.wants_head());
+    let mut sink = Sink::new(
+        &mut connection.transport,
+        settings,
+        unsent_budget,
+        mark,
+        more,
+        access.wants_head(),
+    );
     let answer = catch_unwind(AssertUnwindSafe(|| {
         let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
         responder.respond(&incoming, &mut Outgoing { buffer: output, drain: &mut drain })
@@ -631,8 +650,8 @@ fn ask<L: Transport>(
                 Outcome::Cut
             } else {
                 incoming.exchange.keep_alive = false;
-                let exchange = farewell_to(&incoming);
-                apologize(output, exchange, clock, |out| responder.failed(&incoming, out));
+                let exchange = closing_exchange_for(&incoming);
+                write_failure(output, exchange, clock, |out| responder.failed(&incoming, out));
                 if incoming.exchange.method == Method::Head {
                     remove_content(output, mark);
                 }
@@ -654,7 +673,7 @@ fn ask<L: Transport>(
     let kept = answer
         .needs_request(collected.is_some(), access.is_on())
         .then(|| retained.take(&incoming, began));
-    Some(Asked { answer, exchange: incoming.exchange, framing, expects, kept, mark })
+    Some(HandlerCall { answer, exchange: incoming.exchange, framing, expects, kept, mark })
 }
 
 /// Whether the server reads and drops a body that the handler does not ask for, to keep the

@@ -12,7 +12,7 @@ use crate::system::Transfer;
 use crate::transport::{Transport, Way};
 
 /// The budget that is charged for the bytes of a page that its client has not read.
-pub(crate) struct Owed<'l> {
+pub(crate) struct UnsentBudget<'l> {
     pub(crate) reserved: &'l mut Reservation,
     pub(crate) budget: &'l Arc<Budget>,
     pub(crate) claim: Claim<'l>,
@@ -22,7 +22,7 @@ pub(crate) struct Owed<'l> {
 pub(crate) struct Sink<'l, L> {
     transport: &'l mut L,
     settings: &'l Settings,
-    owed: Owed<'l>,
+    unsent_budget: UnsentBudget<'l>,
     /// The start of this reply; earlier replies precede it.
     mark: usize,
     /// The status and the end of the head, after part of the reply was sent.
@@ -39,14 +39,24 @@ impl<'l, L: Transport> Sink<'l, L> {
     pub(crate) const fn new(
         transport: &'l mut L,
         settings: &'l Settings,
-        owed: Owed<'l>,
+        unsent_budget: UnsentBudget<'l>,
         mark: usize,
         more: bool,
         keeps_head: bool,
     ) -> Self {
         // An empty vector does not allocate.
         let head = if keeps_head { Some(Vec::new()) } else { None };
-        Self { transport, settings, owed, mark, begun: None, head, sent: 0, more, broken: false }
+        Self {
+            transport,
+            settings,
+            unsent_budget,
+            mark,
+            begun: None,
+            head,
+            sent: 0,
+            more,
+            broken: false,
+        }
     }
 
     /// The access log entry of the reply, whose end is in `output`.
@@ -98,10 +108,10 @@ impl<'l, L: Transport> Sink<'l, L> {
         buffer.drain(..from);
         if buffer.len() > self.settings.unsent {
             let most = self.settings.unsent;
-            log::warn(format_args!("a page outgrew the {most} unsent bytes allowed"));
+            log::warn(format_args!("a page exceeded the limit of {most} unsent bytes"));
             self.broken = true;
         }
-        let Owed { reserved, budget, claim } = &mut self.owed;
+        let UnsentBudget { reserved, budget, claim } = &mut self.unsent_budget;
         self.broken = self.broken || reserved.reach(buffer.len() as u64, budget, *claim).is_err();
         if self.broken {
             buffer.clear();

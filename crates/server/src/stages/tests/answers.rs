@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 use proptest::sample::select;
 
-use super::fake::{Step, says};
+use super::fake::{Step, sends};
 use super::play::{Place, check, get, play, post, seconds};
 
 /// One request of a generated stream, and what a client knows about its response.
@@ -29,7 +29,7 @@ impl fmt::Debug for Request {
 
 /// A final response as `httparse` reads it.
 #[derive(Debug)]
-struct Answer {
+struct FinalResponse {
     status: u16,
     content: Vec<u8>,
     closes: bool,
@@ -47,8 +47,8 @@ fn closes_without_a_second_response_after_a_malformed_body() {
         format!("0\r\nA: {}\r\n\r\n", "x".repeat(20_000)),
     ] {
         let expected = "200 a close; finish; 2s: closed";
-        check(&[says(head.to_owned() + &body + &get("/b"))], expected);
-        check(&[says(head), says(body + &get("/b"))], expected);
+        check(&[sends(head.to_owned() + &body + &get("/b"))], expected);
+        check(&[sends(head), sends(body + &get("/b"))], expected);
     }
 }
 
@@ -56,14 +56,14 @@ fn closes_without_a_second_response_after_a_malformed_body() {
 fn closes_after_a_response_sent_before_a_chunked_body() {
     let head = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let expected = "200 a close; finish; 2s: closed";
-    check(&[says(head.to_owned() + "1\r\nx\r\n0\r\n\r\n" + &get("/b"))], expected);
-    check(&[says(head)], expected);
+    check(&[sends(head.to_owned() + "1\r\nx\r\n0\r\n\r\n" + &get("/b"))], expected);
+    check(&[sends(head)], expected);
 }
 
 #[test]
 fn closes_without_a_second_response_when_an_unread_body_never_arrives() {
-    check(&[says(post("/a", 3) + "ab"), seconds(60)], "200 a; 10s: closed");
-    check(&[says(post("/echo/9", 3) + "ab"), seconds(60)], "10s: 408 close; finish; 12s: closed");
+    check(&[sends(post("/a", 3) + "ab"), seconds(60)], "200 a; 10s: closed");
+    check(&[sends(post("/echo/9", 3) + "ab"), seconds(60)], "10s: 408 close; finish; 12s: closed");
 }
 
 #[test]
@@ -81,16 +81,16 @@ fn sends_no_content_in_responses_to_head() {
         ("HEAD /later HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 504),
     ] {
         let script =
-            [vec![says(&request)], vec![Step::Finish; usize::from(status != 504)]].concat();
-        for told in [
-            play::<false>(&script, Place::Here).told,
-            play::<true>(&script, Place::Here).told,
-            play::<false>(&script, Place::Elsewhere).told,
+            [vec![sends(&request)], vec![Step::Finish; usize::from(status != 504)]].concat();
+        for transcript in [
+            play::<false>(&script, Place::Here).transcript,
+            play::<true>(&script, Place::Here).transcript,
+            play::<false>(&script, Place::Elsewhere).transcript,
         ] {
-            let answers = read(&told.bytes, &[true]);
+            let answers = read(&transcript.bytes, &[true]);
             assert_eq!(answers.len(), 1, "{request}");
             assert_eq!(answers[0].status, status, "{request}");
-            assert!(told.bytes.ends_with(b"\r\n\r\n"), "{}", told.bytes.escape_ascii());
+            assert!(transcript.bytes.ends_with(b"\r\n\r\n"), "{}", transcript.bytes.escape_ascii());
         }
     }
 }
@@ -98,15 +98,15 @@ fn sends_no_content_in_responses_to_head() {
 fn sent(script: &[Step]) -> [Vec<u8>; 3] {
     let finished = [script, &vec![Step::Finish; 20]].concat();
     [
-        play::<false>(&finished, Place::Here).told.bytes,
-        play::<true>(&finished, Place::Here).told.bytes,
-        play::<false>(&finished, Place::Elsewhere).told.bytes,
+        play::<false>(&finished, Place::Here).transcript.bytes,
+        play::<true>(&finished, Place::Here).transcript.bytes,
+        play::<false>(&finished, Place::Elsewhere).transcript.bytes,
     ]
 }
 
 /// Parses final responses; `heads` marks the requests that were a HEAD. Panics if a response other
 /// than the last is incomplete.
-fn read(mut bytes: &[u8], heads: &[bool]) -> Vec<Answer> {
+fn read(mut bytes: &[u8], heads: &[bool]) -> Vec<FinalResponse> {
     let mut answers = Vec::new();
     while !bytes.is_empty() {
         let mut fields = [EMPTY_HEADER; 16];
@@ -144,7 +144,7 @@ fn read(mut bytes: &[u8], heads: &[bool]) -> Vec<Answer> {
             content.extend_from_slice(&bytes[..length]);
             bytes = &bytes[length..];
         }
-        answers.push(Answer { status, content, closes });
+        answers.push(FinalResponse { status, content, closes });
     }
     answers
 }
@@ -219,8 +219,8 @@ fn requests() -> impl Strategy<Value = Request> {
 /// `stream` in one piece (0), or in pieces of this length.
 fn cut(stream: &[u8], pieces: usize) -> Vec<Step> {
     match pieces {
-        0 => vec![says(stream)],
-        length => stream.chunks(length).map(says).collect(),
+        0 => vec![sends(stream)],
+        length => stream.chunks(length).map(sends).collect(),
     }
 }
 

@@ -25,9 +25,9 @@ use super::play::{get, post};
 use super::program::{self, Program};
 use super::splits::{shown, streams};
 
-struct House;
+struct TestHandler;
 
-impl Handler for House {
+impl Handler for TestHandler {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
         let gate = Rc::new(Cell::new(false));
         Box::new(Program { clock: bench.clock, gate, file: program::file() })
@@ -39,7 +39,7 @@ fn snapshot() -> Arc<ConfigSnapshot> {
     Arc::new(ConfigSnapshot {
         settings: Arc::default(),
         access: None,
-        handler: Arc::new(House),
+        handler: Arc::new(TestHandler),
         admission,
         budgets: Arc::default(),
     })
@@ -52,8 +52,8 @@ fn contexts(snapshot: &Arc<ConfigSnapshot>) -> [ThreadContext; 2] {
 }
 
 /// Returns the bytes that a client gets for `stream`, and the number of handovers. The connection
-/// is handed over before each stage for which `hops` is true; `hops` is repeated.
-fn serve(stream: &[u8], hops: &[bool]) -> (Vec<u8>, usize) {
+/// is handed over before each stage for which `moves` is true; `moves` is repeated.
+fn serve(stream: &[u8], moves: &[bool]) -> (Vec<u8>, usize) {
     let (own, peer) = UnixStream::pair().unwrap();
     let (mut sender, mut receiver) = (peer.try_clone().unwrap(), peer);
     let stream = stream.to_vec();
@@ -69,25 +69,25 @@ fn serve(stream: &[u8], hops: &[bool]) -> (Vec<u8>, usize) {
             let _ = receiver.read_to_end(&mut bytes);
             bytes
         });
-        let hopped = drive(own, hops);
-        (received.join().unwrap(), hopped)
+        let handovers = drive(own, moves);
+        (received.join().unwrap(), handovers)
     })
 }
 
-fn drive(own: UnixStream, hops: &[bool]) -> usize {
+fn drive(own: UnixStream, moves: &[bool]) -> usize {
     let mut contexts = contexts(&snapshot());
-    let (mut here, mut hopped) = (0, 0);
+    let (mut here, mut handovers) = (0, 0);
     let transport = Blocking::new(own.into(), None);
     let mut connection = Connection::new(|_| transport, Peer::UNIX, &mut contexts[here]);
     contexts[here].take_up(&mut connection);
     let mut next = Next::Request;
-    let mut hops = hops.iter().cycle();
+    let mut moves = moves.iter().cycle();
     loop {
-        if hops.next() == Some(&true) {
+        if moves.next() == Some(&true) {
             match DetachedConnection::detach(connection, &mut contexts[here], next) {
                 Ok(detached) => {
                     here = 1 - here;
-                    hopped += 1;
+                    handovers += 1;
                     (connection, next) = detached.attach(&mut contexts[here]).unwrap();
                 }
                 Err(same) => connection = same,
@@ -103,7 +103,7 @@ fn drive(own: UnixStream, hops: &[bool]) -> usize {
                 context.take_up(&mut connection);
                 if connection.has_unsent() { Next::Reply } else { Next::Request }
             }
-            Next::Closed => return hopped,
+            Next::Closed => return handovers,
             other => unreachable!("{other:?} in a play without it"),
         };
     }
@@ -113,10 +113,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn output_does_not_depend_on_handovers(stream in streams(), hops in vec(any::<bool>(), 1..40)) {
+    fn output_does_not_depend_on_handovers(stream in streams(), moves in vec(any::<bool>(), 1..40)) {
         let (expected, _) = serve(&stream, &[false]);
-        for hops in [&hops[..], &[true]] {
-            let (bytes, _) = serve(&stream, hops);
+        for moves in [&moves[..], &[true]] {
+            let (bytes, _) = serve(&stream, moves);
             prop_assert!(bytes == expected, "{}\ninstead of\n{}", shown(&bytes), shown(&expected));
         }
     }
@@ -133,10 +133,10 @@ fn moves_a_connection_before_every_stage() {
         + &get("/file/0")
         + &get("/b");
     let (expected, none) = serve(stream.as_bytes(), &[false]);
-    let (bytes, hopped) = serve(stream.as_bytes(), &[true]);
+    let (bytes, handovers) = serve(stream.as_bytes(), &[true]);
     assert!(bytes == expected, "{}\ninstead of\n{}", shown(&bytes), shown(&expected));
     // Each request has at least three stages.
-    assert!(none == 0 && hopped >= 18, "{hopped} hand-overs");
+    assert!(none == 0 && handovers >= 18, "{handovers} handovers");
 }
 
 #[test]

@@ -42,19 +42,19 @@ impl Step {
 }
 
 /// The client sends these bytes at once.
-pub(super) fn says(bytes: impl AsRef<[u8]>) -> Step {
+pub(super) fn sends(bytes: impl AsRef<[u8]>) -> Step {
     Step::Bytes(bytes.as_ref().to_vec())
 }
 
 /// A pause in milliseconds.
-pub(super) const fn pauses(milliseconds: u64) -> Step {
+pub(super) const fn pause(milliseconds: u64) -> Step {
     Step::Wait(Duration::from_millis(milliseconds))
 }
 
 /// The server's end of a stream to a scripted client.
 pub(super) struct Fake<const BLOCKS: bool> {
     pub(super) script: VecDeque<Step>,
-    pub(super) told: Told,
+    pub(super) transcript: Transcript,
     clock: Rc<Clock>,
     /// Bytes that arrived and were not received yet, joined as a socket joins them.
     inbox: VecDeque<u8>,
@@ -74,7 +74,7 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
         let heads = said.windows(6).any(|bytes| bytes == b"HEAD /");
         Self {
             script: script.iter().cloned().collect(),
-            told: Told::new(clock, heads),
+            transcript: Transcript::new(clock, heads),
             clock: Rc::clone(clock),
             inbox: VecDeque::new(),
             room: if reads { usize::MAX } else { 0 },
@@ -133,7 +133,7 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
             let count = bytes.len().min(self.room);
             if count > 0 {
                 self.room -= if self.room == usize::MAX { 0 } else { count };
-                self.told.sent(&bytes[..count], name);
+                self.transcript.sent(&bytes[..count], name);
                 return Transfer::Moved(count);
             }
             if !BLOCKS {
@@ -178,12 +178,12 @@ impl<const BLOCKS: bool> Transport for Fake<BLOCKS> {
     fn send_file(&mut self, file: BorrowedFd<'_>, offset: u64, count: usize) -> Transfer {
         let mut bytes = vec![0; count];
         let read = rustix::io::pread(file, &mut bytes[..], offset).unwrap();
-        assert_eq!(read, count, "a file is as long as was said");
+        assert_eq!(read, count, "the file has the announced length");
         self.send_within_room(&bytes, "file")
     }
 
     fn finish(&mut self) {
-        self.told.say("finish");
+        self.transcript.record("finish");
     }
 
     fn wait_at_most(&mut self, _way: Way, duration: Duration) {
@@ -193,7 +193,7 @@ impl<const BLOCKS: bool> Transport for Fake<BLOCKS> {
 
 /// The output that the client receives, in order: each reply by its status and content, and the
 /// time after each change of the clock.
-pub(super) struct Told {
+pub(super) struct Transcript {
     /// All bytes that were sent.
     pub(super) bytes: Vec<u8>,
     parts: Vec<String>,
@@ -204,7 +204,7 @@ pub(super) struct Told {
     last: Tick,
 }
 
-impl Told {
+impl Transcript {
     fn new(clock: &Rc<Clock>, heads: bool) -> Self {
         Self {
             bytes: Vec::new(),
@@ -219,7 +219,7 @@ impl Told {
         self.parts.join("; ")
     }
 
-    pub(super) fn say(&mut self, what: &str) {
+    pub(super) fn record(&mut self, what: &str) {
         let now = self.clock.now();
         let moved = now != self.last;
         self.last = now;
@@ -239,7 +239,7 @@ impl Told {
             let count = bytes.len().min(self.bytes.len() - *unread);
             seen.push(format!("{name}<{count}>"));
         }
-        self.say(&seen.join(" + "));
+        self.record(&seen.join(" + "));
     }
 }
 

@@ -24,23 +24,23 @@ use super::program::{self, Program};
 /// Runs `script` with and without blocking, and compares the output with `expected`.
 #[track_caller]
 pub(super) fn check(script: &[Step], expected: &str) {
-    let turns = play::<false>(script, Place::Here).told.text();
+    let turns = play::<false>(script, Place::Here).transcript.text();
     assert_eq!(turns, expected, "without blocking");
     let expected: Vec<&str> = expected.split("; ").filter(|part| *part != "turn").collect();
-    let held = play::<true>(script, Place::Here).told.text();
+    let held = play::<true>(script, Place::Here).transcript.text();
     assert_eq!(held, expected.join("; "), "blocking");
 }
 
 /// Like [`check`], but a worker runs work that may block. Only an event loop has workers.
 #[track_caller]
 pub(super) fn check_with_workers(script: &[Step], expected: &str) {
-    assert_eq!(play::<false>(script, Place::Elsewhere).told.text(), expected);
+    assert_eq!(play::<false>(script, Place::Elsewhere).transcript.text(), expected);
 }
 
 /// Like [`check`], for the nonblocking transport only.
 #[track_caller]
 pub(super) fn check_loop(script: &[Step], expected: &str) {
-    assert_eq!(play::<false>(script, Place::Here).told.text(), expected);
+    assert_eq!(play::<false>(script, Place::Here).transcript.text(), expected);
 }
 
 pub(super) use crate::scheduling::Place;
@@ -56,26 +56,26 @@ pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> Fake<BL
     let mut context = ThreadContext::new(config, Rc::clone(&clock));
     let transport = Fake::new(script, &clock);
     let connection = Connection::new(|_| transport, Peer::UNIX, &mut context);
-    let mut stage = Stage { connection, context, gate, place, elsewhere: None };
+    let mut stage = Player { connection, context, gate, place, unfinished: None };
     stage.play();
     stage.connection.transport
 }
 
 /// A reply that is written outside the stages.
-enum Elsewhere {
+enum Unfinished {
     Later(LaterReply),
     Work(Arc<dyn Work>, Box<Retained>),
 }
 
-struct Stage<const BLOCKS: bool> {
+struct Player<const BLOCKS: bool> {
     connection: Connection<Fake<BLOCKS>>,
     context: ThreadContext,
     gate: Rc<Cell<bool>>,
     place: Place,
-    elsewhere: Option<Elsewhere>,
+    unfinished: Option<Unfinished>,
 }
 
-impl<const BLOCKS: bool> Stage<BLOCKS> {
+impl<const BLOCKS: bool> Player<BLOCKS> {
     fn play(&mut self) {
         let mut next = Next::Idle;
         for _ in 0..1_000_000 {
@@ -83,7 +83,9 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
             next = match next {
                 Next::Request => stages::request(connection, context),
                 Next::Response(Kind::Static) => stages::response(connection, context),
-                Next::Response(Kind::Dynamic) if self.place == Place::Elsewhere => self.hand_over(),
+                Next::Response(Kind::Dynamic) if self.place == Place::Elsewhere => {
+                    self.start_work()
+                }
                 Next::Response(Kind::Dynamic) => stages::dynamic(connection, context),
                 Next::Reply => stages::reply(connection, context),
                 Next::Held => stages::held(connection, context, Why::Room),
@@ -94,12 +96,12 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
                 }
                 Next::Idle => self.wait(),
                 Next::Depart | Next::Closed => {
-                    connection.transport.told.say("closed");
+                    connection.transport.transcript.record("closed");
                     return;
                 }
             };
         }
-        panic!("a script without an end: {}", self.connection.transport.told.text());
+        panic!("a script without an end: {}", self.connection.transport.transcript.text());
     }
 
     /// Waits for the next event, as the event loop does.
@@ -107,7 +109,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         let Self { connection, context, .. } = self;
         if connection.wants_turn {
             connection.wants_turn = false;
-            connection.transport.told.say("turn");
+            connection.transport.transcript.record("turn");
             context.take_up(connection);
             return if connection.has_unsent() { Next::Reply } else { Next::Request };
         }
@@ -116,7 +118,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         if !connection.transport.pass(&mut left) {
             context.take_up(connection);
             if connection.phase == Phase::Queued
-                && let Some(Elsewhere::Work(_, request)) = self.elsewhere.take()
+                && let Some(Unfinished::Work(_, request)) = self.unfinished.take()
             {
                 return stages::overloaded(connection, context, request);
             }
@@ -142,16 +144,16 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         if connection.phase == Phase::Writing { Next::Reply } else { Next::Request }
     }
 
-    fn hand_over(&mut self) -> Next {
+    fn start_work(&mut self) -> Next {
         let Self { connection, context, .. } = self;
         let Some(Errand::Work(work, request)) = context.errand.take() else { unreachable!() };
-        self.elsewhere = Some(Elsewhere::Work(work, request));
+        self.unfinished = Some(Unfinished::Work(work, request));
         if stages::park(connection, context) == Next::Closed {
             return Next::Closed;
         }
         connection.phase = Phase::Queued;
         connection.deadline = context.clock.now().after(context.config.settings.timeouts.queue);
-        connection.transport.told.say("queued");
+        connection.transport.transcript.record("queued");
         Next::Idle
     }
 
@@ -161,7 +163,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         else {
             unreachable!()
         };
-        self.elsewhere = Some(Elsewhere::Later(reply));
+        self.unfinished = Some(Unfinished::Later(reply));
         if stages::park(connection, context) == Next::Closed {
             return Next::Closed;
         }
@@ -185,8 +187,8 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
     fn finish(&mut self) -> Next {
         let Self { connection, context, gate, .. } = self;
         gate.set(true);
-        let mut finished = match self.elsewhere.take() {
-            Some(Elsewhere::Later(mut reply)) => {
+        let mut finished = match self.unfinished.take() {
+            Some(Unfinished::Later(mut reply)) => {
                 let mut task = std::task::Context::from_waker(Waker::noop());
                 match catch_unwind(AssertUnwindSafe(|| reply.as_mut().poll(&mut task))) {
                     Ok(Poll::Ready(finished)) => finished,
@@ -194,7 +196,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
                     Err(_) => failure::failed(&context.clock, context.config.settings.security),
                 }
             }
-            Some(Elsewhere::Work(work, request)) => {
+            Some(Unfinished::Work(work, request)) => {
                 let mut bytes = Vec::new();
                 let mut keep = |_: &mut Vec<u8>| {};
                 let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
@@ -209,7 +211,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         if matches!(connection.phase, Phase::Queued | Phase::Handler) {
             context.take_up(connection);
         } else {
-            connection.transport.told.say("too late");
+            connection.transport.transcript.record("too late");
             return Next::Idle;
         }
         stages::finished(connection, context, &mut finished, None)

@@ -57,8 +57,8 @@ impl Responder for Program {
         match name {
             "later" => Answer::Later(self.later(request.exchange, false)),
             "later-panic" => Answer::Later(self.later(request.exchange, true)),
-            "work" => Answer::Work(Arc::new(Errand { panics: false })),
-            "work-panic" => Answer::Work(Arc::new(Errand { panics: true })),
+            "work" => Answer::Work(Arc::new(TestWork { panics: false })),
+            "work-panic" => Answer::Work(Arc::new(TestWork { panics: true })),
             // Unwinds like a panic, but prints no message to standard error.
             "panic" => {
                 out.buffer.extend_from_slice(b"HTTP/1.1 200 OK\r\nhalf a reply");
@@ -144,11 +144,11 @@ impl Program {
     }
 }
 
-struct Errand {
+struct TestWork {
     panics: bool,
 }
 
-impl Work for Errand {
+impl Work for TestWork {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let exchange = request.incoming().exchange;
         Reply::begin(out.buffer, exchange, Status::OK, &clock.date()).whole(b"work");
@@ -159,6 +159,6 @@ impl Work for Errand {
     }
 
     fn name(&self) -> &'static str {
-        "errand"
+        "test work"
     }
 }

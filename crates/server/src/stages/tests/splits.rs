@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert, proptest};
 use proptest::sample::select;
 
-use super::fake::{Step, says};
+use super::fake::{Step, sends};
 use super::play::{Place, get, play, post};
 
 /// A stream of pipelined requests with different kinds of answers.
@@ -43,11 +43,11 @@ fn script(stream: &[u8], pieces: &[usize], rooms: &[usize]) -> Vec<Step> {
     let mut script = vec![Step::Room(0)];
     for length in pieces {
         let (piece, after) = rest.split_at(rest.len().min(*length));
-        script.push(says(piece));
+        script.push(sends(piece));
         script.extend(rooms.next().map(|room| Step::Room(*room)));
         rest = after;
     }
-    script.push(says(rest));
+    script.push(sends(rest));
     script.extend(rooms.map(|room| Step::Room(*room)));
     script.push(Step::Room(usize::MAX));
     script
@@ -55,9 +55,11 @@ fn script(stream: &[u8], pieces: &[usize], rooms: &[usize]) -> Vec<Step> {
 
 fn sent(script: &[Step]) -> [Vec<u8>; 3] {
     [
-        play::<false>(script, Place::Here).told.bytes,
-        play::<true>(script, Place::Here).told.bytes,
-        play::<false>(&[script, &vec![Step::Finish; 20]].concat(), Place::Elsewhere).told.bytes,
+        play::<false>(script, Place::Here).transcript.bytes,
+        play::<true>(script, Place::Here).transcript.bytes,
+        play::<false>(&[script, &vec![Step::Finish; 20]].concat(), Place::Elsewhere)
+            .transcript
+            .bytes,
     ]
 }
 
@@ -77,7 +79,7 @@ proptest! {
         rooms in vec(0usize..400, 0..20),
         whole in any::<bool>(),
     ) {
-        let [expected, ..] = sent(&[says(&stream)]);
+        let [expected, ..] = sent(&[sends(&stream)]);
         let pieces = if whole { &[][..] } else { &pieces };
         for bytes in sent(&script(&stream, pieces, &rooms)) {
             prop_assert!(bytes == expected, "{}\ninstead of\n{}", shown(&bytes), shown(&expected));
@@ -88,9 +90,9 @@ proptest! {
 #[test]
 fn accepts_a_pipelined_stream_split_at_any_byte() {
     let stream = get("/a") + &post("/echo/9", 3) + "abc" + &get("/b") + "\r\n" + &get("/c");
-    let [expected, ..] = sent(&[says(&stream)]);
+    let [expected, ..] = sent(&[sends(&stream)]);
     for place in 0..=stream.len() {
-        for bytes in sent(&[says(&stream[..place]), says(&stream[place..])]) {
+        for bytes in sent(&[sends(&stream[..place]), sends(&stream[place..])]) {
             assert_eq!(bytes, expected, "cut at {place}");
         }
     }

@@ -1,12 +1,12 @@
 //! Checks how much one connection may do before other connections run, and which replies are sent
 //! together.
 
-use super::fake::{Step, says};
+use super::fake::{Step, sends};
 use super::play::{Place, check, check_loop, check_with_workers, get, play, post};
 
 #[test]
 fn sends_replies_of_a_pipelined_batch_at_once() {
-    check(&[says(get("/a") + &get("/b") + &get("/c"))], "200 a + 200 b + 200 c; 75s: closed");
+    check(&[sends(get("/a") + &get("/b") + &get("/c"))], "200 a + 200 b + 200 c; 75s: closed");
 }
 
 #[test]
@@ -14,16 +14,16 @@ fn yields_after_sixteen_requests() {
     let batch = "200 a + ".repeat(15) + "200 a";
     let rest = "200 a + ".repeat(7) + "200 a";
     check(
-        &[says(get("/a").repeat(40))],
+        &[sends(get("/a").repeat(40))],
         &format!("{batch}; turn; {batch}; turn; {rest}; 75s: closed"),
     );
     // Without further requests it takes no turn.
-    check(&[says(get("/a").repeat(16))], &format!("{batch}; 75s: closed"));
+    check(&[sends(get("/a").repeat(16))], &format!("{batch}; 75s: closed"));
 }
 
 #[test]
 fn sends_a_large_batch_before_its_end() {
-    let script = [says(get("/long/30000").repeat(4))];
+    let script = [sends(get("/long/30000").repeat(4))];
     let three = "200 <30000> + 200 <30000> + 200 <30000>";
     check(&script, &format!("{three}; 200 <30000>; 75s: closed"));
 }
@@ -31,16 +31,16 @@ fn sends_a_large_batch_before_its_end() {
 #[test]
 fn waits_for_the_rest_of_a_split_request() {
     check(
-        &[says(get("/a") + "GET /b HT"), says("TP/1.1\r\nHost: a\r\n\r\n")],
+        &[sends(get("/a") + "GET /b HT"), sends("TP/1.1\r\nHost: a\r\n\r\n")],
         "200 a; 200 b; 75s: closed",
     );
 }
 
 #[test]
 fn answers_pipelined_requests_in_order_across_threads() {
-    let script = [says(get("/a") + &get("/later") + &get("/b")), says(get("/c")), Step::Finish];
+    let script = [sends(get("/a") + &get("/later") + &get("/b")), sends(get("/c")), Step::Finish];
     check(&script, "200 a; 200 later + 200 b; 200 c; 75s: closed");
-    let script = [says(get("/a") + &get("/work") + &get("/b")), says(get("/c")), Step::Finish];
+    let script = [sends(get("/a") + &get("/work") + &get("/b")), sends(get("/c")), Step::Finish];
     check_with_workers(&script, "200 a; queued; 200 work + 200 b; 200 c; 75s: closed");
     check(&script[..2], "200 a; 200 work + 200 b; 200 c; 75s: closed");
 }
@@ -49,7 +49,7 @@ fn answers_pipelined_requests_in_order_across_threads() {
 fn sends_blocked_replies_while_a_later_one_is_written() {
     let script = [
         Step::Room(150),
-        says(get("/long/500") + &get("/later")),
+        sends(get("/long/500") + &get("/later")),
         Step::Room(200),
         Step::Room(1000),
         Step::Finish,
@@ -59,18 +59,18 @@ fn sends_blocked_replies_while_a_later_one_is_written() {
 
 #[test]
 fn parses_no_requests_while_replies_are_blocked() {
-    let script = [Step::Room(50), says(get("/long/500")), says(get("/b")), Step::Room(5000)];
+    let script = [Step::Room(50), sends(get("/long/500")), sends(get("/b")), Step::Room(5000)];
     check_loop(&script, "<50>; 200 <500>; 200 b; 75s: closed");
 }
 
 #[test]
 fn sends_a_file_in_slices_with_turns_between() {
     check_loop(
-        &[says(get("/file") + &get("/a"))],
+        &[sends(get("/file") + &get("/a"))],
         "<81>; file<1048495>; turn; file<1048576>; turn; 200 <2500000>; 200 a; 75s: closed",
     );
-    let told = play::<false>(&[says(get("/file"))], Place::Here).told;
-    let content = &told.bytes[81..];
+    let transcript = play::<false>(&[sends(get("/file"))], Place::Here).transcript;
+    let content = &transcript.bytes[81..];
     assert!(content.iter().enumerate().all(|(place, byte)| *byte == (place % 251) as u8));
 }
 
@@ -78,14 +78,14 @@ fn sends_a_file_in_slices_with_turns_between() {
 /// files were sent in slices. Fix: pages are too.
 #[test]
 fn sends_a_long_page_in_slices() {
-    let script = [Step::Room(1000), says(get("/long/3000000")), Step::Room(usize::MAX)];
+    let script = [Step::Room(1000), sends(get("/long/3000000")), Step::Room(usize::MAX)];
     check_loop(&script, "<1000>; <1048576>; turn; <1048576>; turn; 200 <3000000>; 75s: closed");
 }
 
 #[test]
 fn resumes_a_file_at_the_byte_where_it_was_blocked() {
     let script =
-        [Step::Room(1000), says(get("/file/300000")), Step::Room(100_000), Step::Room(1_000_000)];
+        [Step::Room(1000), sends(get("/file/300000")), Step::Room(100_000), Step::Room(1_000_000)];
     check_loop(&script, "<80>; file<920>; file<100000>; 200 <300000>; 75s: closed");
 }
 
@@ -94,24 +94,24 @@ fn resumes_a_file_at_the_byte_where_it_was_blocked() {
 #[test]
 fn receives_a_continuous_body_in_limited_turns() {
     let length = 5 << 20;
-    let script = [says(post("/echo/9999999", length)), says("x".repeat(length))];
+    let script = [sends(post("/echo/9999999", length)), sends("x".repeat(length))];
     check(&script, "turn; turn; turn; turn; 200 <5242880>; turn; 75s: closed");
 }
 
 #[test]
 fn sends_only_the_head_for_head_and_serves_the_next_request() {
-    let script = [says("HEAD /long/5 HTTP/1.1\r\nHost: a\r\n\r\n")];
+    let script = [sends("HEAD /long/5 HTTP/1.1\r\nHost: a\r\n\r\n")];
     for bytes in [
-        play::<false>(&script, Place::Here).told.bytes,
-        play::<true>(&script, Place::Here).told.bytes,
+        play::<false>(&script, Place::Here).transcript.bytes,
+        play::<true>(&script, Place::Here).transcript.bytes,
     ] {
         let text = String::from_utf8(bytes).unwrap();
         assert!(text.contains("Content-Length: 5\r\n") && text.ends_with("\r\n\r\n"), "{text}");
     }
     let head = |path: &str| format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n");
     for path in ["/long/50", "/page/5000", "/file"] {
-        let script = [says(head(path) + &get("/b"))];
-        let text = String::from_utf8(play::<false>(&script, Place::Here).told.bytes).unwrap();
+        let script = [sends(head(path) + &get("/b"))];
+        let text = String::from_utf8(play::<false>(&script, Place::Here).transcript.bytes).unwrap();
         let replies: Vec<&str> = text.split("HTTP/1.1 200 OK").collect();
         assert_eq!(replies.len(), 3, "{text}");
         assert!(replies[1].ends_with("\r\n\r\n") && replies[2].ends_with("\r\n\r\nb"), "{text}");
