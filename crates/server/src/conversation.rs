@@ -19,7 +19,9 @@ use crate::connection::{
     Busy, Connection, DetachedConnection, Errand, NO_HOLD, Phase, ThreadContext,
 };
 use crate::discard::discard;
-use crate::handler::{Finished, LaterReply, Parting, Space, Terms, Why, Wire, failure, live};
+use crate::handler::{
+    Finished, LaterReply, Parting, ReceiveBuffer, UpgradeContext, Why, Wire, failure, run_upgrade,
+};
 use crate::lifecycle::State;
 use crate::metrics::{Ending, count_panic};
 use crate::next::{Kind, Next};
@@ -51,7 +53,7 @@ pub struct Conversations<'s> {
     /// it.
     wakeup: Option<Arc<Wakeup>>,
     /// The receive buffer for upgraded connections. The first upgrade creates it.
-    space: Option<Space>,
+    space: Option<ReceiveBuffer>,
     /// Whether the scheduler has lent this thread to a suspended response.
     holds: bool,
     /// Kept for its allocation.
@@ -85,7 +87,7 @@ impl<'s> Conversations<'s> {
     }
 
     /// Serves connections that wait in `lobby`, which another thread fills.
-    pub(crate) fn behind(
+    pub(crate) fn from_lobby(
         lobby: &'s Lobby,
         server: &'s Arc<Server>,
         scheduler: &'s dyn Scheduler,
@@ -148,7 +150,7 @@ impl<'s> Conversations<'s> {
 
     /// Serves the connection until it closes, or until the scheduler wants its next stage
     /// [elsewhere](Place::Elsewhere) and it can move. Then returns it.
-    pub(crate) fn go_on(&mut self, arrival: Arrival) -> Option<Arrival> {
+    pub(crate) fn serve_stages(&mut self, arrival: Arrival) -> Option<Arrival> {
         self.run(arrival, true)
     }
 
@@ -187,7 +189,7 @@ impl<'s> Conversations<'s> {
         let stopping = self.context.stopping;
         let ending = if is_upgrade { Ending::Upgrade } else { connection.ended(stopping) };
         self.context.tally.closed(ending);
-        stages::tell_of_leaving(&mut connection, &mut self.context);
+        stages::log_pending_entry(&mut connection, &mut self.context);
         self.end_hold(&mut connection);
         if let (Some(busy), true) = (upgraded, ended.is_ok()) {
             self.run_upgraded(connection.transport, busy);
@@ -301,7 +303,7 @@ impl<'s> Conversations<'s> {
         }
         connection.transport.farewell();
         self.context.tally.closed(Ending::Load);
-        stages::tell_of_leaving(&mut connection, &mut self.context);
+        stages::log_pending_entry(&mut connection, &mut self.context);
         self.context.output.clear();
         self.context.input = 0..0;
         self.context.errand = None;
@@ -314,20 +316,20 @@ impl<'s> Conversations<'s> {
         let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
         self.context.config.access.flush();
         self.holds = self.scheduler.begin_hold();
-        let terms = Terms {
-            state: self.server.tidings(),
+        let terms = UpgradeContext {
+            state: self.server.subscribe_state(),
             parting: (!self.holds).then_some(Parting::NoThread),
             clock: Rc::clone(&self.context.clock),
             slowness: Rc::clone(&self.context.slowness),
             name,
         };
-        let space = self.space.get_or_insert_with(Space::new).clone();
+        let space = self.space.get_or_insert_with(ReceiveBuffer::new).clone();
         let ended = catch_unwind(AssertUnwindSafe(|| {
             let background = self.server.background()?;
             let _inside = background.enter();
             let wire = Wire::new(transport.into(), received, space)?;
             if let Some(upgrade) = upgrade {
-                background.block_on(live(upgrade, wire, terms));
+                background.block_on(run_upgrade(upgrade, wire, terms));
             }
             Ok::<_, io::Error>(())
         }));

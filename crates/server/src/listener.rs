@@ -114,7 +114,7 @@ impl Listener {
 
     /// Removes the file of a Unix socket when serving has ended, even if other code still shares
     /// the server.
-    pub(crate) fn retire(&self) {
+    pub(crate) fn remove_file(&self) {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 

@@ -293,7 +293,7 @@ impl Server {
         if self.running_loops.load(Ordering::Acquire) == 0 {
             // Otherwise the loops refuse new connections, after they have accepted the pending
             // ones.
-            self.refuse_newcomers();
+            self.refuse_connections();
         }
         // The counter of the eventfd cannot overflow in the life of a process.
         let _ = rustix::io::write(&self.stop_bell, &1u64.to_ne_bytes());
@@ -317,7 +317,7 @@ impl Server {
     }
 
     /// A receiver by which a task waits for changes of the state.
-    pub(crate) fn tidings(&self) -> watch::Receiver<State> {
+    pub(crate) fn subscribe_state(&self) -> watch::Receiver<State> {
         self.state_changes.subscribe()
     }
 
@@ -329,13 +329,13 @@ impl Server {
     }
 
     /// Makes the kernel refuse new connections.
-    pub(crate) fn refuse_newcomers(&self) {
+    pub(crate) fn refuse_connections(&self) {
         self.generation().listeners.iter().for_each(|listener| listener.refuse());
     }
 
     /// Removes the files of the server's Unix sockets.
-    pub(crate) fn retire(&self) {
-        self.generation().listeners.iter().for_each(|listener| listener.retire());
+    pub(crate) fn remove_socket_files(&self) {
+        self.generation().listeners.iter().for_each(|listener| listener.remove_file());
     }
 
     pub(crate) fn stop_bell(&self) -> BorrowedFd<'_> {
@@ -370,7 +370,7 @@ impl Server {
 #[expect(clippy::disallowed_methods, reason = "a thread that hangs cannot be asked to return")]
 pub(crate) fn end_process(server: Option<&Server>, status: i32) -> ! {
     if let Some(server) = server {
-        server.retire();
+        server.remove_socket_files();
         server.finish_log();
     }
     log::finish();
@@ -387,11 +387,11 @@ pub(crate) struct View {
 impl View {
     /// A context to run stages.
     pub(crate) fn context(&self) -> ThreadContext {
-        self.context_by(Rc::new(Clock::kernel()))
+        self.context_with_clock(Rc::new(Clock::kernel()))
     }
 
     /// A context to run stages, with the time of `clock`.
-    pub(crate) fn context_by(&self, clock: Rc<Clock>) -> ThreadContext {
+    pub(crate) fn context_with_clock(&self, clock: Rc<Clock>) -> ThreadContext {
         let mut context = ThreadContext::under(&self.generation.snapshot, clock);
         context.tally = self.tallies.lend();
         context

@@ -50,7 +50,7 @@ pub(crate) struct ThreadContext {
     /// The number of bytes of long replies that all connections together may still send in this
     /// turn. Without this limit, a thousand downloads of large files would delay all other
     /// connections.
-    pub(crate) allowance: u64,
+    pub(crate) send_allowance: u64,
     /// The request between its stages.
     pub(crate) current: Current,
     /// Work that the response stage could not do itself.
@@ -118,7 +118,7 @@ impl ThreadContext {
             output_reservation: Reservation::default(),
             requests_left: MAX_REQUESTS,
             receive_allowance: RECEIVE_ALLOWANCE,
-            allowance: u64::MAX,
+            send_allowance: u64::MAX,
             current: Current { head: 0..0, index: None, who: Who::Anonymous },
             errand: None,
             slowness: Rc::default(),

@@ -37,7 +37,7 @@ pub(crate) struct Connection<L, B = Box<Busy>> {
     pub(crate) deadline: Tick,
     /// The number of bytes that the server still reads and drops, from an unwanted body or from a
     /// client whose connection is ending.
-    pub(crate) patience: u32,
+    pub(crate) discard_allowance: u32,
     /// The snapshot under which it was accepted; it keeps it.
     pub(crate) snapshot_id: SnapshotId,
     pub(crate) phase: Phase,
@@ -54,7 +54,7 @@ pub(crate) struct Connection<L, B = Box<Busy>> {
     /// Whether it has more to do without waiting for its socket, and wants another turn.
     pub(crate) wants_turn: bool,
     /// Whether its socket became readable while it was suspended.
-    pub(crate) spoke: bool,
+    pub(crate) has_input: bool,
     /// Whether the program knows the client of the last request.
     pub(crate) is_known: bool,
     /// Whether one of its replies began a session.
@@ -107,14 +107,14 @@ impl<L, B> Connection<L, B> {
             machine: self.machine,
             peer: self.peer,
             deadline: self.deadline,
-            patience: self.patience,
+            discard_allowance: self.discard_allowance,
             snapshot_id: self.snapshot_id,
             phase: self.phase,
             closing: self.closing,
             lingers: self.lingers,
             hung_up: self.hung_up,
             wants_turn: self.wants_turn,
-            spoke: self.spoke,
+            has_input: self.has_input,
             has_begun: self.has_begun,
             is_known: self.is_known,
             hold: self.hold,
@@ -147,7 +147,7 @@ impl<L: Transport> Connection<L> {
             machine: RequestParser::new(),
             peer,
             deadline: context.clock.now().after(wait),
-            patience: 0,
+            discard_allowance: 0,
             snapshot_id,
             phase,
             closing: false,
@@ -155,7 +155,7 @@ impl<L: Transport> Connection<L> {
             ending: None,
             hung_up: false,
             wants_turn: false,
-            spoke: false,
+            has_input: false,
             is_known: false,
             has_begun: false,
             hold: NO_HOLD,

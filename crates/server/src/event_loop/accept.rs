@@ -80,7 +80,7 @@ impl<D: Driver> EventLoop<D> {
         self.close_door();
         let generation = Arc::clone(&self.view.generation);
         generation.listeners.iter().for_each(|listener| self.take_in_all(listener));
-        self.server.refuse_newcomers();
+        self.server.refuse_connections();
     }
 
     /// Whoever waits at a listener that goes.

@@ -113,7 +113,7 @@ impl<D: Driver> EventLoop<D> {
             Next::Response(Kind::Dynamic)
                 if is_unwelcome(&self.server, &self.view, connection, context) =>
             {
-                stages::turn_away(connection, context)
+                stages::reject_deferred(connection, context)
             }
             Next::Response(Kind::Dynamic) => {
                 if !connection.is_storing() {

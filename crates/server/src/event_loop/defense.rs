@@ -65,7 +65,7 @@ impl<D: Driver> EventLoop<D> {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if connection.phase == Phase::Body && connection.has_evicted_body() {
             self.context.take_up(connection);
-            let next = stages::crowded_out(connection, &mut self.context);
+            let next = stages::reject_over_budget(connection, &mut self.context);
             self.advance(token, next);
         } else if connection.has_evicted_reply() || connection.transport.is_evicted() {
             connection.end(Ending::Load);

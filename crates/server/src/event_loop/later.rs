@@ -15,7 +15,8 @@ use crate::connection::{Busy, Connection, Errand, NO_HOLD, Phase};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::handler::{
-    FilePart, Finished, LaterReply, Retained, Space, Terms, failure, guarded, live,
+    FilePart, Finished, LaterReply, ReceiveBuffer, Retained, UpgradeContext, failure, guarded,
+    run_upgrade,
 };
 use crate::next::{Kind, Next};
 use crate::scheduling::Place;
@@ -122,12 +123,12 @@ impl<D: Driver> EventLoop<D> {
         let departed = Departed { returns, server, peer };
         let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
         self.context.recycle(busy);
-        let space = self.space.get_or_insert_with(Space::new).clone();
+        let space = self.space.get_or_insert_with(ReceiveBuffer::new).clone();
         let (Some(upgrade), Ok(wire)) = (upgrade, D::wire(transport, received, space)) else {
             return log::error(format_args!("the socket of an upgrade cannot be watched"));
         };
-        let terms = Terms {
-            state: self.server.tidings(),
+        let terms = UpgradeContext {
+            state: self.server.subscribe_state(),
             parting: None,
             clock: Rc::clone(&self.context.clock),
             slowness: Rc::clone(&self.context.slowness),
@@ -135,7 +136,7 @@ impl<D: Driver> EventLoop<D> {
         };
         tokio::task::spawn_local(async move {
             let _departed = departed;
-            live(upgrade, wire, terms).await;
+            run_upgrade(upgrade, wire, terms).await;
         });
     }
 
@@ -185,7 +186,7 @@ impl<D: Driver> EventLoop<D> {
         let name = busy.handler;
         let Some(stream) = &mut busy.stream else { return self.remove(token) };
         if let Some(writing) = stream.begin(&context.clock, &context.slowness, name) {
-            stream.runs_as(tokio::task::spawn_local(writing).abort_handle());
+            stream.set_task(tokio::task::spawn_local(writing).abort_handle());
         }
         let returns = Rc::clone(&self.returns);
         if stream.flow.await_more(move || returns.tell_of_more(token)) {

@@ -28,7 +28,7 @@ use bine_log as log;
 use rustix::event::epoll::{self, EventFlags};
 
 use crate::connection::{Connection, Errand, NO_HOLD, Phase, ThreadContext};
-use crate::handler::{Finished, Retained, Space, Why};
+use crate::handler::{Finished, ReceiveBuffer, Retained, Why};
 use crate::lifecycle::State;
 use crate::mailbox::{Letter, Mailbox, Ticket};
 use crate::metrics::Ending;
@@ -82,7 +82,7 @@ pub(crate) struct EventLoop<D: Driver = Kernel> {
     cohort: Cohort,
     returns: Rc<Returns>,
     /// Where those who have left receive; made for the first.
-    space: Option<Space>,
+    space: Option<ReceiveBuffer>,
     /// When draining ends.
     last_call: Option<Tick>,
     /// Connections whose peers have left while a worker was at their handler, and when that is overdue.
@@ -160,7 +160,7 @@ impl<D: Driver> EventLoop<D> {
         (driver, clock): (D, Rc<Clock>),
     ) -> io::Result<Self> {
         let view = server.view();
-        let mut context = view.context_by(clock);
+        let mut context = view.context_with_clock(clock);
         context.warms_files = true;
         context.owner.thread = Some(Arc::<Mailbox>::clone(&server.loops[index].mailbox));
         context.tally.is_of_loop(index);
@@ -210,7 +210,7 @@ impl<D: Driver> EventLoop<D> {
             self.catch_up(began, rest);
         }
         self.context.tally.turns.add(1);
-        self.context.allowance = ALLOWANCE;
+        self.context.send_allowance = ALLOWANCE;
         if self.has_due {
             self.on_alarm();
         }
@@ -226,7 +226,7 @@ impl<D: Driver> EventLoop<D> {
         // Those who want yet another turn gather in the other list, for the next one.
         std::mem::swap(&mut self.ready, &mut self.taking_turns);
         let mut taken = 0;
-        while taken < self.taking_turns.len() && self.context.allowance > 0 {
+        while taken < self.taking_turns.len() && self.context.send_allowance > 0 {
             self.resume(self.taking_turns[taken]);
             taken += 1;
         }
@@ -284,7 +284,7 @@ impl<D: Driver> EventLoop<D> {
             }
             // Nobody may come for its reply any more: one who closes a page says no more than this.
             Phase::Held if connection.hung_up => self.remove(token),
-            Phase::Held => connection.spoke = true,
+            Phase::Held => connection.has_input = true,
             // Its handler must write first.
             Phase::Streaming => {}
             // Later requests wait until the earlier one is answered; its replies need not.
@@ -351,7 +351,7 @@ impl<D: Driver> EventLoop<D> {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if connection.has_unsent() {
             self.context.config.turn_to(connection.snapshot_id);
-            stages::push(connection, &mut self.context);
+            stages::send_unsent(connection, &mut self.context);
             if connection.wants_turn {
                 self.ready.push(token);
             }
@@ -377,7 +377,7 @@ impl<D: Driver> EventLoop<D> {
             let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
             let withdrawn = self.scheduler.withdraw(&ticket);
             if let Some(request) = withdrawn.and_then(Task::into_request) {
-                let next = stages::overloaded(connection, &mut self.context, request);
+                let next = stages::reject_overloaded(connection, &mut self.context, request);
                 return self.advance(token, next);
             }
             // A worker has it, so it is the handler's own time that runs, and has run since then.
@@ -433,7 +433,7 @@ impl<D: Driver> EventLoop<D> {
                 Next::Response(Kind::Dynamic) | Next::Park
                     if is_unwelcome(&self.server, &self.view, connection, context) =>
                 {
-                    stages::turn_away(connection, context)
+                    stages::reject_deferred(connection, context)
                 }
                 Next::Response(Kind::Dynamic) => match self.scheduler.stage(next) {
                     Place::Here | Place::Gathered => {
@@ -514,7 +514,7 @@ impl<D: Driver> EventLoop<D> {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if matches!(connection.phase, Phase::Queued | Phase::Handler) {
             self.context.take_up(connection);
-            let next = stages::overloaded(connection, &mut self.context, request);
+            let next = stages::reject_overloaded(connection, &mut self.context, request);
             self.advance(token, next);
         }
     }
@@ -632,7 +632,7 @@ impl<D: Driver> EventLoop<D> {
         let mut entry = self.slab.remove(token)?;
         let ended = entry.connection.ended(self.context.stopping);
         self.context.tally.closed(ended);
-        stages::tell_of_leaving(&mut entry.connection, &mut self.context);
+        stages::log_pending_entry(&mut entry.connection, &mut self.context);
         let hold = entry.connection.hold;
         if hold != NO_HOLD
             && let Some(waiters) = &mut self.context.waiters

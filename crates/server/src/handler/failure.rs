@@ -32,7 +32,7 @@ pub(crate) fn run_work(
 }
 
 /// Writes the reply of a `work` that panicked, if no byte of its own reply has been sent.
-pub(crate) fn excuse(
+pub(crate) fn reply_after_panic(
     work: &dyn Work,
     request: &Retained,
     clock: &Clock,

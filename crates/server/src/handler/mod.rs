@@ -5,10 +5,10 @@ mod file_part;
 mod hold;
 mod incoming;
 mod outgoing;
+pub(crate) mod page_cache;
 pub(crate) mod spool;
 mod stream;
 mod visitor;
-pub(crate) mod warmth;
 mod wire;
 
 use std::rc::Rc;
@@ -30,11 +30,12 @@ pub use visitor::{Visitor, Who};
 pub use wire::{Living, Parting, Upgrade, Wire};
 
 pub(crate) use failure::{
-    FAILURE_TEXT, closing_exchange_for, error_reply, excuse, failed, run_work, write_failure,
+    FAILURE_TEXT, closing_exchange_for, error_reply, failed, reply_after_panic, run_work,
+    write_failure,
 };
 pub(crate) use incoming::RetainedPool;
 pub(crate) use stream::{Streaming, Taken, guarded};
-pub(crate) use wire::{Space, Terms, live};
+pub(crate) use wire::{ReceiveBuffer, UpgradeContext, run_upgrade};
 
 /// The program that a server runs, shared by all threads.
 pub trait Handler: Send + Sync + 'static {

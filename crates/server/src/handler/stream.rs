@@ -281,7 +281,7 @@ impl Streaming {
     }
 
     /// Records that the writer runs as `task`.
-    pub(crate) fn runs_as(&mut self, task: AbortHandle) {
+    pub(crate) fn set_task(&mut self, task: AbortHandle) {
         self.writer = Writer::Task(task);
     }
 

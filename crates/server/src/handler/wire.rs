@@ -58,7 +58,7 @@ pub enum Parting {
 /// direction wakes the task that polled it last.
 pub struct Wire {
     transport: AsyncFd<AsyncTransport>,
-    space: Space,
+    space: ReceiveBuffer,
     /// Received bytes; those before `start` are consumed.
     received: Vec<u8>,
     start: usize,
@@ -67,7 +67,7 @@ pub struct Wire {
 
 /// The receive buffer that all wires of a thread share, one at a time.
 #[derive(Clone)]
-pub(crate) struct Space(Rc<RefCell<Box<[u8]>>>);
+pub(crate) struct ReceiveBuffer(Rc<RefCell<Box<[u8]>>>);
 
 /// The signals between a wire and the task that runs it.
 #[derive(Default)]
@@ -85,7 +85,11 @@ const KEPT: usize = 4 * 1024;
 
 impl Wire {
     /// Wraps `transport`. `received` contains the bytes that were received before the upgrade.
-    pub(crate) fn new(transport: Nonblocking, received: Vec<u8>, space: Space) -> io::Result<Self> {
+    pub(crate) fn new(
+        transport: Nonblocking,
+        received: Vec<u8>,
+        space: ReceiveBuffer,
+    ) -> io::Result<Self> {
         // SAFETY: the transport has one descriptor, which it keeps open for as long as it lives.
         let transport = unsafe { AsyncFd::register(AsyncTransport(transport)) }?;
         Ok(Self { transport, space, received, start: 0, signals: Rc::default() })
@@ -196,14 +200,14 @@ impl fmt::Debug for Wire {
     }
 }
 
-impl Space {
+impl ReceiveBuffer {
     pub(crate) fn new() -> Self {
         Self(Rc::new(RefCell::new(vec![0; RECEIVE_SIZE].into_boxed_slice())))
     }
 }
 
 /// What the task of an upgraded connection needs of its thread.
-pub(crate) struct Terms {
+pub(crate) struct UpgradeContext {
     /// The phase of the server's shutdown.
     pub(crate) state: watch::Receiver<State>,
     /// Set if the connection shall end at once.
@@ -215,8 +219,8 @@ pub(crate) struct Terms {
 }
 
 /// Runs an upgraded connection to its end, which is at the latest the end of the server.
-pub(crate) async fn live(upgrade: Upgrade, wire: Wire, terms: Terms) {
-    let Terms { mut state, parting, clock, slowness, name } = terms;
+pub(crate) async fn run_upgrade(upgrade: Upgrade, wire: Wire, terms: UpgradeContext) {
+    let UpgradeContext { mut state, parting, clock, slowness, name } = terms;
     let signals = Rc::clone(&wire.signals);
     signals.parting.set(parting);
     let Ok(living) = catch_unwind(AssertUnwindSafe(|| (upgrade.0)(wire))) else {

@@ -28,7 +28,7 @@ pub(crate) fn hold<L: Transport>(
         return response::finished(connection, context, &mut failed, request);
     };
     connection.hold = waiters.park(place, hold);
-    connection.spoke = false;
+    connection.has_input = false;
     match request {
         Some(mut request) if context.config.access.is_on() => {
             // The log needs only the head and the user, and the response may wait long.

@@ -32,10 +32,11 @@ use crate::transport::Transport;
 
 pub(crate) use hold::{delivered, held, hold};
 use reply::send_to_waiter;
-pub(crate) use reply::{park, push, reply, send_ahead};
+pub(crate) use reply::{park, reply, send_ahead, send_unsent};
 pub(crate) use request::request;
 pub(crate) use response::{
-    crowded_out, dynamic, finished, overloaded, reject_unserved, response, turn_away,
+    dynamic, finished, reject_deferred, reject_over_budget, reject_overloaded, reject_unserved,
+    response,
 };
 
 /// The time that an idle connection still has when the server stops.
@@ -128,7 +129,7 @@ fn record_bare(peer: Peer, context: &mut ThreadContext, mark: usize) {
 
 /// Writes the line in the access log of the reply that was sent after its response stage,
 /// completely or in part.
-pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut ThreadContext) {
+pub(crate) fn log_pending_entry<L>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     let Some(busy) = &mut connection.busy else { return };
     let Some(pending_entry) = busy.pending_entry.take() else { return };
     let unsent = (busy.output.len() - busy.sent) as u64;
@@ -162,7 +163,7 @@ fn linger<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadCont
     connection.transport.finish();
     connection.machine.end();
     connection.phase = Phase::Lingering;
-    connection.patience = LINGER_BYTES;
+    connection.discard_allowance = LINGER_BYTES;
     connection.deadline = context.clock.now().after(context.config.settings.timeouts.linger);
     context.input = 0..0;
     context.fresh = false;

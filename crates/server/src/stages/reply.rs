@@ -5,11 +5,11 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::connection::{Connection, Errand, MAX_REQUESTS, NO_HOLD, Phase, ThreadContext};
-use crate::handler::{FilePart, Taken, warmth};
+use crate::handler::{FilePart, Taken, page_cache};
 use crate::limits::{Claim, Reservation};
 use crate::metrics::Ending;
 use crate::next::Next;
-use crate::stages::{extend_deadline, linger, tell_of_leaving};
+use crate::stages::{extend_deadline, linger, log_pending_entry};
 use crate::system::Transfer;
 use crate::transport::{Transport, Way};
 
@@ -131,10 +131,10 @@ pub(super) fn send_to_waiter<L: Transport>(
     if connection.closing {
         return after_reply(connection, context);
     }
-    tell_of_leaving(connection, context);
+    log_pending_entry(connection, context);
     connection.phase = Phase::Idle;
     connection.end_exchange(context);
-    if connection.spoke || !context.input.is_empty() {
+    if connection.has_input || !context.input.is_empty() {
         // It continues with its next request after all other waiters were served.
         connection.wants_turn = true;
         context.put_down(connection);
@@ -146,7 +146,10 @@ pub(super) fn send_to_waiter<L: Transport>(
 }
 
 /// Sends unsent bytes of earlier replies while the connection waits for a later one.
-pub(crate) fn push<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
+pub(crate) fn send_unsent<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) {
     let (phase, deadline) = (connection.phase, connection.deadline);
     // An error of the transport is reported when the later reply is sent. A part of a file that is
     // not in the page cache is read by the event loop itself: the letter of a worker would be taken
@@ -239,7 +242,7 @@ fn flush_busy<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Flushed {
-    let mut slice = if L::BLOCKS { SEND_SLICE } else { SEND_SLICE.min(context.allowance) };
+    let mut slice = if L::BLOCKS { SEND_SLICE } else { SEND_SLICE.min(context.send_allowance) };
     loop {
         if L::BLOCKS {
             context.clock.turn();
@@ -266,9 +269,9 @@ fn flush_busy<L: Transport>(
             transfer
         } else if let Some(file) = part {
             if context.warms_files && file.offset >= busy.warm_to {
-                let length = warmth::STRETCH.min(file.length);
+                let length = page_cache::CHECK_SIZE.min(file.length);
                 busy.warm_to = file.offset + length;
-                if !warmth::is_warm(file.file.as_fd(), file.offset, length) {
+                if !page_cache::is_cached(file.file.as_fd(), file.offset, length) {
                     return Flushed::Cold(FilePart { length, ..file.clone() });
                 }
             }
@@ -288,7 +291,7 @@ fn flush_busy<L: Transport>(
             }
         } else {
             if connection.hold == NO_HOLD {
-                tell_of_leaving(connection, context);
+                log_pending_entry(connection, context);
             }
             if let Some(busy) = &mut connection.busy {
                 busy.output.clear();
@@ -302,7 +305,7 @@ fn flush_busy<L: Transport>(
             Transfer::Moved(count) => {
                 if !L::BLOCKS {
                     slice = slice.saturating_sub(count as u64);
-                    context.allowance = context.allowance.saturating_sub(count as u64);
+                    context.send_allowance = context.send_allowance.saturating_sub(count as u64);
                 }
                 extend_deadline(connection, context, count as u64);
             }
@@ -355,7 +358,7 @@ fn take_written<L: Transport>(
             Some(Flushed::Broken)
         }
         Taken::Whole => {
-            tell_of_leaving(connection, context);
+            log_pending_entry(connection, context);
             if let Some(busy) = &mut connection.busy {
                 busy.stream = None;
             }
@@ -381,7 +384,7 @@ fn after_reply<L: Transport>(connection: &mut Connection<L>, context: &mut Threa
         return Next::Held;
     }
     // The reply of a waiter may have been sent directly, without the busy part.
-    tell_of_leaving(connection, context);
+    log_pending_entry(connection, context);
     if connection.is_upgrading() {
         return Next::Depart;
     }

@@ -12,7 +12,8 @@ use crate::metrics::Ending;
 use crate::next::{Kind, Next};
 use crate::settings::Settings;
 use crate::stages::{
-    GRACE, answer_fault, begin_closing, crowded_out, expire, extend_deadline, is_collecting, linger,
+    GRACE, answer_fault, begin_closing, expire, extend_deadline, is_collecting, linger,
+    reject_over_budget,
 };
 use crate::system::Transfer;
 use crate::transport::{Transport, Way};
@@ -92,7 +93,7 @@ fn parse_event<L: Transport>(
                 Collected::TooLong => {
                     Some(answer_fault(connection, context, PeerFault::ContentTooLarge))
                 }
-                Collected::Refused => Some(crowded_out(connection, context)),
+                Collected::Refused => Some(reject_over_budget(connection, context)),
                 Collected::Unwanted => {
                     begin_closing(connection);
                     Some(Next::Reply)
@@ -162,9 +163,9 @@ fn take_body<L>(
         let kept = spool.reach(stored + length, &budgets.uploads, claim);
         return if kept.is_ok() { Collected::EnoughToStore } else { Collected::Refused };
     }
-    match connection.patience.checked_sub(piece.len() as u32) {
+    match connection.discard_allowance.checked_sub(piece.len() as u32) {
         Some(left) => {
-            connection.patience = left;
+            connection.discard_allowance = left;
             Collected::All
         }
         None => Collected::Unwanted,
@@ -197,7 +198,7 @@ fn receive<L: Transport>(
             return Some(expire(connection, context));
         }
         if connection.has_evicted_body() {
-            return Some(crowded_out(connection, context));
+            return Some(reject_over_budget(connection, context));
         }
         context.config.access.flush();
         let mut left = connection.deadline.since(context.clock.now());
@@ -226,8 +227,8 @@ fn receive<L: Transport>(
     match transfer {
         Transfer::Moved(count) if connection.phase == Phase::Lingering => {
             context.drained = connection.transport.has_emptied(count, room) && !connection.hung_up;
-            let left = connection.patience.checked_sub(count as u32);
-            connection.patience = left.unwrap_or(0);
+            let left = connection.discard_allowance.checked_sub(count as u32);
+            connection.discard_allowance = left.unwrap_or(0);
             left.is_none().then(|| connection.end(Ending::Fault))
         }
         Transfer::Moved(count) => {

@@ -10,7 +10,7 @@ use crate::connection::{Connection, Errand, Phase, Storing, ThreadContext};
 use crate::generation::ThreadConfig;
 use crate::handler::{
     Answer, Body, FAILURE_TEXT, Finished, Follow, Incoming, Outgoing, Retained, Who,
-    closing_exchange_for, error_reply, excuse, failed, run_work, write_failure,
+    closing_exchange_for, error_reply, failed, reply_after_panic, run_work, write_failure,
 };
 use crate::limits::Claim;
 use crate::metrics::{Ending, tally};
@@ -221,7 +221,8 @@ pub(crate) fn dynamic<L: Transport>(
         // An incomplete reply was sent; the client detects that by the end of the connection.
         return if is_whole { Next::Reply } else { Next::Closed };
     }
-    let done = done.unwrap_or_else(|| excuse(&*work, &request, &context.clock, &mut bytes));
+    let done =
+        done.unwrap_or_else(|| reply_after_panic(&*work, &request, &context.clock, &mut bytes));
     connection.closing |= limit_length(&mut bytes, context);
     remove_content_for_head(connection, &mut bytes, mark);
     context.output = bytes;
@@ -284,7 +285,7 @@ fn after_store<L: Transport>(
     connection.phase = Phase::Body;
     connection.deadline = context.clock.now().after(wait);
     if connection.has_evicted_body() {
-        return crowded_out(connection, context);
+        return reject_over_budget(connection, context);
     }
     // The parser may report the end of the body without a further byte.
     context.fresh = true;
@@ -395,7 +396,7 @@ const RETRY_AFTER: [&str; 4] =
     ["Retry-After: 1\r\n", "Retry-After: 2\r\n", "Retry-After: 3\r\n", "Retry-After: 4\r\n"];
 
 /// Rejects a request early and cheaply, because no worker was free in time.
-pub(crate) fn overloaded<L: Transport>(
+pub(crate) fn reject_overloaded<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     request: Box<Retained>,
@@ -405,7 +406,7 @@ pub(crate) fn overloaded<L: Transport>(
 
 /// Rejects a request whose body is being collected: the body exceeds a budget, or another
 /// connection needs its bytes.
-pub(crate) fn crowded_out<L: Transport>(
+pub(crate) fn reject_over_budget<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
@@ -414,7 +415,7 @@ pub(crate) fn crowded_out<L: Transport>(
 }
 
 /// Rejects the pending errand: there is too little memory for it.
-pub(crate) fn turn_away<L: Transport>(
+pub(crate) fn reject_deferred<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
@@ -490,7 +491,7 @@ pub(crate) fn reject_unserved<L: Transport>(
             retained.take(&incoming, config.access.moment(clock))
         }
     };
-    overloaded(connection, context, request)
+    reject_overloaded(connection, context, request)
 }
 
 fn write_error(context: &mut ThreadContext, status: Status, text: &str) {
@@ -621,7 +622,7 @@ fn call_handler<L: Transport>(
     let expects = incoming.head.expects_continue();
     if matches!(incoming.body, Body::Coming) {
         incoming.exchange.keep_alive &= can_drop(framing, settings.unread_body) && !expects;
-        connection.patience = settings.unread_body as u32;
+        connection.discard_allowance = settings.unread_body as u32;
     }
     incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
     let mark = output.len();

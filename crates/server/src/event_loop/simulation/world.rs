@@ -21,7 +21,7 @@ use crate::address::Peer;
 use crate::event_loop::alarm::Timer;
 use crate::event_loop::driver::{Driver, Nested, Wait};
 use crate::event_loop::{ALARM, BATCH, BELL, LISTENER};
-use crate::handler::{Space, Wire};
+use crate::handler::{ReceiveBuffer, Wire};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::server::Server;
@@ -703,7 +703,11 @@ impl Driver for Simulated {
         unreachable!("nobody speaks another protocol");
     }
 
-    fn wire(_link: SimulatedTransport, _received: Vec<u8>, _space: Space) -> io::Result<Wire> {
+    fn wire(
+        _link: SimulatedTransport,
+        _received: Vec<u8>,
+        _space: ReceiveBuffer,
+    ) -> io::Result<Wire> {
         unreachable!("nobody upgrades");
     }
 }

@@ -61,7 +61,7 @@ pub(super) struct Fake<const BLOCKS: bool> {
     room: usize,
     ended: bool,
     gone: bool,
-    patience: Duration,
+    timeout: Duration,
     late: Duration,
 }
 
@@ -80,7 +80,7 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
             room: if reads { usize::MAX } else { 0 },
             ended: false,
             gone: false,
-            patience: Duration::MAX,
+            timeout: Duration::MAX,
             late: Duration::ZERO,
         }
     }
@@ -125,7 +125,7 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
 
     /// Sends as much as there is room for.
     fn send_within_room(&mut self, bytes: &[u8], name: &str) -> Transfer {
-        let mut left = self.patience;
+        let mut left = self.timeout;
         loop {
             if self.gone {
                 return Transfer::Broken;
@@ -150,7 +150,7 @@ impl<const BLOCKS: bool> Transport for Fake<BLOCKS> {
     const BLOCKS: bool = BLOCKS;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
-        let mut left = self.patience;
+        let mut left = self.timeout;
         loop {
             if self.gone {
                 return Transfer::Broken;
@@ -187,7 +187,7 @@ impl<const BLOCKS: bool> Transport for Fake<BLOCKS> {
     }
 
     fn wait_at_most(&mut self, _way: Way, duration: Duration) {
-        self.patience = duration + self.late;
+        self.timeout = duration + self.late;
     }
 }
 

@@ -120,7 +120,7 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
             if connection.phase == Phase::Queued
                 && let Some(Unfinished::Work(_, request)) = self.unfinished.take()
             {
-                return stages::overloaded(connection, context, request);
+                return stages::reject_overloaded(connection, context, request);
             }
             return stages::expire(connection, context);
         }
@@ -136,7 +136,7 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
         }
         if parked {
             if connection.has_unsent() {
-                stages::push(connection, context);
+                stages::send_unsent(connection, context);
             }
             return Next::Idle;
         }
@@ -202,7 +202,7 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
                 let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
                 let done = failure::run_work(&*work, &request, &context.clock, &mut out);
                 let done = done.unwrap_or_else(|| {
-                    failure::excuse(&*work, &request, &context.clock, &mut bytes)
+                    failure::reply_after_panic(&*work, &request, &context.clock, &mut bytes)
                 });
                 Finished { bytes, follow: done.follow, close: done.close }
             }
