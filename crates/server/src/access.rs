@@ -84,7 +84,7 @@ impl AccessLog {
 
     /// The current time in microseconds, at the arrival of a request or at its reply. Reads no
     /// clock if the format has no duration.
-    pub(crate) fn moment(&self, clock: &Clock) -> u64 {
+    pub(crate) fn timestamp(&self, clock: &Clock) -> u64 {
         let wanted = self.0.as_ref().is_some_and(|open| open.settings.format.wants_duration());
         if wanted { clock.microseconds() } else { 0 }
     }
@@ -102,7 +102,7 @@ impl AccessLog {
         clock: &Clock,
         replied: Replied<'_>,
     ) {
-        let took = self.moment(clock).saturating_sub(began);
+        let took = self.timestamp(clock).saturating_sub(began);
         self.push(
             request.arrival,
             &Entry {

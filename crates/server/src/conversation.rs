@@ -53,9 +53,9 @@ pub struct Conversations<'s> {
     /// it.
     wakeup: Option<Arc<Wakeup>>,
     /// The receive buffer for upgraded connections. The first upgrade creates it.
-    space: Option<ReceiveBuffer>,
+    receive_buffer: Option<ReceiveBuffer>,
     /// Whether the scheduler has lent this thread to a suspended response.
-    holds: bool,
+    has_lent_thread: bool,
     /// Kept for its allocation.
     polled: Vec<PollFd<'static>>,
 }
@@ -109,8 +109,8 @@ impl<'s> Conversations<'s> {
             newcomer: None,
             room_permit: None,
             wakeup: None,
-            space: None,
-            holds: false,
+            receive_buffer: None,
+            has_lent_thread: false,
             polled: Vec::new(),
         }
     }
@@ -163,7 +163,7 @@ impl<'s> Conversations<'s> {
             Progress::New(socket) => {
                 let transport = |session| Blocking::new(socket, session);
                 let mut connection = Connection::new(transport, peer, &mut self.context);
-                self.context.take_up(&mut connection);
+                self.context.make_current(&mut connection);
                 (connection, Next::Request)
             }
             Progress::Between(detached) => detached.attach(&mut self.context)?,
@@ -171,7 +171,7 @@ impl<'s> Conversations<'s> {
         let snapshot_id = connection.snapshot_id;
         // A panic of the server closes only this connection.
         let ended =
-            catch_unwind(AssertUnwindSafe(|| self.converse(&mut connection, next, may_leave)));
+            catch_unwind(AssertUnwindSafe(|| self.run_stages(&mut connection, next, may_leave)));
         if let Ok(Some(next)) = ended {
             match DetachedConnection::detach(connection, &mut self.context, next) {
                 Ok(detached) => {
@@ -183,7 +183,7 @@ impl<'s> Conversations<'s> {
                 Err(same) => connection = same,
             }
         }
-        self.context.put_down(&mut connection);
+        self.context.save_input(&mut connection);
         let upgraded = connection.busy.take_if(|busy| busy.upgrade.is_some());
         let is_upgrade = upgraded.is_some() || connection.transport.departs();
         let stopping = self.context.stopping;
@@ -217,7 +217,7 @@ impl<'s> Conversations<'s> {
     }
 
     /// Runs stages from `next` on. Returns `Some` if the scheduler wants the next stage elsewhere.
-    fn converse(
+    fn run_stages(
         &mut self,
         connection: &mut Connection<Blocking>,
         mut next: Next,
@@ -230,7 +230,7 @@ impl<'s> Conversations<'s> {
         }
         let mut has_run = false;
         loop {
-            if self.holds && connection.hold == NO_HOLD {
+            if self.has_lent_thread && connection.hold == NO_HOLD {
                 self.end_hold(connection);
             }
             self.context.stopping = self.server.state() != State::Serving;
@@ -257,7 +257,7 @@ impl<'s> Conversations<'s> {
                 Next::Held => stages::held(connection, &mut self.context, Why::Room),
                 Next::Park => self.await_handler(connection),
                 Next::Idle => {
-                    self.context.take_up(connection);
+                    self.context.make_current(connection);
                     if connection.has_unsent() { Next::Reply } else { Next::Request }
                 }
                 Next::Depart | Next::Closed => return None,
@@ -281,7 +281,7 @@ impl<'s> Conversations<'s> {
         let Some((connection, next)) = detached.attach(&mut self.context) else { return };
         let snapshot_id = connection.snapshot_id;
         let mut connection = connection.map(Nonblocking::from, identity);
-        self.context.drained = false;
+        self.context.is_socket_empty = false;
         // It may have sent a request meanwhile, and may have unsent replies.
         let next = match next {
             Next::Request => stages::request(&mut connection, &mut self.context),
@@ -315,21 +315,21 @@ impl<'s> Conversations<'s> {
     fn run_upgraded(&mut self, transport: Blocking, mut busy: Box<Busy>) {
         let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
         self.context.config.access.flush();
-        self.holds = self.scheduler.begin_hold();
-        let terms = UpgradeContext {
+        self.has_lent_thread = self.scheduler.begin_hold();
+        let upgrade_context = UpgradeContext {
             state: self.server.subscribe_state(),
-            parting: (!self.holds).then_some(Parting::NoThread),
+            parting: (!self.has_lent_thread).then_some(Parting::NoThread),
             clock: Rc::clone(&self.context.clock),
             slowness: Rc::clone(&self.context.slowness),
             name,
         };
-        let space = self.space.get_or_insert_with(ReceiveBuffer::new).clone();
+        let receive_buffer = self.receive_buffer.get_or_insert_with(ReceiveBuffer::new).clone();
         let ended = catch_unwind(AssertUnwindSafe(|| {
             let background = self.server.background()?;
             let _inside = background.enter();
-            let wire = Wire::new(transport.into(), received, space)?;
+            let wire = Wire::new(transport.into(), received, receive_buffer)?;
             if let Some(upgrade) = upgrade {
-                background.block_on(run_upgrade(upgrade, wire, terms));
+                background.block_on(run_upgrade(upgrade, wire, upgrade_context));
             }
             Ok::<_, io::Error>(())
         }));
@@ -343,7 +343,7 @@ impl<'s> Conversations<'s> {
                 log::error(format_args!("{name} panicked; its connection was cut"));
             }
         }
-        if take(&mut self.holds) {
+        if take(&mut self.has_lent_thread) {
             self.scheduler.end_hold();
         }
         self.context.recycle(busy);
@@ -351,10 +351,10 @@ impl<'s> Conversations<'s> {
     }
 
     fn await_request(&mut self, connection: &mut Connection<Blocking>) -> Next {
-        let between = self.context.input.is_empty()
+        let is_idle = self.context.input.is_empty()
             && matches!(connection.phase, Phase::Handshake | Phase::First | Phase::Idle)
             && connection.machine.phase() == bine_http::Phase::Head;
-        if between && !self.await_peer(connection) {
+        if is_idle && !self.await_peer(connection) {
             return Next::Closed;
         }
         stages::request(connection, &mut self.context)
@@ -365,13 +365,13 @@ impl<'s> Conversations<'s> {
     fn await_peer(&mut self, connection: &mut Connection<Blocking>) -> bool {
         self.context.config.access.flush();
         let mut now = self.context.clock.turn();
-        let kept = if matches!(connection.phase, Phase::Handshake | Phase::First) {
+        let min_time = if matches!(connection.phase, Phase::Handshake | Phase::First) {
             FIRST_BYTE_TIME
         } else {
             connection.deadline = now.after(self.context.config.settings.timeouts.idle);
             KEPT_TIME
         };
-        let gives_way = now.after(kept);
+        let gives_way_at = now.after(min_time);
         let mut stopping = false;
         while !connection.deadline.has_come(now) {
             if !stopping && self.server.state() != State::Serving {
@@ -385,24 +385,24 @@ impl<'s> Conversations<'s> {
                 return false;
             }
             let mut left = connection.deadline.since(now);
-            let full = !stopping && self.is_full();
+            let is_full = !stopping && self.is_full();
             self.keep_up();
             self.context.config.turn_to(connection.snapshot_id);
             // The thread waits for the end of that time only if another connection waits for a
             // thread. A timer of a millisecond, shorter than the kernel's next tick, is set in
             // hardware and cancelled when the request arrives: with it a request cost 1.5 times as
             // much (docs/measurements/schedulers.md, "A timer of a millisecond").
-            let watches_new = full && (gives_way.has_come(now) || !self.is_crowded(now));
-            if full && !watches_new {
-                left = left.min(gives_way.since(now));
+            let watches_new = is_full && (gives_way_at.has_come(now) || !self.is_crowded(now));
+            if is_full && !watches_new {
+                left = left.min(gives_way_at.since(now));
             } else if !stopping {
                 left = left.min(CHECK_INTERVAL);
             }
-            match self.watch(&connection.transport, stopping, watches_new, left) {
+            match self.await_event(&connection.transport, stopping, watches_new, left) {
                 Some(WaitEvent::Input) => return true,
                 // If another thread is free now, that serves the new connection.
                 Some(WaitEvent::NewConnection)
-                    if gives_way.has_come(now) && self.is_full() && self.give_way() =>
+                    if gives_way_at.has_come(now) && self.is_full() && self.give_way() =>
                 {
                     connection.end(Ending::Load);
                     return false;
@@ -421,7 +421,7 @@ impl<'s> Conversations<'s> {
 
     /// Waits for the client, for a stop unless it has begun, and for new connections if
     /// `watches_new`.
-    fn watch(
+    fn await_event(
         &mut self,
         transport: &Blocking,
         stopping: bool,
@@ -530,7 +530,7 @@ impl<'s> Conversations<'s> {
         connection.busy(&mut self.context).handler = self.context.config.responder.last();
         let awaited = self.await_reply(reply);
         self.context.clock.turn();
-        self.context.take_up(connection);
+        self.context.make_current(connection);
         match awaited {
             Some(mut finished) => {
                 stages::finished(connection, &mut self.context, &mut finished, request)
@@ -556,11 +556,11 @@ impl<'s> Conversations<'s> {
             }
         }
         let next = stages::hold(connection, &mut self.context, 0);
-        self.holds = connection.hold != NO_HOLD && self.scheduler.begin_hold();
-        if connection.hold != NO_HOLD && !self.holds {
+        self.has_lent_thread = connection.hold != NO_HOLD && self.scheduler.begin_hold();
+        if connection.hold != NO_HOLD && !self.has_lent_thread {
             // The head of a feed is being sent already, and the connection was not put down.
             if next == Next::Park {
-                self.context.take_up(connection);
+                self.context.make_current(connection);
             }
             return stages::held(connection, &mut self.context, Why::NoThread);
         }
@@ -573,7 +573,7 @@ impl<'s> Conversations<'s> {
             let now = self.context.clock.turn();
             let is_stopping = self.server.state() != State::Serving;
             self.context.stopping = is_stopping;
-            self.context.take_up(connection);
+            self.context.make_current(connection);
             if is_stopping || connection.deadline.has_come(now) {
                 return stages::expire(connection, &mut self.context);
             }
@@ -597,7 +597,7 @@ impl<'s> Conversations<'s> {
                 self.context.clock.turn();
                 return stages::held(connection, &mut self.context, Why::Room);
             }
-            self.context.put_down(connection);
+            self.context.save_input(connection);
         }
     }
 
@@ -608,7 +608,7 @@ impl<'s> Conversations<'s> {
         {
             waiters.forget(std::mem::replace(&mut connection.hold, NO_HOLD));
         }
-        if std::mem::take(&mut self.holds) {
+        if std::mem::take(&mut self.has_lent_thread) {
             self.scheduler.end_hold();
         }
     }
@@ -632,7 +632,7 @@ impl<'s> Conversations<'s> {
         let more = poll_fn(|task| stream.poll(task));
         let awaited = background.block_on(async { tokio::time::timeout(left, more).await });
         self.context.clock.turn();
-        self.context.take_up(connection);
+        self.context.make_current(connection);
         match awaited {
             Ok(()) => Next::Reply,
             Err(_late) => stages::expire(connection, &mut self.context),

@@ -56,7 +56,7 @@ pub(crate) enum Storing {
 impl Busy {
     /// A larger buffer is freed instead of kept. The pool of buffers stays at its peak size: with
     /// 16 KiB each, an hour of mixed load with short peaks made it 300 KiB larger.
-    const KEPT: usize = 4 * 1024;
+    const MAX_BUFFER: usize = 4 * 1024;
 
     pub(crate) fn is_spent(&self) -> bool {
         self.input.is_empty()
@@ -75,7 +75,7 @@ impl Busy {
     pub(crate) fn reset(&mut self) {
         let empty = |mut buffer: Vec<u8>| {
             buffer.clear();
-            if buffer.capacity() > Self::KEPT { Vec::new() } else { buffer }
+            if buffer.capacity() > Self::MAX_BUFFER { Vec::new() } else { buffer }
         };
         *self = Self {
             input: empty(std::mem::take(&mut self.input)),

@@ -36,9 +36,9 @@ pub(crate) struct ThreadContext {
     /// The part of `scratch` that contains received and not yet consumed bytes.
     pub(crate) input: Range<usize>,
     /// Whether `input` contains bytes that the parser has not seen.
-    pub(crate) fresh: bool,
+    pub(crate) has_new_input: bool,
     /// Whether the last receive emptied the socket, so that another would return `Again`.
-    pub(crate) drained: bool,
+    pub(crate) is_socket_empty: bool,
     /// Replies of the current connection.
     pub(crate) output: Vec<u8>,
     /// The bytes that `output` holds of the server's budget.
@@ -52,7 +52,7 @@ pub(crate) struct ThreadContext {
     /// connections.
     pub(crate) send_allowance: u64,
     /// The request between its stages.
-    pub(crate) current: Current,
+    pub(crate) current: CurrentRequest,
     /// Work that the response stage could not do itself.
     pub(crate) errand: Option<Errand>,
     pub(crate) slowness: Rc<Slowness>,
@@ -73,7 +73,7 @@ pub(crate) struct ThreadContext {
 }
 
 /// The position in the scratch buffer of the head that the request stage found.
-pub(crate) struct Current {
+pub(crate) struct CurrentRequest {
     pub(crate) head: Range<usize>,
     pub(crate) index: Option<HeadIndex>,
     pub(crate) who: Who,
@@ -101,25 +101,25 @@ pub(crate) const RECEIVE_ALLOWANCE: usize = 1 << 20;
 /// The minimum size of the receive buffer.
 const SCRATCH: usize = 64 * 1024;
 /// The number of unused busy parts to keep. More than the peak number on one loop would be useless.
-const SPARE: usize = 256;
+const MAX_SPARE: usize = 256;
 
 impl ThreadContext {
     pub(crate) fn new(config: ThreadConfig, clock: Rc<Clock>) -> Self {
-        let mut own = Self {
+        let mut context = Self {
             config,
             clock,
             waiters: None,
             tally: Lent::unread(),
             scratch: Box::default(),
             input: 0..0,
-            fresh: false,
-            drained: false,
+            has_new_input: false,
+            is_socket_empty: false,
             output: Vec::with_capacity(16 * 1024),
             output_reservation: Reservation::default(),
             requests_left: MAX_REQUESTS,
             receive_allowance: RECEIVE_ALLOWANCE,
             send_allowance: u64::MAX,
-            current: Current { head: 0..0, index: None, who: Who::Anonymous },
+            current: CurrentRequest { head: 0..0, index: None, who: Who::Anonymous },
             errand: None,
             slowness: Rc::default(),
             warms_files: false,
@@ -131,15 +131,15 @@ impl ThreadContext {
             budgets: Arc::default(),
             owner: Owner::default(),
         };
-        own.make_scratch_for(&Arc::clone(&own.config.settings));
-        own
+        context.make_scratch_for(&Arc::clone(&context.config.settings));
+        context
     }
 
     /// The context of a thread whose connections keep `snapshot`.
     pub(crate) fn under(snapshot: &Arc<ConfigSnapshot>, clock: Rc<Clock>) -> Self {
-        let mut own = Self::new(ThreadConfig::under(snapshot, &clock), clock);
-        own.budgets = Arc::clone(&snapshot.budgets);
-        own
+        let mut context = Self::new(ThreadConfig::under(snapshot, &clock), clock);
+        context.budgets = Arc::clone(&snapshot.budgets);
+        context
     }
 
     /// Uses `snapshot` for new connections. Returns false and changes no state if older snapshots
@@ -193,7 +193,7 @@ impl ThreadContext {
 
     pub(crate) fn recycle(&mut self, mut busy: Box<Busy>) {
         discard((busy.stream.take(), busy.upgrade.take()));
-        if self.spare.len() < SPARE {
+        if self.spare.len() < MAX_SPARE {
             busy.reset();
             self.spare.push(busy);
         }
@@ -212,9 +212,9 @@ impl ThreadContext {
         saved.who = take(&mut self.current.who);
         std::mem::swap(&mut saved.output, &mut self.output);
         saved.output_reservation = take(&mut self.output_reservation);
-        saved.fresh = take(&mut self.fresh);
-        (saved.drained, saved.requests_left, saved.receive_allowance) =
-            (self.drained, self.requests_left, self.receive_allowance);
+        saved.has_new_input = take(&mut self.has_new_input);
+        (saved.is_socket_empty, saved.requests_left, saved.receive_allowance) =
+            (self.is_socket_empty, self.requests_left, self.receive_allowance);
         saved.work = match self.errand.take() {
             Some(Errand::Work(work, request)) => Some((work, request)),
             other => {
@@ -238,9 +238,9 @@ impl ThreadContext {
         self.input = saved.head..saved.received.len();
         std::mem::swap(&mut saved.output, &mut self.output);
         self.output_reservation = take(&mut saved.output_reservation);
-        self.fresh = saved.fresh;
-        (self.drained, self.requests_left, self.receive_allowance) =
-            (saved.drained, saved.requests_left, saved.receive_allowance);
+        self.has_new_input = saved.has_new_input;
+        (self.is_socket_empty, self.requests_left, self.receive_allowance) =
+            (saved.is_socket_empty, saved.requests_left, saved.receive_allowance);
         self.errand = saved.work.take().map(|(work, request)| Errand::Work(work, request));
         self.recycle_saved(saved);
     }
@@ -250,8 +250,8 @@ impl ThreadContext {
         saved.received.clear();
         saved.output.clear();
         saved.output_reservation = Reservation::default();
-        let fits = saved.received.capacity().max(saved.output.capacity()) <= saved::KEPT;
-        if fits && self.saved_contexts.len() < saved::SPARE {
+        let fits = saved.received.capacity().max(saved.output.capacity()) <= saved::MAX_BUFFER;
+        if fits && self.saved_contexts.len() < saved::MAX_SPARE {
             (saved.index, saved.who, saved.work) = (None, Who::Anonymous, None);
             self.saved_contexts.push(saved);
         }

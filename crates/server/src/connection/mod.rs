@@ -271,27 +271,27 @@ impl<L: Transport> Connection<L> {
 impl ThreadContext {
     /// Makes `connection` the current one: sets its snapshot, and moves the bytes that it received
     /// earlier into the scratch buffer.
-    pub(crate) fn take_up<L>(&mut self, connection: &mut Connection<L>) {
+    pub(crate) fn make_current<L>(&mut self, connection: &mut Connection<L>) {
         debug_assert!(self.output.is_empty(), "replies of another connection");
         self.output_reservation = Reservation::default();
         self.config.turn_to(connection.snapshot_id);
         self.requests_left = MAX_REQUESTS;
         self.receive_allowance = RECEIVE_ALLOWANCE;
-        self.drained = false;
+        self.is_socket_empty = false;
         self.input = 0..0;
-        self.fresh = false;
+        self.has_new_input = false;
         if let Some(busy) = &mut connection.busy
             && !busy.input.is_empty()
         {
             self.scratch[..busy.input.len()].copy_from_slice(&busy.input);
             self.input = 0..busy.input.len();
-            self.fresh = true;
+            self.has_new_input = true;
             busy.input.clear();
         }
     }
 
     /// Moves received and unused bytes from the scratch buffer to `connection`.
-    pub(crate) fn put_down<L: Transport>(&mut self, connection: &mut Connection<L>) {
+    pub(crate) fn save_input<L: Transport>(&mut self, connection: &mut Connection<L>) {
         if !self.input.is_empty() {
             let kept = self.input.clone();
             let mut input = std::mem::take(&mut connection.busy(self).input);

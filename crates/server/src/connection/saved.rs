@@ -23,14 +23,14 @@ pub(crate) struct SavedContext {
     /// Replies that are written and not sent.
     pub(crate) output: Vec<u8>,
     pub(crate) output_reservation: Reservation,
-    pub(crate) fresh: bool,
-    pub(crate) drained: bool,
+    pub(crate) has_new_input: bool,
+    pub(crate) is_socket_empty: bool,
     pub(crate) requests_left: u32,
     pub(crate) receive_allowance: usize,
     pub(crate) work: Option<(Arc<dyn Work>, Box<Retained>)>,
 }
 
 /// A larger buffer is freed instead of kept.
-pub(crate) const KEPT: usize = 16 * 1024;
+pub(crate) const MAX_BUFFER: usize = 16 * 1024;
 /// The number of spare values to keep: a few more than go through the stages together.
-pub(crate) const SPARE: usize = 80;
+pub(crate) const MAX_SPARE: usize = 80;

@@ -68,7 +68,7 @@ impl<D: Driver> EventLoop<D> {
         for token in coming.drain(..) {
             // It may have gone since its event.
             let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };
-            self.context.take_up(connection);
+            self.context.make_current(connection);
             self.go_through(token, Next::Request);
         }
         self.cohort.coming = coming;
@@ -124,7 +124,11 @@ impl<D: Driver> EventLoop<D> {
             Next::Reply => stages::reply(connection, context),
             _ => stages::request(connection, context),
         };
-        if next == Next::Request && context.drained && !context.fresh && context.output.is_empty() {
+        if next == Next::Request
+            && context.is_socket_empty
+            && !context.has_new_input
+            && context.output.is_empty()
+        {
             // There is nothing to understand: all that it does is to note what is waited for.
             next = stages::request(connection, context);
         }

@@ -76,7 +76,7 @@ impl<D: Driver> Deliver for Fan<'_, D> {
         if connection.phase != Phase::Held {
             return Sent::Full;
         }
-        own.context.take_up(connection);
+        own.context.make_current(connection);
         let next = stages::delivered(connection, &mut own.context, bytes, after);
         own.advance(token, next);
         if own.slab.get(token).is_some() { Sent::Taken } else { Sent::Gone }

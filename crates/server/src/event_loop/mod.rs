@@ -372,7 +372,7 @@ impl<D: Driver> EventLoop<D> {
     fn expire(&mut self, token: Token) {
         let Some(entry) = self.slab.get(token) else { return };
         let connection = &mut entry.connection;
-        self.context.take_up(connection);
+        self.context.make_current(connection);
         if connection.phase == Phase::Queued {
             let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
             let withdrawn = self.scheduler.withdraw(&ticket);
@@ -384,7 +384,7 @@ impl<D: Driver> EventLoop<D> {
             connection.phase = Phase::Handler;
             connection.deadline =
                 end_of_run(connection.deadline, &self.context.config.settings.timeouts);
-            self.context.put_down(connection);
+            self.context.save_input(connection);
             return self.settle(token);
         }
         let is_with_worker = connection.is_with_worker();
@@ -408,7 +408,7 @@ impl<D: Driver> EventLoop<D> {
             return self.gather(token);
         }
         let Some(entry) = self.slab.get(token) else { return };
-        self.context.take_up(&mut entry.connection);
+        self.context.make_current(&mut entry.connection);
         self.advance(token, next);
     }
 
@@ -513,7 +513,7 @@ impl<D: Driver> EventLoop<D> {
         }
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if matches!(connection.phase, Phase::Queued | Phase::Handler) {
-            self.context.take_up(connection);
+            self.context.make_current(connection);
             let next = stages::reject_overloaded(connection, &mut self.context, request);
             self.advance(token, next);
         }
@@ -560,7 +560,7 @@ impl<D: Driver> EventLoop<D> {
         if let Some(busy) = &mut connection.busy {
             busy.task = None;
         }
-        self.context.take_up(connection);
+        self.context.make_current(connection);
         let next = stages::finished(connection, &mut self.context, finished, request);
         self.advance(token, next);
     }
@@ -588,7 +588,7 @@ impl<D: Driver> EventLoop<D> {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         self.driver.forget(&connection.transport);
         // What was received behind the head is for whoever takes it over.
-        self.context.put_down(connection);
+        self.context.save_input(connection);
         let busy = connection.busy.take_if(|busy| busy.upgrade.is_some());
         connection.end(Ending::Upgrade);
         let Some(connection) = self.take_out(token) else { return };

@@ -81,7 +81,7 @@ struct Signals {
 const RECEIVE_SIZE: usize = 64 * 1024;
 /// Most messages of a client are short: between two receives a wire keeps only a buffer of this
 /// size.
-const KEPT: usize = 4 * 1024;
+const IDLE_BUFFER: usize = 4 * 1024;
 
 impl Wire {
     /// Wraps `transport`. `received` contains the bytes that were received before the upgrade.
@@ -111,7 +111,7 @@ impl Wire {
         if self.start == self.received.len() {
             self.start = 0;
             self.received.clear();
-            self.received.shrink_to(KEPT);
+            self.received.shrink_to(IDLE_BUFFER);
         }
     }
 

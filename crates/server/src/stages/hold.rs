@@ -21,7 +21,7 @@ pub(crate) fn hold<L: Transport>(
     if park(connection, context) == Next::Closed {
         return Next::Closed;
     }
-    context.take_up(connection);
+    context.make_current(connection);
     let Some(waiters) = &mut context.waiters else {
         log::error(format_args!("a response was suspended, but the program has no waiters"));
         let mut failed = failed(&context.clock, context.config.settings.security);
@@ -73,7 +73,7 @@ fn continue_response<L: Transport>(
         After::Waits(wait) if context.output.is_empty() && !connection.has_unsent() => {
             connection.phase = Phase::Held;
             connection.deadline = context.clock.now().after(wait);
-            context.put_down(connection);
+            context.save_input(connection);
             Next::Park
         }
         After::Waits(_) => Next::Reply,

@@ -166,7 +166,7 @@ fn linger<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadCont
     connection.discard_allowance = LINGER_BYTES;
     connection.deadline = context.clock.now().after(context.config.settings.timeouts.linger);
     context.input = 0..0;
-    context.fresh = false;
+    context.has_new_input = false;
     if let Some(busy) = &mut connection.busy {
         busy.request = None;
     }

@@ -27,7 +27,8 @@ pub(crate) fn reply<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
-    let may_gather = context.fresh && context.requests_left > 0 && context.output.len() < GATHER;
+    let may_gather =
+        context.has_new_input && context.requests_left > 0 && context.output.len() < GATHER;
     let is_last = connection.closing || connection.hold != NO_HOLD || connection.is_upgrading();
     if may_gather && !is_last && !connection.has_unsent() {
         return Next::Request;
@@ -35,18 +36,18 @@ pub(crate) fn reply<L: Transport>(
     match flush(connection, context) {
         Flushed::Whole => after_reply(connection, context),
         Flushed::Blocked => {
-            context.put_down(connection);
+            context.save_input(connection);
             Next::Idle
         }
         Flushed::SliceOver => {
             connection.wants_turn = true;
-            context.put_down(connection);
+            context.save_input(connection);
             Next::Idle
         }
         Flushed::Cold(part) => {
             context.errand = Some(Errand::WarmUp(part));
             connection.busy(context).warms_up = true;
-            context.put_down(connection);
+            context.save_input(connection);
             Next::Park
         }
         Flushed::AwaitsWriter => {
@@ -69,7 +70,7 @@ fn await_writer<L: Transport>(connection: &mut Connection<L>, context: &mut Thre
         connection.phase = Phase::Streaming;
         connection.deadline = context.clock.now().after(context.config.settings.timeouts.handler);
     }
-    context.put_down(connection);
+    context.save_input(connection);
 }
 
 /// Waits for a reply that is written elsewhere, after sending the replies in the output.
@@ -87,7 +88,7 @@ pub(crate) fn park<L: Transport>(
     }
     connection.phase = Phase::Handler;
     connection.deadline = context.clock.now().after(context.config.settings.timeouts.handler);
-    context.put_down(connection);
+    context.save_input(connection);
     Next::Park
 }
 
@@ -110,12 +111,12 @@ pub(super) fn send_to_waiter<L: Transport>(
     match flush(connection, context) {
         Flushed::Whole => {}
         Flushed::Blocked | Flushed::AwaitsWriter => {
-            context.put_down(connection);
+            context.save_input(connection);
             return Next::Idle;
         }
         Flushed::SliceOver | Flushed::Cold(_) => {
             connection.wants_turn = true;
-            context.put_down(connection);
+            context.save_input(connection);
             return Next::Idle;
         }
         Flushed::Broken => return end_broken(connection, context),
@@ -125,7 +126,7 @@ pub(super) fn send_to_waiter<L: Transport>(
         connection.deadline = context.clock.now().after(wait);
         // If the server stops, the connection must not wait but end.
         connection.wants_turn = context.stopping;
-        context.put_down(connection);
+        context.save_input(connection);
         return Next::Park;
     }
     if connection.closing {
@@ -137,11 +138,11 @@ pub(super) fn send_to_waiter<L: Transport>(
     if connection.has_input || !context.input.is_empty() {
         // It continues with its next request after all other waiters were served.
         connection.wants_turn = true;
-        context.put_down(connection);
+        context.save_input(connection);
         return Next::Idle;
     }
     // No input has arrived, so the request stage need not try to receive.
-    context.drained = true;
+    context.is_socket_empty = true;
     Next::Request
 }
 
@@ -404,9 +405,9 @@ fn after_reply<L: Transport>(connection: &mut Connection<L>, context: &mut Threa
     connection.end_exchange(context);
     if L::BLOCKS {
         context.requests_left = MAX_REQUESTS;
-    } else if context.requests_left == 0 && (context.fresh || !context.drained) {
+    } else if context.requests_left == 0 && (context.has_new_input || !context.is_socket_empty) {
         connection.wants_turn = true;
-        context.put_down(connection);
+        context.save_input(connection);
         return Next::Idle;
     }
     Next::Request

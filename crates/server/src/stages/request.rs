@@ -28,13 +28,13 @@ pub(crate) fn request<L: Transport>(
     context: &mut ThreadContext,
 ) -> Next {
     loop {
-        if context.fresh {
+        if context.has_new_input {
             if let Some(next) = parse_event(connection, context) {
                 return next;
             }
         } else if !context.output.is_empty() {
             return Next::Reply;
-        } else if context.drained && !L::BLOCKS {
+        } else if context.is_socket_empty && !L::BLOCKS {
             return await_socket(connection, context);
         } else if context.receive_allowance == 0 && !L::BLOCKS {
             connection.wants_turn = true;
@@ -62,11 +62,11 @@ fn parse_event<L: Transport>(
     context.input.start += step.consumed;
     // The parser reports the end of a body without a further byte. Between requests it has no event
     // for empty input.
-    context.fresh =
+    context.has_new_input =
         !context.input.is_empty() || connection.machine.phase() == bine_http::Phase::Body;
     match step.event {
         Event::More => {
-            context.fresh = false;
+            context.has_new_input = false;
             None
         }
         Event::Head(head) => {
@@ -226,7 +226,8 @@ fn receive<L: Transport>(
     }
     match transfer {
         Transfer::Moved(count) if connection.phase == Phase::Lingering => {
-            context.drained = connection.transport.has_emptied(count, room) && !connection.hung_up;
+            context.is_socket_empty =
+                connection.transport.has_emptied(count, room) && !connection.hung_up;
             let left = connection.discard_allowance.checked_sub(count as u32);
             connection.discard_allowance = left.unwrap_or(0);
             left.is_none().then(|| connection.end(Ending::Fault))
@@ -234,8 +235,9 @@ fn receive<L: Transport>(
         Transfer::Moved(count) => {
             context.input.end += count;
             // If the end of the stream follows these bytes, no further event will report it.
-            context.drained = connection.transport.has_emptied(count, room) && !connection.hung_up;
-            context.fresh = true;
+            context.is_socket_empty =
+                connection.transport.has_emptied(count, room) && !connection.hung_up;
+            context.has_new_input = true;
             None
         }
         Transfer::Again => Some(await_socket(connection, context)),
@@ -270,7 +272,7 @@ fn make_room(context: &mut ThreadContext) {
 /// Ends the turn of a connection that needs more input: sets its phase and its deadline.
 fn await_socket<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Next {
     await_input(connection, context);
-    context.put_down(connection);
+    context.save_input(connection);
     Next::Idle
 }
 

@@ -288,7 +288,7 @@ fn after_store<L: Transport>(
         return reject_over_budget(connection, context);
     }
     // The parser may report the end of the body without a further byte.
-    context.fresh = true;
+    context.has_new_input = true;
     Next::Request
 }
 
@@ -488,7 +488,7 @@ pub(crate) fn reject_unserved<L: Transport>(
                 has_begun: connection.has_begun,
                 exchange: head.exchange(),
             };
-            retained.take(&incoming, config.access.moment(clock))
+            retained.take(&incoming, config.access.timestamp(clock))
         }
     };
     reject_overloaded(connection, context, request)
@@ -597,7 +597,7 @@ fn call_handler<L: Transport>(
     let claim = Claim { block: connection.peer.block(), owner };
     let unsent_budget =
         UnsentBudget { reserved: output_reservation, budget: &budgets.unsent, claim };
-    let began = collected.map_or_else(|| access.moment(clock), |request| request.began);
+    let began = collected.map_or_else(|| access.timestamp(clock), |request| request.began);
     let mut incoming = match collected {
         Some(request) => request.incoming(),
         None => {

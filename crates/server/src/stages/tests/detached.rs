@@ -23,7 +23,7 @@ use crate::transport::Blocking;
 
 use super::play::{get, post};
 use super::program::{self, Program};
-use super::splits::{shown, streams};
+use super::splits::{shorten_lines, streams};
 
 struct TestHandler;
 
@@ -79,7 +79,7 @@ fn drive(own: UnixStream, moves: &[bool]) -> usize {
     let (mut here, mut handovers) = (0, 0);
     let transport = Blocking::new(own.into(), None);
     let mut connection = Connection::new(|_| transport, Peer::UNIX, &mut contexts[here]);
-    contexts[here].take_up(&mut connection);
+    contexts[here].make_current(&mut connection);
     let mut next = Next::Request;
     let mut moves = moves.iter().cycle();
     loop {
@@ -100,7 +100,7 @@ fn drive(own: UnixStream, moves: &[bool]) -> usize {
             Next::Response(Kind::Dynamic) => stages::dynamic(&mut connection, context),
             Next::Reply => stages::reply(&mut connection, context),
             Next::Idle => {
-                context.take_up(&mut connection);
+                context.make_current(&mut connection);
                 if connection.has_unsent() { Next::Reply } else { Next::Request }
             }
             Next::Closed => return handovers,
@@ -117,7 +117,7 @@ proptest! {
         let (expected, _) = serve(&stream, &[false]);
         for moves in [&moves[..], &[true]] {
             let (bytes, _) = serve(&stream, moves);
-            prop_assert!(bytes == expected, "{}\ninstead of\n{}", shown(&bytes), shown(&expected));
+            prop_assert!(bytes == expected, "{}\ninstead of\n{}", shorten_lines(&bytes), shorten_lines(&expected));
         }
     }
 }
@@ -134,7 +134,12 @@ fn moves_a_connection_before_every_stage() {
         + &get("/b");
     let (expected, none) = serve(stream.as_bytes(), &[false]);
     let (bytes, handovers) = serve(stream.as_bytes(), &[true]);
-    assert!(bytes == expected, "{}\ninstead of\n{}", shown(&bytes), shown(&expected));
+    assert!(
+        bytes == expected,
+        "{}\ninstead of\n{}",
+        shorten_lines(&bytes),
+        shorten_lines(&expected)
+    );
     // Each request has at least three stages.
     assert!(none == 0 && handovers >= 18, "{handovers} handovers");
 }

@@ -52,7 +52,7 @@ pub(super) const fn pause(milliseconds: u64) -> Step {
 }
 
 /// The server's end of a stream to a scripted client.
-pub(super) struct Fake<const BLOCKS: bool> {
+pub(super) struct FakeTransport<const BLOCKS: bool> {
     pub(super) script: VecDeque<Step>,
     pub(super) transcript: Transcript,
     clock: Rc<Clock>,
@@ -65,16 +65,16 @@ pub(super) struct Fake<const BLOCKS: bool> {
     late: Duration,
 }
 
-impl<const BLOCKS: bool> Fake<BLOCKS> {
+impl<const BLOCKS: bool> FakeTransport<BLOCKS> {
     pub(super) fn new(script: &[Step], clock: &Rc<Clock>) -> Self {
         // Without a `Room` step the client reads everything.
         let reads = !script.iter().any(|step| matches!(step, Step::Room(_)));
         // The concatenation finds a HEAD that is split over several steps.
         let said: Vec<u8> = script.iter().flat_map(Step::bytes).copied().collect();
-        let heads = said.windows(6).any(|bytes| bytes == b"HEAD /");
+        let has_head = said.windows(6).any(|bytes| bytes == b"HEAD /");
         Self {
             script: script.iter().cloned().collect(),
-            transcript: Transcript::new(clock, heads),
+            transcript: Transcript::new(clock, has_head),
             clock: Rc::clone(clock),
             inbox: VecDeque::new(),
             room: if reads { usize::MAX } else { 0 },
@@ -146,7 +146,7 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
     }
 }
 
-impl<const BLOCKS: bool> Transport for Fake<BLOCKS> {
+impl<const BLOCKS: bool> Transport for FakeTransport<BLOCKS> {
     const BLOCKS: bool = BLOCKS;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
@@ -205,11 +205,11 @@ pub(super) struct Transcript {
 }
 
 impl Transcript {
-    fn new(clock: &Rc<Clock>, heads: bool) -> Self {
+    fn new(clock: &Rc<Clock>, has_head: bool) -> Self {
         Self {
             bytes: Vec::new(),
             parts: Vec::new(),
-            unread: (!heads).then_some(0),
+            unread: (!has_head).then_some(0),
             clock: Rc::clone(clock),
             last: clock.now(),
         }

@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::stages;
 use crate::time::Clock;
 
-use super::fake::{Fake, Step};
+use super::fake::{FakeTransport, Step};
 use super::program::{self, Program};
 
 /// Runs `script` with and without blocking, and compares the output with `expected`.
@@ -46,7 +46,7 @@ pub(super) fn check_loop(script: &[Step], expected: &str) {
 pub(super) use crate::scheduling::Place;
 
 /// Runs `script` to the end of its connection.
-pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> Fake<BLOCKS> {
+pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> FakeTransport<BLOCKS> {
     let clock = Rc::new(Clock::told(1_795_208_400));
     let gate = Rc::new(Cell::new(false));
     let responder =
@@ -54,7 +54,7 @@ pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> Fake<BL
     let settings = Settings { unsent: 50_000, ..Settings::default() };
     let config = ThreadConfig::new(Arc::new(settings), Box::new(responder), AccessLog::new(None));
     let mut context = ThreadContext::new(config, Rc::clone(&clock));
-    let transport = Fake::new(script, &clock);
+    let transport = FakeTransport::new(script, &clock);
     let connection = Connection::new(|_| transport, Peer::UNIX, &mut context);
     let mut stage = Player { connection, context, gate, place, unfinished: None };
     stage.play();
@@ -68,7 +68,7 @@ enum Unfinished {
 }
 
 struct Player<const BLOCKS: bool> {
-    connection: Connection<Fake<BLOCKS>>,
+    connection: Connection<FakeTransport<BLOCKS>>,
     context: ThreadContext,
     gate: Rc<Cell<bool>>,
     place: Place,
@@ -91,7 +91,7 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
                 Next::Held => stages::held(connection, context, Why::Room),
                 Next::Park => self.park(),
                 Next::Idle if BLOCKS => {
-                    context.take_up(connection);
+                    context.make_current(connection);
                     if connection.has_unsent() { Next::Reply } else { Next::Request }
                 }
                 Next::Idle => self.wait(),
@@ -110,13 +110,13 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
         if connection.wants_turn {
             connection.wants_turn = false;
             connection.transport.transcript.record("turn");
-            context.take_up(connection);
+            context.make_current(connection);
             return if connection.has_unsent() { Next::Reply } else { Next::Request };
         }
         let mut left = connection.deadline.since(context.clock.now());
         let event = connection.transport.script.front().cloned();
         if !connection.transport.pass(&mut left) {
-            context.take_up(connection);
+            context.make_current(connection);
             if connection.phase == Phase::Queued
                 && let Some(Unfinished::Work(_, request)) = self.unfinished.take()
             {
@@ -140,7 +140,7 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
             }
             return Next::Idle;
         }
-        context.take_up(connection);
+        context.make_current(connection);
         if connection.phase == Phase::Writing { Next::Reply } else { Next::Request }
     }
 
@@ -174,7 +174,7 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
         loop {
             let event = connection.transport.script.front().cloned();
             if !connection.transport.pass(&mut left) {
-                context.take_up(connection);
+                context.make_current(connection);
                 return stages::expire(connection, context);
             }
             if matches!(event, Some(Step::Finish)) {
@@ -209,7 +209,7 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
             None => return Next::Idle,
         };
         if matches!(connection.phase, Phase::Queued | Phase::Handler) {
-            context.take_up(connection);
+            context.make_current(connection);
         } else {
             connection.transport.transcript.record("too late");
             return Next::Idle;

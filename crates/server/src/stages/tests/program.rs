@@ -105,7 +105,7 @@ impl Program {
         Answer::Written { close: false }
     }
 
-    /// A page of `length` bytes that is drained after each 1000 bytes.
+    /// A page of `length` bytes that is sent in parts of 1000 bytes.
     fn page(
         &self,
         exchange: Exchange,

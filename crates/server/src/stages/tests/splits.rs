@@ -63,7 +63,7 @@ fn sent(script: &[Step]) -> [Vec<u8>; 3] {
     ]
 }
 
-pub(super) fn shown(bytes: &[u8]) -> String {
+pub(super) fn shorten_lines(bytes: &[u8]) -> String {
     // Lines are shortened, because runs of one letter and the bytes of a file are long.
     let text = String::from_utf8_lossy(bytes).into_owned();
     text.lines().map(|line| line.chars().take(60).collect::<String>() + "\n").collect()
@@ -82,7 +82,7 @@ proptest! {
         let [expected, ..] = sent(&[sends(&stream)]);
         let pieces = if whole { &[][..] } else { &pieces };
         for bytes in sent(&script(&stream, pieces, &rooms)) {
-            prop_assert!(bytes == expected, "{}\ninstead of\n{}", shown(&bytes), shown(&expected));
+            prop_assert!(bytes == expected, "{}\ninstead of\n{}", shorten_lines(&bytes), shorten_lines(&expected));
         }
     }
 }
