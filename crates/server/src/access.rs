@@ -49,7 +49,7 @@ impl<'a> Replied<'a> {
 pub(crate) struct PendingEntry {
     pub(crate) request: Box<Retained>,
     pub(crate) status: u16,
-    /// Status line and header fields, if the format includes a field of them.
+    /// Status line and header fields, if the format needs them.
     pub(crate) head: Vec<u8>,
     /// The length of the file after the head, or the number of bytes that a waiter has sent so far.
     pub(crate) length: u64,

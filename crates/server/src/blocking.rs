@@ -18,7 +18,7 @@ static PERMITS: OnceLock<Arc<Semaphore>> = OnceLock::new();
 /// The default limit, if no server has set one.
 const DEFAULT_PERMITS: usize = 16;
 
-/// Runs `call`, which may block, on another thread, and waits for it.
+/// Runs `call`, which may block, on a thread for blocking calls, and waits for it.
 ///
 /// The limit of concurrent calls is the number of workers of the first server of the process;
 /// further calls wait. Dropping the future, as [`timeout`](crate::timeout()) does at its deadline,

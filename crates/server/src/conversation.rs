@@ -32,14 +32,14 @@ use crate::system::Wakeup;
 use crate::time::Tick;
 use crate::transport::{Blocking, Nonblocking, Transport as _};
 
-/// Serves connections on one thread, one after the other.
+/// Serves connections on one thread, one at a time.
 pub struct Conversations<'s> {
     server: &'s Arc<Server>,
     view: View,
     scheduler: &'s dyn Scheduler,
     context: ThreadContext,
     entrance: Entrance,
-    /// The queue of connections that another thread accepts. With `None` this thread accepts
+    /// The queue that the accepting thread fills. With `None` this thread accepts connections
     /// itself.
     lobby: Option<&'s Lobby>,
     /// At its last check, this thread found a connection that waits for a thread. It assumes so
@@ -47,7 +47,7 @@ pub struct Conversations<'s> {
     crowded_until: Option<Tick>,
     /// A connection that was accepted instead of an idle one; it is served next.
     newcomer: Option<Arrival>,
-    /// The permit to close the current connection in order to make room for another.
+    /// The permit to close the current connection in order to make room for a new one.
     room_permit: Option<MakingRoom>,
     /// Wakes this thread for events of a suspended response. The first suspended response creates
     /// it.
@@ -86,7 +86,7 @@ impl<'s> Conversations<'s> {
         Self::at(None, server, scheduler)
     }
 
-    /// Serves connections that wait in `lobby`, which another thread fills.
+    /// Serves the connections that wait in `lobby`.
     pub(crate) fn from_lobby(
         lobby: &'s Lobby,
         server: &'s Arc<Server>,
@@ -313,7 +313,9 @@ impl<'s> Conversations<'s> {
 
     /// Runs an upgraded connection on this thread, if the scheduler lends the thread for it.
     fn run_upgraded(&mut self, transport: Blocking, mut busy: Box<Busy>) {
-        let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
+        let upgrade = busy.upgrade.take();
+        let received = take(&mut busy.input);
+        let name = busy.handler;
         self.context.config.access.flush();
         self.has_lent_thread = self.scheduler.begin_hold();
         let upgrade_context = UpgradeContext {
@@ -361,7 +363,7 @@ impl<'s> Conversations<'s> {
     }
 
     /// Waits for input. Returns false if there was none before the deadline, which a stop brings
-    /// forward, or if the thread now serves another connection.
+    /// forward, or if the thread now serves a new connection.
     fn await_peer(&mut self, connection: &mut Connection<Blocking>) -> bool {
         self.context.config.access.flush();
         let mut now = self.context.clock.turn();
@@ -388,7 +390,7 @@ impl<'s> Conversations<'s> {
             let is_full = !stopping && self.is_full();
             self.keep_up();
             self.context.config.turn_to(connection.snapshot_id);
-            // The thread waits for the end of that time only if another connection waits for a
+            // The thread waits for the end of that time only if a new connection waits for a
             // thread. A timer of a millisecond, shorter than the kernel's next tick, is set in
             // hardware and cancelled when the request arrives: with it a request cost 1.5 times as
             // much (docs/measurements/schedulers.md, "A timer of a millisecond").
@@ -400,7 +402,7 @@ impl<'s> Conversations<'s> {
             }
             match self.await_event(&connection.transport, stopping, watches_new, left) {
                 Some(WaitEvent::Input) => return true,
-                // If another thread is free now, that serves the new connection.
+                // If a different thread is free now, that thread serves the new connection.
                 Some(WaitEvent::NewConnection)
                     if gives_way_at.has_come(now) && self.is_full() && self.give_way() =>
                 {
@@ -494,7 +496,7 @@ impl<'s> Conversations<'s> {
         let Some(turn) = MakingRoom::begin(self.server) else { return false };
         match self.entrance.look() {
             Looked::In(arrival) => self.newcomer = Some(arrival),
-            // Another thread may have accepted the pending connection since the wait ended.
+            // A different thread may have accepted the pending connection since the wait ended.
             Looked::NoRoom if self.entrance.is_somebody_there() => self.room_permit = Some(turn),
             Looked::NoRoom | Looked::Nobody => return false,
         }

@@ -71,7 +71,7 @@ impl Listener {
     /// previous options are `older`.
     pub(crate) fn under(&self, options: &Listen, older: &Listen) -> io::Result<Self> {
         let descriptor = self.descriptor.try_clone()?;
-        // A listening socket accepts another limit.
+        // A listening socket accepts a new limit.
         listen(&descriptor, options.backlog)?;
         if let (Some(bytes), None) = (older.send_buffer, options.send_buffer) {
             let address = &options.address;
@@ -310,19 +310,19 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("socket");
         let options = on(&format!("unix:{}", path.display()));
-        // A dropped std listener leaves its file, as a killed server does.
+        // Like a server that was killed, a dropped std listener does not remove its file.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let living = Listener::open(&options).unwrap();
         assert_eq!(Listener::open(&options).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         drop(living);
-        assert!(!path.exists(), "the file goes with its listener");
+        assert!(!path.exists(), "the listener removes its file");
         std::fs::write(&path, "a file of somebody's").unwrap();
         assert_eq!(Listener::open(&options).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert!(path.exists());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// What a connection that comes through a listener with these options has of them.
+    /// Accepts a connection from a listener with these options.
     fn accepted(options: &Listen) -> OwnedFd {
         let listener = Listener::open(options).unwrap();
         // A completed connect means that the connection is queued, so the accept need not wait.

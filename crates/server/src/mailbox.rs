@@ -13,7 +13,7 @@ use crate::system::Wakeup;
 
 /// A message to an event loop.
 pub(crate) enum Letter {
-    /// A connection that another loop accepted but has no room for.
+    /// A connection that a different loop accepted but has no room for.
     Adopt(OwnedFd, Peer),
     /// The reply of a worker.
     Finished(Token, Box<Retained>, Finished),

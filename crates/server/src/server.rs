@@ -171,7 +171,7 @@ impl Server {
         urls.collect::<Vec<_>>().into_iter()
     }
 
-    /// Serves new connections with other settings, another handler and another access log. Existing
+    /// Serves new connections with new settings, a new handler and a new access log. Existing
     /// connections keep the old ones until they close.
     ///
     /// New addresses are opened before any other change. An address that is no longer in the

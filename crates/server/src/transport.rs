@@ -62,7 +62,7 @@ pub trait Transport {
         false
     }
 
-    /// Whether the handshake takes so long that its place is given to another connection.
+    /// Whether the handshake was evicted, because it has taken long and new ones need its place.
     fn is_evicted(&self) -> bool {
         false
     }
@@ -237,7 +237,7 @@ impl Blocking {
     }
 }
 
-/// A blocking socket on its way from one thread to another.
+/// A blocking socket that moves between threads.
 pub(crate) struct DetachedTransport {
     descriptor: OwnedFd,
     session: Option<DetachedSession>,
@@ -259,7 +259,7 @@ impl Blocking {
 }
 
 impl DetachedTransport {
-    /// Continues with the TLS buffers of another thread.
+    /// Attaches the socket to the calling thread, whose TLS buffers it uses from now on.
     pub(crate) fn attach(self, tls_buffers: &Rc<TlsBuffers>) -> Blocking {
         let Self { descriptor, session, wait_in, wait_out } = self;
         let session = session.map(|packed| Box::new(packed.attach(Rc::clone(tls_buffers))));
@@ -268,7 +268,7 @@ impl DetachedTransport {
 }
 
 impl From<Blocking> for Nonblocking {
-    /// If the socket cannot be made nonblocking, it is shut down; the next call reports the end.
+    /// If the socket cannot become nonblocking, it is shut down; the next call reports the end.
     fn from(transport: Blocking) -> Self {
         let socket = transport.socket;
         if rustix::io::ioctl_fionbio(&socket.descriptor, true).is_err() {

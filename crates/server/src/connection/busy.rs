@@ -44,7 +44,7 @@ pub(crate) struct Busy {
     pub(crate) is_while_open: bool,
 }
 
-/// What follows after a piece of a body has been stored.
+/// The next step after a piece of a body has been stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Storing {
     /// More of the body.

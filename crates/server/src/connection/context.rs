@@ -37,7 +37,7 @@ pub(crate) struct ThreadContext {
     pub(crate) input: Range<usize>,
     /// Whether `input` contains bytes that the parser has not seen.
     pub(crate) has_new_input: bool,
-    /// Whether the last receive emptied the socket, so that another would return `Again`.
+    /// Whether the last receive emptied the socket, so that a second one would return `Again`.
     pub(crate) is_socket_empty: bool,
     /// Replies of the current connection.
     pub(crate) output: Vec<u8>,
@@ -200,7 +200,7 @@ impl ThreadContext {
     }
 
     /// Saves the state of the current connection, whose next stage runs later. Only for stages that
-    /// returned another stage: an errand other than [`Work`] starts at once.
+    /// returned another stage: an errand that is not [`Work`] starts at once.
     pub(crate) fn save(&mut self) -> Box<SavedContext> {
         let mut saved = self.saved_contexts.pop().unwrap_or_default();
         saved.index = self.current.index.take();
@@ -213,8 +213,9 @@ impl ThreadContext {
         std::mem::swap(&mut saved.output, &mut self.output);
         saved.output_reservation = take(&mut self.output_reservation);
         saved.has_new_input = take(&mut self.has_new_input);
-        (saved.is_socket_empty, saved.requests_left, saved.receive_allowance) =
-            (self.is_socket_empty, self.requests_left, self.receive_allowance);
+        saved.is_socket_empty = self.is_socket_empty;
+        saved.requests_left = self.requests_left;
+        saved.receive_allowance = self.receive_allowance;
         saved.work = match self.errand.take() {
             Some(Errand::Work(work, request)) => Some((work, request)),
             other => {
@@ -229,7 +230,7 @@ impl ThreadContext {
     pub(crate) fn restore(&mut self, mut saved: Box<SavedContext>, snapshot_id: SnapshotId) {
         debug_assert!(self.output.is_empty(), "replies of another connection");
         self.config.turn_to(snapshot_id);
-        // The other thread may have had a larger buffer.
+        // The buffer of the previous thread may have been larger.
         self.make_scratch(saved.received.len() * 2);
         self.scratch[..saved.received.len()].copy_from_slice(&saved.received);
         self.current.head = 0..saved.head;
@@ -239,8 +240,9 @@ impl ThreadContext {
         std::mem::swap(&mut saved.output, &mut self.output);
         self.output_reservation = take(&mut saved.output_reservation);
         self.has_new_input = saved.has_new_input;
-        (self.is_socket_empty, self.requests_left, self.receive_allowance) =
-            (saved.is_socket_empty, saved.requests_left, saved.receive_allowance);
+        self.is_socket_empty = saved.is_socket_empty;
+        self.requests_left = saved.requests_left;
+        self.receive_allowance = saved.receive_allowance;
         self.errand = saved.work.take().map(|(work, request)| Errand::Work(work, request));
         self.recycle_saved(saved);
     }
@@ -252,7 +254,9 @@ impl ThreadContext {
         saved.output_reservation = Reservation::default();
         let fits = saved.received.capacity().max(saved.output.capacity()) <= saved::MAX_BUFFER;
         if fits && self.saved_contexts.len() < saved::MAX_SPARE {
-            (saved.index, saved.who, saved.work) = (None, Who::Anonymous, None);
+            saved.index = None;
+            saved.who = Who::Anonymous;
+            saved.work = None;
             self.saved_contexts.push(saved);
         }
     }

@@ -51,13 +51,13 @@ pub(crate) struct Connection<L, B = Box<Busy>> {
     /// Whether the client has closed its sending half; the server receives until the end of the
     /// stream.
     pub(crate) hung_up: bool,
-    /// Whether it has more to do without waiting for its socket, and wants another turn.
+    /// Whether it has more to do without waiting for its socket, and wants a further turn.
     pub(crate) wants_turn: bool,
     /// Whether its socket became readable while it was suspended.
     pub(crate) has_input: bool,
     /// Whether the program knows the client of the last request.
     pub(crate) is_known: bool,
-    /// Whether one of its replies began a session.
+    /// Whether an earlier reply began a session.
     pub(crate) has_begun: bool,
     /// The key of its waiter, or [`NO_HOLD`].
     pub(crate) hold: u32,
@@ -163,7 +163,7 @@ impl<L: Transport> Connection<L> {
         }
     }
 
-    /// The busy part; creates it if there is none.
+    /// The busy part, which this creates if it does not exist.
     pub(crate) fn busy(&mut self, context: &mut ThreadContext) -> &mut Busy {
         self.busy.get_or_insert_with(|| context.spare_busy())
     }
@@ -179,12 +179,12 @@ impl<L: Transport> Connection<L> {
         request.is_some_and(|request| request.reserved.is_some())
     }
 
-    /// Whether it has a reply that its client does not read, and other connections need the bytes.
+    /// Whether it has an unread reply whose reservation the budget has revoked.
     pub(crate) fn has_evicted_reply(&self) -> bool {
         self.busy.as_deref().is_some_and(|busy| busy.output_reservation.is_evicted())
     }
 
-    /// Whether it collects a body whose bytes other connections need.
+    /// Whether it collects a body whose reservation the budget has revoked.
     pub(crate) fn has_evicted_body(&self) -> bool {
         let request = self.busy.as_deref().and_then(|busy| busy.request.as_deref());
         request.is_some_and(Retained::is_evicted)

@@ -1,4 +1,5 @@
-//! The state of a connection between two stages, saved while its thread runs another connection.
+//! The state of a connection between two stages, saved while its thread runs a different
+//! connection.
 //!
 //! A thread runs the stages of one connection at a time, so the state between two stages (the head
 //! in the scratch buffer, replies that are not sent yet) belongs to the thread, not to the

@@ -1,4 +1,4 @@
-//! Runs handlers that may panic, and writes the replies of those that did.
+//! Runs handlers that may panic, and writes the reply if one did.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -27,7 +27,7 @@ pub struct Hold {
     pub detail: u32,
     /// The form in which the client gets events. Only the program interprets it.
     pub manner: u32,
-    /// What the response depends on in its request.
+    /// The properties of the request on which the response depends.
     pub exchange: Exchange,
 }
 

@@ -25,7 +25,7 @@ pub struct Incoming<'a> {
     /// Whether an earlier answer on the same connection [began](crate::Responder::begins) a
     /// session.
     pub has_begun: bool,
-    /// What the reply depends on in the request.
+    /// The properties of the request on which the reply depends.
     pub exchange: Exchange,
 }
 
@@ -34,7 +34,7 @@ pub struct Incoming<'a> {
 pub enum Body<'a> {
     /// The request has no content.
     None,
-    /// The server has not received all of it.
+    /// Not received completely.
     Coming,
     /// Received completely; in memory.
     Here(&'a [u8]),
@@ -138,7 +138,7 @@ impl Retained {
         }
     }
 
-    /// Whether another connection needs the bytes that the body has reserved.
+    /// Whether the budget has revoked the body's reservation.
     pub(crate) fn is_evicted(&self) -> bool {
         self.reserved.is_evicted() || self.spool.as_ref().is_some_and(|spool| spool.is_evicted())
     }
@@ -161,7 +161,7 @@ impl Retained {
     }
 }
 
-/// A pool of retained requests, so that handing a request to a worker allocates nothing.
+/// A pool of retained requests, so that handing a request to a worker does not allocate.
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "they travel to workers and back, as one pointer")]
 pub(crate) struct RetainedPool(Vec<Box<Retained>>);

@@ -44,7 +44,7 @@ pub trait Handler: Send + Sync + 'static {
     fn local(&self, bench: Bench) -> Box<dyn Responder>;
 }
 
-/// What a [`Responder`] may use of its thread.
+/// The parts of its thread that a [`Responder`] may use.
 #[derive(Clone)]
 pub struct Bench {
     /// The thread's clock, read once per turn.
@@ -60,8 +60,8 @@ pub trait Responder {
     /// Identifies the client, before anything else runs. Reads memory only and never waits.
     fn admit(&mut self, head: &Head<'_>, peer: Peer) -> Who;
 
-    /// Answers one request: appends a whole reply to `out`, or returns another [`Answer`]. If it
-    /// panics, the server drops the bytes that it appended and sends a 500.
+    /// Answers one request: appends a whole reply to `out`, or returns a different [`Answer`]. If
+    /// it panics, the server drops the bytes that it appended and sends a 500.
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer;
 
     /// Appends the whole reply to a request whose handler panicked in `respond`. `request` asks for
@@ -102,10 +102,10 @@ pub enum Answer {
     /// The server calls the handler again when it has received the whole body. It rejects a longer
     /// body with 413.
     Collect {
-        /// The limit of the body in bytes.
+        /// The maximum length of the body in bytes.
         limit: u64,
-        /// The handler also accepts a body from disk: one of more than 256 KiB is
-        /// [filed](Body::Filed), and the limit is the size that the settings allow on disk.
+        /// The handler also accepts a body from disk: one of more than 256 KiB is [stored
+        /// there](Body::Filed), and the limit is at least the size that the settings allow on disk.
         on_disk: bool,
     },
     /// A future produces the reply. It must not block; the server drops it at its deadline.
@@ -117,7 +117,7 @@ pub enum Answer {
     WhileOpen(LaterReply),
     /// The response is suspended: the connection waits for an event.
     Hold(Hold),
-    /// A worker, or another thread that may block, runs this.
+    /// Runs on a thread that may block, such as a worker.
     Work(Arc<dyn Work>),
 }
 

@@ -32,7 +32,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Whether there is no reply, or none yet.
+    /// Whether it contains no reply yet, or no reply at all.
     pub(crate) fn is_nothing(&self) -> bool {
         self.bytes.is_empty() && self.follow.is_none()
     }

@@ -53,7 +53,7 @@ impl Spool {
         self.reserved().settle();
     }
 
-    /// Whether another connection needs the bytes that it has reserved.
+    /// Whether the budget has revoked its reservation.
     pub(crate) fn is_evicted(&self) -> bool {
         self.reserved().is_evicted()
     }
@@ -62,7 +62,7 @@ impl Spool {
         self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The folder of its file.
+    /// The folder that contains the file.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }

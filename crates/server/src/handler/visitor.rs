@@ -7,21 +7,21 @@ use std::sync::Arc;
 /// The identity of the client that sent a request.
 #[derive(Clone, Default)]
 pub enum Who {
-    /// The program knows nothing about the client.
+    /// The program has no information about the client.
     #[default]
     Anonymous,
-    /// The program knows this about the client.
+    /// The program has this information about the client.
     Known(Arc<dyn Visitor>),
 }
 
-/// What a program knows about a client. [`Responder::admit`](crate::Responder::admit) determines it
-/// once per request; it then accompanies the request.
+/// The information that a program has about a client. [`Responder::admit`](crate::Responder::admit)
+/// determines it once per request; it then accompanies the request.
 pub trait Visitor: Any + Send + Sync {
     /// The name of the user, if the client is one.
     fn user(&self) -> Option<&str>;
 }
 
-/// A user of whom only the name is known.
+/// A user with a name only.
 impl Visitor for String {
     fn user(&self) -> Option<&str> {
         Some(self)

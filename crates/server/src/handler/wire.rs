@@ -206,7 +206,7 @@ impl ReceiveBuffer {
     }
 }
 
-/// What the task of an upgraded connection needs of its thread.
+/// The environment in which the task of an upgraded connection runs.
 pub(crate) struct UpgradeContext {
     /// The phase of the server's shutdown.
     pub(crate) state: watch::Receiver<State>,
@@ -219,8 +219,8 @@ pub(crate) struct UpgradeContext {
 }
 
 /// Runs an upgraded connection to its end, which is at the latest the end of the server.
-pub(crate) async fn run_upgrade(upgrade: Upgrade, wire: Wire, terms: UpgradeContext) {
-    let UpgradeContext { mut state, parting, clock, slowness, name } = terms;
+pub(crate) async fn run_upgrade(upgrade: Upgrade, wire: Wire, environment: UpgradeContext) {
+    let UpgradeContext { mut state, parting, clock, slowness, name } = environment;
     let signals = Rc::clone(&wire.signals);
     signals.parting.set(parting);
     let Ok(living) = catch_unwind(AssertUnwindSafe(|| (upgrade.0)(wire))) else {

@@ -18,8 +18,8 @@ const GATHER: usize = 64 * 1024;
 /// The size of the slices of a long reply. Other connections run between two slices.
 const SEND_SLICE: u64 = 1 << 20;
 
-/// The interval at which a thread that waits for its client to read checks whether other
-/// connections need the bytes that the reply has reserved.
+/// The interval at which a thread that waits for its client to read checks whether the budget has
+/// revoked the reservation of the reply.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The reply stage.
@@ -322,8 +322,8 @@ fn flush_busy<L: Transport>(
     }
 }
 
-/// Limits the time that the next call may wait for the client. Returns false if other connections
-/// need the bytes that it does not read.
+/// Limits the time that the next call may wait for the client. Returns false if the budget has
+/// revoked the reservation of its reply.
 fn may_wait<L: Transport>(connection: &mut Connection<L>, context: &ThreadContext) -> bool {
     if connection.has_evicted_reply() {
         connection.end(Ending::Load);

@@ -18,8 +18,8 @@ use crate::stages::{
 use crate::system::Transfer;
 use crate::transport::{Transport, Way};
 
-/// The interval at which a thread that waits for more of a body checks whether other connections
-/// need the bytes that the body has reserved.
+/// The interval at which a thread that waits for more of a body checks whether the budget has
+/// revoked the reservation of the body.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The request stage.
@@ -101,7 +101,7 @@ fn parse_event<L: Transport>(
             }
         }
         Event::End => {
-            // The next wait gets a deadline of its own, not that of this body.
+            // The next wait gets a deadline of its own.
             connection.phase = Phase::Idle;
             let request = connection.busy.as_mut().and_then(|busy| busy.request.as_mut())?;
             request.settle();

@@ -26,7 +26,7 @@ use crate::transport::Transport;
 const CONTINUE: &[u8] = bine_http::continue_100();
 
 /// The response stage.
-// Long because it is one match over all kinds of answers, each of which continues in its own way.
+// Long because it is one match over all kinds of answers, and each continues in its own way.
 pub(crate) fn response<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -404,8 +404,8 @@ pub(crate) fn reject_overloaded<L: Transport>(
     reject(connection, context, Some(request))
 }
 
-/// Rejects a request whose body is being collected: the body exceeds a budget, or another
-/// connection needs its bytes.
+/// Rejects a request whose body is being collected: the body exceeds a budget, or the budget has
+/// revoked its reservation.
 pub(crate) fn reject_over_budget<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,

@@ -132,9 +132,9 @@ fn announces_the_close_in_each_reply_while_stopping() {
     );
 }
 
-/// Symptom: after a stop, a connection stayed open for the whole idle timeout, and the drain took
-/// as much time. Cause: the head of a reply to a request that began before the stop announces that
-/// the connection is kept.
+/// Symptom: after a stop, a connection stayed open for the whole idle timeout, and the drain waited
+/// for it. Cause: the head of a reply to a request that began before the stop announces that the
+/// connection is kept.
 #[test]
 fn closes_soon_after_a_reply_begun_before_the_stop() {
     check_loop(&[sends(get("/later")), Step::Stop, Step::Finish], "200 later; 0.5s: closed");

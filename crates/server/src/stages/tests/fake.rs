@@ -123,7 +123,7 @@ impl<const BLOCKS: bool> FakeTransport<BLOCKS> {
         }
     }
 
-    /// Sends as much as there is room for.
+    /// Sends the bytes for which there is room.
     fn send_within_room(&mut self, bytes: &[u8], name: &str) -> Transfer {
         let mut left = self.timeout;
         loop {

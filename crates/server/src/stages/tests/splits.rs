@@ -36,7 +36,7 @@ pub(super) fn streams() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(first, last)| (first.concat() + &last.concat()).into_bytes())
 }
 
-/// Splits `stream` into pieces of these lengths, with room of these sizes between them.
+/// Splits `stream` into pieces of these lengths, with room of these sizes after each.
 fn script(stream: &[u8], pieces: &[usize], rooms: &[usize]) -> Vec<Step> {
     let mut rest = stream;
     let mut rooms = rooms.iter();
