@@ -45,7 +45,7 @@ impl Server {
         let watchdog = Watchdog::start(self)?;
         let outcome = scheduler.accept(self);
         drop(watchdog);
-        self.retire();
+        self.remove_socket_files();
         self.finish_log();
         if self.stalls.replaces.load(Ordering::Relaxed) {
             // Even if the loop has continued at the last moment: after a success the supervisor

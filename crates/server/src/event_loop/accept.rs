@@ -80,7 +80,7 @@ impl<D: Driver> EventLoop<D> {
         self.stop_accepting();
         let generation = Arc::clone(&self.view.generation);
         generation.listeners.iter().for_each(|listener| self.accept_all_pending(listener));
-        self.server.refuse_newcomers();
+        self.server.refuse_connections();
     }
 
     /// Accepts all connections that wait in the queue of a listener that closes.

@@ -67,7 +67,7 @@ impl<D: Driver> EventLoop<D> {
         for token in arrivals.drain(..) {
             // The connection may have closed since its event.
             let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };
-            self.context.take_up(connection);
+            self.context.make_current(connection);
             self.run_guarded(token, Next::Request);
         }
         self.cohort.arrivals = arrivals;
@@ -112,7 +112,7 @@ impl<D: Driver> EventLoop<D> {
             Next::Response(Kind::Dynamic)
                 if should_reject(&self.server, &self.view, connection, context) =>
             {
-                stages::turn_away(connection, context)
+                stages::reject_deferred(connection, context)
             }
             Next::Response(Kind::Dynamic) => {
                 if !connection.is_storing() {
@@ -123,7 +123,11 @@ impl<D: Driver> EventLoop<D> {
             Next::Reply => stages::reply(connection, context),
             _ => stages::request(connection, context),
         };
-        if next == Next::Request && context.drained && !context.fresh && context.output.is_empty() {
+        if next == Next::Request
+            && context.is_socket_empty
+            && !context.has_new_input
+            && context.output.is_empty()
+        {
             // There are no bytes to parse: the stage only sets the phase and the deadline.
             next = stages::request(connection, context);
         }

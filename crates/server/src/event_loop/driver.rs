@@ -19,7 +19,7 @@ use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use crate::address::Peer;
 use crate::event_loop::timer::{KernelTimer, Timer};
 use crate::event_loop::{FIRST_LISTENER, MAILBOX, TIMER, WATCHED};
-use crate::handler::{Space, Wire};
+use crate::handler::{ReceiveBuffer, Wire};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::slab::Token;
@@ -71,7 +71,11 @@ pub(crate) trait Driver: Sized {
     fn depart(transport: Self::Transport, peer: Peer);
 
     /// Moves the socket of an upgraded connection to the runtime.
-    fn wire(transport: Self::Transport, received: Vec<u8>, space: Space) -> io::Result<Wire>;
+    fn wire(
+        transport: Self::Transport,
+        received: Vec<u8>,
+        space: ReceiveBuffer,
+    ) -> io::Result<Wire>;
 }
 
 /// How the runtime learns that [`Driver::wait`] has events.
@@ -181,7 +185,7 @@ impl Driver for Kernel {
         transport.depart(peer);
     }
 
-    fn wire(transport: Nonblocking, received: Vec<u8>, space: Space) -> io::Result<Wire> {
+    fn wire(transport: Nonblocking, received: Vec<u8>, space: ReceiveBuffer) -> io::Result<Wire> {
         Wire::new(transport, received, space)
     }
 }

@@ -84,7 +84,7 @@ impl<D: Driver> Deliver for LoopDelivery<'_, D> {
         if connection.phase != Phase::Held {
             return Sent::Full;
         }
-        event_loop.context.take_up(connection);
+        event_loop.context.make_current(connection);
         let next = stages::delivered(connection, &mut event_loop.context, bytes, after);
         event_loop.advance(token, next);
         if event_loop.slab.get(token).is_some() { Sent::Taken } else { Sent::Gone }

@@ -28,7 +28,7 @@ use bine_log as log;
 use rustix::event::epoll::{self, EventFlags};
 
 use crate::connection::{Connection, Errand, NO_HOLD, Phase, ThreadContext};
-use crate::handler::{Finished, Retained, Space, Why};
+use crate::handler::{Finished, ReceiveBuffer, Retained, Why};
 use crate::lifecycle::State;
 use crate::mailbox::{Letter, Mailbox, Ticket};
 use crate::metrics::Ending;
@@ -86,7 +86,7 @@ pub(crate) struct EventLoop<D: Driver = Kernel> {
     cohort: Cohort,
     task_results: Rc<TaskResults>,
     /// The receive buffer of upgraded connections, created with the first one.
-    receive_space: Option<Space>,
+    receive_buffer: Option<ReceiveBuffer>,
     /// When the drain ends and the loop closes all remaining connections.
     drain_deadline: Option<Tick>,
     /// Connections that have closed while a worker ran their handler, with the deadline of the
@@ -167,7 +167,7 @@ impl<D: Driver> EventLoop<D> {
         (driver, clock): (D, Rc<Clock>),
     ) -> io::Result<Self> {
         let view = server.view();
-        let mut context = view.context_by(clock);
+        let mut context = view.context_with_clock(clock);
         context.warms_files = true;
         context.owner.thread = Some(Arc::<Mailbox>::clone(&server.loops[index].mailbox));
         context.tally.is_of_loop(index);
@@ -190,7 +190,7 @@ impl<D: Driver> EventLoop<D> {
             resuming: Vec::new(),
             acceptor: Acceptor::new(),
             task_results: Rc::default(),
-            receive_space: None,
+            receive_buffer: None,
             drain_deadline: None,
             abandoned: Vec::new(),
             overdue: Vec::new(),
@@ -218,7 +218,7 @@ impl<D: Driver> EventLoop<D> {
             self.catch_up(began, gap);
         }
         self.context.tally.turns.add(1);
-        self.context.allowance = SEND_ALLOWANCE;
+        self.context.send_allowance = SEND_ALLOWANCE;
         if self.has_due {
             self.handle_deadlines();
         }
@@ -236,7 +236,7 @@ impl<D: Driver> EventLoop<D> {
         // A connection that needs one more turn is added to the now empty `ready` list.
         std::mem::swap(&mut self.ready, &mut self.resuming);
         let mut resumed = 0;
-        while resumed < self.resuming.len() && self.context.allowance > 0 {
+        while resumed < self.resuming.len() && self.context.send_allowance > 0 {
             self.resume(self.resuming[resumed]);
             resumed += 1;
         }
@@ -301,7 +301,7 @@ impl<D: Driver> EventLoop<D> {
             // A browser that closes a page only half-closes the connection, so the loop cannot know
             // whether the client still reads. It ends the suspended response.
             Phase::Held if connection.hung_up => self.remove(token),
-            Phase::Held => connection.spoke = true,
+            Phase::Held => connection.has_input = true,
             // The connection waits for its handler to write.
             Phase::Streaming => {}
             // Later pipelined requests wait for the current one. Earlier replies can be sent.
@@ -369,7 +369,7 @@ impl<D: Driver> EventLoop<D> {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if connection.has_unsent() {
             self.context.config.switch_to(connection.snapshot_id);
-            stages::push(connection, &mut self.context);
+            stages::send_unsent(connection, &mut self.context);
             if connection.wants_turn {
                 self.ready.push(token);
             }
@@ -390,12 +390,12 @@ impl<D: Driver> EventLoop<D> {
     fn expire(&mut self, token: Token) {
         let Some(entry) = self.slab.get(token) else { return };
         let connection = &mut entry.connection;
-        self.context.take_up(connection);
+        self.context.make_current(connection);
         if connection.phase == Phase::Queued {
             let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
             let withdrawn = self.scheduler.withdraw(&ticket);
             if let Some(request) = withdrawn.and_then(Task::into_request) {
-                let next = stages::overloaded(connection, &mut self.context, request);
+                let next = stages::reject_overloaded(connection, &mut self.context, request);
                 return self.advance(token, next);
             }
             // A worker has started the handler. From now on the time limit of the handler applies,
@@ -403,7 +403,7 @@ impl<D: Driver> EventLoop<D> {
             connection.phase = Phase::Handler;
             connection.deadline =
                 handler_deadline(connection.deadline, &self.context.config.settings.timeouts);
-            self.context.put_down(connection);
+            self.context.save_input(connection);
             return self.await_event(token);
         }
         let is_with_worker = connection.is_with_worker();
@@ -432,7 +432,7 @@ impl<D: Driver> EventLoop<D> {
             return self.enqueue(token);
         }
         let Some(entry) = self.slab.get(token) else { return };
-        self.context.take_up(&mut entry.connection);
+        self.context.make_current(&mut entry.connection);
         self.advance(token, next);
     }
 
@@ -457,7 +457,7 @@ impl<D: Driver> EventLoop<D> {
                 Next::Response(Kind::Dynamic) | Next::Park
                     if should_reject(&self.server, &self.view, connection, context) =>
                 {
-                    stages::turn_away(connection, context)
+                    stages::reject_deferred(connection, context)
                 }
                 Next::Response(Kind::Dynamic) => match self.scheduler.stage(next) {
                     Place::Here | Place::Gathered => {
@@ -538,8 +538,8 @@ impl<D: Driver> EventLoop<D> {
         }
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if matches!(connection.phase, Phase::Queued | Phase::Handler) {
-            self.context.take_up(connection);
-            let next = stages::overloaded(connection, &mut self.context, request);
+            self.context.make_current(connection);
+            let next = stages::reject_overloaded(connection, &mut self.context, request);
             self.advance(token, next);
         }
     }
@@ -587,7 +587,7 @@ impl<D: Driver> EventLoop<D> {
         if let Some(busy) = &mut connection.busy {
             busy.task = None;
         }
-        self.context.take_up(connection);
+        self.context.make_current(connection);
         let next = stages::finished(connection, &mut self.context, finished, request);
         self.advance(token, next);
     }
@@ -617,7 +617,7 @@ impl<D: Driver> EventLoop<D> {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         self.driver.forget(&connection.transport);
         // The new owner also gets the bytes that were received after the head.
-        self.context.put_down(connection);
+        self.context.save_input(connection);
         let busy = connection.busy.take_if(|busy| busy.upgrade.is_some());
         connection.end(Ending::Upgrade);
         let Some(connection) = self.detach(token) else { return };
@@ -661,7 +661,7 @@ impl<D: Driver> EventLoop<D> {
         let mut entry = self.slab.remove(token)?;
         let ended = entry.connection.ended(self.context.stopping);
         self.context.tally.closed(ended);
-        stages::tell_of_leaving(&mut entry.connection, &mut self.context);
+        stages::log_pending_entry(&mut entry.connection, &mut self.context);
         let hold = entry.connection.hold;
         if hold != NO_HOLD
             && let Some(waiters) = &mut self.context.waiters

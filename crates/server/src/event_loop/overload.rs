@@ -71,8 +71,8 @@ impl<D: Driver> EventLoop<D> {
     pub(super) fn drop_evicted(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if connection.phase == Phase::Body && connection.has_evicted_body() {
-            self.context.take_up(connection);
-            let next = stages::crowded_out(connection, &mut self.context);
+            self.context.make_current(connection);
+            let next = stages::reject_over_budget(connection, &mut self.context);
             self.advance(token, next);
         } else if connection.has_evicted_reply() || connection.transport.is_evicted() {
             connection.end(Ending::Load);

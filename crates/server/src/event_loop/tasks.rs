@@ -15,7 +15,8 @@ use crate::connection::{Busy, Connection, Errand, NO_HOLD, Phase};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::handler::{
-    FilePart, Finished, LaterReply, Retained, Space, Terms, failure, guarded, live,
+    FilePart, Finished, LaterReply, ReceiveBuffer, Retained, UpgradeContext, failure, guarded,
+    run_upgrade,
 };
 use crate::next::{Kind, Next};
 use crate::scheduling::Place;
@@ -128,14 +129,14 @@ impl<D: Driver> EventLoop<D> {
         let received = take(&mut busy.input);
         let name = busy.handler;
         self.context.recycle(busy);
-        let space = self.receive_space.get_or_insert_with(Space::new).clone();
+        let space = self.receive_buffer.get_or_insert_with(ReceiveBuffer::new).clone();
         let (Some(upgrade), Ok(wire)) = (upgrade, D::wire(transport, received, space)) else {
             return log::error(format_args!(
                 "{name}: the socket of an upgraded connection cannot be watched; it is closed"
             ));
         };
-        let terms = Terms {
-            state: self.server.tidings(),
+        let terms = UpgradeContext {
+            state: self.server.subscribe_state(),
             parting: None,
             clock: Rc::clone(&self.context.clock),
             slowness: Rc::clone(&self.context.slowness),
@@ -143,7 +144,7 @@ impl<D: Driver> EventLoop<D> {
         };
         tokio::task::spawn_local(async move {
             let _guard = guard;
-            live(upgrade, wire, terms).await;
+            run_upgrade(upgrade, wire, terms).await;
         });
     }
 
@@ -195,7 +196,7 @@ impl<D: Driver> EventLoop<D> {
         let name = busy.handler;
         let Some(stream) = &mut busy.stream else { return self.remove(token) };
         if let Some(writing) = stream.begin(&context.clock, &context.slowness, name) {
-            stream.runs_as(tokio::task::spawn_local(writing).abort_handle());
+            stream.set_task(tokio::task::spawn_local(writing).abort_handle());
         }
         let task_results = Rc::clone(&self.task_results);
         if stream.flow.await_more(move || task_results.notify_more(token)) {

@@ -58,7 +58,7 @@ pub fn supervise(wishes: &[Listen], command: &mut Command) -> io::Result<i32> {
     // The server has its own process group; otherwise it would receive Ctrl-C twice.
     command.env(SOCKETS, passed).env_remove("NOTIFY_SOCKET").process_group(0);
     let outcome = supervisor.watch(command);
-    listeners.iter().for_each(Listener::retire);
+    listeners.iter().for_each(Listener::remove_file);
     outcome
 }
 

@@ -59,7 +59,7 @@ impl Row for AcceptMany {
                 self.lobby.close();
                 return ended;
             }
-            self.holders.talk(&mut Conversations::behind(&self.lobby, &shared, &*self))
+            self.holders.talk(&mut Conversations::from_lobby(&self.lobby, &shared, &*self))
         })
     }
 

@@ -52,7 +52,7 @@ impl Queue {
     /// Queues accepted connections and refuses those whose wait exceeds the limit.
     fn admit(&self, server: &Arc<Server>) -> io::Result<()> {
         let mut entrance = Entrance::new(server);
-        let mut conversations = Conversations::behind(&self.waiting, server, self);
+        let mut conversations = Conversations::from_lobby(&self.waiting, server, self);
         while server.state() == State::Serving {
             let limit = server.generation().settings.timeouts.queue;
             let wait = loop {
@@ -71,7 +71,7 @@ impl Queue {
 
     /// Runs tasks in sequence until the server stops.
     fn work(&self, server: &Arc<Server>) -> io::Result<()> {
-        let mut conversations = Conversations::behind(&self.waiting, server, self);
+        let mut conversations = Conversations::from_lobby(&self.waiting, server, self);
         while let Some(task) = conversations.accept()? {
             if let Some(next) = self.holders.go_on(&mut conversations, task) {
                 self.waiting.put_back(next);

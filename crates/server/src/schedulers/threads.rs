@@ -184,7 +184,7 @@ impl Holders {
         arrival: Arrival,
     ) -> Option<Arrival> {
         self.talking.fetch_add(1, Ordering::Relaxed);
-        let again = conversations.go_on(arrival);
+        let again = conversations.serve_stages(arrival);
         self.talking.fetch_sub(1, Ordering::Relaxed);
         again
     }

@@ -13,7 +13,9 @@ use bine_admission::{Admission, PoolSizer};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::discard::discard;
-use crate::handler::{FilePart, Finished, Outgoing, Retained, Work, excuse, run_work, warmth};
+use crate::handler::{
+    FilePart, Finished, Outgoing, Retained, Work, page_cache, reply_after_panic, run_work,
+};
 use crate::mailbox::{Letter, Ticket};
 use crate::metrics::{WaitMetrics, Waits};
 use crate::time::Clock;
@@ -99,7 +101,7 @@ impl Task {
                 finished.map(|finished| Letter::Finished(ticket.token, request, finished))
             }
             Job::WarmUp(part) => {
-                warmth::warm_up(&part);
+                page_cache::read_into_cache(&part);
                 Some(Letter::Warm(ticket.token))
             }
         };
@@ -299,7 +301,7 @@ fn answer(
         courier.end(done.is_some());
         return None;
     }
-    let done = done.unwrap_or_else(|| excuse(work, request, clock, &mut bytes));
+    let done = done.unwrap_or_else(|| reply_after_panic(work, request, clock, &mut bytes));
     Some(Finished { bytes, follow: done.follow, close: done.close })
 }
 

@@ -22,7 +22,7 @@ use crate::address::Peer;
 use crate::event_loop::driver::{Driver, Nested, Wait};
 use crate::event_loop::timer::Timer;
 use crate::event_loop::{BATCH, FIRST_LISTENER, MAILBOX, TIMER};
-use crate::handler::{Space, Wire};
+use crate::handler::{ReceiveBuffer, Wire};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::server::Server;
@@ -711,7 +711,11 @@ impl Driver for Simulated {
         unreachable!("no client changes the protocol");
     }
 
-    fn wire(_link: SimulatedTransport, _received: Vec<u8>, _space: Space) -> io::Result<Wire> {
+    fn wire(
+        _link: SimulatedTransport,
+        _received: Vec<u8>,
+        _space: ReceiveBuffer,
+    ) -> io::Result<Wire> {
         unreachable!("no client upgrades its connection");
     }
 }
