@@ -188,7 +188,7 @@ impl<D: Driver> EventLoop<D> {
     fn admit(&mut self, socket: OwnedFd, peer: Peer) {
         if self.server.guard.refuses() {
             self.server.guard.note_newcomer();
-            return turn_away(&socket, peer, NO_MEMORY.told());
+            return turn_away(&socket, peer, NO_MEMORY.response());
         }
         match self.server.census.enter(peer) {
             Ok(()) => {}
@@ -196,7 +196,7 @@ impl<D: Driver> EventLoop<D> {
                 // The reply is optional, since the connection closes. With TLS it would need a
                 // handshake.
                 if !peer.is_secure() {
-                    transmit_now(&socket, TOO_MANY.told());
+                    transmit_now(&socket, TOO_MANY.response());
                 }
                 return;
             }
