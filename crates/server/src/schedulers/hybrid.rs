@@ -70,7 +70,7 @@ impl Scheduler for Hybrid {
     }
 
     fn on_returned(&self) {
-        self.workers.welcome_back();
+        self.workers.on_returned();
     }
 
     fn load(&self) -> f32 {
