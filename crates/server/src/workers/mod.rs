@@ -490,7 +490,7 @@ mod tests {
         });
         assert_eq!(told.take(2).collect::<Vec<_>>(), [(0, &b"ran"[..]), (1, b"refused")]);
         let metrics = pool.workers.metrics();
-        assert_eq!((metrics[0].name, metrics[0].started, metrics[0].refused), ("held", 2, 1));
+        assert_eq!((metrics[0].name, metrics[0].begun, metrics[0].refused), ("held", 2, 1));
         pool.workers.stop();
     }
 
