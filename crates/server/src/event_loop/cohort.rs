@@ -99,7 +99,7 @@ impl<D: Driver> EventLoop<D> {
     fn go_through(&mut self, token: Token, stage: Next) {
         if catch_unwind(AssertUnwindSafe(|| self.run_stage(token, stage))).is_err() {
             log::error(format_args!("a connection was closed by a fault of the server"));
-            self.context.errand = None;
+            self.context.deferred_work = None;
             self.remove(token);
         }
     }

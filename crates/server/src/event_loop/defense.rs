@@ -178,7 +178,7 @@ pub(super) fn is_unwelcome<L>(
     // Nobody may come any more whose coming would have it looked at.
     mind(server, &view.generation.settings);
     let is_new = matches!(
-        context.errand,
+        context.deferred_work,
         Some(Errand::Work(..) | Errand::Later(..) | Errand::WhileOpen(..))
     );
     let is_unwelcome = is_new && server.guard.refuses();

@@ -100,7 +100,7 @@ impl<D: Driver> EventLoop<D> {
     /// A handler awaits, or writes its reply while it is sent: it becomes a task, and its
     /// connection waits for it.
     pub(super) fn start_task(&mut self, token: Token) {
-        match self.context.errand.take() {
+        match self.context.deferred_work.take() {
             Some(Errand::Later(reply, request)) => self.start_later(token, reply, request, false),
             Some(Errand::WhileOpen(reply, request)) => {
                 self.start_later(token, reply, request, true);
@@ -108,7 +108,7 @@ impl<D: Driver> EventLoop<D> {
             Some(Errand::WarmUp(part)) => self.warm_up(token, part),
             Some(Errand::Work(..)) => self.remove(token),
             Some(hold @ Errand::Hold(..)) => {
-                self.context.errand = Some(hold);
+                self.context.deferred_work = Some(hold);
                 self.park(token);
             }
             None => self.await_more(token),

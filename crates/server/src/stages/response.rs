@@ -109,7 +109,7 @@ pub(crate) fn response<L: Transport>(
         Outcome::Answered(Answer::Work(work)) => {
             connection.closing |= !exchange.keep_alive;
             let Some(request) = collected.or(kept) else { return Next::Closed };
-            context.errand = Some(Errand::Work(work, request));
+            context.deferred_work = Some(Errand::Work(work, request));
             Next::Response(Kind::Dynamic)
         }
     }
@@ -171,7 +171,9 @@ pub(crate) fn dynamic<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
-    let Some(Errand::Work(work, request)) = context.errand.take() else { return Next::Closed };
+    let Some(Errand::Work(work, request)) = context.deferred_work.take() else {
+        return Next::Closed;
+    };
     // The work may take long, so earlier replies are sent first.
     if !send_ahead(connection, context) {
         return Next::Closed;
@@ -310,7 +312,7 @@ fn settle_reply<L: Transport>(
 ) -> Next {
     match (content, request) {
         (Some(Follow::Hold(hold)), request) => {
-            context.errand = Some(Errand::Hold(hold, request));
+            context.deferred_work = Some(Errand::Hold(hold, request));
             Next::Park
         }
         (Some(content), request) => {
@@ -414,12 +416,12 @@ pub(crate) fn reject_over_budget<L: Transport>(
     reject(connection, context, request)
 }
 
-/// Rejects the pending errand: there is too little memory for it.
+/// Rejects the deferred work: there is too little memory for it.
 pub(crate) fn reject_deferred<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
-    match context.errand.take() {
+    match context.deferred_work.take() {
         Some(Errand::Work(_, request)) => reject(connection, context, Some(request)),
         Some(Errand::Later(_, request) | Errand::WhileOpen(_, request)) => {
             reject(connection, context, request)
@@ -473,7 +475,7 @@ pub(crate) fn reject_unserved<L: Transport>(
     context: &mut ThreadContext,
 ) -> Next {
     let collected = connection.busy.as_mut().and_then(|busy| busy.request.take());
-    let request = match (context.errand.take(), collected) {
+    let request = match (context.deferred_work.take(), collected) {
         (Some(Errand::Work(_, request)), _) | (_, Some(request)) => request,
         _ => {
             let ThreadContext { config, scratch, current, clock, retained, .. } = context;
@@ -515,10 +517,10 @@ fn park_for<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     exchange: Exchange,
-    errand: Errand,
+    work: Errand,
 ) -> Next {
     connection.closing |= !exchange.keep_alive;
-    context.errand = Some(errand);
+    context.deferred_work = Some(work);
     Next::Park
 }
 

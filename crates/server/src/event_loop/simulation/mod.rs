@@ -347,7 +347,7 @@ fn check_end(own: &mut EventLoop<Simulated>, world: &Rc<World>) {
     drop(state);
     assert_eq!(own.wheel.next().is_some(), cut > 0, "an entry of the wheel is left");
     assert!(own.context.output.is_empty() && own.context.input.is_empty());
-    assert!(own.context.errand.is_none());
+    assert!(own.context.deferred_work.is_none());
     assert!(own.buffers.len() <= 64 && own.letters.is_empty());
     assert!(own.abandoned.len() + own.overdue.len() == 0 || !world.workers.is_at_rest());
     assert_eq!(own.returns.departed(), 0);

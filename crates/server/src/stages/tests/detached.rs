@@ -104,7 +104,7 @@ fn drive(own: UnixStream, moves: &[bool]) -> usize {
                 if connection.has_unsent() { Next::Reply } else { Next::Request }
             }
             Next::Closed => return handovers,
-            other => unreachable!("{other:?} in a play without it"),
+            other => unreachable!("{other:?} in a script that cannot cause it"),
         };
     }
 }
@@ -160,7 +160,7 @@ fn keeps_its_snapshot_on_a_thread_with_newer_settings() {
     other.config.leave(connection.snapshot_id);
     assert!(
         other.config.snapshot(connection.snapshot_id).is_none(),
-        "the old settings go with the last"
+        "the last connection removes the old snapshot"
     );
 }
 

@@ -146,7 +146,9 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
 
     fn start_work(&mut self) -> Next {
         let Self { connection, context, .. } = self;
-        let Some(Errand::Work(work, request)) = context.errand.take() else { unreachable!() };
+        let Some(Errand::Work(work, request)) = context.deferred_work.take() else {
+            unreachable!()
+        };
         self.unfinished = Some(Unfinished::Work(work, request));
         if stages::park(connection, context) == Next::Closed {
             return Next::Closed;
@@ -159,7 +161,8 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
 
     fn park(&mut self) -> Next {
         let Self { connection, context, .. } = self;
-        let Some(Errand::Later(reply, _) | Errand::WhileOpen(reply, _)) = context.errand.take()
+        let Some(Errand::Later(reply, _) | Errand::WhileOpen(reply, _)) =
+            context.deferred_work.take()
         else {
             unreachable!()
         };

@@ -78,7 +78,7 @@ impl Responder for Program {
             }
             "echo" => match request.body {
                 Body::Coming => Answer::Collect { limit: number as u64, on_disk: false },
-                Body::Filed(_) => unreachable!("it was not asked for"),
+                Body::Filed(_) => unreachable!("the handler did not ask for it"),
                 Body::Here(bytes) => self.whole(request.exchange, out, bytes),
                 Body::None => self.whole(request.exchange, out, b"nothing"),
             },
