@@ -40,7 +40,7 @@ pub async fn blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stat
         drop(running);
         value
     });
-    Wait { call, first_event }.await
+    CallFuture { call, first_event }.await
 }
 
 /// The number of overdue blocking calls of the whole process.
@@ -58,7 +58,7 @@ fn semaphore(permits: usize) -> Semaphore {
 }
 
 /// The wait for a call that has a permit.
-struct Wait<T> {
+struct CallFuture<T> {
     call: JoinHandle<T>,
     first_event: Arc<FirstEvent>,
 }
@@ -87,7 +87,7 @@ impl Drop for RunningCall {
     }
 }
 
-impl<T> Drop for Wait<T> {
+impl<T> Drop for CallFuture<T> {
     fn drop(&mut self) {
         // A call that still waits for its thread never starts.
         self.call.abort();
@@ -100,7 +100,7 @@ impl<T> Drop for Wait<T> {
     }
 }
 
-impl<T> Future for Wait<T> {
+impl<T> Future for CallFuture<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<T> {

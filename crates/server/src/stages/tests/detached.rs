@@ -22,7 +22,7 @@ use crate::time::Clock;
 use crate::transport::Blocking;
 
 use super::play::{get, post};
-use super::program::{self, Program};
+use super::program::{self, TestProgram};
 use super::splits::{shorten_lines, streams};
 
 struct TestHandler;
@@ -30,7 +30,7 @@ struct TestHandler;
 impl Handler for TestHandler {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
         let gate = Rc::new(Cell::new(false));
-        Box::new(Program { clock: bench.clock, gate, file: program::file() })
+        Box::new(TestProgram { clock: bench.clock, gate, file: program::file() })
     }
 }
 
