@@ -338,7 +338,7 @@ impl<'s> Conversations<'s> {
         match ended {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                log::error(format_args!("the async handler {name} cannot run: {error}"))
+                log::error(format_args!("the async handler {name} cannot run: {error}"));
             }
             Err(_) => {
                 count_panic();

@@ -68,7 +68,7 @@ pub(crate) struct ThreadContext {
     pub(crate) saved_contexts: Vec<Box<SavedContext>>,
     pub(crate) tls_buffers: Rc<TlsBuffers>,
     pub(crate) budgets: Arc<Budgets>,
-    /// Is notified when the current connection is to be dropped.
+    /// Notified when the current connection is to be dropped.
     pub(crate) owner: Owner,
 }
 

@@ -204,7 +204,7 @@ impl<L: Transport> Connection<L> {
         Next::Closed
     }
 
-    /// The reason for its end, or a guess if no stage recorded one.
+    /// The reason for its end, or the likely one if none was recorded.
     pub(crate) fn ended(&self, stopping: bool) -> Ending {
         let otherwise = if self.hung_up {
             Ending::Peer
