@@ -14,7 +14,9 @@ use bine_log as log;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
-use crate::arrival::{Arrival, Called, Entrance, Lobby, Looked, MakingRoom, NO_THREAD, Progress};
+use crate::arrival::{
+    AcceptOutcome, Arrival, ArrivalQueue, Entrance, NO_THREAD, NextArrival, Progress, RoomPermit,
+};
 use crate::connection::{
     Busy, Connection, DetachedConnection, Errand, NO_HOLD, Phase, ThreadContext,
 };
@@ -41,14 +43,14 @@ pub struct Conversations<'s> {
     entrance: Entrance,
     /// The queue that the accepting thread fills. With `None` this thread accepts connections
     /// itself.
-    lobby: Option<&'s Lobby>,
+    queue: Option<&'s ArrivalQueue>,
     /// At its last check, this thread found a connection that waits for a thread. It assumes so
     /// until this time.
     crowded_until: Option<Tick>,
     /// A connection that was accepted instead of an idle one; it is served next.
     newcomer: Option<Arrival>,
     /// The permit to close the current connection in order to make room for a new one.
-    room_permit: Option<MakingRoom>,
+    room_permit: Option<RoomPermit>,
     /// Wakes this thread for events of a suspended response. The first suspended response creates
     /// it.
     wakeup: Option<Arc<Wakeup>>,
@@ -86,16 +88,20 @@ impl<'s> Conversations<'s> {
         Self::at(None, server, scheduler)
     }
 
-    /// Serves the connections that wait in `lobby`.
-    pub(crate) fn from_lobby(
-        lobby: &'s Lobby,
+    /// Serves the connections that wait in `queue`.
+    pub(crate) fn from_queue(
+        queue: &'s ArrivalQueue,
         server: &'s Arc<Server>,
         scheduler: &'s dyn Scheduler,
     ) -> Self {
-        Self::at(Some(lobby), server, scheduler)
+        Self::at(Some(queue), server, scheduler)
     }
 
-    fn at(lobby: Option<&'s Lobby>, server: &'s Arc<Server>, scheduler: &'s dyn Scheduler) -> Self {
+    fn at(
+        queue: Option<&'s ArrivalQueue>,
+        server: &'s Arc<Server>,
+        scheduler: &'s dyn Scheduler,
+    ) -> Self {
         let view = server.view();
         let context = view.context();
         Self {
@@ -104,7 +110,7 @@ impl<'s> Conversations<'s> {
             context,
             view,
             entrance: Entrance::new(server),
-            lobby,
+            queue,
             crowded_until: None,
             newcomer: None,
             room_permit: None,
@@ -126,11 +132,11 @@ impl<'s> Conversations<'s> {
         }
         loop {
             self.keep_up();
-            let accepted = match self.lobby.map(Lobby::rest) {
+            let accepted = match self.queue.map(ArrivalQueue::wait_idle) {
                 None => self.entrance.accept_within(None)?,
-                Some(Called::To(arrival)) => Some(arrival),
-                Some(Called::Look) => None,
-                Some(Called::Off) => return Ok(None),
+                Some(NextArrival::Serve(arrival)) => Some(arrival),
+                Some(NextArrival::CheckSettings) => None,
+                Some(NextArrival::End) => return Ok(None),
             };
             if accepted.is_some() || self.server.state() != State::Serving {
                 return Ok(accepted);
@@ -272,7 +278,7 @@ impl<'s> Conversations<'s> {
         let detached = match progress {
             Progress::Between(detached) => detached,
             new @ Progress::New(_) => {
-                return Arrival { progress: new, peer, counted }.refuse(NO_THREAD.told());
+                return Arrival { progress: new, peer, counted }.refuse(NO_THREAD.response());
             }
         };
         self.context.clock.turn();
@@ -389,7 +395,7 @@ impl<'s> Conversations<'s> {
             let mut left = connection.deadline.since(now);
             let is_full = !stopping && self.is_full();
             self.keep_up();
-            self.context.config.turn_to(connection.snapshot_id);
+            self.context.config.switch_to(connection.snapshot_id);
             // The thread waits for the end of that time only if a new connection waits for a
             // thread. A timer of a millisecond, shorter than the kernel's next tick, is set in
             // hardware and cancelled when the request arrives: with it a request cost 1.5 times as
@@ -435,10 +441,10 @@ impl<'s> Conversations<'s> {
         let mut polled = reuse_allocation(take(&mut self.polled));
         polled.push(PollFd::new(transport, PollFlags::IN));
         if watches_new {
-            polled.extend(self.lobby.map(|lobby| PollFd::new(lobby, PollFlags::IN)));
-            // At the limit of connections, no further ones reach the lobby.
-            if self.lobby.is_none() || !self.server.census.has_room() {
-                polled.extend(self.entrance.doors());
+            polled.extend(self.queue.map(|queue| PollFd::new(queue, PollFlags::IN)));
+            // At the limit of connections, no further ones reach the queue.
+            if self.queue.is_none() || !self.server.census.has_room() {
+                polled.extend(self.entrance.listener_polls());
             }
         }
         let listeners_end = polled.len();
@@ -464,13 +470,13 @@ impl<'s> Conversations<'s> {
 
     /// Switches to the newest settings, if they have changed.
     pub(crate) fn keep_up(&mut self) {
-        self.entrance.keep_up();
+        self.entrance.apply_new_settings();
         self.view.keep_up(self.server, &mut self.context);
     }
 
-    /// Whether a connection waits in the lobby that no idle thread will take.
+    /// Whether a connection waits in the queue that no idle thread will take.
     fn is_pressed(&self) -> bool {
-        self.lobby.is_some_and(Lobby::is_pressed)
+        self.queue.is_some_and(ArrivalQueue::is_pressed)
     }
 
     /// Whether a connection waits for a thread, as far as this thread knows.
@@ -486,19 +492,19 @@ impl<'s> Conversations<'s> {
     /// needs the [place](Self::accept_successor) of the current one among all connections; it is
     /// then accepted after that has closed.
     fn give_way(&mut self) -> bool {
-        if let Some(lobby) = self.lobby {
-            self.newcomer = lobby.take();
-            // Below the limit of connections, the accepting thread fills the lobby.
+        if let Some(queue) = self.queue {
+            self.newcomer = queue.take();
+            // Below the limit of connections, the accepting thread fills the queue.
             if self.newcomer.is_some() || self.server.census.has_room() {
                 return self.newcomer.is_some();
             }
         }
-        let Some(turn) = MakingRoom::begin(self.server) else { return false };
-        match self.entrance.look() {
-            Looked::In(arrival) => self.newcomer = Some(arrival),
+        let Some(turn) = RoomPermit::begin(self.server) else { return false };
+        match self.entrance.try_accept() {
+            AcceptOutcome::Accepted(arrival) => self.newcomer = Some(arrival),
             // A different thread may have accepted the pending connection since the wait ended.
-            Looked::NoRoom if self.entrance.is_somebody_there() => self.room_permit = Some(turn),
-            Looked::NoRoom | Looked::Nobody => return false,
+            AcceptOutcome::NoRoom if self.entrance.has_pending() => self.room_permit = Some(turn),
+            AcceptOutcome::NoRoom | AcceptOutcome::NonePending => return false,
         }
         true
     }
@@ -506,7 +512,7 @@ impl<'s> Conversations<'s> {
     /// Accepts the connection for which the previous one gave way.
     fn accept_successor(&mut self) {
         if self.room_permit.is_some()
-            && let Looked::In(arrival) = self.entrance.look()
+            && let AcceptOutcome::Accepted(arrival) = self.entrance.try_accept()
         {
             self.newcomer = Some(arrival);
         }

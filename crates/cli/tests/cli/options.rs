@@ -40,7 +40,7 @@ fn suggests_correct_arguments() {
     );
     check_usage(
         &["--scheduler", "fastest"],
-        "--scheduler fastest: no scheduler is called `fastest`; there are hybrid, event, cohort, nothread, one-to-one, pool, accept-many, queue",
+        "--scheduler fastest: unknown scheduler `fastest`; the schedulers are hybrid, event, cohort, nothread, one-to-one, pool, accept-many, queue",
     );
 }
 
@@ -55,7 +55,7 @@ fn reports_line_of_wrong_setting() {
         ("\nidle-timeout = \"soon\"\n", "2: idle-timeout: must be a time like 500ms, 10s or 2m"),
         (
             "scheduler = \"x\"\n",
-            "1: scheduler: no scheduler is called `x`; there are hybrid, event, cohort, nothread, one-to-one, pool, accept-many, queue",
+            "1: scheduler: unknown scheduler `x`; the schedulers are hybrid, event, cohort, nothread, one-to-one, pool, accept-many, queue",
         ),
         (
             "listen = [\"127.0.0.1:0\", \"x\"]\n",

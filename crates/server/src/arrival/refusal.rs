@@ -31,12 +31,12 @@ pub(crate) const NO_THREAD: Refusal =
 
 impl Refusal {
     /// Selects a variant at random, by the microseconds of the clock.
-    pub(crate) fn told(&self) -> &'static [u8] {
+    pub(crate) fn response(&self) -> &'static [u8] {
         let time = clock_gettime(ClockId::Monotonic);
-        self.by(time.tv_nsec.cast_unsigned() / 1000)
+        self.variant(time.tv_nsec.cast_unsigned() / 1000)
     }
 
-    fn by(&self, chance: u64) -> &'static [u8] {
+    fn variant(&self, chance: u64) -> &'static [u8] {
         self.0[(chance % self.0.len() as u64) as usize].as_bytes()
     }
 }
@@ -50,7 +50,7 @@ mod tests {
         for refusal in [NO_MEMORY, TOO_MANY, NO_THREAD] {
             let mut times: Vec<&str> = Vec::new();
             for chance in 0..4 {
-                let text = str::from_utf8(refusal.by(chance)).unwrap();
+                let text = str::from_utf8(refusal.variant(chance)).unwrap();
                 let (head, content) = text.split_once("\r\n\r\n").unwrap();
                 assert!(head.ends_with(&format!("Content-Length: {}", content.len())), "{text}");
                 let time = head.lines().find_map(|line| line.strip_prefix("Retry-After: "));
@@ -58,7 +58,7 @@ mod tests {
             }
             times.dedup();
             assert_eq!(times.len(), 4, "{times:?}");
-            assert!(refusal.told().starts_with(b"HTTP/1.1 503 "));
+            assert!(refusal.response().starts_with(b"HTTP/1.1 503 "));
         }
     }
 }

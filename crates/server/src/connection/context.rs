@@ -137,7 +137,7 @@ impl ThreadContext {
 
     /// The context of a thread whose connections keep `snapshot`.
     pub(crate) fn under(snapshot: &Arc<ConfigSnapshot>, clock: Rc<Clock>) -> Self {
-        let mut context = Self::new(ThreadConfig::under(snapshot, &clock), clock);
+        let mut context = Self::new(ThreadConfig::with_snapshot(snapshot, &clock), clock);
         context.budgets = Arc::clone(&snapshot.budgets);
         context
     }
@@ -154,8 +154,8 @@ impl ThreadContext {
 
     /// The id on this thread of the snapshot of a connection from another thread. The connection
     /// [leaves](ThreadConfig::leave) the snapshot once. Returns `None` if all places are in use.
-    pub(crate) fn enter_under(&mut self, snapshot: &Arc<ConfigSnapshot>) -> Option<SnapshotId> {
-        let snapshot_id = self.config.enter_under(snapshot, &self.clock)?;
+    pub(crate) fn enter_with(&mut self, snapshot: &Arc<ConfigSnapshot>) -> Option<SnapshotId> {
+        let snapshot_id = self.config.enter_with(snapshot, &self.clock)?;
         self.make_scratch_for(&snapshot.settings);
         Some(snapshot_id)
     }
@@ -229,7 +229,7 @@ impl ThreadContext {
     /// Restores the saved state of a connection with this snapshot.
     pub(crate) fn restore(&mut self, mut saved: Box<SavedContext>, snapshot_id: SnapshotId) {
         debug_assert!(self.output.is_empty(), "unsent output of a different connection");
-        self.config.turn_to(snapshot_id);
+        self.config.switch_to(snapshot_id);
         // The buffer of the previous thread may have been larger.
         self.make_scratch(saved.received.len() * 2);
         self.scratch[..saved.received.len()].copy_from_slice(&saved.received);

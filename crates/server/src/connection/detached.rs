@@ -92,7 +92,7 @@ impl DetachedConnection {
         self,
         context: &mut ThreadContext,
     ) -> Option<(Connection<Blocking>, Next)> {
-        let snapshot_id = context.enter_under(&self.snapshot)?;
+        let snapshot_id = context.enter_with(&self.snapshot)?;
         let tls_buffers = Rc::clone(&context.tls_buffers);
         let mut connection = self.connection.map(
             |transport| transport.attach(&tls_buffers),

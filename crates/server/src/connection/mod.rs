@@ -274,7 +274,7 @@ impl ThreadContext {
     pub(crate) fn make_current<L>(&mut self, connection: &mut Connection<L>) {
         debug_assert!(self.output.is_empty(), "unsent output of a different connection");
         self.output_reservation = Reservation::default();
-        self.config.turn_to(connection.snapshot_id);
+        self.config.switch_to(connection.snapshot_id);
         self.requests_left = MAX_REQUESTS;
         self.receive_allowance = RECEIVE_ALLOWANCE;
         self.is_socket_empty = false;

@@ -164,7 +164,7 @@ impl Census {
         Share { used: of(&self.total), most: of(&self.most) }
     }
 
-    /// Whether the total limit admits another connection.
+    /// Whether the total limit admits one more connection.
     pub(crate) fn has_room(&self) -> bool {
         self.total.load(Ordering::Relaxed) < self.most.load(Ordering::Relaxed)
     }

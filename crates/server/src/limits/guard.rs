@@ -84,17 +84,20 @@ impl Guard {
         let percent = share.map_or(0, Share::percent);
         match is {
             Pressure::Calm => {
-                log::notice(format_args!("there is memory again: {percent} % is used"));
+                log::notice(format_args!(
+                    "{percent} % of memory is used: serving all clients again"
+                ));
             }
             Pressure::Tight if was == Pressure::Out => log::notice(format_args!(
-                "connections are accepted again, and refused still: {percent} % of memory is used"
+                "{percent} % of memory is used: accepting connections again, \
+                 but still rejecting new and unknown clients (`guard-memory`)"
             )),
             Pressure::Tight => log::warn(format_args!(
-                "{percent} % of memory is used: newcomers and strangers are refused"
+                "{percent} % of memory is used: rejecting new and unknown clients (`guard-memory`)"
             )),
-            Pressure::Out => {
-                log::warn(format_args!("{percent} % of memory is used: no connection is accepted"));
-            }
+            Pressure::Out => log::warn(format_args!(
+                "{percent} % of memory is used: accepting no connections (`guard-memory-accept`)"
+            )),
         }
     }
 
@@ -112,16 +115,20 @@ impl Guard {
             let percent = share.map_or(0, Share::percent);
             match is {
                 Pressure::Calm => {
-                    log::notice(format_args!("there are descriptors again: {percent} % are used"));
+                    log::notice(format_args!(
+                        "{percent} % of descriptors are used: keeping idle connections again"
+                    ));
                 }
                 Pressure::Tight if was == Pressure::Out => log::notice(format_args!(
-                    "connections are accepted again: {percent} % of descriptors are used"
+                    "{percent} % of descriptors are used: accepting connections again"
                 )),
                 Pressure::Tight => log::warn(format_args!(
-                    "{percent} % of descriptors are used: idle connections of strangers are closed"
+                    "{percent} % of descriptors are used: closing idle connections of unknown \
+                     clients (`guard-descriptors`); raise `ulimit -n`"
                 )),
                 Pressure::Out => log::warn(format_args!(
-                    "{percent} % of descriptors are used: no connection is accepted, and idle ones are closed"
+                    "{percent} % of descriptors are used: closing idle connections and accepting \
+                     none (`guard-descriptors`); raise `ulimit -n`"
                 )),
             }
         }
@@ -142,10 +149,10 @@ impl Guard {
         self.counts.changes.fetch_add(1, Ordering::Relaxed);
         if is_over {
             log::warn(format_args!(
-                "requests wait too long for a worker: no connection is accepted"
+                "requests wait too long for a worker: accepting no connections (`back-pressure`)"
             ));
         } else {
-            log::notice(format_args!("workers have time again: connections are accepted"));
+            log::notice(format_args!("workers are available: accepting connections again"));
         }
     }
 
@@ -194,8 +201,8 @@ impl Guard {
     }
 }
 
-/// Stores the pressure that `share` causes; an unknown share causes none. Returns the old and the
-/// new pressure if they differ.
+/// Stores the pressure that `share` causes; an unknown share causes no pressure. Returns the old
+/// and the new pressure if they differ.
 fn change(kept: &AtomicU8, share: Option<Share>, bounds: Bounds) -> Option<(Pressure, Pressure)> {
     let was = Pressure::from_byte(kept.load(Ordering::Relaxed));
     let is = share.map_or(Pressure::Calm, |share| bounds.judge(was, share));

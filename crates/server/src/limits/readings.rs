@@ -52,7 +52,7 @@ fn available(meminfo: &str) -> Option<u64> {
     named(meminfo, "MemAvailable:").map(|kilobytes| kilobytes * 1024)
 }
 
-/// Returns the memory left in the control group of this process, or in the ancestor with less
+/// Returns the free memory in the control group of this process, or in the ancestor with less
 /// (cgroup v2).
 fn group() -> Option<u64> {
     groups().filter_map(|group| left_in(&group)).min()
@@ -80,7 +80,7 @@ fn left_in(group: &Path) -> Option<u64> {
     Some(left(most, used, &text("memory.stat")?))
 }
 
-/// Computes the memory left in a control group. The kernel reclaims the page cache on demand, so it
+/// Computes the free memory in a control group. The kernel reclaims the page cache on demand, so it
 /// counts as free.
 fn left(most: u64, used: u64, stat: &str) -> u64 {
     let given_back = |name| named(stat, name).unwrap_or(0);

@@ -70,9 +70,9 @@ pub(crate) fn panics() -> u64 {
 pub(crate) enum Ending {
     /// The wait for the next request timed out.
     Idle,
-    /// Another operation timed out.
+    /// A different operation timed out.
     Timeout,
-    /// The server closed the connection to free its resources for others.
+    /// The server closed the connection to free its resources for other connections.
     Load,
     /// The client closed the connection.
     Peer,
@@ -82,7 +82,7 @@ pub(crate) enum Ending {
     Fault,
     /// The server shut down.
     Drain,
-    /// The connection was upgraded to another protocol.
+    /// The connection was upgraded to a different protocol.
     Upgrade,
 }
 

@@ -140,7 +140,7 @@ pub(crate) fn log_pending_entry<L>(connection: &mut Connection<L>, context: &mut
     };
     let replied = Replied { status: pending_entry.status, bytes, head: &pending_entry.head };
     // The current snapshot may be that of another connection.
-    context.config.turn_to(connection.snapshot_id);
+    context.config.switch_to(connection.snapshot_id);
     let PendingEntry { request, .. } = &pending_entry;
     context.config.access.record(&request.incoming(), request.began, &context.clock, replied);
     context.retained.put(pending_entry.request);

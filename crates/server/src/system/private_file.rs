@@ -18,7 +18,7 @@ use std::path::Path;
 /// folder failed: then it may be either.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
-    // A file left by a crash may have another mode.
+    // A file from before a crash may have a different mode.
     remove_if_there(&beside)?;
     let written = write_synced(&beside, bytes).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {

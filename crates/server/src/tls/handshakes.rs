@@ -109,8 +109,8 @@ impl Handshakes {
             self.refused.fetch_add(1, Ordering::Relaxed);
             if let Some(left_out) = self.log.allows(now) {
                 log::warn(format_args!(
-                    "{block} begins too many TLS handshakes (`handshake-rate`): one is refused; {left_out} such lines \
-                     were left out"
+                    "rejected a TLS handshake of {block}, which starts too many (`handshake-rate`); \
+                     {left_out} similar lines were left out"
                 ));
             }
             return None;
@@ -151,8 +151,8 @@ impl Handshakes {
         self.evicted.fetch_add(evicted.len() as u64, Ordering::Relaxed);
         if let Some(left_out) = self.log.allows(now) {
             log::warn(format_args!(
-                "the oldest TLS handshake of {} is dropped for a newer one; {count} of {most} are under way, and \
-                 {left_out} such lines were left out",
+                "dropped the oldest TLS handshake of {} for a newer one; {count} of {most} are running \
+                 (`handshakes`); {left_out} similar lines were left out",
                 first.block
             ));
         }

@@ -341,7 +341,7 @@ impl Session {
         match UnbufferedServerConnection::new(Arc::clone(&tls.config)) {
             Ok(connection) => self.stage = Stage::Open(Box::new(connection)),
             Err(error) => {
-                log::error(format_args!("TLS cannot be spoken: {error}"));
+                log::error(format_args!("cannot start a TLS connection: {error}"));
                 return Some(Transfer::Broken);
             }
         }

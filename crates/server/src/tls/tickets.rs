@@ -67,7 +67,9 @@ impl Tickets {
         match own.turn(now) {
             Err(error) if is_disk_full(&error) => {
                 log::warn(format_args!(
-                    "the disk is full: the newest ticket key will not outlast a restart ({error})"
+                    "the disk is full: the newest TLS ticket key is not saved, so clients cannot \
+                     resume sessions after a restart; free space for {} ({error})",
+                    path.display()
                 ));
             }
             turned => turned?,
@@ -94,7 +96,10 @@ impl Tickets {
         if !self.keys.read().unwrap_or_else(PoisonError::into_inner).first().is_some_and(has_turn)
             && let Err(error) = self.turn(now)
         {
-            log::warn(format_args!("the ticket keys will not outlast a restart: {error}"));
+            log::warn(format_args!(
+                "the TLS ticket keys are not saved, so clients cannot resume sessions after a \
+                 restart: {error}"
+            ));
         }
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         let key = keys.first()?;
@@ -188,13 +193,19 @@ fn read(path: &Path) -> io::Result<Vec<Key>> {
     };
     if found.mode() & 0o077 != 0 || found.len() > LONGEST {
         let path = path.display();
-        log::warn(format_args!("{path}: others may know these ticket keys; there are new ones"));
+        log::warn(format_args!(
+            "{path}: other users can read these TLS ticket keys, or the file is too long; \
+             the server creates new keys"
+        ));
         return Ok(Vec::new());
     }
     let text = String::from_utf8_lossy(&fs::read(path)?).into_owned();
     let mut lines = text.lines();
     if lines.next() != Some(TITLE) {
-        log::warn(format_args!("{}: no ticket keys; there are new ones", path.display()));
+        log::warn(format_args!(
+            "{}: not a file of TLS ticket keys; the server creates new keys",
+            path.display()
+        ));
         return Ok(Vec::new());
     }
     Ok(lines.filter_map(Key::parse).take(MOST_KEYS).collect())

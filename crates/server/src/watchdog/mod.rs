@@ -46,7 +46,9 @@ impl Watchdog {
     /// Returns the error of the system when the thread cannot be started.
     pub(crate) fn start(server: &Arc<Server>) -> io::Result<Self> {
         if let Err(error) = stack::prepare() {
-            log::warn(format_args!("a stuck loop will be reported without its stack: {error}"));
+            log::warn(format_args!(
+                "cannot read the stacks of threads, so a stuck loop is reported without one: {error}"
+            ));
         }
         let (end, ends) = channel();
         let heartbeat = Heartbeat::of_environment();
@@ -130,7 +132,7 @@ impl Watch {
                     report(number, thread, time);
                 }
                 Finding::TurnsAgain(time) => {
-                    log::notice(format_args!("loop {number} turns again, after {time:.1?}"));
+                    log::notice(format_args!("loop {number} runs again, after {time:.1?}"));
                 }
             }
         }
@@ -165,7 +167,8 @@ impl Watch {
 fn begin_replacement(server: &Server) -> Instant {
     let drain = server.generation().settings.timeouts.drain;
     log::error(format_args!(
-        "a loop has been stuck for too long: this process finishes its other requests within {drain:?} and is replaced"
+        "an event loop is stuck (`watchdog-replace`): the process finishes its other requests \
+         within {drain:?} and is then replaced"
     ));
     server.stalls.replaces.store(true, Ordering::Relaxed);
     if !server.is_stopping() {
@@ -186,10 +189,12 @@ fn report(number: usize, thread: u32, time: Duration) {
     let state = kernel_state(thread);
     match stack::of_thread(thread) {
         Some(stack) => log::error(format_args!(
-            "loop {number} has not turned for {time:.1?}: thread {thread} ({state}) is at{stack}"
+            "loop {number} has not completed a turn for {time:.1?}: \
+             thread {thread} ({state}) is at{stack}"
         )),
         None => log::error(format_args!(
-            "loop {number} has not turned for {time:.1?}: thread {thread} ({state}) does not tell its stack"
+            "loop {number} has not completed a turn for {time:.1?}: \
+             the stack of thread {thread} ({state}) is not available"
         )),
     }
 }

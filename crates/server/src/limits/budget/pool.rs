@@ -180,12 +180,12 @@ impl Budget {
             if let Some(left_out) = self.log.allows(now) {
                 let (name, block) = (self.name, claim.block);
                 let why = match refused {
-                    Refused::ForBlock => "holds its share (`budget-share`)",
-                    Refused::Everywhere | Refused::Evicted => "wants more, and nothing is left",
+                    Refused::ForBlock => "that client uses its share (`budget-share`)",
+                    Refused::Everywhere | Refused::Evicted => "the budget is used up",
                 };
                 log::warn(format_args!(
-                    "budget-{name}: {block} {why}: a request is refused or cut; {used} of {most} bytes are held, \
-                     and {left_out} such lines were left out"
+                    "budget-{name}: rejected or cut a request of {block}: {why}; \
+                     {used} of {most} bytes are in use; {left_out} similar lines were left out"
                 ));
             }
         }
@@ -199,8 +199,8 @@ impl Budget {
         self.evicted.fetch_add(evicted.len() as u64, Ordering::Relaxed);
         if let Some(left_out) = self.log.allows(monotonic_milliseconds()) {
             log::warn(format_args!(
-                "budget-{}: {} requests or replies are dropped that had stalled while others need their bytes; \
-                 {left_out} such lines were left out",
+                "budget-{}: dropped {} stalled requests or replies, because other connections need \
+                 their bytes; {left_out} similar lines were left out",
                 self.name,
                 evicted.len()
             ));
@@ -243,7 +243,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether less than an eighth is left of the budget, or of the quota of `block`.
+    /// Whether less than an eighth is free of the budget, or of the quota of `block`.
     fn is_pressed(&self, block: AddressBlock) -> bool {
         self.used > self.in_force() / 8 * 7
             || self.shares.fullness(block, &self.caps, (0, 0)) > 875_000
@@ -481,7 +481,7 @@ mod tests {
         let larger = reserve("192.0.2.1", 4 * MIB, 5000);
         let other = reserve("192.0.2.2", 5 * MIB, 5000);
         let lively = reserve("192.0.2.3", MIB, 6500);
-        // Less than an eighth is left. Three reservations have stalled, and evicting one suffices.
+        // Less than an eighth is free. Three reservations have stalled, and evicting one suffices.
         let newcomer = reserve("192.0.2.4", 2 * MIB, 6900);
         let evicted = [&large, &larger, &other, &lively, &newcomer].map(Reservation::is_evicted);
         assert_eq!(evicted, [false, true, false, false, false]);
