@@ -26,7 +26,7 @@ impl fmt::Display for BadAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` is no address; write HOST:PORT (127.0.0.1:8080, [::1]:8080, :8080 for all), \
+            "`{}` is not an address; write HOST:PORT (127.0.0.1:8080, [::1]:8080, :8080 for all), \
              localhost:PORT or unix:/path/to/socket",
             self.0
         )

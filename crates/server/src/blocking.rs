@@ -40,7 +40,7 @@ pub async fn blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stat
         drop(running);
         value
     });
-    Wait { call, first_event }.await
+    CallFuture { call, first_event }.await
 }
 
 /// The number of overdue blocking calls of the whole process.
@@ -58,7 +58,7 @@ fn semaphore(permits: usize) -> Semaphore {
 }
 
 /// The wait for a call that has a permit.
-struct Wait<T> {
+struct CallFuture<T> {
     call: JoinHandle<T>,
     first_event: Arc<FirstEvent>,
 }
@@ -87,7 +87,7 @@ impl Drop for RunningCall {
     }
 }
 
-impl<T> Drop for Wait<T> {
+impl<T> Drop for CallFuture<T> {
     fn drop(&mut self) {
         // A call that still waits for its thread never starts.
         self.call.abort();
@@ -100,7 +100,7 @@ impl<T> Drop for Wait<T> {
     }
 }
 
-impl<T> Future for Wait<T> {
+impl<T> Future for CallFuture<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<T> {
@@ -138,7 +138,8 @@ mod tests {
             assert_eq!(blocking(|| 7).await, 7);
             assert_eq!(overdue_calls(), 0);
 
-            let permits = PERMITS.get().expect("the first call has made them").available_permits();
+            let permits =
+                PERMITS.get().expect("the first call created the semaphore").available_permits();
             let (let_go, gate) = mpsc::channel::<()>();
             let (returned, has_returned) = tokio::sync::oneshot::channel::<()>();
             let call = blocking(move || {
@@ -148,8 +149,8 @@ mod tests {
             });
             let result = timeout(Duration::from_millis(1), call, async || "otherwise").await;
             assert_eq!((result, overdue_calls()), ("otherwise", 1));
-            let left = PERMITS.get().expect("they stay").available_permits();
-            assert_eq!(left, permits - 1, "an overdue call keeps its place");
+            let left = PERMITS.get().expect("the semaphore is never removed").available_permits();
+            assert_eq!(left, permits - 1, "an overdue call keeps its permit");
             let_go.send(()).unwrap();
             // The call drops the sender a moment before its guard.
             assert!(has_returned.await.is_err());

@@ -70,8 +70,8 @@ enum WaitEvent {
 }
 
 /// At full load, a kept connection has its thread for this time to send its next request (Serrano,
-/// "Hop, a fast server for the diffuse web", section 2.4), to the precision of the coarse clock.
-/// After that a new connection may take the thread.
+/// "Hop, a Fast Server for the Diffuse Web", 2009, section 2.4), to the precision of the coarse
+/// clock. After that a new connection may take the thread.
 const KEPT_TIME: Duration = Duration::from_millis(1);
 /// The same limit from accept to the first byte, which takes a whole round trip.
 const FIRST_BYTE_TIME: Duration = Duration::from_secs(1);
@@ -160,7 +160,7 @@ impl<'s> Conversations<'s> {
         self.run(arrival, true)
     }
 
-    fn run(&mut self, arrival: Arrival, may_leave: bool) -> Option<Arrival> {
+    fn run(&mut self, arrival: Arrival, may_detach: bool) -> Option<Arrival> {
         let Arrival { progress, peer, counted } = arrival;
         self.context.clock.turn();
         // Checked after the accept: a connection that arrives after a change gets the new settings.
@@ -177,7 +177,7 @@ impl<'s> Conversations<'s> {
         let snapshot_id = connection.snapshot_id;
         // A panic of the server closes only this connection.
         let ended =
-            catch_unwind(AssertUnwindSafe(|| self.run_stages(&mut connection, next, may_leave)));
+            catch_unwind(AssertUnwindSafe(|| self.run_stages(&mut connection, next, may_detach)));
         if let Ok(Some(next)) = ended {
             match DetachedConnection::detach(connection, &mut self.context, next) {
                 Ok(detached) => {
@@ -185,7 +185,7 @@ impl<'s> Conversations<'s> {
                     let progress = Progress::Between(Box::new(detached));
                     return Some(Arrival { progress, peer, counted });
                 }
-                // It has no snapshot; each connection of a server has one.
+                // Unreachable: `run_stages` has checked it, and each connection has a snapshot.
                 Err(same) => connection = same,
             }
         }
@@ -206,8 +206,8 @@ impl<'s> Conversations<'s> {
             connection.busy.take().into_iter().for_each(|busy| self.context.recycle(busy));
             drop(connection);
         }
-        // Drops an errand that was not started.
-        discard(self.context.errand.take());
+        // Drops deferred work that was not started.
+        discard(self.context.deferred_work.take());
         if ended.is_err() {
             log::error(format_args!("the server panicked and closed one connection"));
             self.context = self.view.context();
@@ -227,7 +227,7 @@ impl<'s> Conversations<'s> {
         &mut self,
         connection: &mut Connection<Blocking>,
         mut next: Next,
-        may_leave: bool,
+        may_detach: bool,
     ) -> Option<Next> {
         // The first poll of an async handler happens here, and may create timers and sockets.
         let background = self.server.background().map(tokio::runtime::Handle::enter);
@@ -245,7 +245,7 @@ impl<'s> Conversations<'s> {
             }
             // Runs at least one stage, or the connection would move between threads without
             // progress.
-            if std::mem::replace(&mut has_run, may_leave)
+            if std::mem::replace(&mut has_run, may_detach)
                 && self.scheduler.stage(next) == Place::Elsewhere
                 && DetachedConnection::can_detach(connection, next)
             {
@@ -312,7 +312,7 @@ impl<'s> Conversations<'s> {
         stages::log_pending_entry(&mut connection, &mut self.context);
         self.context.output.clear();
         self.context.input = 0..0;
-        self.context.errand = None;
+        self.context.deferred_work = None;
         self.context.config.leave(snapshot_id);
         self.context.config.access.flush();
     }
@@ -344,7 +344,7 @@ impl<'s> Conversations<'s> {
         match ended {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                log::error(format_args!("no runtime for the async handler {name}: {error}"))
+                log::error(format_args!("the async handler {name} cannot run: {error}"));
             }
             Err(_) => {
                 count_panic();
@@ -521,12 +521,12 @@ impl<'s> Conversations<'s> {
 
     fn await_handler(&mut self, connection: &mut Connection<Blocking>) -> Next {
         self.context.config.access.flush();
-        let (reply, request) = match self.context.errand.take() {
+        let (reply, request) = match self.context.deferred_work.take() {
             Some(Errand::Later(reply, request) | Errand::WhileOpen(reply, request)) => {
                 (reply, request)
             }
             Some(hold @ Errand::Hold(..)) => {
-                self.context.errand = Some(hold);
+                self.context.deferred_work = Some(hold);
                 return self.begin_hold(connection);
             }
             _ if connection.hold != NO_HOLD => return self.await_suspended(connection),
@@ -633,7 +633,7 @@ impl<'s> Conversations<'s> {
         let background = match self.server.background() {
             Ok(background) => background,
             Err(error) => {
-                log::error(format_args!("no runtime for the async handler {name}: {error}"));
+                log::error(format_args!("the async handler {name} cannot run: {error}"));
                 return Next::Closed;
             }
         };
@@ -666,7 +666,7 @@ impl<'s> Conversations<'s> {
             Ok(Ok(Ok(finished))) => Some(finished),
             Ok(Ok(Err(_late))) => None,
             Ok(Err(error)) => {
-                log::error(format_args!("no runtime for the async handler {name}: {error}"));
+                log::error(format_args!("the async handler {name} cannot run: {error}"));
                 Some(self.failed())
             }
             Err(_) => {

@@ -166,17 +166,17 @@ pub fn inherited() -> Vec<Address> {
 const fn remedy(address: &Address, kind: io::ErrorKind) -> &'static str {
     match (kind, address) {
         (io::ErrorKind::AddrInUse, _) => {
-            "; another program has it: stop that one or choose another with --listen"
+            "; another program uses it: stop that program or choose another address with --listen"
         }
         (io::ErrorKind::PermissionDenied, Address::Tcp(_)) => {
             "; ports below 1024 need root or CAP_NET_BIND_SERVICE"
         }
         (io::ErrorKind::PermissionDenied, Address::Unix(_)) => {
-            "; this user may not write in that folder: choose another or change its owner"
+            "; this user may not write to that folder: choose another or change its owner"
         }
         (io::ErrorKind::AddrNotAvailable, _) => "; this machine has no such address",
         (io::ErrorKind::InvalidInput, Address::Inherited(_)) => {
-            "; its socket unit must say ListenStream= and Accept=no"
+            "; its socket unit must set ListenStream= and Accept=no"
         }
         _ => "",
     }
@@ -243,7 +243,7 @@ pub(crate) fn remove_stale(path: &Path) -> io::Result<()> {
             }
             std::fs::remove_file(path)
         }
-        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file of that name")),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file with this name exists")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
@@ -260,7 +260,7 @@ fn inherit(number: i32, options: &Listen) -> io::Result<Listener> {
     let listens = sockopt::socket_type(&descriptor) == Ok(SocketType::STREAM)
         && sockopt::socket_acceptconn(&descriptor) == Ok(true);
     if !listens {
-        let message = "it is no stream socket that listens";
+        let message = "it is not a listening stream socket";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     rustix::io::ioctl_fionbio(&descriptor, true)?;
@@ -301,7 +301,7 @@ mod tests {
         let Address::Tcp(address) = first.address() else { panic!("{:?}", first.address()) };
         let error = Listener::open(&on(&address.to_string())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
-        assert!(error.to_string().contains("choose another with --listen"), "{error}");
+        assert!(error.to_string().contains("choose another address with --listen"), "{error}");
     }
 
     #[test]
@@ -376,7 +376,7 @@ mod tests {
         let message =
             |address: &str| remedy(&address.parse().unwrap(), io::ErrorKind::PermissionDenied);
         assert!(message("127.0.0.1:80").contains("ports below 1024"));
-        assert!(message("unix:/run/bine").contains("may not write in that folder"));
+        assert!(message("unix:/run/bine").contains("may not write to that folder"));
     }
 
     #[test]

@@ -125,7 +125,7 @@ mod tests {
         let old = slab.insert("first");
         assert_eq!(slab.remove(old), Some("first"));
         let new = slab.insert("second");
-        assert_eq!(old.index, new.index, "the place is used again");
+        assert_eq!(old.index, new.index, "the index is reused");
         assert_eq!(slab.get(old), None);
         assert_eq!(slab.remove(old), None);
         assert_eq!(slab.get(new), Some(&mut "second"));
@@ -149,6 +149,6 @@ mod tests {
         for number in 0..334 {
             slab.insert(number);
         }
-        assert_eq!(slab.chunks.len(), chunks, "free places are used before new ones are made");
+        assert_eq!(slab.chunks.len(), chunks, "free entries are reused before the slab grows");
     }
 }

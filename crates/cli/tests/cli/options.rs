@@ -30,7 +30,7 @@ fn suggests_correct_arguments() {
     check_usage(&["serve", ".", "more"], "unexpected argument \"more\"");
     check_usage(
         &["--listen", "nowhere"],
-        "--listen nowhere: `nowhere` is no address; write HOST:PORT (127.0.0.1:8080, [::1]:8080, \
+        "--listen nowhere: `nowhere` is not an address; write HOST:PORT (127.0.0.1:8080, [::1]:8080, \
          :8080 for all), localhost:PORT or unix:/path/to/socket",
     );
     check_usage(
@@ -59,7 +59,7 @@ fn reports_line_of_wrong_setting() {
         ),
         (
             "listen = [\"127.0.0.1:0\", \"x\"]\n",
-            "1: listen: `x` is no address; write HOST:PORT (127.0.0.1:8080, [::1]:8080, :8080 for all), localhost:PORT or unix:/path/to/socket",
+            "1: listen: `x` is not an address; write HOST:PORT (127.0.0.1:8080, [::1]:8080, :8080 for all), localhost:PORT or unix:/path/to/socket",
         ),
     ] {
         let path = folder.write("bine.toml", text.as_bytes());

@@ -54,7 +54,7 @@ pub(crate) struct ThreadContext {
     /// The request between its stages.
     pub(crate) current: CurrentRequest,
     /// Work that the response stage could not do itself.
-    pub(crate) errand: Option<Errand>,
+    pub(crate) deferred_work: Option<Errand>,
     pub(crate) slowness: Rc<Slowness>,
     /// Whether this thread has many connections and must not wait for a disk.
     pub(crate) warms_files: bool,
@@ -64,11 +64,11 @@ pub(crate) struct ThreadContext {
     spare: Vec<Box<Busy>>,
     pub(crate) retained: RetainedPool,
     /// Unused values for connections that are saved between two stages.
-    #[expect(clippy::vec_box, reason = "they travel to other threads, as one pointer")]
+    #[expect(clippy::vec_box, reason = "they move to other threads as one pointer")]
     pub(crate) saved_contexts: Vec<Box<SavedContext>>,
     pub(crate) tls_buffers: Rc<TlsBuffers>,
     pub(crate) budgets: Arc<Budgets>,
-    /// Is notified when the current connection is to be dropped.
+    /// Notified when the current connection is to be dropped.
     pub(crate) owner: Owner,
 }
 
@@ -120,7 +120,7 @@ impl ThreadContext {
             receive_allowance: RECEIVE_ALLOWANCE,
             send_allowance: u64::MAX,
             current: CurrentRequest { head: 0..0, index: None, who: Who::Anonymous },
-            errand: None,
+            deferred_work: None,
             slowness: Rc::default(),
             warms_files: false,
             stopping: false,
@@ -181,7 +181,7 @@ impl ThreadContext {
     /// Makes the scratch buffer at least `size` bytes long.
     pub(crate) fn make_scratch(&mut self, size: usize) {
         if size > self.scratch.len() {
-            debug_assert!(self.input.is_empty(), "received bytes of a connection");
+            debug_assert!(self.input.is_empty(), "the buffer contains unconsumed input");
             self.scratch = vec![0; size].into_boxed_slice();
         }
     }
@@ -200,7 +200,7 @@ impl ThreadContext {
     }
 
     /// Saves the state of the current connection, whose next stage runs later. Only for stages that
-    /// returned another stage: an errand that is not [`Work`] starts at once.
+    /// returned another stage: deferred work that is not [`Work`] starts at once.
     pub(crate) fn save(&mut self) -> Box<SavedContext> {
         let mut saved = self.saved_contexts.pop().unwrap_or_default();
         saved.index = self.current.index.take();
@@ -216,10 +216,10 @@ impl ThreadContext {
         saved.is_socket_empty = self.is_socket_empty;
         saved.requests_left = self.requests_left;
         saved.receive_allowance = self.receive_allowance;
-        saved.work = match self.errand.take() {
+        saved.work = match self.deferred_work.take() {
             Some(Errand::Work(work, request)) => Some((work, request)),
             other => {
-                debug_assert!(other.is_none(), "an errand that was not begun");
+                debug_assert!(other.is_none(), "deferred work was not started");
                 None
             }
         };
@@ -228,7 +228,7 @@ impl ThreadContext {
 
     /// Restores the saved state of a connection with this snapshot.
     pub(crate) fn restore(&mut self, mut saved: Box<SavedContext>, snapshot_id: SnapshotId) {
-        debug_assert!(self.output.is_empty(), "replies of another connection");
+        debug_assert!(self.output.is_empty(), "unsent output of a different connection");
         self.config.switch_to(snapshot_id);
         // The buffer of the previous thread may have been larger.
         self.make_scratch(saved.received.len() * 2);
@@ -243,7 +243,7 @@ impl ThreadContext {
         self.is_socket_empty = saved.is_socket_empty;
         self.requests_left = saved.requests_left;
         self.receive_allowance = saved.receive_allowance;
-        self.errand = saved.work.take().map(|(work, request)| Errand::Work(work, request));
+        self.deferred_work = saved.work.take().map(|(work, request)| Errand::Work(work, request));
         self.recycle_saved(saved);
     }
 

@@ -63,7 +63,7 @@ impl DetachedConnection {
     /// # Errors
     ///
     /// The connection, if it must stay on this thread.
-    #[expect(clippy::result_large_err, reason = "it is moved by both ways out alike")]
+    #[expect(clippy::result_large_err, reason = "both results move the connection")]
     pub(crate) fn detach(
         mut connection: Connection<Blocking>,
         context: &mut ThreadContext,

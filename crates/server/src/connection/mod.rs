@@ -204,7 +204,7 @@ impl<L: Transport> Connection<L> {
         Next::Closed
     }
 
-    /// The reason for its end, or a guess if no stage recorded one.
+    /// The reason for its end, or the likely one if none was recorded.
     pub(crate) fn ended(&self, stopping: bool) -> Ending {
         let otherwise = if self.hung_up {
             Ending::Peer
@@ -236,7 +236,7 @@ impl<L: Transport> Connection<L> {
                 }
             }
             Follow::Upgrade(upgrade) => self.busy(context).upgrade = Some(upgrade),
-            Follow::Hold(_) => debug_assert!(false, "the response stage parks it"),
+            Follow::Hold(_) => debug_assert!(false, "the response stage handles it"),
         }
     }
 
@@ -272,7 +272,7 @@ impl ThreadContext {
     /// Makes `connection` the current one: sets its snapshot, and moves the bytes that it received
     /// earlier into the scratch buffer.
     pub(crate) fn make_current<L>(&mut self, connection: &mut Connection<L>) {
-        debug_assert!(self.output.is_empty(), "replies of another connection");
+        debug_assert!(self.output.is_empty(), "unsent output of a different connection");
         self.output_reservation = Reservation::default();
         self.config.switch_to(connection.snapshot_id);
         self.requests_left = MAX_REQUESTS;

@@ -98,7 +98,7 @@ impl<D: Driver> EventLoop<D> {
     fn run_guarded(&mut self, token: Token, stage: Next) {
         if catch_unwind(AssertUnwindSafe(|| self.run_stage(token, stage))).is_err() {
             log::error(format_args!("the server panicked and closed one connection"));
-            self.context.errand = None;
+            self.context.deferred_work = None;
             self.remove(token);
         }
     }

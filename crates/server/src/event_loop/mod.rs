@@ -441,7 +441,7 @@ impl<D: Driver> EventLoop<D> {
     fn advance(&mut self, token: Token, next: Next) {
         if catch_unwind(AssertUnwindSafe(|| self.run_stages(token, next))).is_err() {
             log::error(format_args!("the server panicked and closed one connection"));
-            self.context.errand = None;
+            self.context.deferred_work = None;
             self.remove(token);
         }
     }
@@ -501,7 +501,7 @@ impl<D: Driver> EventLoop<D> {
     fn submit_to_worker(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         let context = &mut self.context;
-        let Some(Errand::Work(work, request)) = context.errand.take() else {
+        let Some(Errand::Work(work, request)) = context.deferred_work.take() else {
             return self.remove(token);
         };
         if stages::park(connection, context) == Next::Closed {
@@ -752,7 +752,7 @@ impl<D: Driver> EventLoop<D> {
             ));
             self.context.output.clear();
             self.context.input = 0..0;
-            self.context.errand = None;
+            self.context.deferred_work = None;
         }
     }
 }

@@ -185,7 +185,7 @@ pub(super) fn should_reject<L>(
     // Usually an accept runs the guards, but there may be no further accept.
     run_guards(server, &view.generation.settings);
     let is_new = matches!(
-        context.errand,
+        context.deferred_work,
         Some(Errand::Work(..) | Errand::Later(..) | Errand::WhileOpen(..))
     );
     let is_rejected = is_new && server.guard.refuses();

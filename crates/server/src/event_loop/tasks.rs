@@ -100,7 +100,7 @@ impl<D: Driver> EventLoop<D> {
     /// Starts what the connection waits for: the task of an async handler or of a streamed
     /// response, a worker that reads a file, or a suspended response.
     pub(super) fn start_task(&mut self, token: Token) {
-        match self.context.errand.take() {
+        match self.context.deferred_work.take() {
             Some(Errand::Later(reply, request)) => self.spawn_handler(token, reply, request, false),
             Some(Errand::WhileOpen(reply, request)) => {
                 self.spawn_handler(token, reply, request, true);
@@ -108,7 +108,7 @@ impl<D: Driver> EventLoop<D> {
             Some(Errand::WarmUp(part)) => self.warm_up(token, part),
             Some(Errand::Work(..)) => self.remove(token),
             Some(hold @ Errand::Hold(..)) => {
-                self.context.errand = Some(hold);
+                self.context.deferred_work = Some(hold);
                 self.suspend_response(token);
             }
             None => self.await_more(token),

@@ -163,7 +163,7 @@ impl Retained {
 
 /// A pool of retained requests, so that handing a request to a worker does not allocate.
 #[derive(Default)]
-#[expect(clippy::vec_box, reason = "they travel to workers and back, as one pointer")]
+#[expect(clippy::vec_box, reason = "requests move to workers and back as one pointer")]
 pub(crate) struct RetainedPool(Vec<Box<Retained>>);
 
 impl RetainedPool {

@@ -121,7 +121,7 @@ struct FlowState {
     /// Written and framed bytes that the connection has not taken.
     ready: Vec<u8>,
     framing: BodyFraming,
-    end: Option<End>,
+    end: Option<StreamEnd>,
     /// Wakes the writer, which waits for room.
     writer: Option<Waker>,
     /// Wakes the connection, which waits for content.
@@ -141,7 +141,7 @@ impl Default for FlowState {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
+enum StreamEnd {
     Whole,
     Cut,
 }
@@ -180,11 +180,11 @@ impl Flow {
         Poll::Ready(Ok(()))
     }
 
-    fn end(&self, end: End) {
+    fn end(&self, end: StreamEnd) {
         let mut state = self.0.borrow_mut();
         if state.end.is_none() {
             state.end = Some(end);
-            if end == End::Whole {
+            if end == StreamEnd::Whole {
                 let framing = state.framing;
                 framing.end(&mut state.ready);
             }
@@ -220,8 +220,8 @@ impl Flow {
         }
         match state.end {
             None => Taken::Nothing,
-            Some(End::Whole) => Taken::Whole,
-            Some(End::Cut) => Taken::Cut,
+            Some(StreamEnd::Whole) => Taken::Whole,
+            Some(StreamEnd::Cut) => Taken::Cut,
         }
     }
 
@@ -309,7 +309,7 @@ impl Drop for Streaming {
             task.abort();
         }
         // A sender that outlives its writer gets an error from now on.
-        self.flow.end(End::Cut);
+        self.flow.end(StreamEnd::Cut);
         take(&mut self.flow.0.borrow_mut().ready);
     }
 }
@@ -328,16 +328,16 @@ async fn run(
         Err(_) => None,
     };
     let end = match written {
-        Some(Ok(())) => End::Whole,
+        Some(Ok(())) => StreamEnd::Whole,
         Some(Err(error)) => {
             log::error(format_args!(
                 "{name} failed in the middle of its reply, which was cut: {error}"
             ));
-            End::Cut
+            StreamEnd::Cut
         }
         None => {
             log::error(format_args!("{name} panicked in the middle of its reply, which was cut"));
-            End::Cut
+            StreamEnd::Cut
         }
     };
     flow.end(end);

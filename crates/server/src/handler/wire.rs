@@ -106,7 +106,7 @@ impl Wire {
     ///
     /// If `count` is more than the number of received bytes.
     pub fn consume(&mut self, count: usize) {
-        assert!(count <= self.received.len() - self.start, "more than was received");
+        assert!(count <= self.received.len() - self.start, "count exceeds the received bytes");
         self.start += count;
         if self.start == self.received.len() {
             self.start = 0;

@@ -16,7 +16,9 @@ pub(crate) fn hold<L: Transport>(
     context: &mut ThreadContext,
     place: u64,
 ) -> Next {
-    let Some(Errand::Hold(hold, request)) = context.errand.take() else { return Next::Closed };
+    let Some(Errand::Hold(hold, request)) = context.deferred_work.take() else {
+        return Next::Closed;
+    };
     // Earlier replies of a pipeline are sent first.
     if park(connection, context) == Next::Closed {
         return Next::Closed;

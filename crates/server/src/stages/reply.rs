@@ -45,7 +45,7 @@ pub(crate) fn reply<L: Transport>(
             Next::Idle
         }
         Flushed::Cold(part) => {
-            context.errand = Some(Errand::WarmUp(part));
+            context.deferred_work = Some(Errand::WarmUp(part));
             connection.busy(context).warms_up = true;
             context.save_input(connection);
             Next::Park

@@ -180,7 +180,7 @@ fn store<L>(
 ) -> Option<Next> {
     let busy = connection.busy.as_mut()?;
     let spool = Arc::clone(busy.request.as_ref()?.spool.as_ref()?);
-    context.errand = Some(Errand::Work(spool, busy.request.take()?));
+    context.deferred_work = Some(Errand::Work(spool, busy.request.take()?));
     busy.storing = Some(storing);
     Some(Next::Response(Kind::Dynamic))
 }

@@ -39,42 +39,42 @@ pub(crate) fn response<L: Transport>(
     if !L::BLOCKS {
         context.slowness.check(&context.clock, began, context.config.responder.last());
     }
-    let HandlerCall { answer, exchange, framing, expects, kept, mark } = call;
+    let HandlerCall { answer, exchange, framing, expects_continue, request_copy, mark } = call;
     let has_unread_body = framing != Framing::None && collected.is_none();
-    note_head(connection, context, &answer, exchange.method);
+    note_head_request(connection, context, &answer, exchange.method);
     match answer {
-        Outcome::Broken => connection.end(Ending::Peer),
-        Outcome::Cut => connection.end(Ending::Fault),
-        Outcome::Panicked => {
+        HandlerOutcome::Broken => connection.end(Ending::Peer),
+        HandlerOutcome::Cut => connection.end(Ending::Fault),
+        HandlerOutcome::Panicked => {
             connection.end(Ending::Fault);
             connection.closing = true;
             connection.lingers = has_unread_body;
             Next::Reply
         }
-        Outcome::Answered(Answer::Written { close }) => {
+        HandlerOutcome::Answered(Answer::Written { close }) => {
             connection.closing |= close || !exchange.keep_alive;
             Next::Reply
         }
-        Outcome::Answered(Answer::File(part)) => {
+        HandlerOutcome::Answered(Answer::File(part)) => {
             connection.closing |= !exchange.keep_alive;
-            follow(connection, context, Follow::File(part), collected.or(kept), mark)
+            follow(connection, context, Follow::File(part), collected.or(request_copy), mark)
         }
-        Outcome::Answered(Answer::Stream(stream)) => {
+        HandlerOutcome::Answered(Answer::Stream(stream)) => {
             connection.closing |= !exchange.keep_alive;
             connection.busy(context).handler = context.config.responder.last();
-            follow(connection, context, Follow::Stream(stream), collected.or(kept), mark)
+            follow(connection, context, Follow::Stream(stream), collected.or(request_copy), mark)
         }
-        Outcome::Answered(Answer::Upgrade(_)) if has_unread_body => {
+        HandlerOutcome::Answered(Answer::Upgrade(_)) if has_unread_body => {
             // The new protocol would read the body as its own first bytes.
             let name = context.config.responder.last();
             log::error(format_args!("{name} accepts an upgrade of a request with a body"));
             fail(connection, context, mark)
         }
-        Outcome::Answered(Answer::Upgrade(upgrade)) => {
+        HandlerOutcome::Answered(Answer::Upgrade(upgrade)) => {
             connection.busy(context).handler = context.config.responder.last();
-            follow(connection, context, Follow::Upgrade(upgrade), collected.or(kept), mark)
+            follow(connection, context, Follow::Upgrade(upgrade), collected.or(request_copy), mark)
         }
-        Outcome::Answered(Answer::Collect { .. }) if collected.is_some() => {
+        HandlerOutcome::Answered(Answer::Collect { .. }) if collected.is_some() => {
             log::error(format_args!(
                 "{} asked for the body twice",
                 context.config.responder.last()
@@ -82,34 +82,34 @@ pub(crate) fn response<L: Transport>(
             let mark = context.output.len();
             fail(connection, context, mark)
         }
-        Outcome::Answered(Answer::Collect { limit, on_disk }) => {
+        HandlerOutcome::Answered(Answer::Collect { limit, on_disk }) => {
             let limit = if on_disk { limit.max(context.config.settings.upload) } else { limit };
             if matches!(framing, Framing::Length(length) if length > limit) {
                 return answer_fault(connection, context, PeerFault::ContentTooLarge);
             }
             let busy = connection.busy(context);
-            busy.request = kept;
+            busy.request = request_copy;
             (busy.collect, busy.on_disk) = (limit, on_disk);
-            if expects && context.input.is_empty() {
+            if expects_continue && context.input.is_empty() {
                 context.output.extend_from_slice(CONTINUE);
             }
             Next::Request
         }
-        Outcome::Answered(Answer::Later(reply)) => {
-            let request = collected.map(without_body).or(kept);
+        HandlerOutcome::Answered(Answer::Later(reply)) => {
+            let request = collected.map(without_body).or(request_copy);
             park_for(connection, context, exchange, Errand::Later(reply, request))
         }
-        Outcome::Answered(Answer::WhileOpen(reply)) => {
-            let request = collected.map(without_body).or(kept);
+        HandlerOutcome::Answered(Answer::WhileOpen(reply)) => {
+            let request = collected.map(without_body).or(request_copy);
             park_for(connection, context, exchange, Errand::WhileOpen(reply, request))
         }
-        Outcome::Answered(Answer::Hold(hold)) => {
-            park_for(connection, context, exchange, Errand::Hold(hold, collected.or(kept)))
+        HandlerOutcome::Answered(Answer::Hold(hold)) => {
+            park_for(connection, context, exchange, Errand::Hold(hold, collected.or(request_copy)))
         }
-        Outcome::Answered(Answer::Work(work)) => {
+        HandlerOutcome::Answered(Answer::Work(work)) => {
             connection.closing |= !exchange.keep_alive;
-            let Some(request) = collected.or(kept) else { return Next::Closed };
-            context.errand = Some(Errand::Work(work, request));
+            let Some(request) = collected.or(request_copy) else { return Next::Closed };
+            context.deferred_work = Some(Errand::Work(work, request));
             Next::Response(Kind::Dynamic)
         }
     }
@@ -131,13 +131,13 @@ fn fail<L: Transport>(
 }
 
 /// Records whether a reply that is not written yet is for a HEAD. A written reply does not need it.
-fn note_head<L: Transport>(
+fn note_head_request<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
-    answer: &Outcome,
+    answer: &HandlerOutcome,
     method: Method,
 ) {
-    let is_written = matches!(answer, Outcome::Answered(Answer::Written { .. }));
+    let is_written = matches!(answer, HandlerOutcome::Answered(Answer::Written { .. }));
     let is_head = method == Method::Head && !is_written;
     if let Some(busy) = &mut connection.busy {
         busy.is_head = is_head;
@@ -171,7 +171,9 @@ pub(crate) fn dynamic<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
-    let Some(Errand::Work(work, request)) = context.errand.take() else { return Next::Closed };
+    let Some(Errand::Work(work, request)) = context.deferred_work.take() else {
+        return Next::Closed;
+    };
     // The work may take long, so earlier replies are sent first.
     if !send_ahead(connection, context) {
         return Next::Closed;
@@ -310,7 +312,7 @@ fn settle_reply<L: Transport>(
 ) -> Next {
     match (content, request) {
         (Some(Follow::Hold(hold)), request) => {
-            context.errand = Some(Errand::Hold(hold, request));
+            context.deferred_work = Some(Errand::Hold(hold, request));
             Next::Park
         }
         (Some(content), request) => {
@@ -341,10 +343,10 @@ fn settle_reply<L: Transport>(
 /// Replaces a reply longer than the limit of unsent bytes by a 500. Returns true if it did; then
 /// the connection must close.
 fn limit_length(bytes: &mut Vec<u8>, context: &ThreadContext) -> bool {
-    let most = context.config.settings.unsent;
-    let fits = bytes.len() <= most;
+    let limit = context.config.settings.unsent;
+    let fits = bytes.len() <= limit;
     if !fits {
-        log::error(format_args!("a reply of {} bytes exceeds the limit of {most}", bytes.len()));
+        log::error(format_args!("a reply of {} bytes exceeds the limit of {limit}", bytes.len()));
         *bytes = failed(&context.clock, context.config.settings.security).bytes;
     }
     !fits
@@ -414,12 +416,12 @@ pub(crate) fn reject_over_budget<L: Transport>(
     reject(connection, context, request)
 }
 
-/// Rejects the pending errand: there is too little memory for it.
+/// Rejects the deferred work: there is too little memory for it.
 pub(crate) fn reject_deferred<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
-    match context.errand.take() {
+    match context.deferred_work.take() {
         Some(Errand::Work(_, request)) => reject(connection, context, Some(request)),
         Some(Errand::Later(_, request) | Errand::WhileOpen(_, request)) => {
             reject(connection, context, request)
@@ -473,7 +475,7 @@ pub(crate) fn reject_unserved<L: Transport>(
     context: &mut ThreadContext,
 ) -> Next {
     let collected = connection.busy.as_mut().and_then(|busy| busy.request.take());
-    let request = match (context.errand.take(), collected) {
+    let request = match (context.deferred_work.take(), collected) {
         (Some(Errand::Work(_, request)), _) | (_, Some(request)) => request,
         _ => {
             let ThreadContext { config, scratch, current, clock, retained, .. } = context;
@@ -501,12 +503,12 @@ fn write_error(context: &mut ThreadContext, status: Status, text: &str) {
 
 /// The result of [`call_handler`].
 struct HandlerCall {
-    answer: Outcome,
+    answer: HandlerOutcome,
     exchange: Exchange,
     framing: Framing,
-    expects: bool,
+    expects_continue: bool,
     /// A copy of the request, if the answer needs one.
-    kept: Option<Box<Retained>>,
+    request_copy: Option<Box<Retained>>,
     /// The start of the reply in the output.
     mark: usize,
 }
@@ -515,10 +517,10 @@ fn park_for<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     exchange: Exchange,
-    errand: Errand,
+    work: Errand,
 ) -> Next {
     connection.closing |= !exchange.keep_alive;
-    context.errand = Some(errand);
+    context.deferred_work = Some(work);
     Next::Park
 }
 
@@ -529,7 +531,7 @@ fn without_body(mut request: Box<Retained>) -> Box<Retained> {
     request
 }
 
-enum Outcome {
+enum HandlerOutcome {
     Answered(Answer),
     /// The handler panicked; the output contains the error reply.
     Panicked,
@@ -539,7 +541,7 @@ enum Outcome {
     Cut,
 }
 
-impl Outcome {
+impl HandlerOutcome {
     /// Whether a copy of the request must be kept, other than the one in which its body was
     /// `collected`.
     const fn needs_request(&self, collected: bool, is_logged: bool) -> bool {
@@ -619,9 +621,10 @@ fn call_handler<L: Transport>(
     incoming.exchange.security = settings.security;
     connection.is_known = matches!(incoming.who, Who::Known(_));
     let framing = incoming.head.framing();
-    let expects = incoming.head.expects_continue();
+    let expects_continue = incoming.head.expects_continue();
     if matches!(incoming.body, Body::Coming) {
-        incoming.exchange.keep_alive &= can_drop(framing, settings.unread_body) && !expects;
+        incoming.exchange.keep_alive &=
+            can_drop(framing, settings.unread_body) && !expects_continue;
         connection.discard_allowance = settings.unread_body as u32;
     }
     incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
@@ -641,14 +644,14 @@ fn call_handler<L: Transport>(
     }));
     connection.has_begun = connection.has_begun || responder.begins();
     let answer = match answer {
-        _ if sink.broken => Outcome::Broken,
-        Ok(answer) => Outcome::Answered(answer),
+        _ if sink.broken => HandlerOutcome::Broken,
+        Ok(answer) => HandlerOutcome::Answered(answer),
         Err(_) => {
             tally::count_panic();
             log::error(format_args!("{} panicked; its peer got a 500", responder.last()));
             output.truncate(mark);
             if sink.sent > 0 {
-                Outcome::Cut
+                HandlerOutcome::Cut
             } else {
                 incoming.exchange.keep_alive = false;
                 let exchange = closing_exchange_for(&incoming);
@@ -656,7 +659,7 @@ fn call_handler<L: Transport>(
                 if incoming.exchange.method == Method::Head {
                     remove_content(output, mark);
                 }
-                Outcome::Panicked
+                HandlerOutcome::Panicked
             }
         }
     };
@@ -667,19 +670,26 @@ fn call_handler<L: Transport>(
     {
         access.record(&incoming, began, clock, replied);
     }
-    if matches!(answer, Outcome::Answered(Answer::Collect { .. })) && collected.is_none() {
+    if matches!(answer, HandlerOutcome::Answered(Answer::Collect { .. })) && collected.is_none() {
         // The body will be read to its end, so the connection can stay open.
         incoming.exchange.keep_alive = incoming.head.exchange().keep_alive;
     }
-    let kept = answer
+    let request_copy = answer
         .needs_request(collected.is_some(), access.is_on())
         .then(|| retained.take(&incoming, began));
-    Some(HandlerCall { answer, exchange: incoming.exchange, framing, expects, kept, mark })
+    Some(HandlerCall {
+        answer,
+        exchange: incoming.exchange,
+        framing,
+        expects_continue,
+        request_copy,
+        mark,
+    })
 }
 
 /// Whether the server reads and drops a body that the handler does not ask for, to keep the
 /// connection open: only if it is short. A chunked body may be endless or malformed, which the
 /// server would detect only after it has answered.
-fn can_drop(framing: Framing, most: u64) -> bool {
-    matches!(framing, Framing::Length(length) if length <= most)
+fn can_drop(framing: Framing, limit: u64) -> bool {
+    matches!(framing, Framing::Length(length) if length <= limit)
 }

@@ -26,7 +26,7 @@ pub(crate) struct Sink<'l, L> {
     /// The start of this reply; earlier replies precede it.
     mark: usize,
     /// The status and the end of the head, after part of the reply was sent.
-    begun: Option<(u16, usize)>,
+    sent_head: Option<(u16, usize)>,
     /// A copy of the head, if the access log needs it.
     head: Option<Vec<u8>>,
     pub(crate) sent: usize,
@@ -51,7 +51,7 @@ impl<'l, L: Transport> Sink<'l, L> {
             settings,
             unsent_budget,
             mark,
-            begun: None,
+            sent_head: None,
             head,
             sent: 0,
             more,
@@ -61,7 +61,7 @@ impl<'l, L: Transport> Sink<'l, L> {
 
     /// The access log entry of the reply, whose end is in `output`.
     pub(crate) fn replied<'r>(&'r self, output: &'r [u8]) -> Replied<'r> {
-        match self.begun {
+        match self.sent_head {
             // The head was sent already; the content is the rest of the sent and unsent bytes.
             Some((status, head)) => Replied {
                 status,
@@ -75,7 +75,7 @@ impl<'l, L: Transport> Sink<'l, L> {
     /// Counts the reply, if there is one, and its sent bytes. Its end is in `output`.
     #[inline]
     pub(crate) fn count(&self, output: &[u8], tally: &Tally) {
-        match self.begun {
+        match self.sent_head {
             Some((status, _)) if self.sent > 0 => {
                 tally.replied_with(status);
                 tally.sent.add(self.sent as u64);
@@ -86,10 +86,10 @@ impl<'l, L: Transport> Sink<'l, L> {
 
     /// Sends as much as the transport accepts and keeps the rest, up to the limit of unsent bytes.
     pub(crate) fn drain(&mut self, buffer: &mut Vec<u8>) {
-        if self.begun.is_none() {
+        if self.sent_head.is_none() {
             let measured = buffer.get(self.mark..).and_then(measure);
-            self.begun = measured.map(|(status, head)| (status, self.mark + head));
-            if let (Some(kept), Some((_, end))) = (&mut self.head, self.begun) {
+            self.sent_head = measured.map(|(status, head)| (status, self.mark + head));
+            if let (Some(kept), Some((_, end))) = (&mut self.head, self.sent_head) {
                 kept.extend_from_slice(&buffer[self.mark..end]);
             }
         }
@@ -107,8 +107,8 @@ impl<'l, L: Transport> Sink<'l, L> {
         self.sent += from;
         buffer.drain(..from);
         if buffer.len() > self.settings.unsent {
-            let most = self.settings.unsent;
-            log::warn(format_args!("a page exceeded the limit of {most} unsent bytes"));
+            let limit = self.settings.unsent;
+            log::warn(format_args!("a page exceeded the limit of {limit} unsent bytes"));
             self.broken = true;
         }
         let UnsentBudget { reserved, budget, claim } = &mut self.unsent_budget;

@@ -363,7 +363,7 @@ fn check_end(event_loop: &mut EventLoop<Simulated>, world: &Rc<World>) {
     drop(state);
     assert_eq!(event_loop.wheel.next().is_some(), cut > 0, "the wheel is not empty");
     assert!(event_loop.context.output.is_empty() && event_loop.context.input.is_empty());
-    assert!(event_loop.context.errand.is_none());
+    assert!(event_loop.context.deferred_work.is_none());
     assert!(event_loop.buffers.len() <= 64 && event_loop.letters.is_empty());
     assert!(event_loop.abandoned.len() + event_loop.overdue.len() == 0 || !world.workers.is_idle());
     assert_eq!(event_loop.task_results.upgraded(), 0);

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 use proptest::sample::select;
 
-use super::fake::{Step, sends};
+use super::fake::{ScriptStep, sends};
 use super::play::{Place, check, get, play, post, seconds};
 
 /// One request of a generated stream, and what a client knows about its response.
@@ -81,7 +81,7 @@ fn sends_no_content_in_responses_to_head() {
         ("HEAD /later HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 504),
     ] {
         let script =
-            [vec![sends(&request)], vec![Step::Finish; usize::from(status != 504)]].concat();
+            [vec![sends(&request)], vec![ScriptStep::Finish; usize::from(status != 504)]].concat();
         for transcript in [
             play::<false>(&script, Place::Here).transcript,
             play::<true>(&script, Place::Here).transcript,
@@ -95,8 +95,8 @@ fn sends_no_content_in_responses_to_head() {
     }
 }
 
-fn sent(script: &[Step]) -> [Vec<u8>; 3] {
-    let finished = [script, &vec![Step::Finish; 20]].concat();
+fn sent(script: &[ScriptStep]) -> [Vec<u8>; 3] {
+    let finished = [script, &vec![ScriptStep::Finish; 20]].concat();
     [
         play::<false>(&finished, Place::Here).transcript.bytes,
         play::<true>(&finished, Place::Here).transcript.bytes,
@@ -217,7 +217,7 @@ fn requests() -> impl Strategy<Value = Request> {
 }
 
 /// `stream` in one piece (0), or in pieces of this length.
-fn cut(stream: &[u8], pieces: usize) -> Vec<Step> {
+fn cut(stream: &[u8], pieces: usize) -> Vec<ScriptStep> {
     match pieces {
         0 => vec![sends(stream)],
         length => stream.chunks(length).map(sends).collect(),

@@ -1,6 +1,6 @@
 //! Checks that content is collected, rejected, or read and dropped.
 
-use super::fake::{Step, sends};
+use super::fake::{ScriptStep, sends};
 use super::play::{check, check_loop, get, post};
 
 const EXPECTS: &str =
@@ -78,7 +78,7 @@ fn closes_the_connection_after_a_long_unwanted_body() {
 #[test]
 fn accepts_a_body_before_work_or_an_async_reply() {
     check_loop(
-        &[sends(post("/later", 3)), Step::Finish, sends("abc"), sends(get("/b"))],
+        &[sends(post("/later", 3)), ScriptStep::Finish, sends("abc"), sends(get("/b"))],
         "200 later; 200 b; 75s: closed",
     );
     check(&[sends(post("/work", 3) + "abc" + &get("/b"))], "200 work + 200 b; 75s: closed");

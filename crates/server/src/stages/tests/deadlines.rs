@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::fake::{Step, Transcript, pause, sends};
+use super::fake::{ScriptStep, Transcript, pause, sends};
 use super::play::{Place, check, check_with_workers, get, play, post, seconds};
 
-fn transcripts(script: &[Step]) -> [Transcript; 2] {
+fn transcripts(script: &[ScriptStep]) -> [Transcript; 2] {
     [play::<false>(script, Place::Here).transcript, play::<true>(script, Place::Here).transcript]
 }
 
 /// `pieces` one by one, with a pause after each.
-fn with_pauses(pieces: &[&str], milliseconds: u64) -> Vec<Step> {
+fn with_pauses(pieces: &[&str], milliseconds: u64) -> Vec<ScriptStep> {
     pieces.iter().flat_map(|piece| [sends(piece), pause(milliseconds)]).collect()
 }
 
@@ -98,31 +98,31 @@ fn times_out_an_unwanted_body() {
 #[test]
 fn sends_504_and_drops_the_reply_of_a_slow_handler() {
     check(&[sends(get("/later"))], "30s: 504 close; finish; 32s: closed");
-    let late = [sends(get("/later")), seconds(31), Step::Finish];
+    let late = [sends(get("/later")), seconds(31), ScriptStep::Finish];
     check_with_workers(&late, "30s: 504 close; finish; 31s: too late; 32s: closed");
-    check(&[sends(get("/later")), seconds(29), Step::Finish], "29s: 200 later; 104s: closed");
+    check(&[sends(get("/later")), seconds(29), ScriptStep::Finish], "29s: 200 later; 104s: closed");
 }
 
 #[test]
 fn sends_503_after_a_long_wait_for_a_worker() {
     check_with_workers(&[sends(get("/work"))], "queued; 1s: 503 retry 1 close; finish; 3s: closed");
     check_with_workers(
-        &[sends(get("/work")), pause(900), Step::Finish],
+        &[sends(get("/work")), pause(900), ScriptStep::Finish],
         "queued; 0.9s: 200 work; 75.9s: closed",
     );
 }
 
 #[test]
 fn closes_a_client_that_stops_reading() {
-    let script = [Step::Room(100), sends(get("/long/1000"))];
+    let script = [ScriptStep::Room(100), sends(get("/long/1000"))];
     check(&script, "<100>; 30s: closed");
-    check(&[Step::Room(0), sends(get("/a"))], "30s: closed");
+    check(&[ScriptStep::Room(0), sends(get("/a"))], "30s: closed");
 }
 
 #[test]
 fn closes_a_client_that_reads_below_the_minimum_rate() {
-    let mut script = vec![Step::Room(512), sends(get("/long/90000"))];
-    script.extend((0..200).flat_map(|_| [pause(1000), Step::Room(512)]));
+    let mut script = vec![ScriptStep::Room(512), sends(get("/long/90000"))];
+    script.extend((0..200).flat_map(|_| [pause(1000), ScriptStep::Room(512)]));
     // The first piece is sent before any time is lost; each later piece adds half a second.
     for transcript in transcripts(&script) {
         assert!(transcript.text().ends_with("58s: <512>; 59s: closed"), "{}", transcript.text());
@@ -131,8 +131,8 @@ fn closes_a_client_that_reads_below_the_minimum_rate() {
 
 #[test]
 fn serves_a_client_that_reads_above_the_minimum_rate() {
-    let mut script = vec![Step::Room(1100), sends(get("/file/100000"))];
-    script.extend((0..100).flat_map(|_| [pause(1000), Step::Room(1100)]));
+    let mut script = vec![ScriptStep::Room(1100), sends(get("/file/100000"))];
+    script.extend((0..100).flat_map(|_| [pause(1000), ScriptStep::Room(1100)]));
     for transcript in transcripts(&script) {
         assert!(transcript.text().contains("90s: 200 <100000>"), "{}", transcript.text());
     }
@@ -152,7 +152,7 @@ fn lingers_for_a_limited_time_after_an_error() {
 /// kernel's timers are late. Fix: the deadline is compared before each wait too.
 #[test]
 fn enforces_deadlines_although_bytes_keep_arriving() {
-    let late = Step::Late(Duration::from_millis(250));
+    let late = ScriptStep::Late(Duration::from_millis(250));
     let drip = |first: String, count| {
         let mut script = vec![late.clone(), sends(first)];
         script.extend(with_pauses(&vec!["x"; count], 100));

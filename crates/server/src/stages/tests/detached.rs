@@ -22,7 +22,7 @@ use crate::time::Clock;
 use crate::transport::Blocking;
 
 use super::play::{get, post};
-use super::program::{self, Program};
+use super::program::{self, TestProgram};
 use super::splits::{shorten_lines, streams};
 
 struct TestHandler;
@@ -30,7 +30,7 @@ struct TestHandler;
 impl Handler for TestHandler {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
         let gate = Rc::new(Cell::new(false));
-        Box::new(Program { clock: bench.clock, gate, file: program::file() })
+        Box::new(TestProgram { clock: bench.clock, gate, file: program::file() })
     }
 }
 
@@ -104,7 +104,7 @@ fn drive(own: UnixStream, moves: &[bool]) -> usize {
                 if connection.has_unsent() { Next::Reply } else { Next::Request }
             }
             Next::Closed => return handovers,
-            other => unreachable!("{other:?} in a play without it"),
+            other => unreachable!("{other:?} in a script that cannot cause it"),
         };
     }
 }
@@ -160,7 +160,7 @@ fn keeps_its_snapshot_on_a_thread_with_newer_settings() {
     other.config.leave(connection.snapshot_id);
     assert!(
         other.config.snapshot(connection.snapshot_id).is_none(),
-        "the old settings go with the last"
+        "the last connection removes the old snapshot"
     );
 }
 

@@ -1,7 +1,7 @@
 //! Checks how a connection ends: after a fault of the client, of a handler or of the program, or on
 //! request.
 
-use super::fake::{Step, pause, sends};
+use super::fake::{ScriptStep, pause, sends};
 use super::play::{Place, check, check_loop, check_with_workers, get, play, post};
 
 #[test]
@@ -45,8 +45,8 @@ fn drops_limited_input_after_an_early_close() {
 
 #[test]
 fn stops_lingering_when_the_client_closes() {
-    check(&[sends("nonsense\r\n\r\n"), Step::Last(vec![])], "400 close; finish; closed");
-    check(&[sends("nonsense\r\n\r\n"), Step::Leave], "400 close; finish; closed");
+    check(&[sends("nonsense\r\n\r\n"), ScriptStep::Last(vec![])], "400 close; finish; closed");
+    check(&[sends("nonsense\r\n\r\n"), ScriptStep::Leave], "400 close; finish; closed");
 }
 
 /// Symptom: the connection lingered for its full time after the client had closed. Cause: the last
@@ -54,9 +54,12 @@ fn stops_lingering_when_the_client_closes() {
 /// receive found the end.
 #[test]
 fn detects_the_end_of_stream_after_the_last_bytes() {
-    check(&[Step::Last(get("/a").into_bytes())], "200 a; closed");
-    check(&[Step::Last(b"GET /a HT".to_vec())], "closed");
-    check(&[sends("nonsense\r\n\r\n"), Step::Last(b"more".to_vec())], "400 close; finish; closed");
+    check(&[ScriptStep::Last(get("/a").into_bytes())], "200 a; closed");
+    check(&[ScriptStep::Last(b"GET /a HT".to_vec())], "closed");
+    check(
+        &[sends("nonsense\r\n\r\n"), ScriptStep::Last(b"more".to_vec())],
+        "400 close; finish; closed",
+    );
 }
 
 #[test]
@@ -77,11 +80,11 @@ fn answers_a_panic_with_500_and_keeps_earlier_replies() {
     );
     check(&[sends(get("/a") + &get("/work-panic"))], "200 a; 500 close; closed");
     check_with_workers(
-        &[sends(get("/a") + &get("/work-panic")), Step::Finish],
+        &[sends(get("/a") + &get("/work-panic")), ScriptStep::Finish],
         "200 a; queued; 500 close; closed",
     );
     check_loop(
-        &[sends(get("/a") + &get("/later-panic")), Step::Finish],
+        &[sends(get("/a") + &get("/later-panic")), ScriptStep::Finish],
         "200 a; 500 close; closed",
     );
 }
@@ -111,8 +114,8 @@ fn answers_a_panic_in_an_unsent_page_with_500() {
 
 #[test]
 fn cuts_a_page_that_exceeds_the_limit_of_unsent_bytes() {
-    check_loop(&[Step::Room(10), sends(get("/page/90000"))], "<10>; closed");
-    let script = [Step::Room(10), sends(get("/page/40000")), Step::Room(90_000)];
+    check_loop(&[ScriptStep::Room(10), sends(get("/page/90000"))], "<10>; closed");
+    let script = [ScriptStep::Room(10), sends(get("/page/40000")), ScriptStep::Room(90_000)];
     check_loop(&script, "<10>; 200 chunks <40000>; 75s: closed");
 }
 
@@ -127,7 +130,7 @@ fn sends_a_page_while_it_is_written() {
 #[test]
 fn announces_the_close_in_each_reply_while_stopping() {
     check_loop(
-        &[sends(get("/a")), Step::Stop, sends(get("/b") + &get("/c"))],
+        &[sends(get("/a")), ScriptStep::Stop, sends(get("/b") + &get("/c"))],
         "200 a; 200 b close; finish; 2s: closed",
     );
 }
@@ -137,9 +140,12 @@ fn announces_the_close_in_each_reply_while_stopping() {
 /// connection is kept.
 #[test]
 fn closes_soon_after_a_reply_begun_before_the_stop() {
-    check_loop(&[sends(get("/later")), Step::Stop, Step::Finish], "200 later; 0.5s: closed");
+    check_loop(
+        &[sends(get("/later")), ScriptStep::Stop, ScriptStep::Finish],
+        "200 later; 0.5s: closed",
+    );
     check_with_workers(
-        &[sends(get("/work")), Step::Stop, Step::Finish, sends(get("/a"))],
+        &[sends(get("/work")), ScriptStep::Stop, ScriptStep::Finish, sends(get("/a"))],
         "queued; 200 work; 200 a close; closed",
     );
 }

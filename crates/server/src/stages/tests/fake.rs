@@ -13,7 +13,7 @@ use crate::transport::{Transport, Way};
 
 /// The next event outside the server.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum ScriptStep {
     /// These bytes arrive at once.
     Bytes(Vec<u8>),
     /// These bytes arrive, followed by the end of the stream.
@@ -32,7 +32,7 @@ pub(super) enum Step {
     Leave,
 }
 
-impl Step {
+impl ScriptStep {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) | Self::Last(bytes) => bytes,
@@ -42,18 +42,18 @@ impl Step {
 }
 
 /// The client sends these bytes at once.
-pub(super) fn sends(bytes: impl AsRef<[u8]>) -> Step {
-    Step::Bytes(bytes.as_ref().to_vec())
+pub(super) fn sends(bytes: impl AsRef<[u8]>) -> ScriptStep {
+    ScriptStep::Bytes(bytes.as_ref().to_vec())
 }
 
 /// A pause in milliseconds.
-pub(super) const fn pause(milliseconds: u64) -> Step {
-    Step::Wait(Duration::from_millis(milliseconds))
+pub(super) const fn pause(milliseconds: u64) -> ScriptStep {
+    ScriptStep::Wait(Duration::from_millis(milliseconds))
 }
 
 /// The server's end of a stream to a scripted client.
 pub(super) struct FakeTransport<const BLOCKS: bool> {
-    pub(super) script: VecDeque<Step>,
+    pub(super) script: VecDeque<ScriptStep>,
     pub(super) transcript: Transcript,
     clock: Rc<Clock>,
     /// Bytes that arrived and were not received yet, joined as a socket joins them.
@@ -66,11 +66,11 @@ pub(super) struct FakeTransport<const BLOCKS: bool> {
 }
 
 impl<const BLOCKS: bool> FakeTransport<BLOCKS> {
-    pub(super) fn new(script: &[Step], clock: &Rc<Clock>) -> Self {
+    pub(super) fn new(script: &[ScriptStep], clock: &Rc<Clock>) -> Self {
         // Without a `Room` step the client reads everything.
-        let reads = !script.iter().any(|step| matches!(step, Step::Room(_)));
+        let reads = !script.iter().any(|step| matches!(step, ScriptStep::Room(_)));
         // The concatenation finds a HEAD that is split over several steps.
-        let said: Vec<u8> = script.iter().flat_map(Step::bytes).copied().collect();
+        let said: Vec<u8> = script.iter().flat_map(ScriptStep::bytes).copied().collect();
         let has_head = said.windows(6).any(|bytes| bytes == b"HEAD /");
         Self {
             script: script.iter().cloned().collect(),
@@ -85,17 +85,17 @@ impl<const BLOCKS: bool> FakeTransport<BLOCKS> {
         }
     }
 
-    pub(super) fn apply(&mut self, step: Step) {
+    pub(super) fn apply(&mut self, step: ScriptStep) {
         match step {
-            Step::Bytes(bytes) => self.inbox.extend(bytes),
-            Step::Last(bytes) => {
+            ScriptStep::Bytes(bytes) => self.inbox.extend(bytes),
+            ScriptStep::Last(bytes) => {
                 self.inbox.extend(bytes);
                 self.ended = true;
             }
-            Step::Room(more) => self.room = self.room.saturating_add(more),
-            Step::Leave => self.gone = true,
-            Step::Late(late) => self.late = late,
-            Step::Wait(_) | Step::Finish | Step::Stop => {}
+            ScriptStep::Room(more) => self.room = self.room.saturating_add(more),
+            ScriptStep::Leave => self.gone = true,
+            ScriptStep::Late(late) => self.late = late,
+            ScriptStep::Wait(_) | ScriptStep::Finish | ScriptStep::Stop => {}
         }
     }
 
@@ -106,12 +106,12 @@ impl<const BLOCKS: bool> FakeTransport<BLOCKS> {
                 self.clock.advance(*left);
                 false
             }
-            Some(Step::Wait(wait)) if wait >= *left => {
+            Some(ScriptStep::Wait(wait)) if wait >= *left => {
                 self.clock.advance(*left);
-                self.script.push_front(Step::Wait(wait.saturating_sub(*left)));
+                self.script.push_front(ScriptStep::Wait(wait.saturating_sub(*left)));
                 false
             }
-            Some(Step::Wait(wait)) => {
+            Some(ScriptStep::Wait(wait)) => {
                 self.clock.advance(wait);
                 *left -= wait;
                 true

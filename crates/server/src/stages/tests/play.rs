@@ -18,12 +18,12 @@ use crate::settings::Settings;
 use crate::stages;
 use crate::time::Clock;
 
-use super::fake::{FakeTransport, Step};
-use super::program::{self, Program};
+use super::fake::{FakeTransport, ScriptStep};
+use super::program::{self, TestProgram};
 
 /// Runs `script` with and without blocking, and compares the output with `expected`.
 #[track_caller]
-pub(super) fn check(script: &[Step], expected: &str) {
+pub(super) fn check(script: &[ScriptStep], expected: &str) {
     let turns = play::<false>(script, Place::Here).transcript.text();
     assert_eq!(turns, expected, "without blocking");
     let expected: Vec<&str> = expected.split("; ").filter(|part| *part != "turn").collect();
@@ -33,24 +33,27 @@ pub(super) fn check(script: &[Step], expected: &str) {
 
 /// Like [`check`], but a worker runs work that may block. Only an event loop has workers.
 #[track_caller]
-pub(super) fn check_with_workers(script: &[Step], expected: &str) {
+pub(super) fn check_with_workers(script: &[ScriptStep], expected: &str) {
     assert_eq!(play::<false>(script, Place::Elsewhere).transcript.text(), expected);
 }
 
 /// Like [`check`], for the nonblocking transport only.
 #[track_caller]
-pub(super) fn check_loop(script: &[Step], expected: &str) {
+pub(super) fn check_loop(script: &[ScriptStep], expected: &str) {
     assert_eq!(play::<false>(script, Place::Here).transcript.text(), expected);
 }
 
 pub(super) use crate::scheduling::Place;
 
 /// Runs `script` to the end of its connection.
-pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> FakeTransport<BLOCKS> {
+pub(super) fn play<const BLOCKS: bool>(
+    script: &[ScriptStep],
+    place: Place,
+) -> FakeTransport<BLOCKS> {
     let clock = Rc::new(Clock::told(1_795_208_400));
     let gate = Rc::new(Cell::new(false));
     let responder =
-        Program { clock: Rc::clone(&clock), gate: Rc::clone(&gate), file: program::file() };
+        TestProgram { clock: Rc::clone(&clock), gate: Rc::clone(&gate), file: program::file() };
     let settings = Settings { unsent: 50_000, ..Settings::default() };
     let config = ThreadConfig::new(Arc::new(settings), Box::new(responder), AccessLog::new(None));
     let mut context = ThreadContext::new(config, Rc::clone(&clock));
@@ -126,12 +129,12 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
         }
         let parked = matches!(connection.phase, Phase::Queued | Phase::Handler);
         match event {
-            Some(Step::Finish) => return self.finish(),
-            Some(Step::Stop) => context.stopping = true,
-            Some(Step::Last(_) | Step::Leave) => connection.hung_up = true,
+            Some(ScriptStep::Finish) => return self.finish(),
+            Some(ScriptStep::Stop) => context.stopping = true,
+            Some(ScriptStep::Last(_) | ScriptStep::Leave) => connection.hung_up = true,
             _ => {}
         }
-        if matches!(event, Some(Step::Wait(_) | Step::Stop)) {
+        if matches!(event, Some(ScriptStep::Wait(_) | ScriptStep::Stop)) {
             return Next::Idle;
         }
         if parked {
@@ -146,7 +149,9 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
 
     fn start_work(&mut self) -> Next {
         let Self { connection, context, .. } = self;
-        let Some(Errand::Work(work, request)) = context.errand.take() else { unreachable!() };
+        let Some(Errand::Work(work, request)) = context.deferred_work.take() else {
+            unreachable!()
+        };
         self.unfinished = Some(Unfinished::Work(work, request));
         if stages::park(connection, context) == Next::Closed {
             return Next::Closed;
@@ -159,7 +164,8 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
 
     fn park(&mut self) -> Next {
         let Self { connection, context, .. } = self;
-        let Some(Errand::Later(reply, _) | Errand::WhileOpen(reply, _)) = context.errand.take()
+        let Some(Errand::Later(reply, _) | Errand::WhileOpen(reply, _)) =
+            context.deferred_work.take()
         else {
             unreachable!()
         };
@@ -177,7 +183,7 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
                 context.make_current(connection);
                 return stages::expire(connection, context);
             }
-            if matches!(event, Some(Step::Finish)) {
+            if matches!(event, Some(ScriptStep::Finish)) {
                 return self.finish();
             }
         }
@@ -229,6 +235,6 @@ pub(super) fn post(path: &str, length: usize) -> String {
 }
 
 /// A pause in seconds.
-pub(super) const fn seconds(number: u64) -> Step {
-    Step::Wait(Duration::from_secs(number))
+pub(super) const fn seconds(number: u64) -> ScriptStep {
+    ScriptStep::Wait(Duration::from_secs(number))
 }

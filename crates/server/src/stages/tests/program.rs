@@ -18,7 +18,7 @@ use crate::time::Clock;
 
 /// Answers by path: `/later` when the gate opens, `/work` on a worker, any other path with its
 /// name.
-pub(super) struct Program {
+pub(super) struct TestProgram {
     pub(super) clock: Rc<Clock>,
     /// Opened when a reply that is written elsewhere may finish.
     pub(super) gate: Rc<Cell<bool>>,
@@ -44,7 +44,7 @@ fn make_file() -> Arc<OwnedFd> {
     Arc::new(file)
 }
 
-impl Responder for Program {
+impl Responder for TestProgram {
     fn admit(&mut self, _head: &Head<'_>, _peer: Peer) -> Who {
         Who::Anonymous
     }
@@ -78,7 +78,7 @@ impl Responder for Program {
             }
             "echo" => match request.body {
                 Body::Coming => Answer::Collect { limit: number as u64, on_disk: false },
-                Body::Filed(_) => unreachable!("it was not asked for"),
+                Body::Filed(_) => unreachable!("the handler did not ask for it"),
                 Body::Here(bytes) => self.whole(request.exchange, out, bytes),
                 Body::None => self.whole(request.exchange, out, b"nothing"),
             },
@@ -98,7 +98,7 @@ impl Responder for Program {
     }
 }
 
-impl Program {
+impl TestProgram {
     fn whole(&self, exchange: Exchange, out: &mut Outgoing<'_>, content: &[u8]) -> Answer {
         let date = self.clock.date();
         Reply::begin(out.buffer, exchange, Status::OK, &date).whole(content);

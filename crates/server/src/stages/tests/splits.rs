@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert, proptest};
 use proptest::sample::select;
 
-use super::fake::{Step, sends};
+use super::fake::{ScriptStep, sends};
 use super::play::{Place, get, play, post};
 
 /// A stream of pipelined requests with different kinds of answers.
@@ -37,27 +37,27 @@ pub(super) fn streams() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Splits `stream` into pieces of these lengths, with room of these sizes after each.
-fn script(stream: &[u8], pieces: &[usize], rooms: &[usize]) -> Vec<Step> {
+fn script(stream: &[u8], pieces: &[usize], rooms: &[usize]) -> Vec<ScriptStep> {
     let mut rest = stream;
     let mut rooms = rooms.iter();
-    let mut script = vec![Step::Room(0)];
+    let mut script = vec![ScriptStep::Room(0)];
     for length in pieces {
         let (piece, after) = rest.split_at(rest.len().min(*length));
         script.push(sends(piece));
-        script.extend(rooms.next().map(|room| Step::Room(*room)));
+        script.extend(rooms.next().map(|room| ScriptStep::Room(*room)));
         rest = after;
     }
     script.push(sends(rest));
-    script.extend(rooms.map(|room| Step::Room(*room)));
-    script.push(Step::Room(usize::MAX));
+    script.extend(rooms.map(|room| ScriptStep::Room(*room)));
+    script.push(ScriptStep::Room(usize::MAX));
     script
 }
 
-fn sent(script: &[Step]) -> [Vec<u8>; 3] {
+fn sent(script: &[ScriptStep]) -> [Vec<u8>; 3] {
     [
         play::<false>(script, Place::Here).transcript.bytes,
         play::<true>(script, Place::Here).transcript.bytes,
-        play::<false>(&[script, &vec![Step::Finish; 20]].concat(), Place::Elsewhere)
+        play::<false>(&[script, &vec![ScriptStep::Finish; 20]].concat(), Place::Elsewhere)
             .transcript
             .bytes,
     ]

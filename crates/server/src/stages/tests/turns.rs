@@ -1,7 +1,7 @@
 //! Checks how much one connection may do before other connections run, and which replies are sent
 //! together.
 
-use super::fake::{Step, sends};
+use super::fake::{ScriptStep, sends};
 use super::play::{Place, check, check_loop, check_with_workers, get, play, post};
 
 #[test]
@@ -38,9 +38,11 @@ fn waits_for_the_rest_of_a_split_request() {
 
 #[test]
 fn answers_pipelined_requests_in_order_across_threads() {
-    let script = [sends(get("/a") + &get("/later") + &get("/b")), sends(get("/c")), Step::Finish];
+    let script =
+        [sends(get("/a") + &get("/later") + &get("/b")), sends(get("/c")), ScriptStep::Finish];
     check(&script, "200 a; 200 later + 200 b; 200 c; 75s: closed");
-    let script = [sends(get("/a") + &get("/work") + &get("/b")), sends(get("/c")), Step::Finish];
+    let script =
+        [sends(get("/a") + &get("/work") + &get("/b")), sends(get("/c")), ScriptStep::Finish];
     check_with_workers(&script, "200 a; queued; 200 work + 200 b; 200 c; 75s: closed");
     check(&script[..2], "200 a; 200 work + 200 b; 200 c; 75s: closed");
 }
@@ -48,18 +50,19 @@ fn answers_pipelined_requests_in_order_across_threads() {
 #[test]
 fn sends_blocked_replies_while_a_later_one_is_written() {
     let script = [
-        Step::Room(150),
+        ScriptStep::Room(150),
         sends(get("/long/500") + &get("/later")),
-        Step::Room(200),
-        Step::Room(1000),
-        Step::Finish,
+        ScriptStep::Room(200),
+        ScriptStep::Room(1000),
+        ScriptStep::Finish,
     ];
     check_loop(&script, "<150>; <200>; 200 <500>; 200 later; 75s: closed");
 }
 
 #[test]
 fn parses_no_requests_while_replies_are_blocked() {
-    let script = [Step::Room(50), sends(get("/long/500")), sends(get("/b")), Step::Room(5000)];
+    let script =
+        [ScriptStep::Room(50), sends(get("/long/500")), sends(get("/b")), ScriptStep::Room(5000)];
     check_loop(&script, "<50>; 200 <500>; 200 b; 75s: closed");
 }
 
@@ -78,14 +81,19 @@ fn sends_a_file_in_slices_with_turns_between() {
 /// files were sent in slices. Fix: pages are too.
 #[test]
 fn sends_a_long_page_in_slices() {
-    let script = [Step::Room(1000), sends(get("/long/3000000")), Step::Room(usize::MAX)];
+    let script =
+        [ScriptStep::Room(1000), sends(get("/long/3000000")), ScriptStep::Room(usize::MAX)];
     check_loop(&script, "<1000>; <1048576>; turn; <1048576>; turn; 200 <3000000>; 75s: closed");
 }
 
 #[test]
 fn resumes_a_file_at_the_byte_where_it_was_blocked() {
-    let script =
-        [Step::Room(1000), sends(get("/file/300000")), Step::Room(100_000), Step::Room(1_000_000)];
+    let script = [
+        ScriptStep::Room(1000),
+        sends(get("/file/300000")),
+        ScriptStep::Room(100_000),
+        ScriptStep::Room(1_000_000),
+    ];
     check_loop(&script, "<80>; file<920>; file<100000>; 200 <300000>; 75s: closed");
 }
 
