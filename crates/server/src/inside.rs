@@ -354,15 +354,15 @@ mod tests {
     static GATES: Mutex<Vec<Receiver<()>>> = Mutex::new(Vec::new());
 
     /// Answers by path, with the name of the program.
-    struct Program(&'static str);
+    struct TestProgram(&'static str);
 
-    impl Handler for Program {
+    impl Handler for TestProgram {
         fn local(&self, _bench: Bench) -> Box<dyn Responder> {
             Box::new(Self(self.0))
         }
     }
 
-    impl Responder for Program {
+    impl Responder for TestProgram {
         fn admit(&mut self, head: &Head<'_>, _peer: Peer) -> Who {
             head.field_text("name").map_or(Who::Anonymous, Who::named)
         }
@@ -378,8 +378,8 @@ mod tests {
                     Answer::Written { close: false }
                 }
                 "/collect" => Answer::Collect { limit: 1, on_disk: false },
-                "/work" => Answer::Work(Arc::new(BlockingWork { panics: false })),
-                "/work-panic" => Answer::Work(Arc::new(BlockingWork { panics: true })),
+                "/work" => Answer::Work(Arc::new(TestWork { panics: false })),
+                "/work-panic" => Answer::Work(Arc::new(TestWork { panics: true })),
                 "/later" => Answer::Later(Box::pin(async move {
                     tokio::task::yield_now().await;
                     Finished { bytes: own.into(), ..Finished::default() }
@@ -402,11 +402,11 @@ mod tests {
         }
     }
 
-    struct BlockingWork {
+    struct TestWork {
         panics: bool,
     }
 
-    impl Work for BlockingWork {
+    impl Work for TestWork {
         fn run(&self, _request: &Retained, _clock: &Clock, out: &mut Outgoing<'_>) -> Done {
             assert!(!self.panics, "a panic of the test");
             out.buffer.extend_from_slice(b"worked");
@@ -492,7 +492,7 @@ mod tests {
 
         fn by(errands: Fifo, time_limit: Duration, threads: usize) -> Self {
             let errands = Arc::new(errands);
-            let handler: Arc<dyn Handler> = Arc::new(Program("first"));
+            let handler: Arc<dyn Handler> = Arc::new(TestProgram("first"));
             let source: Arc<dyn Errands> = Arc::<Fifo>::clone(&errands);
             let inside = Inside::begin(&handler, time_limit, threads, &source).unwrap();
             Self { inside, errands }
@@ -609,7 +609,7 @@ mod tests {
     fn sends_requests_to_the_new_program_after_a_replacement() {
         let fixture = Fixture::new(LONG, 1);
         fixture.check("/", Some("first for ann"), 1);
-        let second: Arc<dyn Handler> = Arc::new(Program("second"));
+        let second: Arc<dyn Handler> = Arc::new(TestProgram("second"));
         fixture.inside.replace(&second);
         fixture.check("/", Some("second for ann"), 1);
         fixture.check("/later", Some("second"), 3);

@@ -7,14 +7,14 @@ use rustix::time::{ClockId, clock_gettime};
 pub(crate) struct Refusal([&'static str; 4]);
 
 macro_rules! refusal {
-    ($words:literal, $length:literal, $($seconds:literal)+) => {
+    ($text:literal, $length:literal, $($seconds:literal)+) => {
         Refusal([$(concat!(
             "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: ",
             $seconds,
             "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ",
             $length,
             "\r\n\r\n",
-            $words,
+            $text,
         )),+])
     };
 }
@@ -24,10 +24,10 @@ pub(crate) const NO_MEMORY: Refusal =
     refusal!("the server is busy; try again in a moment\n", 42, 4 5 6 7);
 /// Response to an address at its connection limit.
 pub(crate) const TOO_MANY: Refusal =
-    refusal!("Too many connections come from your address\n", 44, 4 5 6 7);
+    refusal!("Too many connections from your address\n", 39, 4 5 6 7);
 /// Response to a connection that waits too long for a thread, or finds the queue full.
 pub(crate) const NO_THREAD: Refusal =
-    refusal!("Every thread has a connection just now\n", 39, 1 2 3 4);
+    refusal!("All threads serve a connection; try again in a moment\n", 54, 1 2 3 4);
 
 impl Refusal {
     /// Selects a variant at random, by the microseconds of the clock.

@@ -27,7 +27,7 @@ const STAGES: [Next; 4] =
     [Next::Request, Next::Response(Kind::Static), Next::Response(Kind::Dynamic), Next::Reply];
 
 /// The connections that run through the stages together. Empty between two turns.
-pub(super) struct Cohort {
+pub(super) struct ConnectionCohort {
     /// Whether the scheduler asks for cohorts.
     pub(super) gathers: bool,
     /// Connections that are not in a stage and have bytes to receive or to parse.
@@ -43,7 +43,7 @@ struct Member {
     saved: Box<SavedContext>,
 }
 
-impl Cohort {
+impl ConnectionCohort {
     pub(super) fn new(gathers: bool) -> Self {
         Self { gathers, arrivals: Vec::new(), waiting: Default::default(), spare: Vec::new() }
     }

@@ -44,7 +44,7 @@ use crate::workers::{Job, Task};
 
 use accept::Acceptor;
 use catch_up::LONG_GAP;
-use cohort::Cohort;
+use cohort::ConnectionCohort;
 use driver::{Driver, Kernel, Wait};
 use overload::should_reject;
 use tasks::TaskResults;
@@ -83,7 +83,7 @@ pub(crate) struct EventLoop<D: Driver = Kernel> {
     /// The ready connections that run in this turn.
     resuming: Vec<Token>,
     acceptor: Acceptor,
-    cohort: Cohort,
+    cohort: ConnectionCohort,
     task_results: Rc<TaskResults>,
     /// The receive buffer of upgraded connections, created with the first one.
     receive_buffer: Option<ReceiveBuffer>,
@@ -179,7 +179,7 @@ impl<D: Driver> EventLoop<D> {
         let mut event_loop = Self {
             timer: LoopTimer::new(driver.timer()?),
             wheel: Wheel::new(context.clock.now()),
-            cohort: Cohort::new(scheduler.stage(Next::Request) == Place::Gathered),
+            cohort: ConnectionCohort::new(scheduler.stage(Next::Request) == Place::Gathered),
             scheduler,
             index,
             mailbox,

@@ -73,8 +73,8 @@ impl Drop for Watchdog {
 struct WatchdogThread {
     server: Weak<Server>,
     heartbeat: Option<Heartbeat>,
-    /// Progress of each loop, indexed by its number.
-    loops: Vec<Progress>,
+    /// The state of each loop, indexed by its number.
+    loops: Vec<LoopWatch>,
 }
 
 impl WatchdogThread {
@@ -113,10 +113,10 @@ impl WatchdogThread {
     fn check(&mut self, server: &Server, passed: Duration, settings: &WatchdogSettings) {
         let loops = server.tallies.loops();
         let most = loops.iter().map(|(number, ..)| number + 1).max().unwrap_or(0);
-        self.loops.resize_with(most.max(self.loops.len()), Progress::default);
+        self.loops.resize_with(most.max(self.loops.len()), LoopWatch::default);
         for (number, progress) in self.loops.iter_mut().enumerate() {
             if !loops.iter().any(|(running, ..)| *running == number) {
-                *progress = Progress::default();
+                *progress = LoopWatch::default();
             }
         }
         for (number, thread, seen) in loops {
@@ -147,7 +147,7 @@ impl WatchdogThread {
 
     /// Counts the loops that have been stuck long enough to replace the process.
     fn lost_loops(&self, settings: &WatchdogSettings) -> usize {
-        let is_lost = |each: &&Progress| {
+        let is_lost = |each: &&LoopWatch| {
             each.was_woken && settings.replace.is_some_and(|replace| each.stalled >= replace)
         };
         self.loops.iter().filter(is_lost).count()
@@ -230,7 +230,7 @@ fn kernel_state(thread: u32) -> String {
 
 /// The progress of one loop.
 #[derive(Default)]
-struct Progress {
+struct LoopWatch {
     turns: u64,
     /// Time since the loop last turned or waited.
     stalled: Duration,
@@ -251,7 +251,7 @@ enum Finding {
     TurnsAgain(Duration),
 }
 
-impl Progress {
+impl LoopWatch {
     /// Checks the loop once; `passed` is the time since the last check.
     fn check(&mut self, seen: LoopProgress, passed: Duration, report: Option<Duration>) -> Finding {
         if seen.is_resting || seen.turns != self.turns {
@@ -283,7 +283,7 @@ mod tests {
 
     /// Checks a loop every 2.5 s. Each element holds its turns, and whether it waits in its epoll.
     fn findings(looks: &[(u64, bool)]) -> Vec<Finding> {
-        let mut progress = Progress::default();
+        let mut progress = LoopWatch::default();
         let look = |&(turns, is_resting)| {
             progress.check(LoopProgress { turns, is_resting }, Duration::from_millis(2500), REPORT)
         };
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn wakes_a_loop_before_reporting_it_even_after_a_late_check() {
-        let mut progress = Progress::default();
+        let mut progress = LoopWatch::default();
         let stuck = LoopProgress { turns: 1, is_resting: false };
         assert_eq!(progress.check(stuck, Duration::ZERO, REPORT), Finding::Fine);
         let late = Duration::from_mins(1);

@@ -140,13 +140,13 @@ impl CompletedTask {
 pub(crate) struct Workers(Arc<Shared>);
 
 struct Shared {
-    queue: Mutex<Queue>,
+    queue: Mutex<PoolState>,
     arrived: Condvar,
     /// Histogram of the wait times of started tasks.
     waits: Waits,
 }
 
-struct Queue {
+struct PoolState {
     waiting: TaskQueue<Task>,
     sizer: PoolSizer,
     threads: usize,
@@ -158,7 +158,7 @@ struct Queue {
     is_stopped: bool,
 }
 
-impl Queue {
+impl PoolState {
     /// Returns the maximum number of threads. Substitutes for overdue threads are limited to three
     /// times the size of the pool, which bounds handlers that never return.
     fn allowed(&self) -> usize {
@@ -171,7 +171,8 @@ impl Workers {
     /// Creates a pool whose size `sizer` controls, with room for `most_waiting` tasks.
     pub(crate) fn new(sizer: PoolSizer, most_waiting: usize) -> Self {
         let waiting = TaskQueue::new(most_waiting);
-        let queue = Queue { waiting, sizer, threads: 0, busy: 0, overdue: 0, is_stopped: false };
+        let queue =
+            PoolState { waiting, sizer, threads: 0, busy: 0, overdue: 0, is_stopped: false };
         Self(Arc::new(Shared {
             queue: Mutex::new(queue),
             arrived: Condvar::new(),
@@ -262,7 +263,7 @@ impl Workers {
 
     /// Starts threads until there is an idle one for each waiting task and for `extra` more, or the
     /// limit is reached.
-    fn start_threads(&self, queue: &mut Queue, extra: usize) {
+    fn start_threads(&self, queue: &mut PoolState, extra: usize) {
         while queue.threads - queue.busy < queue.waiting.len() + extra
             && queue.threads < queue.allowed()
         {
@@ -331,7 +332,7 @@ impl Shared {
     }
 
     /// Waits for a task. Returns `None` to end the thread, and no longer counts it.
-    fn take<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> Option<Turn<Task>> {
+    fn take<'q>(&'q self, mut queue: MutexGuard<'q, PoolState>) -> Option<Turn<Task>> {
         loop {
             let all = queue.allowed();
             let is_above_limit = queue.threads > all;
@@ -375,7 +376,7 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         // Handlers run outside of the lock and no code panics while it holds it, so a poisoned
         // state is still consistent.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)

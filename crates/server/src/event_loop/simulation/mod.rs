@@ -34,7 +34,7 @@ use crate::settings::{Guards, Listen, Settings, Timeouts};
 
 use bine_log::test_support::capture;
 use client::{Action, Client, Outcome};
-use program::{Program, SuspendedResponses, Workers};
+use program::{SimulatedProgram, SimulatedWorkers, SuspendedResponses};
 use world::{COARSE, Planned, SLACK, Simulated, World, WorldState};
 
 /// Together the runs last longer than a week.
@@ -175,10 +175,10 @@ fn simulate(
     (place, settings): (Place, Settings),
     plan: impl FnOnce(&mut WorldState),
 ) -> Rc<World> {
-    let server = Server::open(settings, Arc::new(Program), None).expect("a port");
+    let server = Server::open(settings, Arc::new(SimulatedProgram), None).expect("a port");
     let server = Arc::new(server);
     server.set_waiters(Box::new(|clock, bell| Box::new(SuspendedResponses::new(clock, bell))));
-    let workers = Arc::new(Workers::new(place));
+    let workers = Arc::new(SimulatedWorkers::new(place));
     let world = World::new((random, start), (Arc::clone(&server), Arc::clone(&workers)));
     program::enter(Some(&world));
     let messages = capture();
@@ -473,7 +473,7 @@ fn reload(world: &World) {
     let mut settings = settings(&mut state.random);
     settings.listeners[0].address = state.settings.listeners[0].address.clone();
     drop(state);
-    world.server.replace(settings, Arc::new(Program), None).expect("the same address");
+    world.server.replace(settings, Arc::new(SimulatedProgram), None).expect("the same address");
     let mut state = world.state();
     state.settings = Arc::clone(&world.server.generation().settings);
     state.note_room();

@@ -40,9 +40,9 @@ fn world() -> Rc<World> {
     WORLD.with_borrow(|world| Rc::clone(world.as_ref().expect("a simulation runs")))
 }
 
-pub(super) struct Program;
+pub(super) struct SimulatedProgram;
 
-impl Handler for Program {
+impl Handler for SimulatedProgram {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
         Box::new(Local { clock: bench.clock })
     }
@@ -298,7 +298,7 @@ impl Waiters for SuspendedResponses {
 }
 
 /// Simulated workers: the plan decides when they start and finish.
-pub(super) struct Workers {
+pub(super) struct SimulatedWorkers {
     /// Where a handler that may block runs.
     place: Place,
     inner: Mutex<Inner>,
@@ -327,7 +327,7 @@ struct QueuedTask {
 /// The number of tasks that may wait.
 const MOST_WAITING: usize = 24;
 
-impl Workers {
+impl SimulatedWorkers {
     pub(super) fn new(place: Place) -> Self {
         Self { place, inner: Mutex::default() }
     }
@@ -392,7 +392,7 @@ impl Workers {
     }
 }
 
-impl Scheduler for Workers {
+impl Scheduler for SimulatedWorkers {
     fn accept(self: Arc<Self>, _server: &Arc<Server>) -> io::Result<()> {
         unreachable!("the simulation runs the loop")
     }

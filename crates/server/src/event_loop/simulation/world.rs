@@ -34,7 +34,7 @@ use crate::tls::Session;
 use crate::transport::Transport;
 
 use super::client::{Client, Outcome};
-use super::program::Workers;
+use super::program::SimulatedWorkers;
 use super::{HANDLER, Random, Totals};
 
 /// The step of the coarse clock from which ticks are read, in milliseconds.
@@ -74,7 +74,7 @@ pub(super) enum Planned {
 pub(super) struct World {
     pub(super) clock: Rc<Clock>,
     pub(super) server: Arc<Server>,
-    pub(super) workers: Arc<Workers>,
+    pub(super) workers: Arc<SimulatedWorkers>,
     state: RefCell<WorldState>,
     /// How often in a row the nested wait has let tasks run without an event.
     yields: Cell<u32>,
@@ -98,7 +98,7 @@ pub(super) struct WorldState {
     without_transport: Vec<(RawFd, usize)>,
     pub(super) queue: VecDeque<usize>,
     is_listening: bool,
-    ready: VecDeque<Source>,
+    ready: VecDeque<ReadySource>,
     timer: Option<u64>,
     /// Whether a source became ready since the runtime last looked.
     announced: bool,
@@ -147,7 +147,7 @@ pub(super) struct WorldState {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum ReadySource {
     Mailbox,
     Timer,
     Listener,
@@ -157,7 +157,7 @@ enum Source {
 impl World {
     pub(super) fn new(
         (random, start): (Random, u64),
-        (server, workers): (Arc<Server>, Arc<Workers>),
+        (server, workers): (Arc<Server>, Arc<SimulatedWorkers>),
     ) -> Rc<Self> {
         let clock = Rc::new(Clock::told(1_795_208_400));
         clock.advance(Duration::from_millis(start));
@@ -354,7 +354,7 @@ impl World {
     fn check_mailbox(&self) {
         let mut state = self.state();
         if state.mailbox_is_ready() && !std::mem::replace(&mut state.mailbox_reported, true) {
-            state.make_ready(Source::Mailbox);
+            state.make_ready(ReadySource::Mailbox);
             state.progress += 1;
         }
     }
@@ -385,7 +385,7 @@ impl World {
             state.timer = None;
             state.has_expired = true;
             state.totals.expiries += 1;
-            state.make_ready(Source::Timer);
+            state.make_ready(ReadySource::Timer);
         }
     }
 
@@ -451,11 +451,11 @@ impl WorldState {
     pub(super) fn arrive(&mut self, key: usize) {
         let Some(client) = self.clients.get_mut(&key) else { return };
         if client.watch.is_some() {
-            self.make_ready(Source::Client(key));
+            self.make_ready(ReadySource::Client(key));
         }
     }
 
-    fn make_ready(&mut self, source: Source) {
+    fn make_ready(&mut self, source: ReadySource) {
         if !self.ready.contains(&source) {
             self.ready.push_back(source);
         }
@@ -471,7 +471,7 @@ impl WorldState {
         let due = self.now + MAX_ACCEPT_DELAY;
         self.plan(due, Planned::CheckAccept);
         if self.is_listening {
-            self.make_ready(Source::Listener);
+            self.make_ready(ReadySource::Listener);
         }
     }
 
@@ -569,16 +569,16 @@ impl WorldState {
             }
             let Some(source) = self.ready.pop_front() else { return };
             let (data, flags, stays) = match source {
-                Source::Timer => (TIMER, EventFlags::IN, false),
-                Source::Mailbox if self.mailbox_is_ready() => {
+                ReadySource::Timer => (TIMER, EventFlags::IN, false),
+                ReadySource::Mailbox if self.mailbox_is_ready() => {
                     self.mailbox_reported = false;
                     (MAILBOX, EventFlags::IN, true)
                 }
-                Source::Listener if self.is_listening && !self.queue.is_empty() => {
+                ReadySource::Listener if self.is_listening && !self.queue.is_empty() => {
                     (FIRST_LISTENER, EventFlags::IN, true)
                 }
-                Source::Mailbox | Source::Listener => continue,
-                Source::Client(key) => {
+                ReadySource::Mailbox | ReadySource::Listener => continue,
+                ReadySource::Client(key) => {
                     let Some(client) = self.clients.get(&key) else { continue };
                     let Some((token, flags)) = client.readiness() else { continue };
                     (token, flags, false)
@@ -628,7 +628,7 @@ impl Driver for Simulated {
         let mut state = self.0.state();
         state.is_listening = true;
         if !state.queue.is_empty() {
-            state.make_ready(Source::Listener);
+            state.make_ready(ReadySource::Listener);
         }
         Ok(())
     }
@@ -636,7 +636,7 @@ impl Driver for Simulated {
     fn forget_listener(&self, _listener: &Listener) {
         let mut state = self.0.state();
         state.is_listening = false;
-        state.ready.retain(|source| *source != Source::Listener);
+        state.ready.retain(|source| *source != ReadySource::Listener);
     }
 
     fn accept(&self, listener: &Listener) -> io::Result<(OwnedFd, Peer)> {
@@ -764,7 +764,7 @@ impl Timer for SimulatedTimer {
         let late = state.random.below(LATENCY + 1);
         state.timer = Some(state.now + wait.as_millis() as u64 + late);
         // Setting the timer discards an expiry that was not reported yet (timerfd_settime(2)).
-        state.ready.retain(|source| *source != Source::Timer);
+        state.ready.retain(|source| *source != ReadySource::Timer);
         Ok(())
     }
 }
@@ -817,7 +817,7 @@ impl Drop for SimulatedTransport {
         state.progress += 1;
         state.note_room();
         if let Some(key) = state.sockets.remove(&self.socket.as_raw_fd()) {
-            state.ready.retain(|source| *source != Source::Client(key));
+            state.ready.retain(|source| *source != ReadySource::Client(key));
             state.closed(key);
         }
         state.note_room();
