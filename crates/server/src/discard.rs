@@ -6,7 +6,7 @@ use bine_log as log;
 
 use crate::metrics::count_panic;
 
-/// Drops a value of the program. A panic of its destructor is counted and logged.
+/// Drops a value of the program. Counts and logs a panic of the destructor.
 pub(crate) fn discard<V>(value: V) {
     if catch_unwind(AssertUnwindSafe(move || drop(value))).is_err() {
         count_panic();

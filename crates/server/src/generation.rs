@@ -46,8 +46,8 @@ impl Generation {
         })
     }
 
-    /// For each requested listener, an open listener with its options: one with equal options if
-    /// there is one, else one for the same address. No listener is used twice, since several
+    /// For each requested listener, an open listener with its options: one with equal options
+    /// if possible, else one for the same address. No listener is used twice, since several
     /// requests may leave the port to the kernel.
     fn match_listeners(&self, requested: &[Listen]) -> Vec<Option<(&Arc<Listener>, &Listen)>> {
         let mut open: Vec<_> = self.listeners.iter().zip(&self.settings.listeners).collect();
@@ -84,8 +84,8 @@ impl Generation {
     }
 }
 
-/// The configuration of all connections of one generation. A connection that moves to another
-/// thread takes its snapshot along, since a [`SnapshotId`] is valid on one thread only.
+/// The configuration of all connections of one generation. A connection that moves between
+/// threads takes its snapshot along, since a [`SnapshotId`] is valid on one thread only.
 pub(crate) struct ConfigSnapshot {
     pub(crate) settings: Arc<Settings>,
     pub(crate) access: Option<AccessSettings>,
@@ -172,8 +172,8 @@ impl ThreadConfig {
         true
     }
 
-    /// Registers a connection from another thread, which uses `snapshot`, and returns the id of the
-    /// snapshot on this thread. Call [`leave`](Self::leave) once for it. `None`: every slot is
+    /// Registers a connection from a different thread, which uses `snapshot`, and returns the id of
+    /// the snapshot on this thread. Call [`leave`](Self::leave) once for it. `None`: every slot is
     /// occupied.
     pub(crate) fn enter_with(
         &mut self,

@@ -31,14 +31,14 @@ pub struct Inside(Arc<[UnboundedSender<Arc<dyn Handler>>]>);
 
 /// The source of requests for the threads. It decides their order and how many run at one time.
 pub trait Errands: Send + Sync {
-    /// The next request for a thread, when it is due; `None` ends the thread. If there is none yet,
+    /// The next request for a thread, when it is due; `None` ends the thread. Without a request,
     /// the source wakes `waker` when there may be one.
     ///
-    /// A thread calls this whenever it has nothing to poll, also while its requests await.
+    /// A thread calls this whenever it has no request to poll.
     fn poll_next(&self, thread: usize, waker: &Waker) -> Poll<Option<Errand>>;
 
     /// The pool to which a thread reports how long it runs handlers. Called once, when the thread
-    /// starts. A handler that may block runs on another thread and is not reported.
+    /// starts. A handler that may block runs on a separate thread and is not reported.
     fn pool(&self, _thread: usize) -> Option<Arc<ThreadPool>> {
         None
     }
@@ -350,7 +350,7 @@ mod tests {
     /// Longer than a test may run.
     const LONG: Duration = Duration::from_secs(20);
 
-    /// Handlers of `/blocks` wait for one of these.
+    /// Each handler of `/blocks` takes a receiver and waits for it.
     static GATES: Mutex<Vec<Receiver<()>>> = Mutex::new(Vec::new());
 
     /// Answers by path, with the name of the program.

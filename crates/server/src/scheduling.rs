@@ -17,7 +17,7 @@ use crate::workers::Task;
 
 /// A policy that decides which thread runs which stage.
 pub trait Scheduler: Send + Sync + 'static {
-    /// Starts the threads that accept connections, and returns when the last of them has ended.
+    /// Starts the threads that accept connections, and returns when the last thread has ended.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ pub trait Scheduler: Send + Sync + 'static {
     /// Returns the task if the queue is full.
     fn spawn(&self, task: Task) -> Result<(), Task>;
 
-    /// Takes back a task that is still queued at the end of its wait.
+    /// Takes back a task that is still queued at its deadline.
     fn withdraw(&self, _ticket: &Ticket) -> Option<Task> {
         None
     }

@@ -48,7 +48,7 @@ struct QueueState {
     wake_count: u32,
 }
 
-/// What an idle thread does next.
+/// The next step of an idle thread.
 pub(crate) enum NextArrival {
     Serve(Arrival),
     /// The thread must check the settings and wait again.
