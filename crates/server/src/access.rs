@@ -1,5 +1,4 @@
-//! Decides when a line of the access log is made and handed over: one for each reply, gathered by
-//! its thread, once per turn.
+//! The access log: each thread gathers one line per reply and hands the lines over once per turn.
 
 use std::sync::Arc;
 
@@ -9,56 +8,57 @@ use crate::address::Peer;
 use crate::handler::{Follow, Incoming, Retained};
 use crate::time::Clock;
 
-/// Where replies are logged, and how.
+/// The destination and the format of the access log.
 #[derive(Clone, Debug)]
 pub struct AccessSettings {
     /// The log.
     pub writer: Arc<Writer>,
-    /// What its lines tell.
+    /// The fields of a line.
     pub format: Arc<Format>,
 }
 
-/// One thread's way to the access log.
-pub(crate) struct AccessLog(Option<Open>);
+/// The access log of one thread.
+pub(crate) struct AccessLog(Option<OpenLog>);
 
-struct Open {
+struct OpenLog {
     settings: AccessSettings,
     lines: Vec<u8>,
     stamp: Stamp,
 }
 
-/// What a line tells of a reply.
+/// The data of a reply for its line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Replied<'a> {
     pub(crate) status: u16,
-    /// Of content, as it stands on the wire.
+    /// The number of content bytes as sent, including chunk framing.
     pub(crate) bytes: u64,
-    /// Status line and fields, as far as they are at hand.
+    /// Status line and header fields, if they are available.
     pub(crate) head: &'a [u8],
 }
 
 impl<'a> Replied<'a> {
-    /// A reply that stands whole in memory.
+    /// The data of a reply that is complete in memory.
     pub(crate) fn of(reply: &'a [u8]) -> Self {
         let (status, head) = measure(reply).unwrap_or_default();
         Self { status, bytes: (reply.len() - head) as u64, head: &reply[..head] }
     }
 }
 
-/// A reply that takes its time to leave: its line is made when that is over, and tells how much left.
-pub(crate) struct Leaving {
+/// A reply that is sent over time. Its line is written at the end, with the number of bytes that
+/// were sent.
+pub(crate) struct PendingEntry {
     pub(crate) request: Box<Retained>,
     pub(crate) status: u16,
-    /// Status line and fields, if a line tells of them.
+    /// Status line and header fields, if the format needs them.
     pub(crate) head: Vec<u8>,
-    /// How long the file behind the head is, or what its waiters have sent until now.
+    /// The length of the file after the head, or the number of bytes that a waiter has sent so far.
     pub(crate) length: u64,
 }
 
-/// Status and length of the head at the front of a reply.
+/// Returns the status and the length of the head at the start of a reply.
 pub(crate) fn measure(reply: &[u8]) -> Option<(u16, usize)> {
     let status = std::str::from_utf8(reply.get(9..12)?).ok()?.parse().ok()?;
-    // The end is looked for by its last byte: of most heads every fourth byte is looked at.
+    // Searches for the last byte of the end, so that it examines every fourth byte of most heads.
     let mut at = 3;
     loop {
         at += match reply.get(at)? {
@@ -69,12 +69,12 @@ pub(crate) fn measure(reply: &[u8]) -> Option<(u16, usize)> {
     }
 }
 
-/// Lines are handed over when they reach this size, whatever the turn still brings.
-const PILE: usize = 16 * 1024;
+/// Gathered lines are handed over at this size, even within a turn.
+const FLUSH_SIZE: usize = 16 * 1024;
 
 impl AccessLog {
     pub(crate) fn new(settings: Option<AccessSettings>) -> Self {
-        let open = |settings| Open { settings, lines: Vec::new(), stamp: Stamp::at(0) };
+        let open = |settings| OpenLog { settings, lines: Vec::new(), stamp: Stamp::at(0) };
         Self(settings.map(open))
     }
 
@@ -82,19 +82,19 @@ impl AccessLog {
         self.0.is_some()
     }
 
-    /// The moment a request arrives or a reply is made, in microseconds. Costs nothing where no
-    /// line tells how long it took.
-    pub(crate) fn moment(&self, clock: &Clock) -> u64 {
+    /// The current time in microseconds, at the arrival of a request or at its reply. Reads no
+    /// clock if the format has no duration.
+    pub(crate) fn timestamp(&self, clock: &Clock) -> u64 {
         let wanted = self.0.as_ref().is_some_and(|open| open.settings.format.wants_duration());
         if wanted { clock.microseconds() } else { 0 }
     }
 
-    /// True when a reply's head must be kept although the reply is leaving already.
+    /// Whether the head of a reply must be kept while the reply is sent.
     pub(crate) fn wants_head(&self) -> bool {
         self.0.as_ref().is_some_and(|open| open.settings.format.wants_reply_head())
     }
 
-    /// The reply to `request`, which arrived at `began`, is made.
+    /// Writes the line of the reply to `request`, which arrived at `began`.
     pub(crate) fn record(
         &mut self,
         request: &Incoming<'_>,
@@ -102,7 +102,7 @@ impl AccessLog {
         clock: &Clock,
         replied: Replied<'_>,
     ) {
-        let took = self.moment(clock).saturating_sub(began);
+        let took = self.timestamp(clock).saturating_sub(began);
         self.push(
             request.arrival,
             &Entry {
@@ -117,7 +117,7 @@ impl AccessLog {
         );
     }
 
-    /// A reply to a request that is not at hand: it could not be understood, or is with a worker.
+    /// Writes the line of a reply without its request, which was malformed or is with a worker.
     pub(crate) fn record_bare(&mut self, peer: Peer, arrival: u64, replied: Replied<'_>) {
         self.push(
             arrival,
@@ -131,27 +131,33 @@ impl AccessLog {
         );
     }
 
-    /// What will be told of a reply whose head stands in `reply`, and whose content takes its time.
-    pub(crate) fn begin(&self, request: Box<Retained>, reply: &[u8], follow: &Follow) -> Leaving {
+    /// Begins the log entry of a reply that is sent over time and whose head is in `reply`.
+    pub(crate) fn begin(
+        &self,
+        request: Box<Retained>,
+        reply: &[u8],
+        follow: &Follow,
+    ) -> PendingEntry {
         let (status, head) = measure(reply).unwrap_or_default();
         let head = if self.wants_head() { reply[..head].to_vec() } else { Vec::new() };
         let length = match follow {
             Follow::File(part) => part.length,
             Follow::Stream(_) | Follow::Upgrade(_) | Follow::Hold(_) => 0,
         };
-        Leaving { request, status, head, length }
+        PendingEntry { request, status, head, length }
     }
 
-    /// The same of a reply that its waiters send little by little; its head and some content stand in `reply`.
-    pub(crate) fn begin_held(&self, request: Box<Retained>, reply: &[u8]) -> Leaving {
+    /// Begins the log entry of a suspended response, of which `reply` contains the head and perhaps
+    /// some content.
+    pub(crate) fn begin_suspended(&self, request: Box<Retained>, reply: &[u8]) -> PendingEntry {
         let (status, head) = measure(reply).unwrap_or_default();
         let length = (reply.len() - head) as u64;
         let head = if self.wants_head() { reply[..head].to_vec() } else { Vec::new() };
-        Leaving { request, status, head, length }
+        PendingEntry { request, status, head, length }
     }
 
-    /// Hands the gathered lines to the writer: once per turn, and before a thread waits for a peer
-    /// or a handler, who may take long.
+    /// Hands the gathered lines to the writer: once per turn, and before a thread waits for a
+    /// client or a handler, which may take long.
     pub(crate) fn flush(&mut self) {
         if let Some(open) = &mut self.0 {
             open.flush();
@@ -162,13 +168,13 @@ impl AccessLog {
         let Some(open) = &mut self.0 else { return };
         open.stamp.move_to(arrival);
         entry.write(&mut open.lines, &open.settings.format, &open.stamp);
-        if open.lines.len() >= PILE {
+        if open.lines.len() >= FLUSH_SIZE {
             open.flush();
         }
     }
 }
 
-impl Open {
+impl OpenLog {
     fn flush(&mut self) {
         if self.lines.is_empty() {
             return;
@@ -195,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_measured_behind_its_head() {
+    fn counts_content_bytes_after_the_head() {
         let reply = b"HTTP/1.1 404 Not Found\r\nA: b\r\n\r\nabc";
         let head = &reply[..32];
         assert_eq!(Replied::of(reply), Replied { status: 404, bytes: 3, head });
@@ -208,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_has_a_line_too() {
+    fn logs_a_reply_without_a_parsed_request() {
         let folder = ScratchFolder::new();
         let peer = Peer::tcp("192.0.2.7:1".parse().unwrap());
         let replied = Replied { status: 408, bytes: 36, head: b"" };
@@ -224,15 +230,16 @@ mod tests {
         assert_eq!(lines(&log), expected);
     }
 
-    /// Lines gathered until a thread had nothing left to do for its connection, which a peer that
-    /// never pauses puts off for ever: memory grew, and what a log holds was passed at once.
+    /// Symptom: memory grew without limit, and the log lost lines. Cause: a thread handed its lines
+    /// over only when its connection was idle, which a client that never pauses prevents. Fix: it
+    /// also hands them over when they reach a fixed size.
     #[test]
-    fn lines_are_handed_over_before_they_pile_up() {
+    fn hands_lines_over_before_they_accumulate() {
         let folder = ScratchFolder::new();
         let mut log = log_with("common", &folder);
         for _ in 0..10_000 {
             log.record_bare(Peer::UNIX, 0, Replied::default());
-            assert!(lines(&log).len() < PILE);
+            assert!(lines(&log).len() < FLUSH_SIZE);
         }
     }
 }

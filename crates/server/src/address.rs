@@ -1,4 +1,4 @@
-//! Decides how the two ends of a connection are named: where we listen, and who came.
+//! The addresses of both ends of a connection: where the server listens, and the client's address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use rustix::net::SocketAddrAny;
 
-/// A place to listen on.
+/// An address to listen on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
     /// An IP address and port; port 0 asks the kernel for a free one.
@@ -18,7 +18,7 @@ pub enum Address {
     Inherited(i32),
 }
 
-/// An address that could not be understood.
+/// An address that could not be parsed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadAddress(String);
 
@@ -26,7 +26,7 @@ impl fmt::Display for BadAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` is no address; write HOST:PORT (127.0.0.1:8080, [::1]:8080, :8080 for all), \
+            "`{}` is not an address; write HOST:PORT (127.0.0.1:8080, [::1]:8080, :8080 for all), \
              localhost:PORT or unix:/path/to/socket",
             self.0
         )
@@ -67,10 +67,10 @@ impl fmt::Display for Address {
     }
 }
 
-/// Who came: 20 bytes, since every open connection keeps one.
+/// The address of a client, in 20 bytes, since every open connection stores one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
-    /// An IPv4 address is kept in its mapped form (RFC 4291 section 2.5.5.2).
+    /// An IPv4 address is stored in its mapped form (RFC 4291, section 2.5.5.2).
     octets: [u8; 16],
     port: u16,
     is_unix: bool,
@@ -78,10 +78,10 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A peer on this machine that came through a Unix socket.
+    /// A client on this machine that is connected through a Unix socket.
     pub const UNIX: Self = Self { octets: [0; 16], port: 0, is_unix: true, is_secure: false };
 
-    /// A peer that came from `address`.
+    /// A client at `address`.
     pub fn tcp(address: SocketAddr) -> Self {
         let octets = match address.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
@@ -97,38 +97,38 @@ impl Peer {
         }
     }
 
-    /// The same, through an address where TLS is spoken.
+    /// The same client, connected to an address with TLS.
     #[must_use]
     pub const fn secured(self) -> Self {
         Self { is_secure: true, ..self }
     }
 
-    /// Whether it came through an address where TLS is spoken.
+    /// Whether the client is connected to an address with TLS.
     pub const fn is_secure(&self) -> bool {
         self.is_secure
     }
 
-    /// Its IP address, `None` for a Unix socket. IPv4 through an IPv6 socket shows as IPv4.
+    /// The IP address, `None` for a Unix socket. IPv4 through an IPv6 socket is returned as IPv4.
     pub fn ip(&self) -> Option<IpAddr> {
         (!self.is_unix).then(|| IpAddr::V6(Ipv6Addr::from(self.octets)).to_canonical())
     }
 
-    /// Its port, 0 for a Unix socket.
+    /// The port, 0 for a Unix socket.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its IP address and port, `None` for a Unix socket.
+    /// The IP address and port, `None` for a Unix socket.
     pub fn socket_address(&self) -> Option<SocketAddr> {
         self.ip().map(|ip| SocketAddr::new(ip, self.port))
     }
 
-    /// True for a client on this machine: a loopback address or a Unix socket.
+    /// Whether the client is on this machine: a loopback address or a Unix socket.
     pub fn is_local(&self) -> bool {
         self.ip().is_none_or(|ip| ip.is_loopback())
     }
 
-    /// The block of addresses that this client's quotas are charged to.
+    /// The block of addresses against which this client's quotas count.
     pub fn block(&self) -> AddressBlock {
         match self.ip() {
             Some(ip) => AddressBlock::of(ip),
@@ -147,8 +147,8 @@ impl fmt::Display for Peer {
 }
 
 /// The block of addresses that one party is assumed to control: a single IPv4 address, or an IPv6
-/// /64, which is what a provider assigns to one link (RFC 6177, RFC 7421). All clients on this
-/// machine are one block, whether they use a loopback address or a Unix socket.
+/// /64, which a provider assigns to one link (RFC 6177, RFC 7421). All clients on this machine are
+/// one block, whether they use a loopback address or a Unix socket.
 ///
 /// Every quota per client counts by this type.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -160,28 +160,29 @@ impl AddressBlock {
     /// A Unix socket is local.
     const UNIX: Self = Self::LOCAL;
 
-    /// The block that `ip` belongs to.
+    /// The block that contains `ip`.
     pub fn of(ip: IpAddr) -> Self {
         match ip.to_canonical() {
             ip if ip.is_loopback() => Self::LOCAL,
-            // ::/64 holds the mapped addresses and no address of a host, so its numbers are free.
+            // ::/64 contains the mapped addresses and no address of a host, so its numbers are
+            // free.
             IpAddr::V4(ip) => Self(u64::from(u32::from(ip)) | 1 << 32),
             IpAddr::V6(ip) => Self((u128::from(ip) >> 64) as u64),
         }
     }
 
-    /// True for clients on this machine.
+    /// Whether the clients are on this machine.
     pub const fn is_local(self) -> bool {
         self.0 == Self::LOCAL.0
     }
 
-    /// True when the block's [site](Self::site) holds other blocks too, as an IPv6 /48 does.
+    /// Whether the [site](Self::site) contains other blocks too, as an IPv6 /48 does.
     pub const fn has_neighbors(self) -> bool {
         self.0 >> 33 != 0
     }
 
-    /// The /48 that an IPv6 block belongs to, which a provider may assign to one customer. Quotas
-    /// per site are looser than those per block. An IPv4 address is its own site.
+    /// The /48 that contains an IPv6 block, which a provider may assign to one customer. Quotas per
+    /// site are looser than quotas per block. An IPv4 address is its own site.
     pub const fn site(self) -> AddressSite {
         match self.0 >> 33 {
             0 => AddressSite(self.0),
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_read_as_people_write_it() {
+    fn parses_addresses() {
         check("127.0.0.1:8080", "http://127.0.0.1:8080/");
         check("[::1]:80", "http://[::1]:80/");
         check(":8080", "http://[::]:8080/");
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapped_address_shows_as_ipv4_and_counts_as_loopback() {
+    fn treats_a_mapped_address_as_ipv4() {
         let peer = Peer::tcp("[::ffff:127.0.0.1]:9".parse().unwrap());
         assert_eq!(
             (peer.to_string().as_str(), peer.port(), peer.is_local()),
@@ -253,7 +254,7 @@ mod tests {
         assert_ne!(block("192.0.2.1:9"), block("192.0.2.2:9"));
         assert_ne!(block("192.0.2.1:9").site(), block("192.0.2.2:9").site());
         assert_eq!(block("192.0.2.1:9"), block("[::ffff:192.0.2.1]:7"));
-        // The bits of 0.0.0.1 and of ::1 are alike; only one of them is this machine.
+        // 0.0.0.1 and ::1 have equal bits; only ::1 is this machine.
         assert!(!block("0.0.0.1:9").is_local());
         for local in ["127.0.0.1:1", "127.9.9.9:2", "[::1]:3", "[::ffff:127.0.0.1]:4"] {
             assert_eq!(block(local), AddressBlock::LOCAL, "{local}");
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn names_a_block_as_operators_write_it() {
+    fn displays_blocks() {
         let name = |text: &str| Peer::tcp(text.parse().unwrap()).block().to_string();
         assert_eq!(name("192.0.2.1:9"), "192.0.2.1");
         assert_eq!(name("[2001:db8:1:2::1]:9"), "2001:db8:1:2::/64");

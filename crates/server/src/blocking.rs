@@ -1,5 +1,5 @@
-//! Decides how an async handler waits for a call that blocks: on another thread, and no longer
-//! than it wants to.
+//! Blocking calls in async handlers: the call runs on another thread, and the handler may stop
+//! waiting.
 
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -11,95 +11,96 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// Calls that nobody waits for any more and that have not returned.
+/// The number of calls that run although their futures were dropped.
 static OVERDUE: AtomicUsize = AtomicUsize::new(0);
-/// How many calls may run at one time, over the whole process.
-static PLACES: OnceLock<Arc<Semaphore>> = OnceLock::new();
-/// Places when no server has said how many.
-const USUAL_PLACES: usize = 16;
+/// The limit of concurrent calls, for the whole process.
+static PERMITS: OnceLock<Arc<Semaphore>> = OnceLock::new();
+/// The default limit, if no server has set one.
+const DEFAULT_PERMITS: usize = 16;
 
-/// Runs `call`, which may block, on another thread, and waits for it.
+/// Runs `call`, which may block, on a thread for blocking calls, and waits for it.
 ///
-/// As many calls run at one time as the first server of the process has workers; others wait their
-/// turn. Dropping the future, as [`timeout`](crate::timeout()) does when the time is over, ends the wait but
-/// cannot end a call that has begun: it counts as [overdue](overdue_calls), and keeps its place,
-/// until it returns. A panic of the call passes through to whoever awaits it.
+/// The limit of concurrent calls is the number of workers of the first server of the process;
+/// further calls wait. Dropping the future, as [`timeout`](crate::timeout()) does at its deadline,
+/// ends the wait but cannot end a running call: that counts as [overdue](overdue_calls) and keeps
+/// its place until it returns. A panic of the call propagates to the code that awaits it.
 ///
 /// # Panics
 ///
-/// Outside a handler, where no runtime is.
+/// Outside a handler, where no runtime exists.
 pub async fn blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
-    let places = PLACES.get_or_init(|| Arc::new(Semaphore::new(USUAL_PLACES)));
-    // Nobody closes it; without a place there would merely be one call more.
-    let place = Arc::clone(places).acquire_owned().await.ok();
-    let fate = Arc::new(Fate::default());
-    // It notes the return however the call ends, a panic and never being begun included.
-    let returning = Returning { fate: Arc::clone(&fate), _place: place };
+    let permits = PERMITS.get_or_init(|| Arc::new(Semaphore::new(DEFAULT_PERMITS)));
+    // The semaphore is never closed; without a permit, one call too many would run.
+    let permit = Arc::clone(permits).acquire_owned().await.ok();
+    let first_event = Arc::new(FirstEvent::default());
+    // Dropped at the end of the call in each case: return, panic, or a call that never starts.
+    let running = RunningCall { first_event: Arc::clone(&first_event), _permit: permit };
     let call = spawn_blocking(move || {
         let value = call();
-        drop(returning);
+        drop(running);
         value
     });
-    Wait { call, fate }.await
+    CallFuture { call, first_event }.await
 }
 
-/// How many blocking calls are overdue at this moment, over the whole process.
+/// The number of overdue blocking calls of the whole process.
 pub fn overdue_calls() -> usize {
     OVERDUE.load(Ordering::Relaxed)
 }
 
-/// Allows `places` calls at one time, unless that was said before.
-pub(crate) fn allow(places: usize) {
-    PLACES.get_or_init(|| Arc::new(room(places)));
+/// Sets the limit of concurrent calls, unless it was set before.
+pub(crate) fn set_limit(permits: usize) {
+    PERMITS.get_or_init(|| Arc::new(semaphore(permits)));
 }
 
-fn room(places: usize) -> Semaphore {
-    Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))
+fn semaphore(permits: usize) -> Semaphore {
+    Semaphore::new(permits.clamp(1, Semaphore::MAX_PERMITS))
 }
 
-/// The wait for a call that has its place.
-struct Wait<T> {
+/// The wait for a call that has a permit.
+struct CallFuture<T> {
     call: JoinHandle<T>,
-    fate: Arc<Fate>,
+    first_event: Arc<FirstEvent>,
 }
 
-/// Which came first, the end of the wait or the end of the call.
+/// Records which happens first: the end of the wait or the end of the call.
 #[derive(Debug, Default)]
-struct Fate(AtomicBool);
+struct FirstEvent(AtomicBool);
 
-impl Fate {
-    /// True for the first of the two.
+impl FirstEvent {
+    /// True for the first of the two events.
     fn is_first(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
     }
 }
 
-struct Returning {
-    fate: Arc<Fate>,
-    _place: Option<OwnedSemaphorePermit>,
+struct RunningCall {
+    first_event: Arc<FirstEvent>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Drop for Returning {
+impl Drop for RunningCall {
     fn drop(&mut self) {
-        if !self.fate.is_first() {
+        if !self.first_event.is_first() {
             OVERDUE.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
-impl<T> Drop for Wait<T> {
+impl<T> Drop for CallFuture<T> {
     fn drop(&mut self) {
-        // A call that still waits for its thread is not begun at all.
+        // A call that still waits for its thread never starts.
         self.call.abort();
-        // Counted before it is known, or the return could be counted first and wrap the number.
+        // Incremented before the event is recorded; otherwise the call could decrement first and
+        // wrap the counter.
         OVERDUE.fetch_add(1, Ordering::Relaxed);
-        if !self.fate.is_first() {
+        if !self.first_event.is_first() {
             OVERDUE.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
-impl<T> Future for Wait<T> {
+impl<T> Future for CallFuture<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<T> {
@@ -107,7 +108,8 @@ impl<T> Future for Wait<T> {
             Ok(value) => Poll::Ready(value),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // Only our own drop aborts it, or the end of the runtime: then nobody polls.
+                // Aborted by our own drop or by the end of the runtime; in both cases the future is
+                // no longer polled.
                 Err(_) => Poll::Pending,
             },
         }
@@ -123,20 +125,21 @@ mod tests {
     use crate::time::timeout;
 
     #[test]
-    fn there_is_a_place_at_least_and_no_more_than_can_be_counted() {
-        let places = [0, 7, usize::MAX].map(|places| room(places).available_permits());
-        assert_eq!(places, [1, 7, Semaphore::MAX_PERMITS]);
+    fn limits_permits_to_the_range_of_the_semaphore() {
+        let permits = [0, 7, usize::MAX].map(|permits| semaphore(permits).available_permits());
+        assert_eq!(permits, [1, 7, Semaphore::MAX_PERMITS]);
     }
 
-    /// One test for all of it: the count is the process's.
+    /// One test for all cases, because the counter belongs to the process.
     #[test]
-    fn a_call_is_overdue_from_the_end_of_its_wait_to_its_return() {
+    fn counts_a_call_as_overdue_until_it_returns() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             assert_eq!(blocking(|| 7).await, 7);
             assert_eq!(overdue_calls(), 0);
 
-            let places = PLACES.get().expect("the first call has made them").available_permits();
+            let permits =
+                PERMITS.get().expect("the first call created the semaphore").available_permits();
             let (let_go, gate) = mpsc::channel::<()>();
             let (returned, has_returned) = tokio::sync::oneshot::channel::<()>();
             let call = blocking(move || {
@@ -144,12 +147,12 @@ mod tests {
                 let _returned = returned;
                 "in time"
             });
-            let told = timeout(Duration::from_millis(1), call, async || "otherwise").await;
-            assert_eq!((told, overdue_calls()), ("otherwise", 1));
-            let left = PLACES.get().expect("they stay").available_permits();
-            assert_eq!(left, places - 1, "an overdue call keeps its place");
+            let result = timeout(Duration::from_millis(1), call, async || "otherwise").await;
+            assert_eq!((result, overdue_calls()), ("otherwise", 1));
+            let left = PERMITS.get().expect("the semaphore is never removed").available_permits();
+            assert_eq!(left, permits - 1, "an overdue call keeps its permit");
             let_go.send(()).unwrap();
-            // The sender goes with the call, a moment before its guard.
+            // The call drops the sender a moment before its guard.
             assert!(has_returned.await.is_err());
             while overdue_calls() > 0 {
                 tokio::task::yield_now().await;

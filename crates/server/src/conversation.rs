@@ -1,5 +1,5 @@
-//! Decides how one thread holds one connection from accept to close, blocking wherever the peer
-//! lets it wait: what every scheduler with a thread per connection is made of.
+//! One thread per connection: the thread serves its connection from accept to close with blocking
+//! calls. Each scheduler with a thread per connection uses this module.
 
 use std::convert::identity;
 use std::future::poll_fn;
@@ -14,12 +14,16 @@ use bine_log as log;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
-use crate::arrival::{Arrival, Called, Entrance, Lobby, Looked, MakingRoom, NO_THREAD, Progress};
+use crate::arrival::{
+    AcceptOutcome, Arrival, ArrivalQueue, Entrance, NO_THREAD, NextArrival, Progress, RoomPermit,
+};
 use crate::connection::{
     Busy, Connection, DetachedConnection, Errand, NO_HOLD, Phase, ThreadContext,
 };
 use crate::discard::discard;
-use crate::handler::{Finished, LaterReply, Parting, Space, Terms, Why, Wire, failure, live};
+use crate::handler::{
+    Finished, LaterReply, Parting, ReceiveBuffer, UpgradeContext, Why, Wire, failure, run_upgrade,
+};
 use crate::lifecycle::State;
 use crate::metrics::{Ending, count_panic};
 use crate::next::{Kind, Next};
@@ -30,65 +34,74 @@ use crate::system::Wakeup;
 use crate::time::Tick;
 use crate::transport::{Blocking, Nonblocking, Transport as _};
 
-/// One thread's means to hold connections, one after the other.
+/// Serves connections on one thread, one at a time.
 pub struct Conversations<'s> {
     server: &'s Arc<Server>,
     view: View,
     scheduler: &'s dyn Scheduler,
     context: ThreadContext,
     entrance: Entrance,
-    /// Where connections wait that another thread accepts; `None`: this one accepts itself.
-    lobby: Option<&'s Lobby>,
-    /// Somebody waited for a thread when this one looked last, which is believed until then.
+    /// The queue that the accepting thread fills. With `None` this thread accepts connections
+    /// itself.
+    queue: Option<&'s ArrivalQueue>,
+    /// At its last check, this thread found a connection that waits for a thread. It assumes so
+    /// until this time.
     crowded_until: Option<Tick>,
-    /// Accepted in place of an idle connection, and next to be held.
+    /// A connection that was accepted instead of an idle one; it is served next.
     newcomer: Option<Arrival>,
-    /// The connection at hand leaves so that there is a place for somebody.
-    makes_room: Option<MakingRoom>,
-    /// Rings when something happens that a held reply of this thread waits for; made by the first.
+    /// The permit to close the current connection in order to make room for a new one.
+    room_permit: Option<RoomPermit>,
+    /// Wakes this thread for events of a suspended response. The first suspended response creates
+    /// it.
     wakeup: Option<Arc<Wakeup>>,
-    /// Where who has left HTTP receives; made for the first.
-    space: Option<Space>,
-    /// The scheduler has lent this thread to a held reply.
-    holds: bool,
-    /// Kept between waits for its memory.
-    wanted: Vec<PollFd<'static>>,
+    /// The receive buffer for upgraded connections. The first upgrade creates it.
+    receive_buffer: Option<ReceiveBuffer>,
+    /// Whether the scheduler has lent this thread to a suspended response.
+    has_lent_thread: bool,
+    /// Kept for its allocation.
+    polled: Vec<PollFd<'static>>,
 }
 
-/// Who spoke up during a wait for a request.
-enum Watched {
-    Peer,
-    /// Somebody waits for a thread.
-    Door,
+/// The event that ended a wait for a request.
+enum WaitEvent {
+    Input,
+    /// A new connection waits for a thread.
+    NewConnection,
 }
 
-/// At full load a kept connection has its thread this long for its next request (document 000
-/// section 2.4), as exactly as the coarse clock is; then a newcomer may take it.
-const KEPT: Duration = Duration::from_millis(1);
-/// The same from accept to the first byte, which has a whole round trip to come.
-const KEPT_SILENT: Duration = Duration::from_secs(1);
-/// How often a thread that waits for a request looks whether the load has become full. Each look is
-/// a system call; a quarter of a second is the most that it adds to a newcomer's first wait. To be told by a descriptor
-/// instead would wake all idle threads at once each time that the last free one is taken.
-const LOOK: Duration = Duration::from_millis(250);
+/// At full load, a kept connection has its thread for this time to send its next request (Serrano,
+/// "Hop, a Fast Server for the Diffuse Web", 2009, section 2.4), to the precision of the coarse
+/// clock. After that a new connection may take the thread.
+const KEPT_TIME: Duration = Duration::from_millis(1);
+/// The same limit from accept to the first byte, which takes a whole round trip.
+const FIRST_BYTE_TIME: Duration = Duration::from_secs(1);
+/// The interval at which a thread that waits for a request checks whether the load has become full.
+/// Each check is a system call. A new connection waits at most 250 ms longer for it. A notification
+/// by a descriptor would instead wake all idle threads at once, each time that the last free one is
+/// taken.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 impl<'s> Conversations<'s> {
-    /// For connections that come to `server`. At full [load](Scheduler::load) of `scheduler` one that is
-    /// idle gives way to a newcomer, who is [accepted](Self::accept) next.
+    /// Serves connections to `server`. At full [load](Scheduler::load) of `scheduler`, an idle
+    /// connection gives way to a new one, which [`accept`](Self::accept) returns next.
     pub fn new(server: &'s Arc<Server>, scheduler: &'s dyn Scheduler) -> Self {
         Self::at(None, server, scheduler)
     }
 
-    /// The same for connections that wait in `lobby`, which some other thread fills.
-    pub(crate) fn behind(
-        lobby: &'s Lobby,
+    /// Serves the connections that wait in `queue`.
+    pub(crate) fn from_queue(
+        queue: &'s ArrivalQueue,
         server: &'s Arc<Server>,
         scheduler: &'s dyn Scheduler,
     ) -> Self {
-        Self::at(Some(lobby), server, scheduler)
+        Self::at(Some(queue), server, scheduler)
     }
 
-    fn at(lobby: Option<&'s Lobby>, server: &'s Arc<Server>, scheduler: &'s dyn Scheduler) -> Self {
+    fn at(
+        queue: Option<&'s ArrivalQueue>,
+        server: &'s Arc<Server>,
+        scheduler: &'s dyn Scheduler,
+    ) -> Self {
         let view = server.view();
         let context = view.context();
         Self {
@@ -97,33 +110,33 @@ impl<'s> Conversations<'s> {
             context,
             view,
             entrance: Entrance::new(server),
-            lobby,
+            queue,
             crowded_until: None,
             newcomer: None,
-            makes_room: None,
+            room_permit: None,
             wakeup: None,
-            space: None,
-            holds: false,
-            wanted: Vec::new(),
+            receive_buffer: None,
+            has_lent_thread: false,
+            polled: Vec::new(),
         }
     }
 
-    /// Waits for the next connection; `None` when the server stops.
+    /// Waits for the next connection. Returns `None` when the server stops.
     ///
     /// # Errors
     ///
-    /// The system's, when it cannot wait.
+    /// The error of the system if the thread cannot wait.
     pub fn accept(&mut self) -> io::Result<Option<Arrival>> {
         if self.newcomer.is_some() {
             return Ok(self.newcomer.take());
         }
         loop {
             self.keep_up();
-            let accepted = match self.lobby.map(Lobby::rest) {
+            let accepted = match self.queue.map(ArrivalQueue::wait_idle) {
                 None => self.entrance.accept_within(None)?,
-                Some(Called::To(arrival)) => Some(arrival),
-                Some(Called::Look) => None,
-                Some(Called::Off) => return Ok(None),
+                Some(NextArrival::Serve(arrival)) => Some(arrival),
+                Some(NextArrival::CheckSettings) => None,
+                Some(NextArrival::End) => return Ok(None),
             };
             if accepted.is_some() || self.server.state() != State::Serving {
                 return Ok(accepted);
@@ -131,40 +144,40 @@ impl<'s> Conversations<'s> {
         }
     }
 
-    /// Who has come meanwhile and took the place of the connection that was held last, if it gave way.
+    /// The connection that replaced the one served last, if that gave way.
     pub fn take_newcomer(&mut self) -> Option<Arrival> {
         self.newcomer.take()
     }
 
-    /// Holds the connection on this thread until it is over.
+    /// Serves the connection on this thread until it closes.
     pub fn hold(&mut self, arrival: Arrival) {
         self.run(arrival, false);
     }
 
-    /// Holds the connection until it is over, or until its scheduler wishes the next stage
-    /// [elsewhere](Place::Elsewhere) and it can go there: then here it is again.
-    pub(crate) fn go_on(&mut self, arrival: Arrival) -> Option<Arrival> {
+    /// Serves the connection until it closes, or until the scheduler wants its next stage
+    /// [elsewhere](Place::Elsewhere) and it can move. Then returns it.
+    pub(crate) fn serve_stages(&mut self, arrival: Arrival) -> Option<Arrival> {
         self.run(arrival, true)
     }
 
-    fn run(&mut self, arrival: Arrival, may_leave: bool) -> Option<Arrival> {
+    fn run(&mut self, arrival: Arrival, may_detach: bool) -> Option<Arrival> {
         let Arrival { progress, peer, counted } = arrival;
         self.context.clock.turn();
-        // Looked at behind the accept: whoever comes after a change is served under it.
+        // Checked after the accept: a connection that arrives after a change gets the new settings.
         self.keep_up();
         let (mut connection, next) = match progress {
             Progress::New(socket) => {
                 let transport = |session| Blocking::new(socket, session);
                 let mut connection = Connection::new(transport, peer, &mut self.context);
-                self.context.take_up(&mut connection);
+                self.context.make_current(&mut connection);
                 (connection, Next::Request)
             }
             Progress::Between(detached) => detached.attach(&mut self.context)?,
         };
         let snapshot_id = connection.snapshot_id;
-        // A fault of ours costs this connection and no other.
+        // A panic of the server closes only this connection.
         let ended =
-            catch_unwind(AssertUnwindSafe(|| self.converse(&mut connection, next, may_leave)));
+            catch_unwind(AssertUnwindSafe(|| self.run_stages(&mut connection, next, may_detach)));
         if let Ok(Some(next)) = ended {
             match DetachedConnection::detach(connection, &mut self.context, next) {
                 Ok(detached) => {
@@ -172,20 +185,20 @@ impl<'s> Conversations<'s> {
                     let progress = Progress::Between(Box::new(detached));
                     return Some(Arrival { progress, peer, counted });
                 }
-                // It has no snapshot, which every connection of a server has.
+                // Unreachable: `run_stages` has checked it, and each connection has a snapshot.
                 Err(same) => connection = same,
             }
         }
-        self.context.put_down(&mut connection);
+        self.context.save_input(&mut connection);
         let upgraded = connection.busy.take_if(|busy| busy.upgrade.is_some());
         let is_upgrade = upgraded.is_some() || connection.transport.departs();
         let stopping = self.context.stopping;
         let ending = if is_upgrade { Ending::Upgrade } else { connection.ended(stopping) };
         self.context.tally.closed(ending);
-        stages::tell_of_leaving(&mut connection, &mut self.context);
+        stages::log_pending_entry(&mut connection, &mut self.context);
         self.end_hold(&mut connection);
         if let (Some(busy), true) = (upgraded, ended.is_ok()) {
-            self.live(connection.transport, busy);
+            self.run_upgraded(connection.transport, busy);
         } else if connection.transport.departs() {
             connection.transport.depart(peer);
         } else {
@@ -193,10 +206,10 @@ impl<'s> Conversations<'s> {
             connection.busy.take().into_iter().for_each(|busy| self.context.recycle(busy));
             drop(connection);
         }
-        // One that could not be begun is nobody else's.
-        discard(self.context.errand.take());
+        // Drops deferred work that was not started.
+        discard(self.context.deferred_work.take());
         if ended.is_err() {
-            log::error(format_args!("a connection was closed by a fault of the server"));
+            log::error(format_args!("the server panicked and closed one connection"));
             self.context = self.view.context();
             self.wakeup = None;
         } else {
@@ -205,35 +218,36 @@ impl<'s> Conversations<'s> {
         self.context.output.clear();
         self.context.config.access.flush();
         drop(counted);
-        self.pass_place();
+        self.accept_successor();
         None
     }
 
-    /// Runs stages from `next` on. `Some`: this one is wished elsewhere.
-    fn converse(
+    /// Runs stages from `next` on. Returns `Some` if the scheduler wants the next stage elsewhere.
+    fn run_stages(
         &mut self,
         connection: &mut Connection<Blocking>,
         mut next: Next,
-        may_leave: bool,
+        may_detach: bool,
     ) -> Option<Next> {
-        // A handler's first poll is in place, and may make timers and sockets there already.
+        // The first poll of an async handler happens here, and may create timers and sockets.
         let background = self.server.background().map(tokio::runtime::Handle::enter);
         if let Err(error) = &background {
-            log::error(format_args!("no runtime for handlers that await: {error}"));
+            log::error(format_args!("no runtime for async handlers: {error}"));
         }
         let mut has_run = false;
         loop {
-            if self.holds && connection.hold == NO_HOLD {
+            if self.has_lent_thread && connection.hold == NO_HOLD {
                 self.end_hold(connection);
             }
             self.context.stopping = self.server.state() != State::Serving;
             if self.server.state() == State::Over {
                 return None;
             }
-            // One stage at least, or it would go from thread to thread and come no further.
-            if std::mem::replace(&mut has_run, may_leave)
+            // Runs at least one stage, or the connection would move between threads without
+            // progress.
+            if std::mem::replace(&mut has_run, may_detach)
                 && self.scheduler.stage(next) == Place::Elsewhere
-                && DetachedConnection::may_hold(connection, next)
+                && DetachedConnection::can_detach(connection, next)
             {
                 return Some(next);
             }
@@ -241,7 +255,7 @@ impl<'s> Conversations<'s> {
                 Next::Request => self.await_request(connection),
                 Next::Response(Kind::Static) => stages::response(connection, &mut self.context),
                 Next::Response(Kind::Dynamic) => {
-                    // The work may keep this thread for long.
+                    // The work may take long.
                     self.context.config.access.flush();
                     stages::dynamic(connection, &mut self.context)
                 }
@@ -249,7 +263,7 @@ impl<'s> Conversations<'s> {
                 Next::Held => stages::held(connection, &mut self.context, Why::Room),
                 Next::Park => self.await_handler(connection),
                 Next::Idle => {
-                    self.context.take_up(connection);
+                    self.context.make_current(connection);
                     if connection.has_unsent() { Next::Reply } else { Next::Request }
                 }
                 Next::Depart | Next::Closed => return None,
@@ -257,13 +271,14 @@ impl<'s> Conversations<'s> {
         }
     }
 
-    /// Has a connection go that has waited too long for a thread: who is owed a reply is told so, without a wait.
+    /// Closes a connection that has waited too long for a thread. If it has sent a request, it gets
+    /// a reply, without a wait.
     pub(crate) fn turn_away(&mut self, arrival: Arrival) {
         let Arrival { progress, peer, counted } = arrival;
         let detached = match progress {
             Progress::Between(detached) => detached,
             new @ Progress::New(_) => {
-                return Arrival { progress: new, peer, counted }.refuse(NO_THREAD.told());
+                return Arrival { progress: new, peer, counted }.refuse(NO_THREAD.response());
             }
         };
         self.context.clock.turn();
@@ -272,65 +287,71 @@ impl<'s> Conversations<'s> {
         let Some((connection, next)) = detached.attach(&mut self.context) else { return };
         let snapshot_id = connection.snapshot_id;
         let mut connection = connection.map(Nonblocking::from, identity);
-        self.context.drained = false;
-        // It may have said something meanwhile, and has replies, perhaps, that wait for those behind them.
+        self.context.is_socket_empty = false;
+        // It may have sent a request meanwhile, and may have unsent replies.
         let next = match next {
             Next::Request => stages::request(&mut connection, &mut self.context),
             next => next,
         };
         let next = match next {
-            Next::Response(_) | Next::Idle => stages::unheard(&mut connection, &mut self.context),
+            Next::Response(_) | Next::Idle => {
+                stages::reject_unserved(&mut connection, &mut self.context)
+            }
             next => next,
         };
         if next == Next::Reply {
-            // What does not leave at once is not waited for.
+            // Bytes that cannot be sent at once are dropped.
             stages::reply(&mut connection, &mut self.context);
         }
         if connection.phase == Phase::Lingering {
-            // What the peer has sent is taken, or the close would be a reset that may overtake the reply.
+            // Reads the client's input, or the close would be a reset that may overtake the reply.
             stages::request(&mut connection, &mut self.context);
         }
         connection.transport.farewell();
         self.context.tally.closed(Ending::Load);
-        stages::tell_of_leaving(&mut connection, &mut self.context);
+        stages::log_pending_entry(&mut connection, &mut self.context);
         self.context.output.clear();
         self.context.input = 0..0;
-        self.context.errand = None;
+        self.context.deferred_work = None;
         self.context.config.leave(snapshot_id);
         self.context.config.access.flush();
     }
 
-    /// Lets whoever takes the connection over live here, if this thread may wait for that.
-    fn live(&mut self, transport: Blocking, mut busy: Box<Busy>) {
-        let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
+    /// Runs an upgraded connection on this thread, if the scheduler lends the thread for it.
+    fn run_upgraded(&mut self, transport: Blocking, mut busy: Box<Busy>) {
+        let upgrade = busy.upgrade.take();
+        let received = take(&mut busy.input);
+        let name = busy.handler;
         self.context.config.access.flush();
-        self.holds = self.scheduler.begin_hold();
-        let terms = Terms {
-            state: self.server.tidings(),
-            parting: (!self.holds).then_some(Parting::NoThread),
+        self.has_lent_thread = self.scheduler.begin_hold();
+        let upgrade_context = UpgradeContext {
+            state: self.server.subscribe_state(),
+            parting: (!self.has_lent_thread).then_some(Parting::NoThread),
             clock: Rc::clone(&self.context.clock),
             slowness: Rc::clone(&self.context.slowness),
             name,
         };
-        let space = self.space.get_or_insert_with(Space::new).clone();
-        let lived = catch_unwind(AssertUnwindSafe(|| {
+        let receive_buffer = self.receive_buffer.get_or_insert_with(ReceiveBuffer::new).clone();
+        let ended = catch_unwind(AssertUnwindSafe(|| {
             let background = self.server.background()?;
             let _inside = background.enter();
-            let wire = Wire::new(transport.into(), received, space)?;
+            let wire = Wire::new(transport.into(), received, receive_buffer)?;
             if let Some(upgrade) = upgrade {
-                background.block_on(live(upgrade, wire, terms));
+                background.block_on(run_upgrade(upgrade, wire, upgrade_context));
             }
             Ok::<_, io::Error>(())
         }));
-        match lived {
+        match ended {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => log::error(format_args!("{name} cannot be awaited: {error}")),
+            Ok(Err(error)) => {
+                log::error(format_args!("the async handler {name} cannot run: {error}"));
+            }
             Err(_) => {
                 count_panic();
                 log::error(format_args!("{name} panicked; its connection was cut"));
             }
         }
-        if take(&mut self.holds) {
+        if take(&mut self.has_lent_thread) {
             self.scheduler.end_hold();
         }
         self.context.recycle(busy);
@@ -338,33 +359,33 @@ impl<'s> Conversations<'s> {
     }
 
     fn await_request(&mut self, connection: &mut Connection<Blocking>) -> Next {
-        let between = self.context.input.is_empty()
+        let is_idle = self.context.input.is_empty()
             && matches!(connection.phase, Phase::Handshake | Phase::First | Phase::Idle)
             && connection.machine.phase() == bine_http::Phase::Head;
-        if between && !self.await_peer(connection) {
+        if is_idle && !self.await_peer(connection) {
             return Next::Closed;
         }
         stages::request(connection, &mut self.context)
     }
 
-    /// Waits until the peer says something. False: it did not in its time, which a stop shortens,
-    /// or somebody else has its thread now.
+    /// Waits for input. Returns false if there was none before the deadline, which a stop brings
+    /// forward, or if the thread now serves a new connection.
     fn await_peer(&mut self, connection: &mut Connection<Blocking>) -> bool {
         self.context.config.access.flush();
         let mut now = self.context.clock.turn();
-        let kept = if matches!(connection.phase, Phase::Handshake | Phase::First) {
-            KEPT_SILENT
+        let min_time = if matches!(connection.phase, Phase::Handshake | Phase::First) {
+            FIRST_BYTE_TIME
         } else {
             connection.deadline = now.after(self.context.config.settings.timeouts.idle);
-            KEPT
+            KEPT_TIME
         };
-        let gives_way = now.after(kept);
+        let gives_way_at = now.after(min_time);
         let mut stopping = false;
         while !connection.deadline.has_come(now) {
             if !stopping && self.server.state() != State::Serving {
                 stopping = true;
-                // Where others wait for the thread they would have to wait for all of the grace as well.
-                let grace = if self.is_pressed() { KEPT } else { GRACE };
+                // With a shorter time if other connections wait for this thread.
+                let grace = if self.is_pressed() { KEPT_TIME } else { GRACE };
                 connection.deadline = connection.deadline.earlier(now.after(grace));
             }
             if connection.transport.is_evicted() {
@@ -372,28 +393,29 @@ impl<'s> Conversations<'s> {
                 return false;
             }
             let mut left = connection.deadline.since(now);
-            let full = !stopping && self.is_full();
+            let is_full = !stopping && self.is_full();
             self.keep_up();
-            self.context.config.turn_to(connection.snapshot_id);
-            // Nobody waits for a millisecond before somebody is there who waits for its end. A timer that runs out before
-            // the kernel's next tick is set in hardware and, when the request comes, taken back: with it a request cost
-            // half as much again (docs/measurements/schedulers.md, "A timer of a millisecond").
-            let at_door = full && (gives_way.has_come(now) || !self.is_crowded(now));
-            if full && !at_door {
-                left = left.min(gives_way.since(now));
+            self.context.config.switch_to(connection.snapshot_id);
+            // The thread waits for the end of that time only if a new connection waits for a
+            // thread. A timer of a millisecond, shorter than the kernel's next tick, is set in
+            // hardware and cancelled when the request arrives: with it a request cost 1.5 times as
+            // much (docs/measurements/schedulers.md, "A timer of a millisecond").
+            let watches_new = is_full && (gives_way_at.has_come(now) || !self.is_crowded(now));
+            if is_full && !watches_new {
+                left = left.min(gives_way_at.since(now));
             } else if !stopping {
-                left = left.min(LOOK);
+                left = left.min(CHECK_INTERVAL);
             }
-            match self.watch(&connection.transport, stopping, at_door, left) {
-                Some(Watched::Peer) => return true,
-                // A thread that has become free meanwhile is there for the newcomer.
-                Some(Watched::Door)
-                    if gives_way.has_come(now) && self.is_full() && self.give_way() =>
+            match self.await_event(&connection.transport, stopping, watches_new, left) {
+                Some(WaitEvent::Input) => return true,
+                // If a different thread is free now, that thread serves the new connection.
+                Some(WaitEvent::NewConnection)
+                    if gives_way_at.has_come(now) && self.is_full() && self.give_way() =>
                 {
                     connection.end(Ending::Load);
                     return false;
                 }
-                Some(Watched::Door) | None => {}
+                Some(WaitEvent::NewConnection) | None => {}
             }
             now = self.context.clock.turn();
         }
@@ -405,57 +427,59 @@ impl<'s> Conversations<'s> {
         false
     }
 
-    /// Waits for the peer, for the stop unless that has come, and at the door if so wished.
-    fn watch(
+    /// Waits for the client, for a stop unless it has begun, and for new connections if
+    /// `watches_new`.
+    fn await_event(
         &mut self,
         transport: &Blocking,
         stopping: bool,
-        at_door: bool,
+        watches_new: bool,
         left: Duration,
-    ) -> Option<Watched> {
+    ) -> Option<WaitEvent> {
         let bell = self.server.stop_bell();
-        // Every wait for a request comes here: nothing is allocated.
-        let mut wanted = emptied(take(&mut self.wanted));
-        wanted.push(PollFd::new(transport, PollFlags::IN));
-        if at_door {
-            wanted.extend(self.lobby.map(|lobby| PollFd::new(lobby, PollFlags::IN)));
-            // Without a place nobody comes as far as the lobby.
-            if self.lobby.is_none() || !self.server.census.has_room() {
-                wanted.extend(self.entrance.doors());
+        // Each wait for a request uses this code, so it does not allocate.
+        let mut polled = reuse_allocation(take(&mut self.polled));
+        polled.push(PollFd::new(transport, PollFlags::IN));
+        if watches_new {
+            polled.extend(self.queue.map(|queue| PollFd::new(queue, PollFlags::IN)));
+            // At the limit of connections, no further ones reach the queue.
+            if self.queue.is_none() || !self.server.census.has_room() {
+                polled.extend(self.entrance.listener_polls());
             }
         }
-        let behind_doors = wanted.len();
-        // A stop that has come is heard for ever.
+        let listeners_end = polled.len();
+        // The bell stays readable after a stop.
         if !stopping {
-            wanted.push(PollFd::new(&bell, PollFlags::IN));
+            polled.push(PollFd::new(&bell, PollFlags::IN));
         }
         let left = Timespec::try_from(left).ok();
-        // Interrupted or not, the descriptors say it all.
-        let _ = poll(&mut wanted, left.as_ref());
-        let spoke = |each: &PollFd<'_>| !each.revents().is_empty();
-        let (has_peer, has_door) = (spoke(&wanted[0]), wanted[1..behind_doors].iter().any(spoke));
-        self.wanted = emptied(wanted);
-        if at_door {
-            self.crowded_until = has_door.then(|| self.context.clock.now().after(LOOK));
+        // The result is not needed: after an interruption too, the descriptors have the events.
+        let _ = poll(&mut polled, left.as_ref());
+        let is_ready = |each: &PollFd<'_>| !each.revents().is_empty();
+        let (has_input, has_new) =
+            (is_ready(&polled[0]), polled[1..listeners_end].iter().any(is_ready));
+        self.polled = reuse_allocation(polled);
+        if watches_new {
+            self.crowded_until = has_new.then(|| self.context.clock.now().after(CHECK_INTERVAL));
         }
-        if has_peer {
-            return Some(Watched::Peer);
+        if has_input {
+            return Some(WaitEvent::Input);
         }
-        has_door.then_some(Watched::Door)
+        has_new.then_some(WaitEvent::NewConnection)
     }
 
-    /// Goes over to the newest settings, if they have changed.
+    /// Switches to the newest settings, if they have changed.
     pub(crate) fn keep_up(&mut self) {
-        self.entrance.keep_up();
+        self.entrance.apply_new_settings();
         self.view.keep_up(self.server, &mut self.context);
     }
 
-    /// Somebody waits in the lobby whom no resting thread will take.
+    /// Whether a connection waits in the queue that no idle thread will take.
     fn is_pressed(&self) -> bool {
-        self.lobby.is_some_and(Lobby::is_pressed)
+        self.queue.is_some_and(ArrivalQueue::is_pressed)
     }
 
-    /// Somebody waits for a thread, as far as this one knows.
+    /// Whether a connection waits for a thread, as far as this thread knows.
     fn is_crowded(&self, now: Tick) -> bool {
         self.crowded_until.is_some_and(|until| !until.has_come(now))
     }
@@ -464,47 +488,48 @@ impl<'s> Conversations<'s> {
         self.scheduler.load() >= 1.0
     }
 
-    /// Takes in a newcomer, who has the thread next. True too when one is kept out for want of what
-    /// the connection at hand has: the [place](Self::pass_place) is the newcomer's when it has left.
+    /// Accepts a connection that takes this thread next. Also returns true if the new connection
+    /// needs the [place](Self::accept_successor) of the current one among all connections; it is
+    /// then accepted after that has closed.
     fn give_way(&mut self) -> bool {
-        if let Some(lobby) = self.lobby {
-            self.newcomer = lobby.take();
-            // While there is a place the thread that accepts lets in who comes.
+        if let Some(queue) = self.queue {
+            self.newcomer = queue.take();
+            // Below the limit of connections, the accepting thread fills the queue.
             if self.newcomer.is_some() || self.server.census.has_room() {
                 return self.newcomer.is_some();
             }
         }
-        let Some(turn) = MakingRoom::begin(self.server) else { return false };
-        match self.entrance.look() {
-            Looked::In(arrival) => self.newcomer = Some(arrival),
-            // Somebody has come in meanwhile, perhaps, whom the wait had told of.
-            Looked::NoRoom if self.entrance.is_somebody_there() => self.makes_room = Some(turn),
-            Looked::NoRoom | Looked::Nobody => return false,
+        let Some(turn) = RoomPermit::begin(self.server) else { return false };
+        match self.entrance.try_accept() {
+            AcceptOutcome::Accepted(arrival) => self.newcomer = Some(arrival),
+            // A different thread may have accepted the pending connection since the wait ended.
+            AcceptOutcome::NoRoom if self.entrance.has_pending() => self.room_permit = Some(turn),
+            AcceptOutcome::NoRoom | AcceptOutcome::NonePending => return false,
         }
         true
     }
 
-    /// What the connection that gave way has left is for whom it left it.
-    fn pass_place(&mut self) {
-        if self.makes_room.is_some()
-            && let Looked::In(arrival) = self.entrance.look()
+    /// Accepts the connection for which the previous one gave way.
+    fn accept_successor(&mut self) {
+        if self.room_permit.is_some()
+            && let AcceptOutcome::Accepted(arrival) = self.entrance.try_accept()
         {
             self.newcomer = Some(arrival);
         }
-        self.makes_room = None;
+        self.room_permit = None;
     }
 
     fn await_handler(&mut self, connection: &mut Connection<Blocking>) -> Next {
         self.context.config.access.flush();
-        let (reply, request) = match self.context.errand.take() {
+        let (reply, request) = match self.context.deferred_work.take() {
             Some(Errand::Later(reply, request) | Errand::WhileOpen(reply, request)) => {
                 (reply, request)
             }
             Some(hold @ Errand::Hold(..)) => {
-                self.context.errand = Some(hold);
+                self.context.deferred_work = Some(hold);
                 return self.begin_hold(connection);
             }
-            _ if connection.hold != NO_HOLD => return self.await_news(connection),
+            _ if connection.hold != NO_HOLD => return self.await_suspended(connection),
             _ => return self.await_writer(connection),
         };
         if stages::park(connection, &mut self.context) == Next::Closed {
@@ -513,7 +538,7 @@ impl<'s> Conversations<'s> {
         connection.busy(&mut self.context).handler = self.context.config.responder.last();
         let awaited = self.await_reply(reply);
         self.context.clock.turn();
-        self.context.take_up(connection);
+        self.context.make_current(connection);
         match awaited {
             Some(mut finished) => {
                 stages::finished(connection, &mut self.context, &mut finished, request)
@@ -522,7 +547,7 @@ impl<'s> Conversations<'s> {
         }
     }
 
-    /// The connection's reply is held, if this thread may wait for that.
+    /// Suspends the response, if the scheduler lends this thread for it.
     fn begin_hold(&mut self, connection: &mut Connection<Blocking>) -> Next {
         if self.wakeup.is_none() {
             match Wakeup::new() {
@@ -533,45 +558,46 @@ impl<'s> Conversations<'s> {
                     self.wakeup = Some(wakeup);
                 }
                 Err(error) => {
-                    log::error(format_args!("no descriptor for a bell: {error}"));
+                    log::error(format_args!("no descriptor to wake a suspended response: {error}"));
                     return Next::Closed;
                 }
             }
         }
         let next = stages::hold(connection, &mut self.context, 0);
-        self.holds = connection.hold != NO_HOLD && self.scheduler.begin_hold();
-        if connection.hold != NO_HOLD && !self.holds {
-            // What a feed begins with is on its way already, and nothing was put down.
+        self.has_lent_thread = connection.hold != NO_HOLD && self.scheduler.begin_hold();
+        if connection.hold != NO_HOLD && !self.has_lent_thread {
+            // The head of a feed is being sent already, and the connection was not put down.
             if next == Next::Park {
-                self.context.take_up(connection);
+                self.context.make_current(connection);
             }
             return stages::held(connection, &mut self.context, Why::NoThread);
         }
         next
     }
 
-    /// Waits until something happens that the connection's reply waits for.
-    fn await_news(&mut self, connection: &mut Connection<Blocking>) -> Next {
+    /// Waits for an event of the suspended response.
+    fn await_suspended(&mut self, connection: &mut Connection<Blocking>) -> Next {
         loop {
             let now = self.context.clock.turn();
             let is_stopping = self.server.state() != State::Serving;
             self.context.stopping = is_stopping;
-            self.context.take_up(connection);
+            self.context.make_current(connection);
             if is_stopping || connection.deadline.has_come(now) {
                 return stages::expire(connection, &mut self.context);
             }
             let Some(wakeup) = &self.wakeup else { return Next::Closed };
             let stop = self.server.stop_bell();
-            let mut wanted = [
+            let mut polled = [
                 PollFd::new(&stop, PollFlags::IN),
                 PollFd::new(&**wakeup, PollFlags::IN),
-                // Its next request may come before the reply to this one, and is not looked at.
+                // Only a close by the client counts: the next request may arrive before this
+                // response.
                 PollFd::new(&connection.transport, PollFlags::RDHUP),
             ];
             let left = Timespec::try_from(connection.deadline.since(now)).ok();
-            // Interrupted or not, the descriptors say it all.
-            let _ = poll(&mut wanted, left.as_ref());
-            if !wanted[2].revents().is_empty() {
+            // The result is not needed: after an interruption too, the descriptors have the events.
+            let _ = poll(&mut polled, left.as_ref());
+            if !polled[2].revents().is_empty() {
                 return Next::Closed;
             }
             wakeup.clear();
@@ -579,42 +605,42 @@ impl<'s> Conversations<'s> {
                 self.context.clock.turn();
                 return stages::held(connection, &mut self.context, Why::Room);
             }
-            self.context.put_down(connection);
+            self.context.save_input(connection);
         }
     }
 
-    /// The connection waits for nothing any more.
+    /// Ends the suspension of the connection's response.
     fn end_hold(&mut self, connection: &mut Connection<Blocking>) {
         if connection.hold != NO_HOLD
             && let Some(waiters) = &mut self.context.waiters
         {
             waiters.forget(std::mem::replace(&mut connection.hold, NO_HOLD));
         }
-        if std::mem::take(&mut self.holds) {
+        if std::mem::take(&mut self.has_lent_thread) {
             self.scheduler.end_hold();
         }
     }
 
-    /// Runs the handler that writes its reply until there is something to send.
+    /// Runs the writer of a reply until there is content to send.
     fn await_writer(&mut self, connection: &mut Connection<Blocking>) -> Next {
         let left = connection.deadline.since(self.context.clock.now());
         let busy = connection.busy(&mut self.context);
         let name = busy.handler;
         let Some(stream) = &mut busy.stream else { return Next::Closed };
         if let Some(writing) = stream.begin(&self.context.clock, &self.context.slowness, name) {
-            stream.runs_here(writing);
+            stream.poll_in_place(writing);
         }
         let background = match self.server.background() {
             Ok(background) => background,
             Err(error) => {
-                log::error(format_args!("{name} cannot be awaited: {error}"));
+                log::error(format_args!("the async handler {name} cannot run: {error}"));
                 return Next::Closed;
             }
         };
         let more = poll_fn(|task| stream.poll(task));
         let awaited = background.block_on(async { tokio::time::timeout(left, more).await });
         self.context.clock.turn();
-        self.context.take_up(connection);
+        self.context.make_current(connection);
         match awaited {
             Ok(()) => Next::Reply,
             Err(_late) => stages::expire(connection, &mut self.context),
@@ -625,13 +651,13 @@ impl<'s> Conversations<'s> {
         failure::failed(&self.context.clock, self.context.config.settings.security)
     }
 
-    /// `None`: not in time.
+    /// Returns `None` if the handler exceeds its deadline.
     fn await_reply(&self, reply: LaterReply) -> Option<Finished> {
         let limit = self.context.config.settings.timeouts.handler;
         let name = self.context.config.responder.last();
         let awaited = catch_unwind(AssertUnwindSafe(|| {
             let background = self.server.background()?;
-            // The timer must be made where the runtime is known, inside.
+            // The timer must be created inside, in the context of the runtime.
             Ok::<_, io::Error>(
                 background.block_on(async { tokio::time::timeout(limit, reply).await }),
             )
@@ -640,7 +666,7 @@ impl<'s> Conversations<'s> {
             Ok(Ok(Ok(finished))) => Some(finished),
             Ok(Ok(Err(_late))) => None,
             Ok(Err(error)) => {
-                log::error(format_args!("{name} cannot be awaited: {error}"));
+                log::error(format_args!("the async handler {name} cannot run: {error}"));
                 Some(self.failed())
             }
             Err(_) => {
@@ -652,10 +678,10 @@ impl<'s> Conversations<'s> {
     }
 }
 
-/// A list of nothing, in the memory of another.
-fn emptied<'f>(mut list: Vec<PollFd<'_>>) -> Vec<PollFd<'f>> {
+/// An empty list with the allocation of `list`.
+fn reuse_allocation<'f>(mut list: Vec<PollFd<'_>>) -> Vec<PollFd<'f>> {
     list.clear();
-    // Collected in place.
+    // The standard library reuses the allocation.
     list.into_iter().map(|_| unreachable!("it is empty")).collect()
 }
 
@@ -664,11 +690,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_what_is_wanted_keeps_its_memory() {
+    fn reuses_the_allocation_of_a_list() {
         let bell = std::io::stdin();
         let list = vec![PollFd::new(&bell, PollFlags::IN); 3];
         let memory = (list.as_ptr().addr(), list.capacity());
-        let list = emptied(list);
+        let list = reuse_allocation(list);
         assert_eq!((list.as_ptr().addr(), list.capacity(), list.len()), (memory.0, memory.1, 0));
     }
 }

@@ -6,10 +6,10 @@ use bine_log as log;
 
 use crate::metrics::count_panic;
 
-/// Drops what is the program's, whose values may panic as they go.
+/// Drops a value of the program. Counts and logs a panic of the destructor.
 pub(crate) fn discard<V>(value: V) {
     if catch_unwind(AssertUnwindSafe(move || drop(value))).is_err() {
         count_panic();
-        log::error(format_args!("a value of the program panicked as it was dropped"));
+        log::error(format_args!("the destructor of a value of the program panicked"));
     }
 }

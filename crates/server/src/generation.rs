@@ -1,5 +1,5 @@
-//! Decides which settings a connection lives under: those that were in force when it came, until it
-//! ends (document 002 section 6).
+//! Reload: a connection keeps the configuration with which it was accepted until it closes (Marlow,
+//! "Developing a High-Performance Web Server in Concurrent Haskell", 2002, section 6).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,24 +17,24 @@ use crate::listener::Listener;
 use crate::settings::{Listen, Settings};
 use crate::time::Clock;
 
-/// What a server can be given anew while it runs. All threads share one.
+/// The part of a server that a reload replaces. All threads share one.
 pub(crate) struct Generation {
     pub(crate) settings: Arc<Settings>,
     pub(crate) listeners: Box<[Arc<Listener>]>,
     pub(crate) snapshot: Arc<ConfigSnapshot>,
-    /// Readable, for ever, once another generation has come.
+    /// Becomes readable, for good, when a newer generation replaces this one.
     superseded: OwnedFd,
 }
 
 impl Generation {
-    /// Opens the addresses that `older` does not have; those that it has are shared with it.
+    /// Opens the listeners of `snapshot`. Listeners that `older` has too are shared with it.
     pub(crate) fn open(snapshot: ConfigSnapshot, older: Option<&Self>) -> io::Result<Self> {
         let settings = Arc::clone(&snapshot.settings);
-        let kept = older.map_or_else(Vec::new, |older| older.kept_for(&settings.listeners));
-        let open = |(place, wish): (usize, &Listen)| match kept.get(place).copied().flatten() {
-            Some((listener, own)) if own == wish => Ok(Arc::clone(listener)),
-            Some((listener, own)) => listener.under(wish, own).map(Arc::new),
-            None => Listener::open(wish).map(Arc::new),
+        let kept = older.map_or_else(Vec::new, |older| older.match_listeners(&settings.listeners));
+        let open = |(index, listen): (usize, &Listen)| match kept.get(index).copied().flatten() {
+            Some((listener, old)) if old == listen => Ok(Arc::clone(listener)),
+            Some((listener, old)) => listener.under(listen, old).map(Arc::new),
+            None => Listener::open(listen).map(Arc::new),
         };
         let listeners =
             settings.listeners.iter().enumerate().map(open).collect::<io::Result<_>>()?;
@@ -46,35 +46,36 @@ impl Generation {
         })
     }
 
-    /// For each of these wishes the listener that serves it, and what was wished of that: the same, else another for the
-    /// same address. None is given twice, since several wishes may leave their port to the kernel.
-    fn kept_for(&self, wishes: &[Listen]) -> Vec<Option<(&Arc<Listener>, &Listen)>> {
-        let mut left: Vec<_> = self.listeners.iter().zip(&self.settings.listeners).collect();
-        let mut kept = vec![None; wishes.len()];
-        let fits: [fn(&Listen, &Listen) -> bool; 2] =
-            [|own, wish| own == wish, |own, wish| own.address == wish.address];
-        for fits in fits {
-            for (wish, kept) in wishes.iter().zip(&mut kept) {
+    /// For each requested listener, an open listener with its options: one with equal options
+    /// if possible, else one for the same address. No listener is used twice, since several
+    /// requests may leave the port to the kernel.
+    fn match_listeners(&self, requested: &[Listen]) -> Vec<Option<(&Arc<Listener>, &Listen)>> {
+        let mut open: Vec<_> = self.listeners.iter().zip(&self.settings.listeners).collect();
+        let mut kept = vec![None; requested.len()];
+        let matches: [fn(&Listen, &Listen) -> bool; 2] =
+            [|old, new| old == new, |old, new| old.address == new.address];
+        for matches in matches {
+            for (new, kept) in requested.iter().zip(&mut kept) {
                 if kept.is_none()
-                    && let Some(place) = left.iter().position(|(_, own)| fits(own, wish))
+                    && let Some(index) = open.iter().position(|(_, old)| matches(old, new))
                 {
-                    *kept = Some(left.remove(place));
+                    *kept = Some(open.remove(index));
                 }
             }
         }
         kept
     }
 
-    /// Listeners for addresses that `newer` does not have.
-    pub(crate) fn gone_in<'g>(&'g self, newer: &'g Self) -> impl Iterator<Item = &'g Listener> {
-        let kept =
-            |own: &Arc<Listener>| newer.listeners.iter().any(|new| own.address() == new.address());
-        self.listeners.iter().filter(move |own| !kept(own)).map(|own| &**own)
+    /// The listeners whose addresses `newer` does not have.
+    pub(crate) fn removed_in<'g>(&'g self, newer: &'g Self) -> impl Iterator<Item = &'g Listener> {
+        let is_kept =
+            |old: &Arc<Listener>| newer.listeners.iter().any(|new| old.address() == new.address());
+        self.listeners.iter().filter(move |old| !is_kept(old)).map(|old| &**old)
     }
 
-    /// Wakes those who wait for it.
+    /// Wakes the threads that wait for a newer generation.
     pub(crate) fn supersede(&self) {
-        // Written once: it cannot overflow.
+        // Cannot fail: the counter is written once, so it does not overflow.
         let _ = rustix::io::write(&self.superseded, &1u64.to_ne_bytes());
     }
 
@@ -83,8 +84,8 @@ impl Generation {
     }
 }
 
-/// What the connections of one generation live under. A connection that changes threads takes it
-/// along, since it means the same to each of them, as an [`SnapshotId`] does not.
+/// The configuration of all connections of one generation. A connection that moves between
+/// threads takes its snapshot along, since a [`SnapshotId`] is valid on one thread only.
 pub(crate) struct ConfigSnapshot {
     pub(crate) settings: Arc<Settings>,
     pub(crate) access: Option<AccessSettings>,
@@ -94,14 +95,14 @@ pub(crate) struct ConfigSnapshot {
 }
 
 impl ConfigSnapshot {
-    /// The part of it that the calling thread has to itself.
-    fn share(&self, clock: &Rc<Clock>) -> Share {
+    /// Creates the calling thread's own part of the snapshot.
+    fn for_thread(&self, clock: &Rc<Clock>) -> ThreadSnapshot {
         let bench = Bench {
             clock: Rc::clone(clock),
             chunk_at: self.settings.chunk_at,
             admission: Arc::clone(&self.admission),
         };
-        Share {
+        ThreadSnapshot {
             settings: Arc::clone(&self.settings),
             responder: self.handler.local(bench),
             access: AccessLog::new(self.access.clone()),
@@ -109,36 +110,37 @@ impl ConfigSnapshot {
     }
 }
 
-/// One thread's part of a generation.
-struct Share {
+/// One thread's part of a [`ConfigSnapshot`].
+struct ThreadSnapshot {
     settings: Arc<Settings>,
     responder: Box<dyn Responder>,
     access: AccessLog,
 }
 
-/// Names a [`Share`] of a thread, as a connection remembers it.
+/// The index of a snapshot in the [`ThreadConfig`] of a thread. Each connection stores one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SnapshotId(u16);
 
-/// The calling thread's configuration: that of the connection at hand, and those that other connections of the
-/// thread still need. A request costs one comparison and nothing more.
+/// A thread's configuration: the snapshot of the current connection, and all other snapshots that
+/// connections of the thread use. A request costs one comparison.
 pub(crate) struct ThreadConfig {
-    /// Settings, responder and access log are those of the connection at hand.
+    /// The settings, the responder and the access log belong to the current snapshot.
     pub(crate) settings: Arc<Settings>,
     pub(crate) responder: Box<dyn Responder>,
     pub(crate) access: AccessLog,
-    at_hand: SnapshotId,
+    current: SnapshotId,
     newest: SnapshotId,
-    places: Vec<Place>,
+    slots: Vec<SnapshotSlot>,
 }
 
+/// A snapshot with the number of connections that use it, or a free slot.
 #[derive(Default)]
-struct Place {
+struct SnapshotSlot {
     connections: u32,
-    /// Whose share it is; `None`: vacant.
+    /// `None`: the slot is free.
     snapshot: Option<Arc<ConfigSnapshot>>,
-    /// `None`: at hand, or vacant.
-    share: Option<Share>,
+    /// `None`: the snapshot is current, or the slot is free.
+    thread_snapshot: Option<ThreadSnapshot>,
 }
 
 impl ThreadConfig {
@@ -148,127 +150,132 @@ impl ThreadConfig {
         responder: Box<dyn Responder>,
         access: AccessLog,
     ) -> Self {
-        let places = vec![Place::default()];
-        Self { settings, responder, access, at_hand: SnapshotId(0), newest: SnapshotId(0), places }
+        let slots = vec![SnapshotSlot::default()];
+        Self { settings, responder, access, current: SnapshotId(0), newest: SnapshotId(0), slots }
     }
 
-    /// A configuration whose first connections keep `snapshot`.
-    pub(crate) fn under(snapshot: &Arc<ConfigSnapshot>, clock: &Rc<Clock>) -> Self {
-        let Share { settings, responder, access } = snapshot.share(clock);
-        let mut own = Self::new(settings, responder, access);
-        own.places[0].snapshot = Some(Arc::clone(snapshot));
-        own
+    /// A configuration whose first connections use `snapshot`.
+    pub(crate) fn with_snapshot(snapshot: &Arc<ConfigSnapshot>, clock: &Rc<Clock>) -> Self {
+        let ThreadSnapshot { settings, responder, access } = snapshot.for_thread(clock);
+        let mut config = Self::new(settings, responder, access);
+        config.slots[0].snapshot = Some(Arc::clone(snapshot));
+        config
     }
 
-    /// Puts `snapshot` in force for the connections to come. False: older ones hold every place, and
-    /// nothing has changed.
+    /// Makes new connections use `snapshot`. Returns false, without a change, if older snapshots
+    /// occupy every slot.
     pub(crate) fn adopt(&mut self, snapshot: &Arc<ConfigSnapshot>, clock: &Rc<Clock>) -> bool {
-        let Some(snapshot_id) = self.id_of(snapshot, clock) else { return false };
+        let Some(snapshot_id) = self.id_for(snapshot, clock) else { return false };
         let older = std::mem::replace(&mut self.newest, snapshot_id);
-        self.turn_to(snapshot_id);
+        self.switch_to(snapshot_id);
         self.release(older);
         true
     }
 
-    /// The id here of the snapshot of a connection from another thread, which [leaves](Self::leave) it
-    /// once. `None`: other connections hold every place.
-    pub(crate) fn enter_under(
+    /// Registers a connection from a different thread, which uses `snapshot`, and returns the id of
+    /// the snapshot on this thread. Call [`leave`](Self::leave) once for it. `None`: every slot is
+    /// occupied.
+    pub(crate) fn enter_with(
         &mut self,
         snapshot: &Arc<ConfigSnapshot>,
         clock: &Rc<Clock>,
     ) -> Option<SnapshotId> {
-        let snapshot_id = self.id_of(snapshot, clock)?;
-        self.place(snapshot_id).connections += 1;
-        self.turn_to(snapshot_id);
+        let snapshot_id = self.id_for(snapshot, clock)?;
+        self.slot(snapshot_id).connections += 1;
+        self.switch_to(snapshot_id);
         Some(snapshot_id)
     }
 
-    /// The snapshot with this id, while a connection keeps it.
+    /// The snapshot with this id, while a connection uses it.
     pub(crate) fn snapshot(&self, snapshot_id: SnapshotId) -> Option<&Arc<ConfigSnapshot>> {
-        self.places[usize::from(snapshot_id.0)].snapshot.as_ref()
+        self.slots[usize::from(snapshot_id.0)].snapshot.as_ref()
     }
 
-    /// The id of `snapshot` on this thread, which is given one if it has none.
-    fn id_of(&mut self, snapshot: &Arc<ConfigSnapshot>, clock: &Rc<Clock>) -> Option<SnapshotId> {
-        let is_it =
-            |place: &Place| place.snapshot.as_ref().is_some_and(|own| Arc::ptr_eq(own, snapshot));
-        if let Some(number) = self.places.iter().position(is_it) {
+    /// The id of `snapshot` on this thread. Assigns an id to a new snapshot.
+    fn id_for(&mut self, snapshot: &Arc<ConfigSnapshot>, clock: &Rc<Clock>) -> Option<SnapshotId> {
+        let is_same = |slot: &SnapshotSlot| {
+            slot.snapshot.as_ref().is_some_and(|own| Arc::ptr_eq(own, snapshot))
+        };
+        if let Some(number) = self.slots.iter().position(is_same) {
             return u16::try_from(number).ok().map(SnapshotId);
         }
-        let snapshot_id = self.vacancy()?;
-        let share = snapshot.share(clock);
-        let place = self.place(snapshot_id);
-        (place.snapshot, place.share) = (Some(Arc::clone(snapshot)), Some(share));
+        let snapshot_id = self.free_slot()?;
+        let thread_snapshot = snapshot.for_thread(clock);
+        let slot = self.slot(snapshot_id);
+        (slot.snapshot, slot.thread_snapshot) = (Some(Arc::clone(snapshot)), Some(thread_snapshot));
         Some(snapshot_id)
     }
 
-    /// The id of the snapshot that a new connection keeps. The connection [leaves](Self::leave) it once.
+    /// Registers a new connection and returns the id of its snapshot. Call [`leave`](Self::leave)
+    /// once for it.
     pub(crate) fn enter(&mut self) -> SnapshotId {
         let snapshot_id = self.newest;
-        self.place(snapshot_id).connections += 1;
-        self.turn_to(snapshot_id);
+        self.slot(snapshot_id).connections += 1;
+        self.switch_to(snapshot_id);
         snapshot_id
     }
 
-    /// A connection that kept this snapshot is over.
+    /// Records that a connection with this snapshot has ended.
     pub(crate) fn leave(&mut self, snapshot_id: SnapshotId) {
-        self.place(snapshot_id).connections -= 1;
+        self.slot(snapshot_id).connections -= 1;
         self.release(snapshot_id);
     }
 
-    /// Makes the settings, the responder and the access log those of this snapshot.
-    pub(crate) fn turn_to(&mut self, snapshot_id: SnapshotId) {
-        if snapshot_id != self.at_hand {
+    /// Makes this snapshot the current one.
+    pub(crate) fn switch_to(&mut self, snapshot_id: SnapshotId) {
+        if snapshot_id != self.current {
             self.exchange(snapshot_id);
         }
     }
 
     #[cold]
     fn exchange(&mut self, snapshot_id: SnapshotId) {
-        let Some(mut share) = self.place(snapshot_id).share.take() else { return };
-        // Its lines would otherwise wait until one of its connections has a turn again.
+        let Some(mut thread_snapshot) = self.slot(snapshot_id).thread_snapshot.take() else {
+            return;
+        };
+        // Otherwise its lines would wait until this snapshot is current again.
         self.access.flush();
-        std::mem::swap(&mut self.settings, &mut share.settings);
-        std::mem::swap(&mut self.responder, &mut share.responder);
-        std::mem::swap(&mut self.access, &mut share.access);
-        let before = std::mem::replace(&mut self.at_hand, snapshot_id);
-        self.place(before).share = Some(share);
+        std::mem::swap(&mut self.settings, &mut thread_snapshot.settings);
+        std::mem::swap(&mut self.responder, &mut thread_snapshot.responder);
+        std::mem::swap(&mut self.access, &mut thread_snapshot.access);
+        let before = std::mem::replace(&mut self.current, snapshot_id);
+        self.slot(before).thread_snapshot = Some(thread_snapshot);
     }
 
-    /// Drops a snapshot that no connection keeps and that is not the newest.
+    /// Drops a snapshot that no connection uses and that is not the newest.
     fn release(&mut self, snapshot_id: SnapshotId) {
-        if snapshot_id == self.newest || self.place(snapshot_id).connections > 0 {
+        if snapshot_id == self.newest || self.slot(snapshot_id).connections > 0 {
             return;
         }
-        self.turn_to(self.newest);
-        let place = self.place(snapshot_id);
-        discard((place.snapshot.take(), place.share.take()));
+        self.switch_to(self.newest);
+        let slot = self.slot(snapshot_id);
+        discard((slot.snapshot.take(), slot.thread_snapshot.take()));
     }
 
-    /// How many shares this thread holds.
+    /// The number of snapshots that this thread has.
     #[cfg(test)]
-    pub(crate) fn shares(&self) -> usize {
-        1 + self.places.iter().filter(|place| place.share.is_some()).count()
+    pub(crate) fn snapshot_count(&self) -> usize {
+        1 + self.slots.iter().filter(|slot| slot.thread_snapshot.is_some()).count()
     }
 
-    fn place(&mut self, snapshot_id: SnapshotId) -> &mut Place {
-        &mut self.places[usize::from(snapshot_id.0)]
+    fn slot(&mut self, snapshot_id: SnapshotId) -> &mut SnapshotSlot {
+        &mut self.slots[usize::from(snapshot_id.0)]
     }
 
-    /// A place that nobody needs; `None` when 65 536 are in use, one for each reload that has left
-    /// connections behind.
-    fn vacancy(&mut self) -> Option<SnapshotId> {
-        let is_vacant = |(number, place): &(usize, &Place)| {
-            place.connections == 0
-                && place.share.is_none()
-                && *number != usize::from(self.at_hand.0)
+    /// A free slot. `None`: all 65 536 are in use, each by a reload whose connections are still
+    /// open.
+    fn free_slot(&mut self) -> Option<SnapshotId> {
+        let is_free = |(number, slot): &(usize, &SnapshotSlot)| {
+            slot.connections == 0
+                && slot.thread_snapshot.is_none()
+                && *number != usize::from(self.current.0)
                 && *number != usize::from(self.newest.0)
         };
-        if let Some((number, _)) = self.places.iter().enumerate().find(is_vacant) {
+        if let Some((number, _)) = self.slots.iter().enumerate().find(is_free) {
             return u16::try_from(number).ok().map(SnapshotId);
         }
-        let number = u16::try_from(self.places.len()).ok()?;
-        self.places.push(Place::default());
+        let number = u16::try_from(self.slots.len()).ok()?;
+        self.slots.push(SnapshotSlot::default());
         Some(SnapshotId(number))
     }
 }
@@ -316,19 +323,19 @@ mod tests {
     }
 
     fn config() -> ThreadConfig {
-        ThreadConfig::under(&snapshot("first"), &clock())
+        ThreadConfig::with_snapshot(&snapshot("first"), &clock())
     }
 
     #[test]
-    fn keeps_the_snapshot_of_a_connection_when_newer_ones_come() {
+    fn keeps_the_snapshot_of_a_connection_after_reloads() {
         let mut config = config();
         let old = config.enter();
         assert!(config.adopt(&snapshot("second"), &clock()));
         let new = config.enter();
         assert_eq!(config.responder.last(), "second");
-        config.turn_to(old);
+        config.switch_to(old);
         assert_eq!(config.responder.last(), "first");
-        config.turn_to(new);
+        config.switch_to(new);
         assert_eq!(config.responder.last(), "second");
     }
 
@@ -337,43 +344,43 @@ mod tests {
         let mut config = config();
         let (one, other) = (config.enter(), config.enter());
         assert!(config.adopt(&snapshot("second"), &clock()));
-        config.turn_to(one);
+        config.switch_to(one);
         config.leave(one);
-        assert_eq!(config.shares(), 2);
+        assert_eq!(config.snapshot_count(), 2);
         config.leave(other);
-        assert_eq!((config.shares(), config.responder.last()), (1, "second"));
+        assert_eq!((config.snapshot_count(), config.responder.last()), (1, "second"));
     }
 
     #[test]
-    fn a_thousand_snapshots_need_the_places_of_two() {
+    fn reuses_the_slots_of_dropped_snapshots() {
         let mut config = config();
         let mut last = config.enter();
         for _ in 0..1000 {
             assert!(config.adopt(&snapshot("next"), &clock()));
             let next = config.enter();
-            config.turn_to(last);
+            config.switch_to(last);
             config.leave(last);
             last = next;
         }
-        assert_eq!(config.shares(), 1);
-        assert!(config.places.len() <= 3, "{}", config.places.len());
+        assert_eq!(config.snapshot_count(), 1);
+        assert!(config.slots.len() <= 3, "{}", config.slots.len());
     }
 
     #[test]
     fn gives_a_snapshot_from_another_thread_one_id() {
         let mut config = config();
         let (one, next) = (snapshot("one"), snapshot("next"));
-        let old = config.enter_under(&one, &clock()).unwrap();
+        let old = config.enter_with(&one, &clock()).unwrap();
         assert_eq!(
-            (config.enter_under(&one, &clock()), config.responder.last()),
+            (config.enter_with(&one, &clock()), config.responder.last()),
             (Some(old), "one")
         );
-        // It is known here before the thread itself has taken note of it.
-        let early = config.enter_under(&next, &clock()).unwrap();
+        // A connection may bring a snapshot before this thread has adopted it.
+        let early = config.enter_with(&next, &clock()).unwrap();
         assert!(config.adopt(&next, &clock()));
-        assert_eq!((config.enter(), config.shares()), (early, 2));
+        assert_eq!((config.enter(), config.snapshot_count()), (early, 2));
         config.leave(old);
         config.leave(old);
-        assert_eq!((config.shares(), config.snapshot(old).is_some()), (1, false));
+        assert_eq!((config.snapshot_count(), config.snapshot(old).is_some()), (1, false));
     }
 }

@@ -1,5 +1,6 @@
-//! Decides how a request is answered that comes from no peer: on threads of their own, many at one time where they wait
-//! for something, and for nobody longer than a handler may take.
+//! Internal requests: requests without a client, for example to render a page again. They run on
+//! their own threads; each thread runs many at one time while they await, each for at most the time
+//! limit of a handler.
 
 use std::future::poll_fn;
 use std::io;
@@ -21,52 +22,52 @@ use crate::handler::{Answer, Bench, Handler, LaterReply, Outgoing, Responder, Re
 use crate::metrics::count_panic;
 use crate::time::Clock;
 
-/// Threads that ask a program what it would answer. The program is asked as it is by a peer, from its filters on; no line
-/// is written into the access log.
+/// Threads that send internal requests to a program. The program handles them like requests of
+/// clients, filters included, but without lines in the access log.
 ///
-/// The threads end when all clones of this are gone.
+/// The threads end when all clones of this are dropped.
 #[derive(Clone, Debug)]
 pub struct Inside(Arc<[UnboundedSender<Arc<dyn Handler>>]>);
 
-/// Where the threads get their errands. The source decides on the order, and how many are under way.
+/// The source of requests for the threads. It decides their order and how many run at one time.
 pub trait Errands: Send + Sync {
-    /// The next errand for a thread, when it is due; `None` ends the thread. While there is none, `waker` is to be woken
-    /// when there may be one.
+    /// The next request for a thread, when it is due; `None` ends the thread. Without a request,
+    /// the source wakes `waker` when there may be one.
     ///
-    /// A thread asks whenever it has nothing to poll, also while its errands wait for something.
+    /// A thread calls this whenever it has no request to poll.
     fn poll_next(&self, thread: usize, waker: &Waker) -> Poll<Option<Errand>>;
 
-    /// The pool to which a thread reports how long it runs handlers, asked for once, when the thread begins. A handler
-    /// that may block runs on another thread, and is not reported.
+    /// The pool to which a thread reports how long it runs handlers. Called once, when the thread
+    /// starts. A handler that may block runs on a separate thread and is not reported.
     fn pool(&self, _thread: usize) -> Option<Arc<ThreadPool>> {
         None
     }
 }
 
-/// A request from inside.
+/// An internal request.
 pub struct Errand {
-    /// What is asked. It has no content.
+    /// The request, without a body.
     pub request: Retained,
-    /// Is around all that runs of the handler.
+    /// The scope in which the handler runs.
     pub around: Arc<dyn Around>,
-    /// Gets the whole reply.
+    /// Receives the whole reply.
     pub then: Then,
 }
 
-/// Gets the whole reply to an [`Errand`], once. `None`: there is none, because the handler panicked or took too long,
-/// answers with something else than bytes, or nobody is there any more who could ask it.
-pub struct Then(Option<Telling>);
+/// Receives the whole reply to an [`Errand`], once. `None`: there is no reply, because the handler
+/// panicked or exceeded its time limit, its answer is not a plain reply, or the threads have ended.
+pub struct Then(Option<ReplyCallback>);
 
-/// What is told of a reply.
-type Telling = Box<dyn FnOnce(Option<Vec<u8>>) + Send>;
+/// Called with the reply.
+type ReplyCallback = Box<dyn FnOnce(Option<Vec<u8>>) + Send>;
 
 impl Then {
-    /// Has `then` called.
+    /// Calls `then` with the reply.
     pub fn new(then: impl FnOnce(Option<Vec<u8>>) + Send + 'static) -> Self {
         Self(Some(Box::new(then)))
     }
 
-    fn tell(mut self, reply: Option<Vec<u8>>) {
+    fn call(mut self, reply: Option<Vec<u8>>) {
         if let Some(then) = self.0.take() {
             then(reply);
         }
@@ -81,35 +82,37 @@ impl Drop for Then {
     }
 }
 
-/// What is around each part of a handler that runs without a pause, on whatever thread.
+/// Wraps each part of a handler that runs without a pause, on any thread.
 pub trait Around: Send + Sync {
-    /// Whether anybody wants to know still. It is asked when an errand begins and at each of its awaits; `waker` may be
-    /// woken when the answer changes, so that the errand is dropped at once.
+    /// Whether the reply is still needed. Called when the request begins and at each await. The
+    /// implementation may wake `waker` when the answer changes, so that the request is dropped at
+    /// once.
     fn is_wanted(&self, _waker: &Waker) -> bool {
         true
     }
 
-    /// Calls `part`, once.
+    /// Calls `part` once.
     fn around(&self, part: &mut dyn FnMut());
 }
 
-/// What a thread does next.
-enum Step {
-    /// From here on it asks this program.
+/// The next step of a thread.
+enum NextStep {
+    /// Sends further requests to this program.
     Replace(Arc<dyn Handler>),
     Ask(Errand),
     End,
 }
 
 impl Inside {
-    /// Has so many threads ask `handler` what `errands` tells, and wait for each reply for no longer than `patience`.
+    /// Starts `threads` threads (at least one), which send the requests of `errands` to `handler`
+    /// and wait at most `time_limit` for each reply.
     ///
     /// # Errors
     ///
-    /// There is no thread, or no runtime for it.
+    /// Returns the system's error when a thread or its runtime cannot be created.
     pub fn begin(
         handler: &Arc<dyn Handler>,
-        patience: Duration,
+        time_limit: Duration,
         threads: usize,
         errands: &Arc<dyn Errands>,
     ) -> io::Result<Self> {
@@ -121,7 +124,7 @@ impl Inside {
             inside.spawn(move || {
                 let tasks = LocalSet::new();
                 let pool = errands.pool(number);
-                let own = Thread { number, errands, pool, patience };
+                let own = RequestThread { number, errands, pool, time_limit };
                 runtime.block_on(tasks.run_until(own.serve(handler, replaced)));
             })?;
             Ok(sender)
@@ -129,7 +132,7 @@ impl Inside {
         (0..threads.max(1)).map(begin).collect::<io::Result<_>>().map(Self)
     }
 
-    /// Asks another program from here on.
+    /// Sends further requests to a new program.
     pub fn replace(&self, handler: &Arc<dyn Handler>) {
         for thread in &*self.0 {
             let _ = thread.send(Arc::clone(handler));
@@ -137,21 +140,21 @@ impl Inside {
     }
 }
 
-struct Thread {
+struct RequestThread {
     number: usize,
     errands: Arc<dyn Errands>,
     pool: Option<Arc<ThreadPool>>,
-    patience: Duration,
+    time_limit: Duration,
 }
 
-impl Thread {
+impl RequestThread {
     async fn serve(
         self,
         handler: Arc<dyn Handler>,
         mut replaced: UnboundedReceiver<Arc<dyn Handler>>,
     ) {
         let clock = Rc::new(Clock::kernel());
-        // What the program asks of itself has been admitted already.
+        // Internal requests need no admission: the program itself sends them.
         let admission = Arc::new(Admission::off());
         let local = |handler: Arc<dyn Handler>| {
             let (clock, admission) = (Rc::clone(&clock), Arc::clone(&admission));
@@ -160,69 +163,74 @@ impl Thread {
         let mut responder = local(handler);
         loop {
             match self.step(&mut replaced).await {
-                // Whoever cannot make its part for a thread serves nobody, and this thread goes on with the old.
-                Step::Replace(handler) => match catch_unwind(AssertUnwindSafe(|| local(handler))) {
-                    Ok(new) => responder = new,
-                    Err(_) => {
-                        log::error(format_args!("a program could not be asked from inside"));
+                // If the new program panics here, the thread continues with the old one.
+                NextStep::Replace(handler) => {
+                    match catch_unwind(AssertUnwindSafe(|| local(handler))) {
+                        Ok(new) => responder = new,
+                        Err(_) => {
+                            log::error(format_args!(
+                                "the new program panicked when it was installed; internal requests \
+                             still use the old one"
+                            ));
+                        }
                     }
-                },
-                Step::Ask(errand) => {
-                    clock.turn();
-                    answer(&mut *responder, &clock, &self, errand);
                 }
-                Step::End => return,
+                NextStep::Ask(errand) => {
+                    clock.turn();
+                    run_request(&mut *responder, &clock, &self, errand);
+                }
+                NextStep::End => return,
             }
-            // What it has begun has its turn.
+            // Lets the tasks run that are already started.
             tokio::task::yield_now().await;
         }
     }
 
-    async fn step(&self, replaced: &mut UnboundedReceiver<Arc<dyn Handler>>) -> Step {
+    async fn step(&self, replaced: &mut UnboundedReceiver<Arc<dyn Handler>>) -> NextStep {
         poll_fn(|task| match replaced.poll_recv(task) {
-            Poll::Ready(Some(handler)) => Poll::Ready(Step::Replace(handler)),
-            Poll::Ready(None) => Poll::Ready(Step::End),
+            Poll::Ready(Some(handler)) => Poll::Ready(NextStep::Replace(handler)),
+            Poll::Ready(None) => Poll::Ready(NextStep::End),
             Poll::Pending => self
                 .errands
                 .poll_next(self.number, task.waker())
-                .map(|errand| errand.map_or(Step::End, Step::Ask)),
+                .map(|errand| errand.map_or(NextStep::End, NextStep::Ask)),
         })
         .await
     }
 }
 
-/// Reports to a pool how long its thread runs a part of a handler, also when that panics.
-struct Busy<'t> {
+/// Reports to a pool how long its thread runs a part of a handler, also after a panic.
+struct RunTimer<'t> {
     pool: &'t ThreadPool,
     began: Instant,
 }
 
-impl<'t> Busy<'t> {
+impl<'t> RunTimer<'t> {
     fn begin(pool: &'t ThreadPool) -> Self {
         pool.began();
         Self { pool, began: Instant::now() }
     }
 }
 
-impl Drop for Busy<'_> {
+impl Drop for RunTimer<'_> {
     fn drop(&mut self) {
         self.pool.ended(self.began.elapsed());
     }
 }
 
-fn answer(responder: &mut dyn Responder, clock: &Clock, own: &Thread, errand: Errand) {
-    let Thread { patience, pool, .. } = own;
-    let patience = *patience;
+fn run_request(responder: &mut dyn Responder, clock: &Clock, own: &RequestThread, errand: Errand) {
+    let RequestThread { time_limit, pool, .. } = own;
+    let time_limit = *time_limit;
     let Errand { mut request, around, then } = errand;
     if !around.is_wanted(Waker::noop()) {
-        return then.tell(None);
+        return then.call(None);
     }
     let mut bytes = Vec::new();
-    // It may have waited since it was made.
+    // The request may have waited since it was created.
     request.arrival = clock.unix();
     let answered = catch_unwind(AssertUnwindSafe(|| {
         let mut answer = None;
-        let _busy = pool.as_deref().map(Busy::begin);
+        let _timer = pool.as_deref().map(RunTimer::begin);
         around.around(&mut || {
             request.who = responder.admit(&request.incoming().head, request.peer);
             let out = &mut Outgoing { buffer: &mut bytes, drain: &mut |_: &mut Vec<u8>| {} };
@@ -231,14 +239,16 @@ fn answer(responder: &mut dyn Responder, clock: &Clock, own: &Thread, errand: Er
         answer
     }));
     match answered {
-        Ok(Some(Answer::Written { .. })) => then.tell(Some(bytes)),
+        Ok(Some(Answer::Written { .. })) => then.call(Some(bytes)),
         Ok(Some(Answer::Later(reply))) => {
             let pool = pool.clone();
+            let name = responder.last();
             spawn_local(async move {
-                let reply = finished(reply, &*around, pool.as_deref());
-                then.tell(tokio::time::timeout(patience, reply).await.unwrap_or_else(|_| {
+                let reply = poll_reply(reply, &*around, pool.as_deref());
+                then.call(tokio::time::timeout(time_limit, reply).await.unwrap_or_else(|_| {
                     log::warn(format_args!(
-                        "a page took longer than {patience:?} to be made again"
+                        "{name} took longer than {time_limit:?} in an internal request, which was \
+                         canceled; find what it waits for"
                     ));
                     None
                 }));
@@ -246,21 +256,22 @@ fn answer(responder: &mut dyn Responder, clock: &Clock, own: &Thread, errand: Er
         }
         Ok(Some(Answer::Work(work))) => {
             spawn_local(async move {
-                let reply = tokio::time::timeout(patience, worked(work, request, around)).await;
-                then.tell(reply.unwrap_or_default());
+                let reply =
+                    tokio::time::timeout(time_limit, run_blocking(work, request, around)).await;
+                then.call(reply.unwrap_or_default());
             });
         }
-        Ok(_) => then.tell(None),
+        Ok(_) => then.call(None),
         Err(_) => {
             count_panic();
-            log::error(format_args!("{} panicked, asked from inside", responder.last()));
-            then.tell(None);
+            log::error(format_args!("{} panicked in an internal request", responder.last()));
+            then.call(None);
         }
     }
 }
 
-/// The reply of an async handler, each poll of which is within `around`.
-async fn finished(
+/// Polls an async handler to its reply, each poll within `around`.
+async fn poll_reply(
     mut reply: LaterReply,
     around: &dyn Around,
     pool: Option<&ThreadPool>,
@@ -271,11 +282,11 @@ async fn finished(
         }
         let polled = catch_unwind(AssertUnwindSafe(|| {
             let mut polled = Poll::Pending;
-            let _busy = pool.map(Busy::begin);
+            let _timer = pool.map(RunTimer::begin);
             around.around(&mut || polled = reply.as_mut().poll(task));
             polled
         }));
-        // A page is written by the last poll, and what it shows may panic then.
+        // The last poll writes the page, and the displayed values may panic.
         match polled {
             Ok(polled) => polled.map(Some),
             Err(_) => {
@@ -288,8 +299,8 @@ async fn finished(
     finished.follow.is_none().then_some(finished.bytes)
 }
 
-/// The reply of a handler that may block.
-async fn worked(
+/// Runs a handler that may block on a thread for blocking calls, within `around`.
+async fn run_blocking(
     work: Arc<dyn Work>,
     request: Retained,
     around: Arc<dyn Around>,
@@ -310,7 +321,7 @@ async fn worked(
             Ok(follows) => (!follows).then_some(bytes),
             Err(_) => {
                 count_panic();
-                log::error(format_args!("{} panicked, asked from inside", work.name()));
+                log::error(format_args!("{} panicked in an internal request", work.name()));
                 None
             }
         }
@@ -336,22 +347,22 @@ mod tests {
     use crate::address::Peer;
     use crate::handler::{Body, Done, Finished, Incoming, Who};
 
-    /// Longer than a test may take.
+    /// Longer than a test may run.
     const LONG: Duration = Duration::from_secs(20);
 
-    /// At which handlers block.
+    /// Each handler of `/blocks` takes a receiver and waits for it.
     static GATES: Mutex<Vec<Receiver<()>>> = Mutex::new(Vec::new());
 
-    /// Answers by path, and says of which program it is.
-    struct Program(&'static str);
+    /// Answers by path, with the name of the program.
+    struct TestProgram(&'static str);
 
-    impl Handler for Program {
+    impl Handler for TestProgram {
         fn local(&self, _bench: Bench) -> Box<dyn Responder> {
             Box::new(Self(self.0))
         }
     }
 
-    impl Responder for Program {
+    impl Responder for TestProgram {
         fn admit(&mut self, head: &Head<'_>, _peer: Peer) -> Who {
             head.field_text("name").map_or(Who::Anonymous, Who::named)
         }
@@ -359,7 +370,7 @@ mod tests {
         fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
             let own = self.0;
             match &*request.head.path() {
-                "/panic" => panic!("it was told to"),
+                "/panic" => panic!("a panic of the test"),
                 "/blocks" => {
                     let gate = GATES.lock().unwrap().pop().unwrap();
                     gate.recv().unwrap();
@@ -367,15 +378,15 @@ mod tests {
                     Answer::Written { close: false }
                 }
                 "/collect" => Answer::Collect { limit: 1, on_disk: false },
-                "/work" => Answer::Work(Arc::new(Errand { panics: false })),
-                "/work-panic" => Answer::Work(Arc::new(Errand { panics: true })),
+                "/work" => Answer::Work(Arc::new(TestWork { panics: false })),
+                "/work-panic" => Answer::Work(Arc::new(TestWork { panics: true })),
                 "/later" => Answer::Later(Box::pin(async move {
                     tokio::task::yield_now().await;
                     Finished { bytes: own.into(), ..Finished::default() }
                 })),
                 "/later/panic" => Answer::Later(Box::pin(async {
                     tokio::task::yield_now().await;
-                    panic!("it was told to")
+                    panic!("a panic of the test")
                 })),
                 "/never" => Answer::Later(Box::pin(pending())),
                 _ => {
@@ -391,13 +402,13 @@ mod tests {
         }
     }
 
-    struct Errand {
+    struct TestWork {
         panics: bool,
     }
 
-    impl Work for Errand {
+    impl Work for TestWork {
         fn run(&self, _request: &Retained, _clock: &Clock, out: &mut Outgoing<'_>) -> Done {
-            assert!(!self.panics, "it was told to");
+            assert!(!self.panics, "a panic of the test");
             out.buffer.extend_from_slice(b"worked");
             Done { follow: None, close: false }
         }
@@ -407,27 +418,27 @@ mod tests {
         }
     }
 
-    /// Counts the parts, and says whether anybody wants to know.
+    /// Counts the parts, and can cancel the request.
     #[derive(Default)]
-    struct Parts {
+    struct CountingScope {
         count: AtomicUsize,
-        is_unwanted: AtomicBool,
+        is_canceled: AtomicBool,
         waker: Mutex<Option<Waker>>,
     }
 
-    impl Parts {
-        fn leave(&self) {
-            self.is_unwanted.store(true, Ordering::SeqCst);
+    impl CountingScope {
+        fn cancel(&self) {
+            self.is_canceled.store(true, Ordering::SeqCst);
             if let Some(waker) = self.waker.lock().unwrap().take() {
                 waker.wake();
             }
         }
     }
 
-    impl Around for Parts {
+    impl Around for CountingScope {
         fn is_wanted(&self, waker: &Waker) -> bool {
             *self.waker.lock().unwrap() = Some(waker.clone());
-            !self.is_unwanted.load(Ordering::SeqCst)
+            !self.is_canceled.load(Ordering::SeqCst)
         }
 
         fn around(&self, part: &mut dyn FnMut()) {
@@ -436,14 +447,14 @@ mod tests {
         }
     }
 
-    /// Errands in their order, for whichever thread asks first.
+    /// A source that gives requests in order to the first thread that polls.
     #[derive(Default)]
-    struct InOrder {
+    struct Fifo {
         waiting: Mutex<(VecDeque<super::Errand>, Vec<Waker>)>,
         pool: Option<Arc<ThreadPool>>,
     }
 
-    impl InOrder {
+    impl Fifo {
         fn push(&self, errand: super::Errand) {
             let mut own = self.waiting.lock().unwrap();
             own.0.push_back(errand);
@@ -451,7 +462,7 @@ mod tests {
         }
     }
 
-    impl Errands for InOrder {
+    impl Errands for Fifo {
         fn poll_next(&self, _thread: usize, waker: &Waker) -> Poll<Option<super::Errand>> {
             let mut own = self.waiting.lock().unwrap();
             match own.0.pop_front() {
@@ -468,45 +479,45 @@ mod tests {
         }
     }
 
-    /// A program that is asked from inside by so many threads.
-    struct Asked {
+    /// The threads of internal requests, with their source.
+    struct Fixture {
         inside: Inside,
-        errands: Arc<InOrder>,
+        errands: Arc<Fifo>,
     }
 
-    impl Asked {
-        fn new(patience: Duration, threads: usize) -> Self {
-            Self::by(InOrder::default(), patience, threads)
+    impl Fixture {
+        fn new(time_limit: Duration, threads: usize) -> Self {
+            Self::by(Fifo::default(), time_limit, threads)
         }
 
-        fn by(errands: InOrder, patience: Duration, threads: usize) -> Self {
+        fn by(errands: Fifo, time_limit: Duration, threads: usize) -> Self {
             let errands = Arc::new(errands);
-            let handler: Arc<dyn Handler> = Arc::new(Program("first"));
-            let source: Arc<dyn Errands> = Arc::<InOrder>::clone(&errands);
-            let inside = Inside::begin(&handler, patience, threads, &source).unwrap();
+            let handler: Arc<dyn Handler> = Arc::new(TestProgram("first"));
+            let source: Arc<dyn Errands> = Arc::<Fifo>::clone(&errands);
+            let inside = Inside::begin(&handler, time_limit, threads, &source).unwrap();
             Self { inside, errands }
         }
 
-        /// Asks; the reply will be told.
-        fn begin(&self, path: &str, around: &Arc<Parts>) -> Receiver<Option<String>> {
-            let (tell, told) = channel();
+        /// Sends a request. The receiver gets its reply.
+        fn begin(&self, path: &str, around: &Arc<CountingScope>) -> Receiver<Option<String>> {
+            let (sender, replies) = channel();
             let text = |reply: Vec<u8>| String::from_utf8(reply).unwrap();
-            let then = Then::new(move |reply| drop(tell.send(reply.map(text))));
+            let then = Then::new(move |reply| drop(sender.send(reply.map(text))));
             let (request, around) = (request(path), Arc::clone(around));
             self.errands.push(super::Errand { request, around, then });
-            told
+            replies
         }
 
-        /// What comes of an errand, and in how many parts it ran.
-        fn ask(&self, path: &str, around: &Arc<Parts>) -> (Option<String>, usize) {
+        /// The reply to a request, and the number of parts of the handler that ran.
+        fn ask(&self, path: &str, around: &Arc<CountingScope>) -> (Option<String>, usize) {
             let reply = self.begin(path, around).recv_timeout(LONG).unwrap();
             (reply, around.count.load(Ordering::Relaxed))
         }
 
         #[track_caller]
         fn check(&self, path: &str, reply: Option<&str>, parts: usize) {
-            let told = self.ask(path, &Arc::default());
-            assert_eq!(told, (reply.map(str::to_owned), parts), "{path}");
+            let replies = self.ask(path, &Arc::default());
+            assert_eq!(replies, (reply.map(str::to_owned), parts), "{path}");
         }
     }
 
@@ -515,7 +526,7 @@ mod tests {
         let Event::Head(head) =
             RequestParser::new().receive(bytes.as_bytes(), &Limits::default()).event
         else {
-            panic!("it is a request");
+            panic!("no head was parsed");
         };
         let peer = Peer::tcp(([127, 0, 0, 1], 1).into());
         let (who, exchange) = (&Who::Anonymous, head.exchange());
@@ -524,89 +535,90 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_answer_comes_or_nothing_does_and_all_that_runs_is_within() {
-        let asked = Asked::new(LONG, 1);
+    fn returns_every_kind_of_reply_and_runs_each_part_within_its_scope() {
+        let fixture = Fixture::new(LONG, 1);
         for _ in 0..2 {
-            // Who asks is found out again, whoever asked first.
-            asked.check("/", Some("first for ann"), 1);
-            asked.check("/later", Some("first"), 3);
-            asked.check("/work", Some("worked"), 2);
-            asked.check("/collect", None, 1);
-            asked.check("/panic", None, 1);
-            asked.check("/later/panic", None, 3);
-            asked.check("/work-panic", None, 2);
+            // Each request identifies its user again.
+            fixture.check("/", Some("first for ann"), 1);
+            fixture.check("/later", Some("first"), 3);
+            fixture.check("/work", Some("worked"), 2);
+            fixture.check("/collect", None, 1);
+            fixture.check("/panic", None, 1);
+            fixture.check("/later/panic", None, 3);
+            fixture.check("/work-panic", None, 2);
         }
     }
 
     #[test]
-    fn what_takes_too_long_is_given_up_and_holds_nobody_up() {
-        let asked = Asked::new(Duration::from_millis(1), 1);
-        assert_eq!(asked.ask("/never", &Arc::default()).0, None);
-        asked.check("/", Some("first for ann"), 1);
+    fn cancels_a_request_at_its_time_limit_and_continues() {
+        let fixture = Fixture::new(Duration::from_millis(1), 1);
+        assert_eq!(fixture.ask("/never", &Arc::default()).0, None);
+        fixture.check("/", Some("first for ann"), 1);
     }
 
     #[test]
-    fn what_nobody_wants_to_know_is_not_asked() {
-        let around = Arc::new(Parts { is_unwanted: true.into(), ..Parts::default() });
-        assert_eq!(Asked::new(LONG, 1).ask("/", &around), (None, 0));
+    fn does_not_run_a_canceled_request() {
+        let around =
+            Arc::new(CountingScope { is_canceled: true.into(), ..CountingScope::default() });
+        assert_eq!(Fixture::new(LONG, 1).ask("/", &around), (None, 0));
     }
 
     #[test]
-    fn drops_an_errand_that_waits_when_it_is_not_wanted_any_more() {
-        let (asked, around) = (Asked::new(LONG, 1), Arc::<Parts>::default());
-        let told = asked.begin("/never", &around);
-        // It waits before the next is asked: the thread takes them in their order.
-        asked.check("/", Some("first for ann"), 1);
-        around.leave();
-        assert_eq!(told.recv_timeout(LONG / 2), Ok(None));
+    fn drops_a_waiting_request_when_it_is_canceled() {
+        let (fixture, around) = (Fixture::new(LONG, 1), Arc::<CountingScope>::default());
+        let replies = fixture.begin("/never", &around);
+        // Once the next request is answered, this one awaits: the thread takes them in order.
+        fixture.check("/", Some("first for ann"), 1);
+        around.cancel();
+        assert_eq!(replies.recv_timeout(LONG / 2), Ok(None));
     }
 
     #[test]
-    fn asks_on_other_threads_while_one_blocks() {
-        let asked = Asked::new(LONG, 2);
-        let (let_go, gate) = channel();
+    fn runs_requests_on_other_threads_while_one_blocks() {
+        let fixture = Fixture::new(LONG, 2);
+        let (release, gate) = channel();
         GATES.lock().unwrap().push(gate);
-        let told = asked.begin("/blocks", &Arc::default());
-        asked.check("/", Some("first for ann"), 1);
-        let_go.send(()).unwrap();
-        assert_eq!(told.recv_timeout(LONG), Ok(Some("first for nobody".to_owned())));
+        let replies = fixture.begin("/blocks", &Arc::default());
+        fixture.check("/", Some("first for ann"), 1);
+        release.send(()).unwrap();
+        assert_eq!(replies.recv_timeout(LONG), Ok(Some("first for nobody".to_owned())));
     }
 
     #[test]
-    fn reports_to_its_pool_which_threads_run_a_handler() {
+    fn reports_running_handlers_to_the_pool() {
         let pool = Arc::new(Admission::off()).add_pool(1);
-        let errands = InOrder { pool: Some(Arc::clone(&pool)), ..InOrder::default() };
-        let asked = Asked::by(errands, LONG, 1);
-        let (let_go, gate) = channel();
+        let errands = Fifo { pool: Some(Arc::clone(&pool)), ..Fifo::default() };
+        let fixture = Fixture::by(errands, LONG, 1);
+        let (release, gate) = channel();
         GATES.lock().unwrap().push(gate);
-        let told = asked.begin("/blocks", &Arc::default());
+        let replies = fixture.begin("/blocks", &Arc::default());
         let began = Instant::now();
         while pool.running() == 0 {
             assert!(began.elapsed() < LONG, "no thread runs the handler");
         }
         assert_eq!(pool.running(), 1);
-        let_go.send(()).unwrap();
-        assert_eq!(told.recv_timeout(LONG), Ok(Some("first for nobody".to_owned())));
+        release.send(()).unwrap();
+        assert_eq!(replies.recv_timeout(LONG), Ok(Some("first for nobody".to_owned())));
         for path in ["/", "/later", "/work", "/panic", "/later/panic", "/work-panic"] {
-            asked.ask(path, &Arc::default());
+            fixture.ask(path, &Arc::default());
             assert_eq!(pool.running(), 0, "{path}");
         }
     }
 
     #[test]
-    fn another_program_answers_when_it_has_come() {
-        let asked = Asked::new(LONG, 1);
-        asked.check("/", Some("first for ann"), 1);
-        let second: Arc<dyn Handler> = Arc::new(Program("second"));
-        asked.inside.replace(&second);
-        asked.check("/", Some("second for ann"), 1);
-        asked.check("/later", Some("second"), 3);
+    fn sends_requests_to_the_new_program_after_a_replacement() {
+        let fixture = Fixture::new(LONG, 1);
+        fixture.check("/", Some("first for ann"), 1);
+        let second: Arc<dyn Handler> = Arc::new(TestProgram("second"));
+        fixture.inside.replace(&second);
+        fixture.check("/", Some("second for ann"), 1);
+        fixture.check("/later", Some("second"), 3);
     }
 
     #[test]
-    fn tells_that_there_is_no_reply_when_an_errand_is_dropped() {
-        let (tell, told) = channel();
-        drop(Then::new(move |reply| tell.send(reply).unwrap()));
-        assert_eq!(told.recv(), Ok(None));
+    fn reports_no_reply_when_a_request_is_dropped() {
+        let (sender, replies) = channel();
+        drop(Then::new(move |reply| sender.send(reply).unwrap()));
+        assert_eq!(replies.recv(), Ok(None));
     }
 }

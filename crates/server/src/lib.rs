@@ -1,17 +1,23 @@
 //! The server: sockets, threads and timers that carry a request from accept to reply.
 //!
-//! It knows a [`Handler`], and events of `bine-http`; it knows no page, no file and no table.
+//! This crate depends on a [`Handler`] and on events of `bine-http`. It contains no pages, files or
+//! tables.
 //!
-//! Modules depend downwards only. From the ground up:
+//! Modules depend downwards only. From the lowest layer up:
 //!
-//! - `time`, `system`, `address`, `slab`: what the kernel offers.
-//! - `quota`, `limits`, `settings`, `tls`, `transport`: what a connection may hold, and how its bytes travel.
-//! - `handler`: what the server asks of a program; `access` and `metrics` record what it did.
-//! - `generation`, `connection`: a snapshot of the configuration, and the state of one connection and of one thread.
+//! - `time`, `system`, `address`, `slab`: the interface to the kernel, and basic types.
+//! - `quota`, `limits`, `settings`, `tls`, `transport`: the limits of a connection, and the
+//!   transport of its bytes.
+//! - `handler`: the interface to the program. `access` and `metrics` record requests and events.
+//! - `generation`, `connection`: a snapshot of the configuration; the state of one connection and
+//!   of one thread.
 //! - `stages`, `workers`: the steps from one request to the next, and the threads that may block.
-//! - `server`: what all threads share. `scheduling`: the contract between a scheduler and its threads.
-//! - `event_loop`, `conversation`, `arrival`: the threads that hold many connections, one, or none yet.
-//! - `schedulers`, `watchdog`, `run`, `process_control`: who runs what, and how it starts and ends.
+//! - `server`: the state that all threads share. `scheduling`: the contract between a scheduler and
+//!   its threads.
+//! - `event_loop`, `conversation`, `arrival`: threads with many connections, threads with one
+//!   connection, and connections that wait for a thread.
+//! - `schedulers`, `watchdog`, `run`, `process_control`: policies for threads, supervision, start
+//!   and stop.
 //!
 //! Start reading at [`Next`] and the four stages, then the event loop, then the schedulers.
 
@@ -49,7 +55,7 @@ mod transport;
 mod watchdog;
 mod workers;
 
-/// What a program's own scheduler is made of, and the schedulers that there are.
+/// The interface for a program's own scheduler, and the schedulers of this crate.
 pub mod scheduler {
     pub use bine_admission::queue::ServiceMetrics;
 

@@ -1,12 +1,12 @@
-//! The states of a server, from its start to its end.
+//! The states of a server from start to end.
 
-/// How far a server is from its end.
+/// The state of a server.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum State {
-    /// It serves.
+    /// The server serves requests.
     Serving,
-    /// It finishes what has begun.
+    /// The server finishes the requests that have begun.
     Draining,
-    /// It ends now.
+    /// The server ends now.
     Over,
 }

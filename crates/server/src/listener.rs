@@ -1,4 +1,4 @@
-//! Decides how a listening socket comes to be: bound here, in the file system, or inherited.
+//! Listening sockets: bound by this process (TCP, or a file for a Unix socket), or inherited.
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,22 +20,22 @@ use crate::address::{Address, Peer};
 use crate::settings::Listen;
 use crate::system::supervised;
 
-/// A socket that connections come from.
+/// A listening socket.
 #[derive(Debug)]
 pub(crate) struct Listener {
     descriptor: OwnedFd,
     address: Address,
     file: Mutex<Option<Arc<SocketFile>>>,
-    /// Bound here: nobody else listens on the same socket.
+    /// Whether this process has bound it, so that no other process listens on it.
     is_own: bool,
-    /// What each accepted socket must be told, because it does not have it from this one.
+    /// Options to set on each accepted socket, because it does not inherit them from this one.
     nodelay: Option<bool>,
     send_buffer: Option<usize>,
-    /// TLS is spoken here.
+    /// Whether connections use TLS.
     is_secure: bool,
 }
 
-/// The file of a Unix socket that was bound here. It goes with this value.
+/// The file of a Unix socket that this process has bound. It is removed when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct SocketFile(PathBuf);
 
@@ -46,34 +46,35 @@ impl SocketFile {
 }
 
 impl Listener {
-    /// Opens `wish.address`; the error names the address and, where there is one, the cure.
-    pub(crate) fn open(wish: &Listen) -> io::Result<Self> {
-        let opened = match &wish.address {
+    /// Opens `options.address`. The error names the address and the remedy, if one is known.
+    pub(crate) fn open(options: &Listen) -> io::Result<Self> {
+        let opened = match &options.address {
             Address::Tcp(_) | Address::Unix(_)
-                if let Some(descriptor) = supervised::take_socket(&wish.address) =>
+                if let Some(descriptor) = supervised::take_socket(&options.address) =>
             {
-                inherit(descriptor, wish)
+                inherit(descriptor, options)
             }
-            Address::Tcp(address) => open_tcp(*address, wish),
-            Address::Unix(path) => open_unix(path, wish),
-            Address::Inherited(descriptor) => inherit(*descriptor, wish),
+            Address::Tcp(address) => open_tcp(*address, options),
+            Address::Unix(path) => open_unix(path, options),
+            Address::Inherited(descriptor) => inherit(*descriptor, options),
         };
         opened.map_err(|error| {
-            let cure = cure(&wish.address, error.kind());
+            let remedy = remedy(&options.address, error.kind());
             io::Error::new(
                 error.kind(),
-                format!("cannot listen on {}: {error}{cure}", wish.address),
+                format!("cannot listen on {}: {error}{remedy}", options.address),
             )
         })
     }
 
-    /// The same socket under other options, for those who are accepted from it. What was wished before is `older`.
-    pub(crate) fn under(&self, wish: &Listen, older: &Listen) -> io::Result<Self> {
+    /// The same socket with the options of `options`, for connections accepted from now on. The
+    /// previous options are `older`.
+    pub(crate) fn under(&self, options: &Listen, older: &Listen) -> io::Result<Self> {
         let descriptor = self.descriptor.try_clone()?;
-        // A socket that listens already takes another limit.
-        listen(&descriptor, wish.backlog)?;
-        if let (Some(bytes), None) = (older.send_buffer, wish.send_buffer) {
-            let address = &wish.address;
+        // A listening socket accepts a new limit.
+        listen(&descriptor, options.backlog)?;
+        if let (Some(bytes), None) = (older.send_buffer, options.send_buffer) {
+            let address = &options.address;
             log::warn(format_args!("{address}: the send buffer is {bytes} until a restart"));
         }
         Ok(Self {
@@ -81,15 +82,15 @@ impl Listener {
             address: self.address.clone(),
             file: Mutex::new(self.file.lock().unwrap_or_else(PoisonError::into_inner).clone()),
             is_own: self.is_own,
-            nodelay: matches!(self.address, Address::Tcp(_)).then_some(wish.nodelay),
-            send_buffer: wish.send_buffer,
-            is_secure: wish.tls,
+            nodelay: matches!(self.address, Address::Tcp(_)).then_some(options.nodelay),
+            send_buffer: options.send_buffer,
+            is_secure: options.tls,
         })
     }
 
-    /// The next connection. TCP sockets inherit `nodelay` and `send_buffer` from one that was bound
-    /// here, so that an accept is one system call. Unix sockets inherit nothing, and neither do
-    /// connections older than the wish, which may wait on a listener that was passed to us.
+    /// Accepts the next connection. A TCP socket inherits `nodelay` and `send_buffer` from a socket
+    /// that was bound here, so an accept is one system call. A Unix socket inherits no options. A
+    /// connection that was already pending at an inherited socket has its old options.
     pub(crate) fn accept(&self, flags: SocketFlags) -> io::Result<(OwnedFd, Peer)> {
         let (descriptor, peer) = acceptfrom_with(&self.descriptor, flags | SocketFlags::CLOEXEC)?;
         if let Some(nodelay) = self.nodelay {
@@ -102,26 +103,27 @@ impl Listener {
         Ok((descriptor, if self.is_secure { peer.secured() } else { peer }))
     }
 
-    /// Has the kernel refuse newcomers, who would otherwise connect and wait for nobody. A socket
-    /// that was passed to us stays open: its other owners go on with it.
+    /// Makes the kernel refuse new connections, which would otherwise be queued and never accepted.
+    /// An inherited socket stays open, because its other owners continue to use it.
     pub(crate) fn refuse(&self) {
         if self.is_own {
-            // A socket that listens can also cease to.
+            // A shutdown ends listening.
             let _ = shutdown(&self.descriptor, Shutdown::Both);
         }
     }
 
-    /// Removes a Unix socket's file. Serving is over then, whoever still shares the server.
-    pub(crate) fn retire(&self) {
+    /// Removes the file of a Unix socket when serving has ended, even if other code still shares
+    /// the server.
+    pub(crate) fn remove_file(&self) {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// Whether TLS is spoken here.
+    /// Whether connections use TLS.
     pub(crate) const fn is_secure(&self) -> bool {
         self.is_secure
     }
 
-    /// Where it listens, with the port that the kernel chose.
+    /// The address, with the port that the kernel chose.
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
@@ -138,14 +140,14 @@ impl Drop for SocketFile {
         match std::fs::remove_file(&self.0) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let path = self.0.display();
-                log::warn(format_args!("the socket {path} stays behind: {error}"));
+                log::warn(format_args!("the socket {path} could not be removed: {error}"));
             }
             _ => {}
         }
     }
 }
 
-/// The descriptors that systemd passed, `LISTEN_FDS` from 3 on, if they are meant for us
+/// The descriptors that systemd passed, `LISTEN_FDS` from 3 on, if they are for this process
 /// (`sd_listen_fds(3)`).
 pub fn inherited() -> Vec<Address> {
     let passed_on = supervised::passed_on();
@@ -160,33 +162,33 @@ pub fn inherited() -> Vec<Address> {
     (3..).take(count as usize).map(Address::Inherited).collect()
 }
 
-/// What to do about an address that could not be opened.
-const fn cure(address: &Address, kind: io::ErrorKind) -> &'static str {
+/// The remedy for an address that cannot be opened.
+const fn remedy(address: &Address, kind: io::ErrorKind) -> &'static str {
     match (kind, address) {
         (io::ErrorKind::AddrInUse, _) => {
-            "; another program has it: stop that one or choose another with --listen"
+            "; another program uses it: stop that program or choose another address with --listen"
         }
         (io::ErrorKind::PermissionDenied, Address::Tcp(_)) => {
             "; ports below 1024 need root or CAP_NET_BIND_SERVICE"
         }
         (io::ErrorKind::PermissionDenied, Address::Unix(_)) => {
-            "; this user may not write in that folder: choose another or change its owner"
+            "; this user may not write to that folder: choose another or change its owner"
         }
         (io::ErrorKind::AddrNotAvailable, _) => "; this machine has no such address",
         (io::ErrorKind::InvalidInput, Address::Inherited(_)) => {
-            "; its socket unit must say ListenStream= and Accept=no"
+            "; its socket unit must set ListenStream= and Accept=no"
         }
         _ => "",
     }
 }
 
-fn open_tcp(address: SocketAddr, wish: &Listen) -> io::Result<Listener> {
+fn open_tcp(address: SocketAddr, options: &Listen) -> io::Result<Listener> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let descriptor = match socket_with(family, SocketType::STREAM, flags, None) {
-        // `:8080` means every address; a machine without IPv6 still has the IPv4 ones.
+        // `:8080` means all addresses; a machine without IPv6 still has the IPv4 ones.
         Err(rustix::io::Errno::AFNOSUPPORT) if address.ip().is_unspecified() => {
-            return open_tcp((Ipv4Addr::UNSPECIFIED, address.port()).into(), wish);
+            return open_tcp((Ipv4Addr::UNSPECIFIED, address.port()).into(), options);
         }
         other => other?,
     };
@@ -194,12 +196,12 @@ fn open_tcp(address: SocketAddr, wish: &Listen) -> io::Result<Listener> {
     if address.is_ipv6() && address.ip().is_unspecified() {
         sockopt::set_ipv6_v6only(&descriptor, false)?;
     }
-    sockopt::set_tcp_nodelay(&descriptor, wish.nodelay)?;
-    if let Some(bytes) = wish.send_buffer {
+    sockopt::set_tcp_nodelay(&descriptor, options.nodelay)?;
+    if let Some(bytes) = options.send_buffer {
         sockopt::set_socket_send_buffer_size(&descriptor, bytes)?;
     }
     bind(&descriptor, &address)?;
-    listen(&descriptor, wish.backlog)?;
+    listen(&descriptor, options.backlog)?;
     let bound = getsockname(&descriptor)?;
     let address = SocketAddr::try_from(bound).map_or(address, |bound| bound);
     Ok(Listener {
@@ -209,30 +211,30 @@ fn open_tcp(address: SocketAddr, wish: &Listen) -> io::Result<Listener> {
         is_own: true,
         nodelay: None,
         send_buffer: None,
-        is_secure: wish.tls,
+        is_secure: options.tls,
     })
 }
 
-fn open_unix(path: &Path, wish: &Listen) -> io::Result<Listener> {
+fn open_unix(path: &Path, options: &Listen) -> io::Result<Listener> {
     remove_stale(path)?;
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let descriptor = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     bind(&descriptor, &SocketAddrUnix::new(path)?)?;
     let file = Mutex::new(Some(Arc::new(SocketFile(path.to_owned()))));
-    listen(&descriptor, wish.backlog)?;
+    listen(&descriptor, options.backlog)?;
     Ok(Listener {
         descriptor,
         address: Address::Unix(path.to_owned()),
         file,
         is_own: true,
         nodelay: None,
-        send_buffer: wish.send_buffer,
-        is_secure: wish.tls,
+        send_buffer: options.send_buffer,
+        is_secure: options.tls,
     })
 }
 
-/// A server that was killed leaves its socket's file behind. It is removed only when it is a
-/// socket and nobody answers there.
+/// Removes the file of a server that was killed, if the file is a socket on which no process
+/// listens.
 pub(crate) fn remove_stale(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => {
@@ -241,24 +243,24 @@ pub(crate) fn remove_stale(path: &Path) -> io::Result<()> {
             }
             std::fs::remove_file(path)
         }
-        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file of that name")),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file with this name exists")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-fn inherit(number: i32, wish: &Listen) -> io::Result<Listener> {
-    // SAFETY: the number comes from a supervising parent, or from the service manager's LISTEN_FDS
-    // contract, which gives these
-    // descriptors to this process and to nobody else in it; each is adopted once, at start.
+fn inherit(number: i32, options: &Listen) -> io::Result<Listener> {
+    // SAFETY: the number is from a supervising parent or from the LISTEN_FDS contract of the
+    // service manager, which gives these descriptors to this process only. Each is adopted once, at
+    // the start.
     let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
     let flags = fcntl_getfd(&descriptor)?;
     fcntl_setfd(&descriptor, flags | FdFlags::CLOEXEC)?;
-    // An accept of anything else fails at once, and the descriptor stays readable.
+    // On other descriptors an accept fails at once, while the descriptor stays readable.
     let listens = sockopt::socket_type(&descriptor) == Ok(SocketType::STREAM)
         && sockopt::socket_acceptconn(&descriptor) == Ok(true);
     if !listens {
-        let message = "it is no stream socket that listens";
+        let message = "it is not a listening stream socket";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     rustix::io::ioctl_fionbio(&descriptor, true)?;
@@ -267,19 +269,19 @@ fn inherit(number: i32, wish: &Listen) -> io::Result<Listener> {
         Ok(address) => Address::Tcp(address),
         Err(_) => unix_path(name).map_or(Address::Inherited(number), Address::Unix),
     };
-    let nodelay = matches!(address, Address::Tcp(_)).then_some(wish.nodelay);
+    let nodelay = matches!(address, Address::Tcp(_)).then_some(options.nodelay);
     Ok(Listener {
         descriptor,
         address,
         file: Mutex::default(),
         is_own: false,
         nodelay,
-        send_buffer: wish.send_buffer,
-        is_secure: wish.tls,
+        send_buffer: options.send_buffer,
+        is_secure: options.tls,
     })
 }
 
-/// `None` for a socket that has no file.
+/// Returns `None` for a socket without a file.
 fn unix_path(name: SocketAddrAny) -> Option<PathBuf> {
     let name = SocketAddrUnix::try_from(name).ok()?;
     Some(OsStr::from_bytes(name.path_bytes()?).into())
@@ -294,36 +296,36 @@ mod tests {
     }
 
     #[test]
-    fn a_port_in_use_is_an_error_that_names_the_cure() {
+    fn names_the_remedy_for_a_port_in_use() {
         let first = Listener::open(&on("127.0.0.1:0")).unwrap();
         let Address::Tcp(address) = first.address() else { panic!("{:?}", first.address()) };
         let error = Listener::open(&on(&address.to_string())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
-        assert!(error.to_string().contains("choose another with --listen"), "{error}");
+        assert!(error.to_string().contains("choose another address with --listen"), "{error}");
     }
 
     #[test]
-    fn a_dead_servers_socket_file_is_replaced_and_a_living_ones_is_not() {
+    fn replaces_only_the_socket_file_of_a_dead_server() {
         let folder = std::env::temp_dir().join(format!("bine-listener-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("socket");
-        let wish = on(&format!("unix:{}", path.display()));
-        // A dropped std listener leaves its file, as a killed server does.
+        let options = on(&format!("unix:{}", path.display()));
+        // Like a server that was killed, a dropped std listener does not remove its file.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-        let living = Listener::open(&wish).unwrap();
-        assert_eq!(Listener::open(&wish).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        let living = Listener::open(&options).unwrap();
+        assert_eq!(Listener::open(&options).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         drop(living);
-        assert!(!path.exists(), "the file goes with its listener");
+        assert!(!path.exists(), "the listener removes its file");
         std::fs::write(&path, "a file of somebody's").unwrap();
-        assert_eq!(Listener::open(&wish).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(Listener::open(&options).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert!(path.exists());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// What a connection that comes through a listener with these options has of them.
-    fn accepted(wish: &Listen) -> OwnedFd {
-        let listener = Listener::open(wish).unwrap();
-        // Connected means queued: there is nothing to wait for.
+    /// Accepts a connection from a listener with these options.
+    fn accepted(options: &Listen) -> OwnedFd {
+        let listener = Listener::open(options).unwrap();
+        // A completed connect means that the connection is queued, so the accept need not wait.
         match listener.address() {
             Address::Tcp(address) => drop(std::net::TcpStream::connect(address).unwrap()),
             Address::Unix(path) => drop(std::os::unix::net::UnixStream::connect(path).unwrap()),
@@ -332,9 +334,10 @@ mod tests {
         listener.accept(SocketFlags::empty()).unwrap().0
     }
 
-    /// A Unix socket inherits nothing from its listener, so the buffer was the kernel's own choice.
+    /// Regression: a Unix socket inherits no options from its listener, so the send buffer had the
+    /// kernel's default size.
     #[test]
-    fn socket_options_reach_the_connections_that_are_accepted() {
+    fn sets_socket_options_on_accepted_connections() {
         for nodelay in [true, false] {
             let socket = accepted(&Listen { nodelay, ..on("127.0.0.1:0") });
             assert_eq!(sockopt::tcp_nodelay(&socket).unwrap(), nodelay);
@@ -342,22 +345,23 @@ mod tests {
         let path = std::env::temp_dir().join(format!("bine-options-{}", std::process::id()));
         for address in ["127.0.0.1:0", &format!("unix:{}", path.display())] {
             let socket = accepted(&Listen { send_buffer: Some(40_000), ..on(address) });
-            // The kernel takes twice what is asked for, to have room for its own bookkeeping.
+            // The kernel doubles the value, to have room for its own data.
             assert_eq!(sockopt::socket_send_buffer_size(&socket).unwrap(), 80_000, "{address}");
         }
     }
 
-    /// An inherited listener had Nagle's algorithm on, whatever was wished: the second part of a
-    /// reply waited for the peer's delayed acknowledgment, 45 ms. What was connected before the
-    /// program started cannot learn it from the listener, so each connection is told.
+    /// Symptom: the second part of a reply waited 45 ms for the client's delayed acknowledgment.
+    /// Cause: an inherited listener had Nagle's algorithm on, whatever the settings were. Fix: the
+    /// options are set on each accepted connection, because one that was pending before the start
+    /// has them from the old listener.
     #[test]
-    fn socket_options_reach_those_who_wait_on_an_inherited_listener() {
+    fn sets_socket_options_on_connections_of_an_inherited_listener() {
         for nodelay in [true, false] {
             let passed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let early = std::net::TcpStream::connect(passed.local_addr().unwrap()).unwrap();
             let address = Address::Inherited(std::os::fd::IntoRawFd::into_raw_fd(passed));
-            let wish = Listen { nodelay, send_buffer: Some(40_000), ..Listen::on(address) };
-            let listener = Listener::open(&wish).unwrap();
+            let options = Listen { nodelay, send_buffer: Some(40_000), ..Listen::on(address) };
+            let listener = Listener::open(&options).unwrap();
             let socket = listener.accept(SocketFlags::empty()).unwrap().0;
             assert_eq!(sockopt::tcp_nodelay(&socket).unwrap(), nodelay);
             assert_eq!(sockopt::socket_send_buffer_size(&socket).unwrap(), 80_000);
@@ -365,33 +369,35 @@ mod tests {
         }
     }
 
-    /// A Unix socket in a folder of somebody else's was answered with advice about ports.
+    /// Regression: for a Unix socket in a folder without write permission, the message advised
+    /// about ports.
     #[test]
-    fn what_is_not_permitted_is_told_with_the_cure_for_that_kind_of_address() {
-        let told = |address: &str| cure(&address.parse().unwrap(), io::ErrorKind::PermissionDenied);
-        assert!(told("127.0.0.1:80").contains("ports below 1024"));
-        assert!(told("unix:/run/bine").contains("may not write in that folder"));
+    fn names_the_remedy_for_missing_permission_by_kind_of_address() {
+        let message =
+            |address: &str| remedy(&address.parse().unwrap(), io::ErrorKind::PermissionDenied);
+        assert!(message("127.0.0.1:80").contains("ports below 1024"));
+        assert!(message("unix:/run/bine").contains("may not write to that folder"));
     }
 
     #[test]
-    fn the_backlog_bounds_who_may_wait_to_be_accepted() {
+    fn limits_pending_connections_by_the_backlog() {
         let path = std::env::temp_dir().join(format!("bine-backlog-{}", std::process::id()));
-        let wish = Listen { backlog: 3, ..on(&format!("unix:{}", path.display())) };
-        let listener = Listener::open(&wish).unwrap();
+        let options = Listen { backlog: 3, ..on(&format!("unix:{}", path.display())) };
+        let listener = Listener::open(&options).unwrap();
         let address = SocketAddrUnix::new(&path).unwrap();
         let connected = |_: &i32| {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
             rustix::net::connect(&socket, &address).is_ok()
         };
-        // The kernel lets one more in than it is told to.
+        // The kernel accepts one more than the limit.
         assert_eq!((0..10).take_while(connected).count(), 4);
         listener.refuse();
         assert!(!connected(&0));
     }
 
     #[test]
-    fn a_listener_that_refuses_is_not_connected_to() {
+    fn refuses_connections_after_refuse() {
         let listener = Listener::open(&on("127.0.0.1:0")).unwrap();
         let Address::Tcp(address) = listener.address() else { unreachable!() };
         assert!(std::net::TcpStream::connect(address).is_ok());

@@ -1,4 +1,4 @@
-//! Decides how other threads reach a loop: a box of letters and a bell in the loop's own epoll.
+//! Messages from other threads to an event loop: a queue, and a wakeup in the loop's own epoll.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,25 +11,25 @@ use crate::quota::Evict;
 use crate::slab::Token;
 use crate::system::Wakeup;
 
-/// What another thread has for a loop.
+/// A message to an event loop.
 pub(crate) enum Letter {
-    /// A connection that another loop accepted and has no room for.
+    /// A connection that a different loop accepted but has no room for.
     Adopt(OwnedFd, Peer),
-    /// A worker's reply.
+    /// The reply of a worker.
     Finished(Token, Box<Retained>, Finished),
-    /// No worker had time for it.
+    /// A task that no worker started in time.
     Refused(Token, Box<Retained>),
-    /// The part of a file that its reply waits for is in memory.
+    /// The part of a file that a reply waits for is in the page cache.
     Warm(Token),
-    /// Drop a connection whose bytes others need.
+    /// Drop this connection, because other connections need its bytes.
     Evict(Token),
     /// Close idle connections.
     MakeRoom(Room),
-    /// Look at the server's state and settings.
+    /// Check the server's state and settings.
     Look,
 }
 
-/// One loop's box.
+/// The mailbox of one loop.
 pub(crate) struct Mailbox {
     letters: Mutex<Vec<Letter>>,
     wakeup: Arc<Wakeup>,
@@ -40,12 +40,12 @@ impl Mailbox {
         Ok(Self { letters: Mutex::default(), wakeup: Arc::new(Wakeup::new()?) })
     }
 
-    /// The loop's wakeup, for others than those who post letters.
+    /// The wakeup of the loop, for threads that post no letters.
     pub(crate) const fn wakeup(&self) -> &Arc<Wakeup> {
         &self.wakeup
     }
 
-    /// Drops a letter in; the wakeup is signaled only when the box was empty, one system call for a batch.
+    /// Adds a letter. Signals the wakeup only if the mailbox was empty: one system call per batch.
     pub(crate) fn post(&self, letter: Letter) {
         let mut letters = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
         letters.push(letter);
@@ -56,12 +56,12 @@ impl Mailbox {
         }
     }
 
-    /// Empties the box into `letters`.
+    /// Moves all letters into `letters`.
     pub(crate) fn take(&self, letters: &mut Vec<Letter>) {
-        // Clear the wakeup first: a letter that comes in between signals again.
+        // The wakeup is cleared first, so a letter posted in between signals again.
         self.wakeup.clear();
-        let mut box_ = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
-        letters.append(&mut box_);
+        let mut queued = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
+        letters.append(&mut queued);
     }
 }
 
@@ -77,7 +77,7 @@ impl AsFd for Mailbox {
     }
 }
 
-/// Names the connection that waits for a [`Task`](crate::Task), and where to answer it.
+/// Identifies the connection that waits for a [`Task`](crate::Task), and the mailbox for the reply.
 #[derive(Clone)]
 pub struct Ticket {
     pub(crate) token: Token,
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bell_rings_once_for_a_batch_and_again_for_the_next() {
+    fn signals_once_per_batch() {
         let mailbox = Mailbox::new().unwrap();
         let rings = || {
             let mut bell = [PollFd::new(&mailbox, PollFlags::IN)];

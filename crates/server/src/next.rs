@@ -1,31 +1,32 @@
-//! The outcomes of a stage: which stage of a connection follows.
+//! The result of a stage: the next step of a connection.
 
-/// What a stage returns: where its connection stands.
+/// The next step of a connection after a stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// Receive and understand a request.
+    /// Receives and parses a request.
     Request,
-    /// Make the response.
+    /// Produces the response.
     Response(Kind),
-    /// Send what was made.
+    /// Sends the reply.
     Reply,
-    /// Nothing to do until the socket says so or the deadline comes.
+    /// Waits for its socket or its deadline.
     Idle,
-    /// Nothing to do until a reply that is made elsewhere comes back, or something happens that it waits for.
+    /// Waits for a reply from a worker or a task, or for an event if its response is suspended.
     Park,
-    /// All that was owed to a waiter has left; there may be more.
+    /// Has sent all output of a suspended response. There may be more.
     Held,
-    /// It goes to somebody who speaks its peer's protocol, at once or by agreement.
+    /// Leaves HTTP: the connection moves to the owner of a different protocol, at once or after an
+    /// upgrade.
     Depart,
-    /// It is over.
+    /// Has ended.
     Closed,
 }
 
-/// What a response may do to the thread that makes it.
+/// Whether a response may block the thread that produces it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// It never blocks: files, constants, async handlers.
+    /// Never blocks: files, constants, async handlers.
     Static,
-    /// It may block.
+    /// May block.
     Dynamic,
 }

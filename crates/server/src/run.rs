@@ -1,4 +1,4 @@
-//! Runs a server: its scheduler and its watchdog, until it is told to stop.
+//! Running a server: its scheduler and its watchdog, until it is stopped.
 
 use std::io;
 use std::sync::Arc;
@@ -10,30 +10,30 @@ use crate::scheduling::Scheduler;
 use crate::server::Server;
 use crate::watchdog::Watchdog;
 
-// Here and not beside `Server`, which knows no scheduler.
+// Not next to `Server`, whose module knows no scheduler.
 impl Server {
-    /// Serves until [`stop`](Self::stop), with the scheduler that the settings name.
+    /// Serves with the scheduler of the settings until [`stop`](Self::stop).
     ///
     /// # Errors
     ///
-    /// Threads or descriptors that could not be had.
+    /// Returns the system's error when a thread or descriptor is not available.
     pub fn run(self: &Arc<Self>) -> io::Result<()> {
         let name = self.generation().settings.scheduler.clone();
         let scheduler = schedulers::by_name(&self.generation().settings)?;
         self.run_named(name, scheduler)
     }
 
-    /// Serves until [`stop`](Self::stop), with a scheduler of the program's own.
+    /// Serves with the program's own scheduler until [`stop`](Self::stop).
     ///
     /// # Errors
     ///
-    /// Threads or descriptors that could not be had.
+    /// Returns the system's error when a thread or descriptor is not available.
     pub fn run_with(self: &Arc<Self>, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
         self.run_named("own".to_owned(), scheduler)
     }
 
     fn run_named(self: &Arc<Self>, name: String, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
-        // A server runs once.
+        // A server runs once, so the cell is empty.
         let shown = Arc::clone(&scheduler);
         let _ = self.scheduler.set(Box::new(move || SchedulerMetrics {
             name: name.clone(),
@@ -45,11 +45,12 @@ impl Server {
         let watchdog = Watchdog::start(self)?;
         let outcome = scheduler.accept(self);
         drop(watchdog);
-        self.retire();
+        self.remove_socket_files();
         self.finish_log();
         if self.stalls.replaces.load(Ordering::Relaxed) {
-            // A loop that turned again at the last moment changes nothing: a success would not be started again.
-            let message = "the process is replaced, because a loop was stuck";
+            // Even if the loop has continued at the last moment: after a success the supervisor
+            // would not start a new process.
+            let message = "an event loop was stuck; the supervisor starts a new process";
             return outcome.and(Err(io::Error::other(message)));
         }
         outcome

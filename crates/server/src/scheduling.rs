@@ -1,8 +1,8 @@
 //! The contract between a scheduler and the threads that it runs.
 //!
-//! The trait has the three verbs of Serrano, "Hop, a fast server for the diffuse web" (section 2.4): how connections
-//! are accepted, how a job is spawned, and how one stage hands over to the next. A scheduler owns threads; it sees
-//! tokens and outcomes of stages, never bytes.
+//! The trait has the three operations of Serrano, "Hop, a Fast Server for the Diffuse Web", 2009,
+//! section 2.4: accepting connections, spawning a task, and handing over from one stage to the
+//! next. A scheduler owns threads. It sees tokens and outcomes of stages, never bytes.
 
 use std::io;
 use std::sync::Arc;
@@ -15,64 +15,66 @@ use crate::next::Next;
 use crate::server::Server;
 use crate::workers::Task;
 
-/// A policy: who runs what.
+/// A policy that decides which thread runs which stage.
 pub trait Scheduler: Send + Sync + 'static {
-    /// Starts the threads that accept connections, and returns when the last of them has ended.
+    /// Starts the threads that accept connections, and returns when the last thread has ended.
     ///
     /// # Errors
     ///
-    /// Threads or descriptors that could not be had.
+    /// Returns the system's error when a thread or descriptor is not available.
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()>;
 
-    /// Where the stage that comes next runs.
+    /// Where the stage `next` runs.
     fn stage(&self, next: Next) -> Place;
 
-    /// Runs `task` on some other thread, which answers to the task's mailbox.
+    /// Runs `task` on a different thread, which reports to the mailbox of the task.
     ///
     /// # Errors
     ///
-    /// The task itself, when it finds no place.
+    /// Returns the task if the queue is full.
     fn spawn(&self, task: Task) -> Result<(), Task>;
 
-    /// Takes back a task that nobody has begun, because its wait has been long enough.
+    /// Takes back a task that is still queued at its deadline.
     fn withdraw(&self, _ticket: &Ticket) -> Option<Task> {
         None
     }
 
-    /// Whether a thread that blocks may be lent to a reply that waits for something to happen. A scheduler whose threads
-    /// are few keeps one for everybody else.
+    /// Whether a blocking thread may hold a suspended response. A scheduler with few threads keeps
+    /// one for other requests.
     fn begin_hold(&self) -> bool {
         true
     }
 
-    /// A thread so lent is back.
+    /// A thread no longer holds a suspended response.
     fn end_hold(&self) {}
 
-    /// A task's peer was answered without it: its thread may be away for long.
+    /// A task has exceeded its time limit, and its client was answered. Its thread may stay
+    /// blocked.
     fn on_overdue(&self) {}
 
-    /// A task that was overdue has returned.
+    /// The thread of an overdue task has returned.
     fn on_returned(&self) {}
 
-    /// How busy its threads are, 0 to 1. At 1 an idle connection that has a thread gives way to a newcomer.
+    /// The load of its threads, from 0 to 1. At 1 an idle connection with a thread closes for a new
+    /// one.
     fn load(&self) -> f32;
 
-    /// How it is, in one line for people: what is busy, and what waits.
+    /// Its status in one line for operators: the busy threads and the waiting tasks.
     fn status(&self) -> String {
         format!("{:.0} % busy", 100.0 * self.load())
     }
 
-    /// Whether tasks wait for longer than they should, so that nobody else had better come.
+    /// Whether tasks wait too long, so that the server should accept no further connections.
     fn is_overloaded(&self) -> bool {
         false
     }
 
-    /// How long tasks have waited for a thread, if they do.
+    /// How long tasks have waited for a thread, if the scheduler has such waits.
     fn waits(&self) -> Option<WaitMetrics> {
         None
     }
 
-    /// What is known of each service whose runs it [spawns](Self::spawn).
+    /// Metrics of each service whose requests it [spawns](Self::spawn).
     fn metrics(&self) -> Vec<ServiceMetrics> {
         Vec::new()
     }
@@ -81,12 +83,12 @@ pub trait Scheduler: Send + Sync + 'static {
 /// Where a stage runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// On the thread that ran the stage before it.
+    /// On the thread that ran the previous stage.
     Here,
-    /// Wherever [`Scheduler::spawn`] puts it.
+    /// On the thread that [`Scheduler::spawn`] selects.
     Elsewhere,
-    /// On the loop that ran the stage before it, together with the same stage of other connections.
-    /// A loop asks once, at its start, whether [`Next::Request`] is gathered; elsewhere than on a
-    /// loop it is as [`Here`](Self::Here).
+    /// On the loop that ran the previous stage, together with the same stage of other connections.
+    /// A loop asks once, at its start, whether [`Next::Request`] is gathered. Outside of an event
+    /// loop this is the same as [`Here`](Self::Here).
     Gathered,
 }

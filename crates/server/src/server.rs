@@ -1,4 +1,4 @@
-//! Decides what all threads of one server share, and how it starts and stops.
+//! The state that all threads of a server share; start, reload and stop.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,7 +21,7 @@ use crate::generation::{ConfigSnapshot, Generation};
 use crate::handler::{Bell, Handler, MakeWaiters, Waiters};
 use crate::lifecycle::State;
 use crate::limits::{
-    BudgetMetrics, Budgets, Census, Guard, GuardMetrics, Places, Room, descriptors,
+    BudgetMetrics, Budgets, Census, ConnectionLimits, Guard, GuardMetrics, Room, descriptors,
 };
 use crate::mailbox::{Letter, Mailbox};
 use crate::metrics::{
@@ -33,68 +33,68 @@ use crate::system::Wakeup;
 use crate::time::Clock;
 use crate::tls::HandshakeMetrics;
 
-/// A server whose addresses are open. [`run`](Self::run) serves until it is told to stop.
+/// A server whose addresses are open. [`run`](Self::run) serves until the server is stopped.
 pub struct Server {
     newest: Mutex<Arc<Generation>>,
-    /// Counts generations, so that a look whether there is a newer one takes no lock.
+    /// The number of generations, so that a check for a newer one takes no lock.
     changes: AtomicU32,
     pub(crate) census: Census,
     pub(crate) guard: Guard,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) loops: Vec<Loop>,
-    /// Event loops that have begun and not ended.
+    /// The number of event loops that run.
     pub(crate) running_loops: AtomicUsize,
     state: AtomicU8,
-    /// The same for tasks.
-    told: watch::Sender<State>,
-    /// Becomes readable, for ever, when the server stops.
+    /// Notifies tasks of `state`.
+    state_changes: watch::Sender<State>,
+    /// Becomes readable, and stays so, when the server stops.
     stop_bell: OwnedFd,
     pub(crate) tallies: Arc<Tallies>,
     pub(crate) stalls: Stalls,
-    /// Reads the figures of the scheduler, once one runs.
+    /// Reads the metrics of the scheduler, once one runs.
     pub(crate) scheduler: OnceLock<Box<dyn Fn() -> SchedulerMetrics + Send + Sync>>,
     background: OnceLock<tokio::runtime::Handle>,
-    /// Had by whoever starts that.
-    starting: Mutex<()>,
+    /// Locked while the background runtime starts.
+    background_start: Mutex<()>,
     make_waiters: OnceLock<MakeWaiters>,
     admission: Arc<Admission>,
 }
 
-/// For cutting what the drain's deadline left, and for telling of it.
+/// Time after the drain's deadline to cut the remaining connections and to log it.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
-/// What others know of a loop.
+/// The part of an event loop's state that other threads use.
 pub(crate) struct Loop {
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) connections: AtomicUsize,
 }
 
-/// The watchdog's findings, for the metrics.
+/// Findings of the watchdog, for the metrics.
 #[derive(Default)]
 pub(crate) struct Stalls {
-    /// Times that a loop was reported.
+    /// The number of reports of a stuck loop.
     pub(crate) total: AtomicU64,
-    /// Loops that are stuck at this moment.
+    /// The number of loops that are stuck now.
     pub(crate) stuck: AtomicUsize,
-    /// The process drains because it is to be replaced.
+    /// Whether the process drains because a new one will replace it.
     pub(crate) replaces: AtomicBool,
 }
 
 impl Server {
-    /// Opens every address. The handler is asked for its thread-local parts when
-    /// [`run`](Self::run) starts the threads. Each reply has its line in `access`, if it is given.
+    /// Opens every address. [`run`](Self::run) starts the threads and asks the handler for their
+    /// thread-local parts. With `access`, each reply gets a line in the access log.
     ///
     /// # Errors
     ///
-    /// An address that cannot be opened, by name and with the cure; no address at all; an unknown
-    /// scheduler.
+    /// An address cannot be opened; the message names it and the remedy. There is no address. The
+    /// scheduler is unknown.
     pub fn open(
         settings: Settings,
         handler: Arc<dyn Handler>,
         access: Option<AccessSettings>,
     ) -> io::Result<Self> {
         check(&settings)?;
-        blocking::allow(settings.workers);
+        blocking::set_limit(settings.workers);
         let loops = (0..settings.loops.max(1)).map(|_| {
             let mailbox = Arc::new(Mailbox::new()?);
             Ok(Loop { mailbox, connections: AtomicUsize::new(0) })
@@ -103,7 +103,7 @@ impl Server {
         let most = settings.workers.max(settings.most_workers);
         let admission = Admission::new(settings.admission.clone(), most);
         let admission = Arc::new(admission.on_loops(loops.len()).on_change(log_admission));
-        let census = Census::new(places(&settings));
+        let census = Census::new(connection_limits(&settings));
         let budgets = Arc::new(Budgets::new(&settings));
         let (settings, shared) = (Arc::new(settings), Arc::clone(&admission));
         let own = Arc::clone(&budgets);
@@ -118,31 +118,32 @@ impl Server {
             newest: Mutex::new(Arc::new(Generation::open(snapshot, None)?)),
             changes: AtomicU32::new(0),
             state: AtomicU8::new(State::Serving as u8),
-            told: watch::Sender::new(State::Serving),
+            state_changes: watch::Sender::new(State::Serving),
             stop_bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             tallies: Arc::default(),
             stalls: Stalls::default(),
             scheduler: OnceLock::new(),
             background: OnceLock::new(),
-            starting: Mutex::default(),
+            background_start: Mutex::default(),
             make_waiters: OnceLock::new(),
             admission,
         })
     }
 
-    /// Has each thread make its waiters so, before the server [runs](Self::run): without it no reply can be
-    /// [held](crate::Answer::Hold). They stay the same whatever the settings become.
+    /// Sets the function that creates the waiters of each thread. Call it before
+    /// [`run`](Self::run). Without it no response can be [suspended](crate::Answer::Hold). A reload
+    /// does not change it.
     pub fn set_waiters(&self, make: MakeWaiters) {
-        // Set once, before there are threads.
+        // Set once, before threads exist.
         let _ = self.make_waiters.set(make);
     }
 
-    /// Who lets sessions in, and is told by workers and loops how long was waited for them.
+    /// The admission policy. Workers and loops report wait times to it.
     pub const fn admission(&self) -> &Arc<Admission> {
         &self.admission
     }
 
-    /// The calling thread's waiters.
+    /// Creates the waiters of the calling thread.
     pub(crate) fn waiters(
         &self,
         clock: &Rc<Clock>,
@@ -151,7 +152,7 @@ impl Server {
         self.make_waiters.get().map(|make| make(Rc::clone(clock), Bell(wakeup)))
     }
 
-    /// The addresses it listens on, with the ports that the kernel chose.
+    /// The addresses on which the server listens, with the ports that the kernel chose.
     pub fn addresses(&self) -> impl Iterator<Item = Address> {
         let generation = self.generation();
         let addresses: Vec<Address> =
@@ -159,7 +160,7 @@ impl Server {
         addresses.into_iter()
     }
 
-    /// The same as people write them: `https://127.0.0.1:8443/` where TLS is spoken.
+    /// The addresses as URLs, such as `https://127.0.0.1:8443/` for an address with TLS.
     pub fn urls(&self) -> impl Iterator<Item = String> {
         let generation = self.generation();
         let urls = generation.listeners.iter().map(|listener| match listener.address() {
@@ -170,17 +171,16 @@ impl Server {
         urls.collect::<Vec<_>>().into_iter()
     }
 
-    /// Serves newcomers under other settings, by another handler, with another access log; who is
-    /// connected keeps the old ones to the end.
+    /// Serves new connections with new settings, a new handler and a new access log. Existing
+    /// connections keep the old ones until they close.
     ///
-    /// Addresses that are new are opened before anything changes, and those that are no longer
-    /// wished for are closed when who waits there has come in. An address keeps its socket's
-    /// options. Scheduler, loops, workers and queue stay as they are.
+    /// New addresses are opened before any other change. An address that is no longer in the
+    /// settings is closed after the connections that wait there were accepted. An address keeps the
+    /// options of its socket. Scheduler, loops, workers and queue do not change.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open); nothing has
-    /// changed then.
+    /// As for [`open`](Self::open); then no change was made.
     pub fn replace(
         &self,
         settings: Settings,
@@ -188,14 +188,14 @@ impl Server {
         access: Option<AccessSettings>,
     ) -> io::Result<()> {
         check(&settings)?;
-        // Two at one time would each open what the other has opened.
+        // Without the lock, two calls could open the same address.
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let (settings, admission) = (Arc::new(settings), Arc::clone(&self.admission));
         let budgets = Arc::clone(&self.budgets);
         let snapshot = ConfigSnapshot { settings, access, handler, admission, budgets };
         let next = Arc::new(Generation::open(snapshot, Some(&newest))?);
         self.budgets.limit(&next.settings);
-        self.census.limit(places(&next.settings));
+        self.census.limit(connection_limits(&next.settings));
         self.admission.amend(next.settings.admission.clone());
         let older = std::mem::replace(&mut *newest, next);
         self.changes.fetch_add(1, Ordering::Release);
@@ -207,18 +207,18 @@ impl Server {
         Ok(())
     }
 
-    /// What newcomers are served under.
+    /// The generation for new connections.
     pub(crate) fn generation(&self) -> Arc<Generation> {
         Arc::clone(&self.newest.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How often that has changed.
+    /// The number of changes of the generation.
     pub(crate) fn changes(&self) -> u32 {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// What it has done so far. Takes a lock that only threads take which begin or end, and reads a small file of the
-    /// kernel for each loop.
+    /// Metrics since the start. Takes a lock that otherwise only starting and ending threads take,
+    /// and reads a small file of the kernel for each loop.
     pub fn metrics(&self) -> ServerMetrics {
         let sum = self.tallies.sum();
         let (open, most) = self.census.filled();
@@ -257,49 +257,53 @@ impl Server {
         }
     }
 
-    /// How it defends itself.
+    /// Metrics of the guards against overload.
     pub fn guards(&self) -> GuardMetrics {
         self.guard.metrics()
     }
 
-    /// How much its connections hold together.
+    /// Metrics of the budgets that all connections share.
     pub fn budgets(&self) -> [BudgetMetrics; 3] {
         self.budgets.metrics()
     }
 
-    /// Its TLS handshakes.
+    /// Metrics of TLS handshakes.
     pub fn handshakes(&self) -> HandshakeMetrics {
         self.budgets.handshakes.metrics()
     }
 
-    /// Has the guards look at what is used. Who is to make room is told how much.
+    /// Lets the guards check the use of resources. Returns the request to close idle connections,
+    /// if there is one.
     pub(crate) fn judge(&self, settings: &Settings) -> Option<Room> {
         let room = self.guard.judge(settings, &self.census);
         self.budgets.tighten(self.guard.refuses());
         room
     }
 
-    /// Asks the server to end: what has begun is finished, each reply says `Connection: close`,
-    /// and after `timeouts.drain` what is left is cut. Asked again, it ends at once.
+    /// Asks the server to stop. It finishes the current requests and announces `Connection: close`
+    /// in each reply. After `timeouts.drain` it cuts the remaining connections. A second call stops
+    /// it at once.
     pub fn stop(&self) {
         let next = match self.state() {
             State::Serving => State::Draining,
             State::Draining | State::Over => State::Over,
         };
         self.state.store(next as u8, Ordering::Release);
-        self.told.send_replace(next);
+        self.state_changes.send_replace(next);
         if self.running_loops.load(Ordering::Acquire) == 0 {
-            // Loops take in first whoever has connected already, then refuse the rest themselves.
-            self.refuse_newcomers();
+            // Otherwise the loops refuse new connections, after they have accepted the pending
+            // ones.
+            self.refuse_connections();
         }
-        // The bell cannot overflow in the life of a process.
+        // The counter of the eventfd cannot overflow in the life of a process.
         let _ = rustix::io::write(&self.stop_bell, &1u64.to_ne_bytes());
         for each in &self.loops {
             each.mailbox.post(Letter::Look);
         }
     }
 
-    /// Whether it has been told to stop: it finishes what has begun, and takes in nobody.
+    /// Whether the server was asked to stop: it finishes current requests and accepts no
+    /// connections.
     pub fn is_stopping(&self) -> bool {
         self.state() != State::Serving
     }
@@ -312,47 +316,47 @@ impl Server {
         }
     }
 
-    /// Tells a task of its state.
-    pub(crate) fn tidings(&self) -> watch::Receiver<State> {
-        self.told.subscribe()
+    /// A receiver by which a task waits for changes of the state.
+    pub(crate) fn subscribe_state(&self) -> watch::Receiver<State> {
+        self.state_changes.subscribe()
     }
 
-    /// Waits until the access log has what was given to it, a second at most.
+    /// Waits until the access log is written, for at most a second.
     pub(crate) fn finish_log(&self) {
         if let Some(access) = &self.generation().snapshot.access {
             access.writer.finish();
         }
     }
 
-    /// Has the kernel refuse newcomers from here on.
-    pub(crate) fn refuse_newcomers(&self) {
+    /// Makes the kernel refuse new connections.
+    pub(crate) fn refuse_connections(&self) {
         self.generation().listeners.iter().for_each(|listener| listener.refuse());
     }
 
-    /// Removes the files of its Unix sockets.
-    pub(crate) fn retire(&self) {
-        self.generation().listeners.iter().for_each(|listener| listener.retire());
+    /// Removes the files of the server's Unix sockets.
+    pub(crate) fn remove_socket_files(&self) {
+        self.generation().listeners.iter().for_each(|listener| listener.remove_file());
     }
 
     pub(crate) fn stop_bell(&self) -> BorrowedFd<'_> {
         self.stop_bell.as_fd()
     }
 
-    /// The calling thread's view of the newest generation.
+    /// A view of the newest generation for the calling thread.
     pub(crate) fn view(&self) -> View {
-        // Before the generation itself: of a change in between, one look too many comes.
+        // Read before the generation: a change in between causes only one unnecessary check.
         let changes = self.changes();
         View { changes, generation: self.generation(), tallies: Arc::clone(&self.tallies) }
     }
 
-    /// The one runtime that drives timers and sockets for handlers on blocking threads, which is
-    /// started by the first such call.
+    /// The runtime that drives timers and sockets for handlers on blocking threads. The first call
+    /// starts it.
     pub(crate) fn background(&self) -> io::Result<&tokio::runtime::Handle> {
         if let Some(handle) = self.background.get() {
             return Ok(handle);
         }
-        // Many threads may come here at once, and each runtime has a thread and descriptors.
-        let _alone = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        // Several threads may call this at once, and each runtime has a thread and descriptors.
+        let _alone = self.background_start.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(handle) = self.background.get() {
             return Ok(handle);
         }
@@ -361,19 +365,19 @@ impl Server {
     }
 }
 
-/// Ends the process with this status whatever its other threads do, when its logs are written or two seconds have
-/// passed.
+/// Ends the process with this status, whatever its other threads do, after its logs are written or
+/// two seconds have passed.
 #[expect(clippy::disallowed_methods, reason = "a thread that hangs cannot be asked to return")]
 pub(crate) fn end_process(server: Option<&Server>, status: i32) -> ! {
     if let Some(server) = server {
-        server.retire();
+        server.remove_socket_files();
         server.finish_log();
     }
     log::finish();
     std::process::exit(status)
 }
 
-/// The generation that a thread has taken note of.
+/// The newest generation that a thread has seen.
 pub(crate) struct View {
     changes: u32,
     pub(crate) generation: Arc<Generation>,
@@ -381,15 +385,15 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// What a thread needs to run stages.
+    /// A context to run stages.
     pub(crate) fn context(&self) -> ThreadContext {
-        self.context_by(Rc::new(Clock::kernel()))
+        self.context_with_clock(Rc::new(Clock::kernel()))
     }
 
-    /// The same with the time of `clock`.
-    pub(crate) fn context_by(&self, clock: Rc<Clock>) -> ThreadContext {
+    /// A context to run stages, with the time of `clock`.
+    pub(crate) fn context_with_clock(&self, clock: Rc<Clock>) -> ThreadContext {
         let mut context = ThreadContext::under(&self.generation.snapshot, clock);
-        context.tally = self.tallies.lend();
+        context.tally = self.tallies.lease();
         context
     }
 
@@ -397,7 +401,8 @@ impl View {
         self.changes != server.changes()
     }
 
-    /// Puts the newest generation of `server` in force; the one before it, if there was a change.
+    /// Switches to the newest generation of `server`. Returns the previous one if there was a
+    /// change.
     pub(crate) fn keep_up(
         &mut self,
         server: &Server,
@@ -408,7 +413,9 @@ impl View {
         }
         let next = server.view();
         if !context.adopt(&next.generation.snapshot) {
-            log::error(format_args!("too many settings have connections; these wait for the next"));
+            log::error(format_args!(
+                "connections use too many old configurations; the new one is not used yet"
+            ));
             return None;
         }
         Some(std::mem::replace(self, next).generation)
@@ -425,8 +432,8 @@ fn check(settings: &Settings) -> io::Result<()> {
     scheduler_names::check(&settings.scheduler)
 }
 
-fn places(settings: &Settings) -> Places {
-    Places {
+fn connection_limits(settings: &Settings) -> ConnectionLimits {
+    ConnectionLimits {
         most: settings.connections.unwrap_or(usize::MAX).min(descriptors()),
         per_block: settings.connections_per_address,
         local: settings.connections_local,
@@ -446,9 +453,9 @@ fn log_admission(state: bine_admission::State) {
     use bine_admission::State;
     match state {
         State::Limiting => log::notice(format_args!(
-            "more visitors come than can be served: newcomers are let in as sessions end"
+            "the server is full: new visitors are admitted when sessions end"
         )),
-        State::Watching => log::notice(format_args!("newcomers are let in again")),
+        State::Watching => log::notice(format_args!("new visitors are admitted again")),
         State::Asleep => {}
     }
 }

@@ -1,5 +1,4 @@
-//! Decides what a server allows when nobody said otherwise: every wait and every buffer has a
-//! bound here, and every bound can be set.
+//! The settings of a server and their defaults: every wait and every buffer has a limit here.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,66 +10,66 @@ use bine_http::{Limits, SecurityHeaders};
 use crate::address::Address;
 use crate::tls::Tls;
 
-/// Everything the server can be told. The defaults are safe to ship.
+/// All settings of a server. The defaults are safe for production.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where to listen, each with its socket options.
+    /// The addresses to listen on, each with its socket options.
     pub listeners: Vec<Listen>,
     /// The scheduler's name; [`SCHEDULERS`](crate::scheduler_names::SCHEDULERS) lists them.
     pub scheduler: String,
-    /// Event loops, each one thread.
+    /// The number of event loops. Each is one thread.
     pub loops: usize,
-    /// Threads that may block.
+    /// The number of threads that may block.
     pub workers: usize,
-    /// So many of them at the most, while requests wait for one and the cores have nothing to do; `workers`, if that is
-    /// more.
+    /// The largest number of these threads while requests wait and the CPU is idle; at
+    /// least `workers`.
     pub most_workers: usize,
-    /// Jobs that may wait for a worker at one time.
+    /// The number of tasks that may wait for a worker.
     pub queue: usize,
     /// How long each step of a connection may take.
     pub timeouts: Timeouts,
     /// How large a request may be.
     pub limits: Limits,
-    /// When too little is left of what everything needs.
+    /// The thresholds for descriptors, memory and the queue above which the server defends itself.
     pub guards: Guards,
-    /// How many bytes all connections together may hold.
+    /// The bytes that all connections together may hold.
     pub budgets: Budgeted,
-    /// Connections at one time; `None` follows the descriptor limit.
+    /// The maximum of connections; `None` follows the limit of descriptors.
     pub connections: Option<usize>,
-    /// Connections at one time from one [block of addresses](crate::AddressBlock); four times that
+    /// The maximum of connections from one [address block](crate::AddressBlock); four times that
     /// from one IPv6 /48. Clients on this machine count by `connections_local`.
     pub connections_per_address: usize,
-    /// Connections at one time from this machine, by loopback or a Unix socket; `None` leaves a
-    /// tenth of all places, 1 024 at most, to others.
+    /// The maximum of connections from this machine, by loopback or a Unix socket; `None` reserves
+    /// a tenth of all connections, at most 1 024, for remote clients.
     pub connections_local: Option<usize>,
-    /// Content beyond this many bytes leaves in chunks while the page is still being written.
+    /// Content of more than this many bytes is sent in chunks while the page is still written.
     pub chunk_at: usize,
-    /// The most reply bytes one connection may have unsent in memory.
+    /// The maximum of unsent reply bytes in memory for one connection.
     pub unsent: usize,
-    /// A request's body that no handler asked for is read and dropped up to this size, so that
-    /// the connection can be kept; a longer one closes it.
+    /// The server reads and drops an unread request body up to this size, to keep the connection.
+    /// It closes the connection for a longer one.
     pub unread_body: u64,
-    /// The most bytes of a body that a handler takes from disk.
+    /// The maximum size of a body that a handler takes from disk.
     pub upload: u64,
-    /// The folder where such bodies are kept, in files without a name.
+    /// The folder for these bodies, in files without a name.
     pub spool: PathBuf,
-    /// What is spoken at addresses where TLS is wished for.
+    /// The TLS configuration of the addresses with TLS.
     pub tls: Option<Arc<Tls>>,
-    /// TLS handshakes under way at one time, for each loop; an eighth of all for one
-    /// [block of addresses](crate::AddressBlock), half for one IPv6 /48. Beyond that the oldest are dropped.
+    /// The maximum of concurrent TLS handshakes for each loop: an eighth of all for one [address
+    /// block](crate::AddressBlock), half for one IPv6 /48. Beyond that the server drops the oldest.
     pub handshakes: usize,
-    /// TLS handshakes that one block of addresses may begin in a second, after five seconds' worth at once, and four
-    /// times that one IPv6 /48: each computes for about as long as a hundred requests. 0 bounds nothing; this machine
-    /// is exempt.
+    /// TLS handshakes per second from one address block, with a burst of five seconds' worth; four
+    /// times that for one IPv6 /48. One handshake costs as much CPU time as about a hundred
+    /// requests. 0 sets no limit; this machine is exempt.
     pub handshake_rate: u32,
-    /// For how many seconds a peer that has come in secret shall come so alone (RFC 6797); 0 says nothing
-    /// of it.
+    /// The seconds for which a client that used TLS must use only TLS (RFC 6797); 0 sends no such
+    /// header.
     pub hsts: u32,
-    /// When an event loop that is stuck is reported, and when its process is replaced.
+    /// When the watchdog reports a stuck event loop, and when it replaces the process.
     pub watchdog: WatchdogSettings,
-    /// Security headers of each reply.
+    /// The security headers of each reply.
     pub security: SecurityHeaders,
-    /// On which terms sessions are admitted when more come than can be served.
+    /// The rules by which sessions are admitted under overload.
     pub admission: Terms,
 }
 
@@ -108,57 +107,66 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Threads that may block when nobody said how many.
+    /// The default number of threads that may block.
     ///
-    /// A worker has a request, so it is at work: eight a core keep the cores busy while most of them wait for a disk or another
-    /// server. Where a thread has a connection it mostly waits for the next request, and there are as many as may be
-    /// connected at one time before idle ones must go. Document 001 took 500; half of that is one browser's six for forty people.
+    /// A thread of a worker pool runs one request at a time: eight threads per core keep the cores
+    /// busy while most of them wait for a disk or another server. A thread that holds a connection
+    /// mostly waits for the next request, so there are as many threads as concurrent connections
+    /// before idle ones must close. Carrera et al. ("A Hybrid Web Server Architecture for
+    /// e-Commerce Applications", 2005) used 500; half of that serves about forty browsers with six
+    /// connections each.
     pub fn usual_workers(scheduler: &str) -> usize {
-        const HOLDERS: usize = 256;
+        const CONNECTION_THREADS: usize = 256;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         match scheduler {
-            "pool" | "accept-many" | "queue" => HOLDERS,
+            "pool" | "accept-many" | "queue" => CONNECTION_THREADS,
             _ => (cores * 8).clamp(8, 64),
         }
     }
 }
 
-/// How many bytes all connections of a server may hold together. A connection whose bytes would exceed
-/// a budget, or the share of its [block of addresses](crate::AddressBlock), is refused with a 503 or cut;
-/// those that have stalled give way before that. The first 64 KiB of each connection are not counted.
+/// The bytes that all connections of a server may hold together.
+///
+/// The server rejects a request with a 503, or cuts a connection, if its bytes would exceed a
+/// budget or the quota of its [address block](crate::AddressBlock). Before that it drops
+/// connections that have stalled. The first 64 KiB of each connection are not counted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Budgeted {
-    /// Of request bodies in memory, until their handlers are done with them; `None` is an eighth of memory,
-    /// and 64 MiB at least.
+    /// For request bodies in memory, until their handlers finish; `None` is an eighth of memory, at
+    /// least 64 MiB.
     pub bodies: Option<u64>,
-    /// Of request bodies on disk; `None` is a quarter of what the disk has free at the start, and 64 MiB at least.
+    /// For request bodies on disk; `None` is a quarter of the free space at the start, at least 64
+    /// MiB.
     pub uploads: Option<u64>,
-    /// Of replies that their clients have not read yet; `None` as for `bodies`.
+    /// For replies that their clients have not read yet; `None` as for `bodies`.
     pub unsent: Option<u64>,
-    /// What one block of addresses may hold of each, in percent. Four times that is for one IPv6 /48, and nine
-    /// tenths are for this machine. `None` is 25, or enough for one body of the usual bound if that is more.
+    /// The quota of one address block in each budget, in percent. An IPv6 /48 has four times that,
+    /// and this machine nine tenths. `None` is 25, or more if one body of the default size limit
+    /// needs more.
     pub share: Option<u8>,
 }
 
-/// From how much on a server defends itself, in percent; `None` is never.
+/// The thresholds at which the server defends itself, in percent; `None` is never.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Guards {
-    /// Of the descriptors that it may have: idle connections of strangers close from here on, and half-way from here
-    /// to all of them every idle connection, while none is accepted.
+    /// Of the limit of descriptors. Above it the server closes idle connections of unknown clients;
+    /// above the middle between it and 100 % it closes all idle connections and stops accepting.
     pub descriptors: Option<u8>,
-    /// Of memory: newcomers and strangers are refused.
+    /// Of memory: above it the server rejects new connections and requests of unknown clients.
     pub memory_refuses: Option<u8>,
-    /// Of memory: no connection is accepted.
+    /// Of memory: above it the server accepts no connection.
     pub memory_pauses: Option<u8>,
-    /// The bytes that memory is measured by; `None` is what the control group (version 2) or the system has left.
+    /// The bytes that count as all memory; `None` is what the control group (version 2) or the
+    /// system has available.
     pub memory: Option<u64>,
-    /// Where sessions are not admitted, no connection is accepted while tasks wait too long for a worker (document 001
+    /// Without admission of sessions: accept no connection while tasks wait too long for a worker
+    /// (Carrera et al., "A Hybrid Web Server Architecture for e-Commerce Applications", 2005,
     /// section 4).
     pub back_pressure: bool,
 }
 
 impl Guards {
-    /// Nobody is kept out and nothing is closed, whatever there is too little of.
+    /// No guard acts, whatever resource is short.
     pub const OFF: Self = Self {
         descriptors: None,
         memory_refuses: None,
@@ -180,19 +188,23 @@ impl Default for Guards {
     }
 }
 
-/// One listening socket and its options (document 000 section 3.3).
+/// One listening socket and its options (Serrano, "Hop, a Fast Server for the Diffuse Web", 2009,
+/// section 3.3).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listen {
-    /// Where.
+    /// The address.
     pub address: Address,
-    /// Pending connections the kernel may hold: 4096, the most that Linux grants unless told otherwise. A crowd that comes
-    /// back within a second overflows 128, which document 000 has, and whoever is not let in waits a second and more.
+    /// The number of connections that the kernel queues before the server accepts them. The default
+    /// 4096 is the largest value that Linux grants in its default configuration. With 128 (Serrano
+    /// 2009), the queue overflows when many clients reconnect within a second, and each rejected
+    /// client waits for a second or more.
     pub backlog: i32,
-    /// Send without waiting for more to send; off lets the kernel gather (Nagle).
+    /// Sends small segments at once (`TCP_NODELAY`). If false, the kernel collects them (Nagle's
+    /// algorithm).
     pub nodelay: bool,
-    /// Bytes of the kernel's send buffer; `None` leaves its own choice.
+    /// The size of the kernel's send buffer in bytes; `None` keeps the kernel's default.
     pub send_buffer: Option<usize>,
-    /// TLS is spoken here, and nothing else.
+    /// Whether the socket speaks TLS, and only TLS.
     pub tls: bool,
 }
 
@@ -203,11 +215,11 @@ impl Listen {
     }
 }
 
-/// How long each step of a connection may take.
+/// The time limits of each step of a connection.
 ///
-/// Sources: research of the field's servers (nginx closes silent peers after 60 s, hyper never
-/// unless a timer is installed) and of slow-peer attacks: a total for the head, a rate for what
-/// has no natural size.
+/// Sources: a survey of servers (nginx closes silent clients after 60 s; hyper has no limit without
+/// a timer) and of slow-client attacks. A head has a limit for its total time. A step whose data
+/// has no natural size has a minimum rate.
 #[derive(Clone, Debug)]
 pub struct Timeouts {
     /// From accept to the first byte.
@@ -216,22 +228,23 @@ pub struct Timeouts {
     pub handshake: Duration,
     /// From a head's first byte to its last.
     pub head: Duration,
-    /// A body may pause this long, and must on the whole keep up [`rate`](Self::rate).
+    /// The longest pause within a body. The body as a whole must keep up [`rate`](Self::rate).
     pub body: Duration,
-    /// From the request to the handler's answer, a wait for a worker included. A plain `fn` that
-    /// runs in place (`event`, `pool`) cannot be stopped and is waited for.
+    /// From the request to the handler's answer, including the wait for a worker. A plain `fn` that
+    /// runs in place (`event`, `pool`) cannot be stopped; the server waits for it.
     pub handler: Duration,
-    /// A reply may stall this long, and must on the whole keep up [`rate`](Self::rate).
+    /// The longest pause of a client that reads a reply. The reply as a whole must keep up
+    /// [`rate`](Self::rate).
     pub write: Duration,
-    /// Bytes per second that a slow peer must manage, sending or reading.
+    /// The minimum rate of a client that sends or reads, in bytes per second.
     pub rate: u32,
-    /// Between two requests of a kept connection.
+    /// Between two requests of a keep-alive connection.
     pub idle: Duration,
-    /// A job's wait for a worker.
+    /// The longest wait of a task for a worker.
     pub queue: Duration,
-    /// After the last reply of a faulty connection: time for the peer to read it.
+    /// After the last reply on a connection with an error: time for the client to read the reply.
     pub linger: Duration,
-    /// From the wish to stop until everything still open is cut.
+    /// From the begin of a stop until the server closes all remaining connections.
     pub drain: Duration,
 }
 
@@ -253,12 +266,14 @@ impl Default for Timeouts {
     }
 }
 
-/// When a stuck loop is reported, and when its process is replaced.
+/// When the watchdog reports a stuck loop, and when it replaces the process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WatchdogSettings {
-    /// A loop that has not turned for this long is logged, with the stack of its thread; `None`: never.
+    /// Logs a loop that has not completed a turn for this time, with the stack of its thread;
+    /// `None`: never.
     pub report: Option<Duration>,
-    /// Under a supervisor, the process ends when a loop has not turned for this long; `None`: never.
+    /// Under a supervisor, ends the process when a loop has not completed a turn for this time;
+    /// `None`: never.
     pub replace: Option<Duration>,
 }
 

@@ -1,7 +1,7 @@
-//! Decides where a connection lives: an index that is used again, and a generation that tells the
-//! old tenant from the new.
+//! Storage for connections by token: an index that is reused, and a generation that distinguishes
+//! its successive entries.
 
-/// Names one tenant of a slab for as long as it lives; later tenants of the same place differ.
+/// Identifies one entry of a slab. A later entry at the same index has a different token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Token {
     pub(crate) index: u32,
@@ -9,7 +9,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// As the 64 bits that epoll keeps for us.
+    /// The token as the 64 bits of user data that epoll stores.
     pub(crate) fn bits(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
@@ -19,11 +19,11 @@ impl Token {
     }
 }
 
-/// Entries per chunk. Growing allocates one chunk and moves nothing, so 100 000 connections never
-/// need twice their memory for a moment.
+/// Entries per chunk. Growing allocates one chunk and moves no entry, so 100 000 connections never
+/// need twice their memory during a reallocation.
 const CHUNK: usize = 128;
 
-/// Tenants by [`Token`]. Places are used again in the order they became free last.
+/// Entries by [`Token`]. The index that was freed last is reused first.
 pub(crate) struct Slab<T> {
     chunks: Vec<Box<[Place<T>]>>,
     vacant: Option<u32>,
@@ -33,7 +33,7 @@ pub(crate) struct Slab<T> {
 struct Place<T> {
     generation: u32,
     next_vacant: u32,
-    tenant: Option<T>,
+    entry: Option<T>,
 }
 
 const NONE: u32 = u32::MAX;
@@ -43,14 +43,14 @@ impl<T> Slab<T> {
         Self { chunks: Vec::new(), vacant: None, len: 0 }
     }
 
-    pub(crate) fn insert(&mut self, tenant: T) -> Token {
+    pub(crate) fn insert(&mut self, entry: T) -> Token {
         let index = match self.vacant {
             Some(index) => index,
             None => self.grow(),
         };
         let place = self.place(index);
         let token = Token { index, generation: place.generation };
-        place.tenant = Some(tenant);
+        place.entry = Some(entry);
         self.vacant = match place.next_vacant {
             NONE => None,
             next => Some(next),
@@ -62,15 +62,15 @@ impl<T> Slab<T> {
     pub(crate) fn get(&mut self, token: Token) -> Option<&mut T> {
         let chunk = self.chunks.get_mut(token.index as usize / CHUNK)?;
         let place = &mut chunk[token.index as usize % CHUNK];
-        if place.generation == token.generation { place.tenant.as_mut() } else { None }
+        if place.generation == token.generation { place.entry.as_mut() } else { None }
     }
 
-    /// The tenant at `index`, whoever it is: for links between tenants.
+    /// The entry at `index`, in any generation: for links between entries.
     pub(crate) fn at(&mut self, index: u32) -> Option<&mut T> {
-        self.chunks.get_mut(index as usize / CHUNK)?[index as usize % CHUNK].tenant.as_mut()
+        self.chunks.get_mut(index as usize / CHUNK)?[index as usize % CHUNK].entry.as_mut()
     }
 
-    /// The token of the tenant at `index`.
+    /// The token of the entry at `index`.
     pub(crate) fn token(&mut self, index: u32) -> Option<Token> {
         self.at(index)?;
         Some(Token { index, generation: self.place(index).generation })
@@ -82,9 +82,9 @@ impl<T> Slab<T> {
         let place = self.place(token.index);
         place.generation = place.generation.wrapping_add(1);
         place.next_vacant = vacant.unwrap_or(NONE);
-        let tenant = place.tenant.take();
+        let entry = place.entry.take();
         self.len -= 1;
-        tenant
+        entry
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -93,8 +93,8 @@ impl<T> Slab<T> {
 
     pub(crate) fn tokens(&self) -> Vec<Token> {
         let places = self.chunks.iter().flatten().enumerate();
-        let tenants = places.filter(|(_, place)| place.tenant.is_some());
-        tenants
+        let entries = places.filter(|(_, place)| place.entry.is_some());
+        entries
             .map(|(index, place)| Token { index: index as u32, generation: place.generation })
             .collect()
     }
@@ -108,7 +108,7 @@ impl<T> Slab<T> {
         let chunk = (1..=CHUNK as u32).map(|offset| Place {
             generation: 0,
             next_vacant: if offset as usize == CHUNK { NONE } else { first + offset },
-            tenant: None,
+            entry: None,
         });
         self.chunks.push(chunk.collect());
         first
@@ -120,12 +120,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_of_the_past_finds_nobody() {
+    fn rejects_a_stale_token() {
         let mut slab = Slab::new();
         let old = slab.insert("first");
         assert_eq!(slab.remove(old), Some("first"));
         let new = slab.insert("second");
-        assert_eq!(old.index, new.index, "the place is used again");
+        assert_eq!(old.index, new.index, "the index is reused");
         assert_eq!(slab.get(old), None);
         assert_eq!(slab.remove(old), None);
         assert_eq!(slab.get(new), Some(&mut "second"));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tenant_stays_reachable_while_the_slab_grows_and_shrinks() {
+    fn finds_every_entry_while_the_slab_grows_and_shrinks() {
         let mut slab = Slab::new();
         let tokens: Vec<Token> = (0..1000).map(|number| slab.insert(number)).collect();
         for token in tokens.iter().step_by(3) {
@@ -149,6 +149,6 @@ mod tests {
         for number in 0..334 {
             slab.insert(number);
         }
-        assert_eq!(slab.chunks.len(), chunks, "free places are used before new ones are made");
+        assert_eq!(slab.chunks.len(), chunks, "free entries are reused before the slab grows");
     }
 }

@@ -1,5 +1,5 @@
-//! Decides how bytes get to a peer and back: one trait over sockets that block and sockets that
-//! answer "not now", so that the stages are written once.
+//! The transport of bytes: one trait over blocking and nonblocking sockets, plain or TLS, so that
+//! the stages exist once.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -11,72 +11,73 @@ use crate::address::Peer;
 use crate::system::{Transfer, receive, transmit, transmit_file};
 use crate::tls::{DetachedSession, Session, TlsBuffers};
 
-/// Which way bytes go.
+/// The direction of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// From the peer.
+    /// From the client.
     In,
-    /// To the peer.
+    /// To the client.
     Out,
 }
 
 /// One end of a byte stream.
 pub trait Transport {
-    /// True when calls wait; such a transport never says [`Transfer::Again`].
+    /// Whether calls wait. A transport that waits never returns [`Transfer::Again`].
     const BLOCKS: bool;
 
     /// Receives into `space`, which is not empty.
     fn receive(&mut self, space: &mut [u8]) -> Transfer;
 
-    /// Sends from `bytes`, which is not empty. `more` says that something follows at once, so a
-    /// small segment should wait for it.
+    /// Sends from `bytes`, which is not empty. `more` announces that further bytes follow at once,
+    /// so that a small segment waits for them.
     fn send(&mut self, bytes: &[u8], more: bool) -> Transfer;
 
     /// Sends up to `count` bytes of `file` from `offset` without a copy in user space.
     fn send_file(&mut self, file: BorrowedFd<'_>, offset: u64, count: usize) -> Transfer;
 
-    /// Tells the peer that nothing more will come; what it still sends can be received.
+    /// Closes the sending half. The client can still send.
     fn finish(&mut self);
 
-    /// How long the calls of one way that follow may wait; a transport that does not block has nothing
-    /// to set.
+    /// Limits how long later calls in one direction may wait. A nonblocking transport ignores it.
     fn wait_at_most(&mut self, _way: Way, _duration: Duration) {}
 
-    /// Whether the last receive, which brought `count` bytes into this much room, left nothing behind.
+    /// Whether the last receive emptied the socket. It returned `count` bytes and had space for
+    /// `room`.
     fn has_emptied(&self, count: usize, room: usize) -> bool {
         count < room
     }
 
-    /// Some of what was sent is still here.
+    /// Whether bytes that were sent are still in the transport's own buffer.
     fn holds_back(&self) -> bool {
         false
     }
 
-    /// Sends what is held back.
+    /// Sends the bytes in the transport's own buffer.
     fn flush(&mut self) -> Transfer {
         Transfer::Ended
     }
 
-    /// Nothing can be said before both ends have agreed how.
+    /// Whether the handshake is not complete.
     fn is_shaking_hands(&self) -> bool {
         false
     }
 
-    /// Both ends have tried for so long to agree how to speak that others need the place.
+    /// Whether the handshake was evicted, because it has taken long and new ones need its place.
     fn is_evicted(&self) -> bool {
         false
     }
 
-    /// The peer speaks a protocol that somebody else understands.
+    /// Whether the client offered a protocol other than HTTP/1.1, for which the program has a
+    /// receiver.
     fn departs(&self) -> bool {
         false
     }
 
-    /// Tells the peer that the connection ends, without a wait.
+    /// Sends the closing message of the protocol without waiting.
     fn farewell(&mut self) {}
 }
 
-/// A socket, and what keeps it secret.
+/// A socket and its TLS session, if it has one.
 struct Socket {
     descriptor: OwnedFd,
     session: Option<Box<Session>>,
@@ -106,7 +107,7 @@ impl Socket {
 
     fn finish(&mut self) {
         self.farewell();
-        // A connection that is gone already has nothing to be told.
+        // An error means that the connection is closed already.
         let _ = shutdown(&self.descriptor, Shutdown::Write);
     }
 
@@ -152,16 +153,16 @@ impl Socket {
     }
 }
 
-/// A socket that never waits: the event loop's.
+/// A nonblocking socket, for event loops.
 pub(crate) struct Nonblocking(Socket);
 
 impl Nonblocking {
-    /// Secret if there is a `session`.
+    /// Encrypted if there is a `session`.
     pub(crate) const fn new(descriptor: OwnedFd, session: Option<Box<Session>>) -> Self {
         Self(Socket { descriptor, session })
     }
 
-    /// Gives it to whoever understands its peer.
+    /// Hands the connection to the receiver for the protocol that the client offered.
     pub(crate) fn depart(self, peer: Peer) {
         self.0.depart(peer);
     }
@@ -215,28 +216,28 @@ impl Transport for Nonblocking {
     }
 }
 
-/// A socket whose calls wait: a thread's own.
+/// A blocking socket, for a thread per connection.
 pub(crate) struct Blocking {
     socket: Socket,
-    /// What the kernel was last told, so that an unchanged wait costs no system call.
+    /// The timeouts that are set in the kernel, so that an unchanged timeout costs no system call.
     wait_in: Duration,
     wait_out: Duration,
 }
 
 impl Blocking {
-    /// Secret if there is a `session`.
+    /// Encrypted if there is a `session`.
     pub(crate) const fn new(descriptor: OwnedFd, session: Option<Box<Session>>) -> Self {
         let socket = Socket { descriptor, session };
         Self { socket, wait_in: Duration::MAX, wait_out: Duration::MAX }
     }
 
-    /// Gives it to whoever understands its peer.
+    /// Hands the connection to the receiver for the protocol that the client offered.
     pub(crate) fn depart(self, peer: Peer) {
         self.socket.depart(peer);
     }
 }
 
-/// A socket that blocks, on its way from one thread to another.
+/// A blocking socket that moves between threads.
 pub(crate) struct DetachedTransport {
     descriptor: OwnedFd,
     session: Option<DetachedSession>,
@@ -245,7 +246,7 @@ pub(crate) struct DetachedTransport {
 }
 
 impl Blocking {
-    /// Leaves its thread. Not for one that shakes hands.
+    /// Detaches the socket from its thread. The handshake must be complete.
     pub(crate) fn detach(self) -> DetachedTransport {
         let Self { socket: Socket { descriptor, session }, wait_in, wait_out } = self;
         DetachedTransport {
@@ -258,7 +259,7 @@ impl Blocking {
 }
 
 impl DetachedTransport {
-    /// Goes on with the TLS buffers of another thread.
+    /// Attaches the socket to the calling thread, whose TLS buffers it uses from now on.
     pub(crate) fn attach(self, tls_buffers: &Rc<TlsBuffers>) -> Blocking {
         let Self { descriptor, session, wait_in, wait_out } = self;
         let session = session.map(|packed| Box::new(packed.attach(Rc::clone(tls_buffers))));
@@ -267,7 +268,7 @@ impl DetachedTransport {
 }
 
 impl From<Blocking> for Nonblocking {
-    /// A socket that cannot be told so is of no use; the next call says that it is gone.
+    /// If the socket cannot become nonblocking, it is shut down; the next call reports the end.
     fn from(transport: Blocking) -> Self {
         let socket = transport.socket;
         if rustix::io::ioctl_fionbio(&socket.descriptor, true).is_err() {
@@ -281,15 +282,15 @@ impl Transport for Blocking {
     const BLOCKS: bool = true;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
-        timed(self.socket.receive(space))
+        as_timeout(self.socket.receive(space))
     }
 
     fn send(&mut self, bytes: &[u8], more: bool) -> Transfer {
-        timed(self.socket.send(bytes, more))
+        as_timeout(self.socket.send(bytes, more))
     }
 
     fn send_file(&mut self, file: BorrowedFd<'_>, offset: u64, count: usize) -> Transfer {
-        timed(self.socket.send_file(file, offset, count))
+        as_timeout(self.socket.send_file(file, offset, count))
     }
 
     fn finish(&mut self) {
@@ -297,22 +298,22 @@ impl Transport for Blocking {
     }
 
     fn wait_at_most(&mut self, way: Way, duration: Duration) {
-        // Zero would mean for ever (socket(7), SO_RCVTIMEO).
+        // Zero would mean no timeout (socket(7), SO_RCVTIMEO).
         let duration = duration.max(Duration::from_millis(1));
-        // Deadlines are compared at every call anyway; a quarter second of slack saves a system
-        // call for each request of a kept connection.
+        // The caller compares deadlines at each call. A timeout up to 250 ms shorter than the
+        // current one is not set, which saves a system call per request on a kept connection.
         let slack = Duration::from_millis(250);
-        let (told, direction) = match way {
+        let (current, direction) = match way {
             Way::In => (&mut self.wait_in, sockopt::Timeout::Recv),
             Way::Out => (&mut self.wait_out, sockopt::Timeout::Send),
         };
-        if (duration..=duration + slack).contains(told) {
+        if (duration..=duration + slack).contains(current) {
             return;
         }
-        *told = duration;
+        *current = duration;
         if sockopt::set_socket_timeout(&self.socket.descriptor, direction, Some(duration)).is_err()
         {
-            // A socket that takes no timeout is of no use here; the next call says it is gone.
+            // If the timeout cannot be set, the socket is shut down; the next call reports the end.
             let _ = shutdown(&self.socket.descriptor, Shutdown::Both);
         }
     }
@@ -326,7 +327,7 @@ impl Transport for Blocking {
     }
 
     fn flush(&mut self) -> Transfer {
-        timed(self.socket.flush())
+        as_timeout(self.socket.flush())
     }
 
     fn is_shaking_hands(&self) -> bool {
@@ -358,8 +359,8 @@ impl AsFd for Blocking {
     }
 }
 
-/// With `SO_RCVTIMEO` or `SO_SNDTIMEO` the kernel says EAGAIN when the time is over.
-fn timed(transfer: Transfer) -> Transfer {
+/// With `SO_RCVTIMEO` or `SO_SNDTIMEO`, the kernel reports a timeout as EAGAIN.
+fn as_timeout(transfer: Transfer) -> Transfer {
     match transfer {
         Transfer::Again => Transfer::TimedOut,
         other => other,

@@ -223,5 +223,5 @@ fn logs_health_checks_only_if_configured() {
 fn rejects_invalid_metrics_address_with_hint() {
     let ended = Program::run(example("hello").args(["--metrics", "nowhere"]));
     assert_eq!(ended.code, Some(2));
-    assert!(ended.errors.contains("--metrics nowhere: `nowhere` is no address"), "{ended:?}");
+    assert!(ended.errors.contains("--metrics nowhere: `nowhere` is not an address"), "{ended:?}");
 }

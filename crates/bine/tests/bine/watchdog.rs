@@ -115,15 +115,15 @@ fn reports_blocked_loop_once_with_stack_and_reports_its_recovery() {
         let target = format!("/blocks/{}", waiting.local_addr().unwrap().port());
         peer.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
         let (held, _) = waiting.accept().unwrap();
-        program.await_line("loop 0 has not turned for");
+        program.await_line("loop 0 has not completed a turn for");
         let figures = Peer::tcp(metrics).get("/metrics").text().to_owned();
         assert!(figures.contains("\nbine_loops_stuck 1\n"), "{figures}");
         assert!(figures.contains("\nbine_loop_stalls_total 1\n"), "{figures}");
         drop(held);
-        let text = lines_until(&mut program, "", "loop 0 turns again");
+        let text = lines_until(&mut program, "", "loop 0 runs again");
         assert!(text.contains("wait_for_end"), "the stack lacks the function: {text}");
         assert!(text.contains("watchdog.rs:"), "the stack lacks the file: {text}");
-        assert!(!text.contains("has not turned"), "reported twice: {text}");
+        assert!(!text.contains("has not completed a turn"), "reported twice: {text}");
         assert_eq!(peer.reply().text(), "<p>done</p>", "{scheduler}");
         assert_eq!(program.stop().code, Some(0), "{scheduler}");
     }
@@ -143,7 +143,7 @@ fn second_signal_ends_program_with_spinning_handler() {
         program.signal(Signal::INT);
         let ended = program.wait();
         assert_eq!(ended.code, Some(1), "{scheduler}");
-        assert!(ended.errors.contains("told to stop a second time"), "{}", ended.errors);
+        assert!(ended.errors.contains("second signal to stop"), "{}", ended.errors);
     }
 }
 
@@ -158,7 +158,7 @@ fn drain_timeout_ends_program_with_spinning_handler() {
         program.signal(Signal::TERM);
         let ended = program.wait();
         assert_eq!(ended.code, Some(1), "{scheduler}");
-        assert!(ended.errors.contains("still held up"), "{}", ended.errors);
+        assert!(ended.errors.contains("did not stop within"), "{}", ended.errors);
         assert!(
             ended.errors.contains("spin_for_ever"),
             "the stack is not logged: {}",
@@ -184,7 +184,7 @@ fn supervisor_replaces_server_with_blocked_loop() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     // The supervisor started without a configured log.
     assert_eq!(
-        ended.errors.matches("had a stuck loop; it is started again").count(),
+        ended.errors.matches("had a stuck event loop; starting it again").count(),
         1,
         "{ended:?}"
     );
@@ -230,7 +230,7 @@ fn stops_heartbeats_while_a_loop_is_blocked() {
         let port = waiting.local_addr().unwrap().port();
         peer.send(format!("GET /blocks/{port} HTTP/1.1\r\nHost: a\r\n\r\n"));
         let (held, _) = waiting.accept().unwrap();
-        program.await_line("loop 0 has not turned for");
+        program.await_line("loop 0 has not completed a turn for");
         manager.set_read_timeout(Some(Duration::from_millis(250))).unwrap();
         // One more may be under way. Each wait is longer than the interval of heartbeats.
         let beats = (0..10).take_while(|_| manager.recv(&mut [0; 64]).is_ok()).count();

@@ -18,7 +18,7 @@ fn suggests_remedy_if_port_is_in_use() {
         ended.errors,
         format!(
             "bine: cannot listen on http://{address}/: Address already in use (os error 98); another \
-             program has it: stop that one or choose another with --listen\n"
+             program uses it: stop that program or choose another address with --listen\n"
         )
     );
 }
@@ -65,13 +65,13 @@ fn replaces_socket_file_of_crashed_server() {
     // A socket that answers is not replaced, nor is a file that is no socket.
     let ended = run(&["--listen", &unix]);
     assert_eq!(ended.code, Some(1));
-    assert!(ended.errors.contains("another program has it"), "{}", ended.errors);
+    assert!(ended.errors.contains("another program uses it"), "{}", ended.errors);
     assert_eq!(Peer::unix(&path).get("/").status(), 200);
     drop(program);
     let file = folder.write("file", b"somebody's");
     let ended = run(&["--listen", &format!("unix:{}", file.display())]);
     assert_eq!(ended.code, Some(1));
-    assert!(ended.errors.contains("there is a file of that name"), "{}", ended.errors);
+    assert!(ended.errors.contains("a file with this name exists"), "{}", ended.errors);
     assert_eq!(std::fs::read(file).unwrap(), b"somebody's");
 }
 
@@ -127,8 +127,8 @@ fn rejects_descriptors_that_do_not_listen() {
         assert_eq!((ended.code, ended.output.as_str()), (Some(1), ""), "{ended:?}");
         assert_eq!(
             ended.errors,
-            "bine: cannot listen on inherited descriptor 3: it is no stream socket that listens; \
-             its socket unit must say ListenStream= and Accept=no\n"
+            "bine: cannot listen on inherited descriptor 3: it is not a listening stream socket; \
+             its socket unit must set ListenStream= and Accept=no\n"
         );
     }
 }

@@ -30,7 +30,7 @@ fn suggests_correct_arguments() {
     check_usage(&["serve", ".", "more"], "unexpected argument \"more\"");
     check_usage(
         &["--listen", "nowhere"],
-        "--listen nowhere: `nowhere` is no address; write HOST:PORT (127.0.0.1:8080, [::1]:8080, \
+        "--listen nowhere: `nowhere` is not an address; write HOST:PORT (127.0.0.1:8080, [::1]:8080, \
          :8080 for all), localhost:PORT or unix:/path/to/socket",
     );
     check_usage(
@@ -40,7 +40,7 @@ fn suggests_correct_arguments() {
     );
     check_usage(
         &["--scheduler", "fastest"],
-        "--scheduler fastest: no scheduler is called `fastest`; there are hybrid, event, cohort, nothread, one-to-one, pool, accept-many, queue",
+        "--scheduler fastest: unknown scheduler `fastest`; the schedulers are hybrid, event, cohort, nothread, one-to-one, pool, accept-many, queue",
     );
 }
 
@@ -55,11 +55,11 @@ fn reports_line_of_wrong_setting() {
         ("\nidle-timeout = \"soon\"\n", "2: idle-timeout: must be a time like 500ms, 10s or 2m"),
         (
             "scheduler = \"x\"\n",
-            "1: scheduler: no scheduler is called `x`; there are hybrid, event, cohort, nothread, one-to-one, pool, accept-many, queue",
+            "1: scheduler: unknown scheduler `x`; the schedulers are hybrid, event, cohort, nothread, one-to-one, pool, accept-many, queue",
         ),
         (
             "listen = [\"127.0.0.1:0\", \"x\"]\n",
-            "1: listen: `x` is no address; write HOST:PORT (127.0.0.1:8080, [::1]:8080, :8080 for all), localhost:PORT or unix:/path/to/socket",
+            "1: listen: `x` is not an address; write HOST:PORT (127.0.0.1:8080, [::1]:8080, :8080 for all), localhost:PORT or unix:/path/to/socket",
         ),
     ] {
         let path = folder.write("bine.toml", text.as_bytes());

@@ -1,7 +1,7 @@
 //! Accepts connections for threads that block. One thread may accept a connection and another serve
 //! it.
 
-mod lobby;
+mod queue;
 mod refusal;
 
 use std::io;
@@ -27,11 +27,11 @@ use crate::server::{Server, View};
 use crate::system::{is_exhaustion, transmit_now};
 use crate::time::monotonic_milliseconds;
 
-pub(crate) use lobby::{Called, Lobby};
+pub(crate) use queue::{ArrivalQueue, NextArrival};
 pub(crate) use refusal::{NO_MEMORY, NO_THREAD, TOO_MANY};
 
 /// Event data of descriptors that are not listeners.
-const CALL: u64 = u64::MAX;
+const INTERRUPT: u64 = u64::MAX;
 /// How long a thread waits before it tries again to accept when there was no room.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -40,7 +40,7 @@ const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 pub struct Arrival {
     pub(crate) progress: Progress,
     pub(crate) peer: Peer,
-    pub(crate) counted: Counted,
+    pub(crate) counted: CountGuard,
 }
 
 /// The progress of an arrival.
@@ -86,19 +86,19 @@ pub(crate) fn turn_away(socket: &OwnedFd, peer: Peer, reply: &[u8]) {
 }
 
 /// One connection in the server's count. Dropping it ends the count.
-pub(crate) struct Counted {
+pub(crate) struct CountGuard {
     server: Arc<Server>,
     peer: Peer,
 }
 
-impl Counted {
+impl CountGuard {
     /// Counts the connection as refused.
     pub(crate) fn count_refusal(&self) {
         self.server.census.refuse_for_scheduler();
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountGuard {
     fn drop(&mut self) {
         self.server.census.leave(self.peer);
     }
@@ -106,16 +106,16 @@ impl Drop for Counted {
 
 /// The permit to close one connection in order to make room. Without it, several idle connections
 /// would close for one new connection.
-pub(crate) struct MakingRoom(Arc<Server>);
+pub(crate) struct RoomPermit(Arc<Server>);
 
-impl MakingRoom {
+impl RoomPermit {
     /// Takes the permit, or returns `None` when another connection has it.
     pub(crate) fn begin(server: &Arc<Server>) -> Option<Self> {
         server.census.begin_making_room().then(|| Self(Arc::clone(server)))
     }
 }
 
-impl Drop for MakingRoom {
+impl Drop for RoomPermit {
     fn drop(&mut self) {
         self.0.census.end_making_room();
     }
@@ -130,9 +130,9 @@ pub struct Entrance {
 }
 
 /// The result of one attempt to accept.
-pub(crate) enum Looked {
-    In(Arrival),
-    Nobody,
+pub(crate) enum AcceptOutcome {
+    Accepted(Arrival),
+    NonePending,
     /// The descriptors or the connections are at their limit: another connection must close first.
     NoRoom,
 }
@@ -159,10 +159,10 @@ impl Entrance {
 
     /// Accepts a pending connection, without waiting.
     pub fn accept_now(&mut self) -> Option<Arrival> {
-        self.keep_up();
-        match self.look() {
-            Looked::In(arrival) => Some(arrival),
-            Looked::Nobody | Looked::NoRoom => None,
+        self.apply_new_settings();
+        match self.try_accept() {
+            AcceptOutcome::Accepted(arrival) => Some(arrival),
+            AcceptOutcome::NonePending | AcceptOutcome::NoRoom => None,
         }
     }
 
@@ -173,7 +173,7 @@ impl Entrance {
     /// woke hundreds. The listeners are registered only during the wait, since the kernel visits
     /// every registration of a listener.
     pub(crate) fn accept_within(&mut self, wait: Option<Duration>) -> io::Result<Option<Arrival>> {
-        self.keep_up();
+        self.apply_new_settings();
         let watch = match self.watch.take() {
             Some(watch) => watch,
             None => self.new_watch()?,
@@ -216,16 +216,16 @@ impl Entrance {
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
             }
-            if self.is_called() {
+            if self.is_interrupted() {
                 return Ok(None);
             }
             let Some(event) = events.first() else { return Ok(None) };
             let number = event.data.u64() as usize;
             let Some(listener) = self.listeners().get(number) else { continue };
             match admit(&self.server, listener) {
-                Looked::In(arrival) => return Ok(Some(arrival)),
-                Looked::Nobody => {}
-                Looked::NoRoom => {
+                AcceptOutcome::Accepted(arrival) => return Ok(Some(arrival)),
+                AcceptOutcome::NonePending => {}
+                AcceptOutcome::NoRoom => {
                     let bell = self.server.stop_bell();
                     let _ = poll(&mut [PollFd::new(&bell, PollFlags::IN)], Some(&PAUSE));
                 }
@@ -238,61 +238,61 @@ impl Entrance {
         let watch = epoll::create(CreateFlags::CLOEXEC)?;
         let (bell, superseded) = (self.server.stop_bell(), self.view.generation.superseded());
         for each in [bell, superseded] {
-            watch_call(&watch, each)?;
+            watch_interrupt(&watch, each)?;
         }
         Ok(watch)
     }
 
     /// Waits until a connection is pending, `other` is readable, or the server stops or has new
     /// settings.
-    pub(crate) fn await_somebody(&mut self, other: BorrowedFd<'_>) {
-        self.keep_up();
+    pub(crate) fn wait_for_pending(&mut self, other: BorrowedFd<'_>) {
+        self.apply_new_settings();
         let (bell, superseded) = (self.server.stop_bell(), self.view.generation.superseded());
-        let mut wanted: Vec<PollFd<'_>> = self.doors().collect();
+        let mut wanted: Vec<PollFd<'_>> = self.listener_polls().collect();
         wanted.extend([&bell, &superseded, &other].map(|each| PollFd::new(each, PollFlags::IN)));
         // The result is not needed: the caller checks each condition again.
         let _ = poll(&mut wanted, None);
     }
 
     /// Accepts a pending connection of any listener.
-    pub(crate) fn look(&self) -> Looked {
+    pub(crate) fn try_accept(&self) -> AcceptOutcome {
         for listener in self.listeners() {
             match admit(&self.server, listener) {
-                Looked::Nobody => {}
+                AcceptOutcome::NonePending => {}
                 found => return found,
             }
         }
-        Looked::Nobody
+        AcceptOutcome::NonePending
     }
 
     /// Whether the server stops or has new settings.
-    pub(crate) fn is_called(&self) -> bool {
+    pub(crate) fn is_interrupted(&self) -> bool {
         self.server.state() != State::Serving || self.view.is_old(&self.server)
     }
 
     /// Whether a connection is pending at a listener.
-    pub(crate) fn is_somebody_there(&self) -> bool {
-        let mut doors: Vec<PollFd<'_>> = self.doors().collect();
+    pub(crate) fn has_pending(&self) -> bool {
+        let mut polls: Vec<PollFd<'_>> = self.listener_polls().collect();
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         // After an interruption the next call sees the pending connection.
-        poll(&mut doors, Some(&now)).is_ok_and(|seen| seen > 0)
+        poll(&mut polls, Some(&now)).is_ok_and(|seen| seen > 0)
     }
 
     /// Switches to the newest listeners if the settings have changed. Connections that wait at a
     /// removed listener are refused with it, because a thread that serves a connection cannot
     /// accept others.
-    pub(crate) fn keep_up(&mut self) {
+    pub(crate) fn apply_new_settings(&mut self) {
         if self.view.is_old(&self.server) {
             let older = std::mem::replace(&mut self.view, self.server.view());
             // Reuse the epoll descriptor: a new one might not be available.
             let (old, new) = (older.generation.superseded(), self.view.generation.superseded());
             self.watch.take_if(|watch| rewatch(watch, old, new).is_err());
-            older.generation.gone_in(&self.view.generation).for_each(Listener::refuse);
+            older.generation.removed_in(&self.view.generation).for_each(Listener::refuse);
         }
     }
 
     /// Returns the listeners, which are readable while a connection is pending.
-    pub(crate) fn doors(&self) -> impl Iterator<Item = PollFd<'_>> {
+    pub(crate) fn listener_polls(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.listeners().iter().map(|listener| PollFd::new(&**listener, PollFlags::IN))
     }
 
@@ -301,51 +301,54 @@ impl Entrance {
     }
 }
 
-fn watch_call(watch: &OwnedFd, call: BorrowedFd<'_>) -> io::Result<()> {
-    Ok(epoll::add(watch, call, EventData::new_u64(CALL), EventFlags::IN)?)
+fn watch_interrupt(watch: &OwnedFd, interrupt: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(epoll::add(watch, interrupt, EventData::new_u64(INTERRUPT), EventFlags::IN)?)
 }
 
 fn rewatch(watch: &OwnedFd, old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> io::Result<()> {
     epoll::delete(watch, old)?;
-    watch_call(watch, new)
+    watch_interrupt(watch, new)
 }
 
 /// Accepts a pending connection of `listener`. The listener never blocks, since another thread may
 /// have accepted the connection first.
-fn admit(server: &Arc<Server>, listener: &Listener) -> Looked {
+fn admit(server: &Arc<Server>, listener: &Listener) -> AcceptOutcome {
     if server.guard.is_due(monotonic_milliseconds()) {
         // The returned room is not needed: where each connection has a thread, idle ones close on
         // their own.
         server.judge(&server.generation().settings);
     }
     if !server.census.has_room() || server.guard.pauses() {
-        return Looked::NoRoom;
+        return AcceptOutcome::NoRoom;
     }
     let (socket, peer) = match listener.accept(SocketFlags::empty()) {
         Ok(accepted) => accepted,
         Err(error) if is_exhaustion(&error) => {
-            log::warn(format_args!("no descriptor for another connection"));
-            return Looked::NoRoom;
+            log::warn(format_args!(
+                "cannot accept connections: {error}; \
+                 if descriptors are short, raise `ulimit -n` or lower `connections`"
+            ));
+            return AcceptOutcome::NoRoom;
         }
         // No connection is pending, or the pending one has failed already.
-        Err(_) => return Looked::Nobody,
+        Err(_) => return AcceptOutcome::NonePending,
     };
     if server.guard.refuses() {
         server.guard.note_newcomer();
-        turn_away(&socket, peer, NO_MEMORY.told());
-        return Looked::Nobody;
+        turn_away(&socket, peer, NO_MEMORY.response());
+        return AcceptOutcome::NonePending;
     }
     match server.census.enter(peer) {
         Ok(()) => {
-            let counted = Counted { server: Arc::clone(server), peer };
-            Looked::In(Arrival { progress: Progress::New(socket), peer, counted })
+            let counted = CountGuard { server: Arc::clone(server), peer };
+            AcceptOutcome::Accepted(Arrival { progress: Progress::New(socket), peer, counted })
         }
         Err(full) => {
             if full == Full::ForAddress && !peer.is_secure() {
                 // The empty send buffer of a new socket has room for the response.
-                transmit_now(&socket, TOO_MANY.told());
+                transmit_now(&socket, TOO_MANY.response());
             }
-            Looked::Nobody
+            AcceptOutcome::NonePending
         }
     }
 }

@@ -7,14 +7,14 @@ use rustix::time::{ClockId, clock_gettime};
 pub(crate) struct Refusal([&'static str; 4]);
 
 macro_rules! refusal {
-    ($words:literal, $length:literal, $($seconds:literal)+) => {
+    ($text:literal, $length:literal, $($seconds:literal)+) => {
         Refusal([$(concat!(
             "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: ",
             $seconds,
             "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ",
             $length,
             "\r\n\r\n",
-            $words,
+            $text,
         )),+])
     };
 }
@@ -24,19 +24,19 @@ pub(crate) const NO_MEMORY: Refusal =
     refusal!("the server is busy; try again in a moment\n", 42, 4 5 6 7);
 /// Response to an address at its connection limit.
 pub(crate) const TOO_MANY: Refusal =
-    refusal!("Too many connections come from your address\n", 44, 4 5 6 7);
+    refusal!("Too many connections from your address\n", 39, 4 5 6 7);
 /// Response to a connection that waits too long for a thread, or finds the queue full.
 pub(crate) const NO_THREAD: Refusal =
-    refusal!("Every thread has a connection just now\n", 39, 1 2 3 4);
+    refusal!("All threads serve a connection; try again in a moment\n", 54, 1 2 3 4);
 
 impl Refusal {
     /// Selects a variant at random, by the microseconds of the clock.
-    pub(crate) fn told(&self) -> &'static [u8] {
+    pub(crate) fn response(&self) -> &'static [u8] {
         let time = clock_gettime(ClockId::Monotonic);
-        self.by(time.tv_nsec.cast_unsigned() / 1000)
+        self.variant(time.tv_nsec.cast_unsigned() / 1000)
     }
 
-    fn by(&self, chance: u64) -> &'static [u8] {
+    fn variant(&self, chance: u64) -> &'static [u8] {
         self.0[(chance % self.0.len() as u64) as usize].as_bytes()
     }
 }
@@ -50,7 +50,7 @@ mod tests {
         for refusal in [NO_MEMORY, TOO_MANY, NO_THREAD] {
             let mut times: Vec<&str> = Vec::new();
             for chance in 0..4 {
-                let text = str::from_utf8(refusal.by(chance)).unwrap();
+                let text = str::from_utf8(refusal.variant(chance)).unwrap();
                 let (head, content) = text.split_once("\r\n\r\n").unwrap();
                 assert!(head.ends_with(&format!("Content-Length: {}", content.len())), "{text}");
                 let time = head.lines().find_map(|line| line.strip_prefix("Retry-After: "));
@@ -58,7 +58,7 @@ mod tests {
             }
             times.dedup();
             assert_eq!(times.len(), 4, "{times:?}");
-            assert!(refusal.told().starts_with(b"HTTP/1.1 503 "));
+            assert!(refusal.response().starts_with(b"HTTP/1.1 503 "));
         }
     }
 }

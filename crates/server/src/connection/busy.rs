@@ -1,50 +1,50 @@
-//! The part of a connection that exists only while something is under way.
+//! The part of a connection's state that exists only while it is busy.
 
-use crate::access::Leaving;
+use crate::access::PendingEntry;
 use crate::handler::{FilePart, Retained, Streaming, Upgrade};
 use crate::limits::Reservation;
 
-/// What a connection needs only while something is under way.
+/// The state of a connection that exists only while it is busy.
 #[derive(Default)]
 pub(crate) struct Busy {
-    /// Received, but not yet understood or not yet due.
+    /// Received bytes that are not parsed yet, or that belong to a later request.
     pub(crate) input: Vec<u8>,
-    /// Replies that did not fit into the socket, from `sent` on.
+    /// Replies that did not fit into the socket; the bytes before `sent` have been sent.
     pub(crate) output: Vec<u8>,
     pub(crate) sent: usize,
-    /// What `output` holds of the server's budget.
-    pub(crate) owed: Reservation,
-    /// A file behind `output`.
+    /// The bytes that `output` holds of the server's budget.
+    pub(crate) output_reservation: Reservation,
+    /// A file that follows `output`.
     pub(crate) file: Option<FilePart>,
-    /// The file is in memory up to here, or was when somebody looked.
+    /// The file was in the page cache up to this offset at the last check.
     pub(crate) warm_to: u64,
-    /// Its next part is being brought there.
+    /// Whether a worker reads the next part of the file into the page cache.
     pub(crate) warms_up: bool,
-    /// Content behind `output` that is still being written.
+    /// Content that follows `output` and is still being written.
     pub(crate) stream: Option<Streaming>,
-    /// Takes the connection over behind `output`.
+    /// Takes over the connection after `output` has been sent.
     pub(crate) upgrade: Option<Upgrade>,
-    /// What the access log will tell of the reply that leaves.
-    pub(crate) leaving: Option<Leaving>,
-    /// The request whose body is being collected or whose handler is at work elsewhere.
+    /// The access log entry of the reply that is being sent.
+    pub(crate) pending_entry: Option<PendingEntry>,
+    /// The request whose body is being collected, or whose handler runs elsewhere.
     pub(crate) request: Option<Box<Retained>>,
-    /// The most bytes of body to collect into `request`.
+    /// The limit of the body that is collected into `request`, in bytes.
     pub(crate) collect: u64,
-    /// What does not fit into memory goes to disk.
+    /// Whether a body that does not fit into memory is stored on disk.
     pub(crate) on_disk: bool,
-    /// A piece of the body is on its way to disk.
+    /// Whether a piece of the body is being written to disk.
     pub(crate) storing: Option<Storing>,
-    /// The request whose answer is being made is a HEAD.
+    /// Whether the request that is being answered is a HEAD.
     pub(crate) is_head: bool,
-    /// The handler that is at work elsewhere, for the log.
+    /// The handler that runs elsewhere, for the log.
     pub(crate) handler: &'static str,
-    /// Drops the task of a handler that awaits.
+    /// Aborts the task of an async handler.
     pub(crate) task: Option<tokio::task::AbortHandle>,
-    /// The task is of no use once the client has closed its half.
+    /// Whether the task is aborted when the client closes its sending half.
     pub(crate) is_while_open: bool,
 }
 
-/// What comes behind a piece of a body that is being stored.
+/// The next step after a piece of a body has been stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Storing {
     /// More of the body.
@@ -54,9 +54,9 @@ pub(crate) enum Storing {
 }
 
 impl Busy {
-    /// Buffers above this size are given back to the system rather than kept. A pool of them is as large as the
-    /// worst moment was: with 16 KiB each, an hour of mixed use with such moments made it 300 KiB larger.
-    const KEPT: usize = 4 * 1024;
+    /// A larger buffer is freed instead of kept. The pool of buffers stays at its peak size: with
+    /// 16 KiB each, an hour of mixed load with short peaks made it 300 KiB larger.
+    const MAX_BUFFER: usize = 4 * 1024;
 
     pub(crate) fn is_spent(&self) -> bool {
         self.input.is_empty()
@@ -66,16 +66,16 @@ impl Busy {
             && self.upgrade.is_none()
             && self.storing.is_none()
             && self.request.is_none()
-            && self.leaving.is_none()
+            && self.pending_entry.is_none()
             && self.task.is_none()
             && !self.is_head
     }
 
-    /// Empties it for the next use, and keeps small buffers.
+    /// Empties it for the next use and keeps small buffers.
     pub(crate) fn reset(&mut self) {
         let empty = |mut buffer: Vec<u8>| {
             buffer.clear();
-            if buffer.capacity() > Self::KEPT { Vec::new() } else { buffer }
+            if buffer.capacity() > Self::MAX_BUFFER { Vec::new() } else { buffer }
         };
         *self = Self {
             input: empty(std::mem::take(&mut self.input)),

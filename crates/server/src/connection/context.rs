@@ -1,4 +1,5 @@
-//! The context of one thread: what it keeps for all its connections together, one of which is at hand.
+//! The state that one thread keeps for all its connections. It runs one of them at a time: the
+//! current connection.
 
 use std::mem::take;
 use std::ops::Range;
@@ -14,108 +15,112 @@ use crate::discard::discard;
 use crate::generation::{ConfigSnapshot, SnapshotId, ThreadConfig};
 use crate::handler::{FilePart, Hold, LaterReply, Retained, RetainedPool, Waiters, Who, Work};
 use crate::limits::{Budgets, Reservation};
-use crate::metrics::Lent;
+use crate::metrics::TallyLease;
 use crate::quota::Owner;
 use crate::settings::Settings;
 use crate::time::{Clock, Slowness};
 use crate::tls::{Session, TlsBuffers};
 
-/// What one thread keeps for all its connections: buffers that only one of them uses at a time.
+/// The state that one thread keeps for all its connections. Only the current connection uses the
+/// buffers.
 pub(crate) struct ThreadContext {
-    /// Settings, responder and access log of the connection at hand, and those of the others.
+    /// The settings, responder and access log of the current connection, and of all other snapshots
+    /// that the thread's connections keep.
     pub(crate) config: ThreadConfig,
     pub(crate) clock: Rc<Clock>,
-    /// Whose replies wait for something to happen, under whatever settings they came.
+    /// The suspended responses of the thread, under all settings.
     pub(crate) waiters: Option<Box<dyn Waiters>>,
-    pub(crate) tally: Lent,
-    /// Where everything is received. Requests are understood right here.
+    pub(crate) tally: TallyLease,
+    /// The receive buffer of all connections. The parser reads requests directly from it.
     pub(crate) scratch: Box<[u8]>,
-    /// What of `scratch` is received and not yet consumed.
+    /// The part of `scratch` that contains received and not yet consumed bytes.
     pub(crate) input: Range<usize>,
-    /// `input` holds bytes that the machine has not judged yet.
-    pub(crate) fresh: bool,
-    /// The last receive emptied the socket, so another would only say "not now".
-    pub(crate) drained: bool,
-    /// Replies of the connection at hand.
+    /// Whether `input` contains bytes that the parser has not seen.
+    pub(crate) has_new_input: bool,
+    /// Whether the last receive emptied the socket, so that a second one would return `Again`.
+    pub(crate) is_socket_empty: bool,
+    /// Replies of the current connection.
     pub(crate) output: Vec<u8>,
-    /// What they hold of the server's budget.
-    pub(crate) owed: Reservation,
-    /// Requests that the connection at hand may still begin in this turn.
-    pub(crate) slice: u32,
-    /// Bytes that the connection at hand may still receive in this turn.
-    pub(crate) intake: usize,
-    /// Bytes of long replies that may still be sent in this turn, to all connections together: a
-    /// thousand who ask for large files at once must not keep the others from being heard.
-    pub(crate) allowance: u64,
+    /// The bytes that `output` holds of the server's budget.
+    pub(crate) output_reservation: Reservation,
+    /// The number of requests that the current connection may still begin in this turn.
+    pub(crate) requests_left: u32,
+    /// The number of bytes that the current connection may still receive in this turn.
+    pub(crate) receive_allowance: usize,
+    /// The number of bytes of long replies that all connections together may still send in this
+    /// turn. Without this limit, a thousand downloads of large files would delay all other
+    /// connections.
+    pub(crate) send_allowance: u64,
     /// The request between its stages.
-    pub(crate) current: Current,
-    /// What the response stage could not do itself.
-    pub(crate) errand: Option<Errand>,
+    pub(crate) current: CurrentRequest,
+    /// Work that the response stage could not do itself.
+    pub(crate) deferred_work: Option<Errand>,
     pub(crate) slowness: Rc<Slowness>,
-    /// This thread has many connections, and must not wait for a disk.
+    /// Whether this thread has many connections and must not wait for a disk.
     pub(crate) warms_files: bool,
-    /// The server is stopping: each reply is the last of its connection.
+    /// Whether the server is stopping: each reply is the last of its connection.
     pub(crate) stopping: bool,
     #[expect(clippy::vec_box, reason = "a connection keeps one pointer, not the whole")]
     spare: Vec<Box<Busy>>,
     pub(crate) retained: RetainedPool,
-    /// Where connections are put between two stages, for use again.
-    #[expect(clippy::vec_box, reason = "they travel to other threads, as one pointer")]
+    /// Unused values for connections that are saved between two stages.
+    #[expect(clippy::vec_box, reason = "they move to other threads as one pointer")]
     pub(crate) saved_contexts: Vec<Box<SavedContext>>,
     pub(crate) tls_buffers: Rc<TlsBuffers>,
     pub(crate) budgets: Arc<Budgets>,
-    /// Who is told when the connection at hand is to be dropped.
+    /// Notified when the current connection is to be dropped.
     pub(crate) owner: Owner,
 }
 
-/// Where the head that the request stage found lies in the scratch buffer.
-pub(crate) struct Current {
+/// The position in the scratch buffer of the head that the request stage found.
+pub(crate) struct CurrentRequest {
     pub(crate) head: Range<usize>,
     pub(crate) index: Option<HeadIndex>,
     pub(crate) who: Who,
 }
 
-/// Work that the response stage hands out.
+/// Work that the response stage hands to its driver.
 pub(crate) enum Errand {
-    /// Run this where it may block.
+    /// Run this on a thread that may block.
     Work(Arc<dyn Work>, Box<Retained>),
-    /// Let it be a waiter; the request is kept for the access log only.
+    /// Suspend the response; the request is kept for the access log only.
     Hold(Hold, Option<Box<Retained>>),
-    /// Wait for this; the request is kept for the access log only.
+    /// Poll this; the request is kept for the access log only.
     Later(LaterReply, Option<Box<Retained>>),
-    /// The same, until the client closes its half.
+    /// Like `Later`, until the client closes its sending half.
     WhileOpen(LaterReply, Option<Box<Retained>>),
-    /// Bring this part of the file that is being sent into memory.
+    /// Read this part of the file that is being sent into the page cache.
     WarmUp(FilePart),
 }
 
-/// Requests of one connection in one turn; then the others have theirs (DESIGN: slices).
-pub(crate) const SLICE: u32 = 16;
-/// A body of any length is received in slices of this size, as a file is sent.
-pub(crate) const INTAKE: usize = 1 << 20;
-/// At least this much is received at once.
+/// The number of requests of one connection in one turn; then other connections run.
+pub(crate) const MAX_REQUESTS: u32 = 16;
+/// The number of bytes that one connection receives in one turn, for a body of any length. Files
+/// are sent in slices of the same size.
+pub(crate) const RECEIVE_ALLOWANCE: usize = 1 << 20;
+/// The minimum size of the receive buffer.
 const SCRATCH: usize = 64 * 1024;
-/// Busy parts kept for use again; more than are ever busy at once on one loop bring nothing.
-const SPARE: usize = 256;
+/// The number of unused busy parts to keep. More than the peak number on one loop would be useless.
+const MAX_SPARE: usize = 256;
 
 impl ThreadContext {
     pub(crate) fn new(config: ThreadConfig, clock: Rc<Clock>) -> Self {
-        let mut own = Self {
+        let mut context = Self {
             config,
             clock,
             waiters: None,
-            tally: Lent::unread(),
+            tally: TallyLease::unregistered(),
             scratch: Box::default(),
             input: 0..0,
-            fresh: false,
-            drained: false,
+            has_new_input: false,
+            is_socket_empty: false,
             output: Vec::with_capacity(16 * 1024),
-            owed: Reservation::default(),
-            slice: SLICE,
-            intake: INTAKE,
-            allowance: u64::MAX,
-            current: Current { head: 0..0, index: None, who: Who::Anonymous },
-            errand: None,
+            output_reservation: Reservation::default(),
+            requests_left: MAX_REQUESTS,
+            receive_allowance: RECEIVE_ALLOWANCE,
+            send_allowance: u64::MAX,
+            current: CurrentRequest { head: 0..0, index: None, who: Who::Anonymous },
+            deferred_work: None,
             slowness: Rc::default(),
             warms_files: false,
             stopping: false,
@@ -126,19 +131,19 @@ impl ThreadContext {
             budgets: Arc::default(),
             owner: Owner::default(),
         };
-        own.make_scratch_for(&Arc::clone(&own.config.settings));
-        own
+        context.make_scratch_for(&Arc::clone(&context.config.settings));
+        context
     }
 
-    /// A thread's context for connections that keep `snapshot`.
+    /// The context of a thread whose connections keep `snapshot`.
     pub(crate) fn under(snapshot: &Arc<ConfigSnapshot>, clock: Rc<Clock>) -> Self {
-        let mut own = Self::new(ThreadConfig::under(snapshot, &clock), clock);
-        own.budgets = Arc::clone(&snapshot.budgets);
-        own
+        let mut context = Self::new(ThreadConfig::with_snapshot(snapshot, &clock), clock);
+        context.budgets = Arc::clone(&snapshot.budgets);
+        context
     }
 
-    /// Puts `snapshot` in force for the connections to come. False: older ones hold every place, and
-    /// nothing has changed.
+    /// Uses `snapshot` for new connections. Returns false and changes no state if older snapshots
+    /// use all places.
     pub(crate) fn adopt(&mut self, snapshot: &Arc<ConfigSnapshot>) -> bool {
         let has_begun = self.config.adopt(snapshot, &self.clock);
         if has_begun {
@@ -147,15 +152,15 @@ impl ThreadContext {
         has_begun
     }
 
-    /// The id here of the snapshot of a connection from another thread, which [leaves](ThreadConfig::leave) it
-    /// once. `None`: other connections hold every place.
-    pub(crate) fn enter_under(&mut self, snapshot: &Arc<ConfigSnapshot>) -> Option<SnapshotId> {
-        let snapshot_id = self.config.enter_under(snapshot, &self.clock)?;
+    /// The id on this thread of the snapshot of a connection from another thread. The connection
+    /// [leaves](ThreadConfig::leave) the snapshot once. Returns `None` if all places are in use.
+    pub(crate) fn enter_with(&mut self, snapshot: &Arc<ConfigSnapshot>) -> Option<SnapshotId> {
+        let snapshot_id = self.config.enter_with(snapshot, &self.clock)?;
         self.make_scratch_for(&snapshot.settings);
         Some(snapshot_id)
     }
 
-    /// What keeps `peer` secret, if it came where TLS is spoken.
+    /// A new TLS session for `peer`, if it connected to an address with TLS.
     pub(crate) fn session(&self, peer: Peer) -> Option<Box<Session>> {
         if !peer.is_secure() {
             return None;
@@ -166,36 +171,36 @@ impl ThreadContext {
         Some(Box::new(Session::new(tls, tls_buffers, handshakes, peer.block())))
     }
 
-    /// Room for the largest head that `settings` allow. It never becomes less: connections under
-    /// older settings may need it.
+    /// Makes the scratch buffer large enough for the largest head that `settings` allow. The buffer
+    /// never shrinks: connections under older settings may need its size.
     pub(crate) fn make_scratch_for(&mut self, settings: &Settings) {
-        // A head that is not yet whole must fit, with room to receive behind it.
+        // An incomplete head must fit, with room to receive more.
         self.make_scratch(SCRATCH.max(settings.limits.head as usize * 2));
     }
 
-    /// Room for `size` received bytes.
+    /// Makes the scratch buffer at least `size` bytes long.
     pub(crate) fn make_scratch(&mut self, size: usize) {
         if size > self.scratch.len() {
-            debug_assert!(self.input.is_empty(), "received bytes of a connection");
+            debug_assert!(self.input.is_empty(), "the buffer contains unconsumed input");
             self.scratch = vec![0; size].into_boxed_slice();
         }
     }
 
-    /// One that nothing is in, with buffers, perhaps, that were used before.
+    /// An empty busy part, possibly with reused buffers.
     pub(crate) fn spare_busy(&mut self) -> Box<Busy> {
         self.spare.pop().unwrap_or_default()
     }
 
     pub(crate) fn recycle(&mut self, mut busy: Box<Busy>) {
         discard((busy.stream.take(), busy.upgrade.take()));
-        if self.spare.len() < SPARE {
+        if self.spare.len() < MAX_SPARE {
             busy.reset();
             self.spare.push(busy);
         }
     }
 
-    /// Puts away what is known of the connection at hand, whose next stage is run later. Only for
-    /// what stages return as another stage: an errand that is no [`Work`] is begun at once.
+    /// Saves the state of the current connection, whose next stage runs later. Only for stages that
+    /// returned another stage: deferred work that is not [`Work`] starts at once.
     pub(crate) fn save(&mut self) -> Box<SavedContext> {
         let mut saved = self.saved_contexts.pop().unwrap_or_default();
         saved.index = self.current.index.take();
@@ -206,24 +211,26 @@ impl ThreadContext {
         saved.received.extend_from_slice(&self.scratch[take(&mut self.input)]);
         saved.who = take(&mut self.current.who);
         std::mem::swap(&mut saved.output, &mut self.output);
-        saved.owed = take(&mut self.owed);
-        saved.fresh = take(&mut self.fresh);
-        (saved.drained, saved.slice, saved.intake) = (self.drained, self.slice, self.intake);
-        saved.work = match self.errand.take() {
+        saved.output_reservation = take(&mut self.output_reservation);
+        saved.has_new_input = take(&mut self.has_new_input);
+        saved.is_socket_empty = self.is_socket_empty;
+        saved.requests_left = self.requests_left;
+        saved.receive_allowance = self.receive_allowance;
+        saved.work = match self.deferred_work.take() {
             Some(Errand::Work(work, request)) => Some((work, request)),
             other => {
-                debug_assert!(other.is_none(), "an errand that was not begun");
+                debug_assert!(other.is_none(), "deferred work was not started");
                 None
             }
         };
         saved
     }
 
-    /// Goes on with a connection that keeps this snapshot where it was saved.
+    /// Restores the saved state of a connection with this snapshot.
     pub(crate) fn restore(&mut self, mut saved: Box<SavedContext>, snapshot_id: SnapshotId) {
-        debug_assert!(self.output.is_empty(), "replies of another connection");
-        self.config.turn_to(snapshot_id);
-        // Another thread may have had more room.
+        debug_assert!(self.output.is_empty(), "unsent output of a different connection");
+        self.config.switch_to(snapshot_id);
+        // The buffer of the previous thread may have been larger.
         self.make_scratch(saved.received.len() * 2);
         self.scratch[..saved.received.len()].copy_from_slice(&saved.received);
         self.current.head = 0..saved.head;
@@ -231,21 +238,25 @@ impl ThreadContext {
         self.current.who = take(&mut saved.who);
         self.input = saved.head..saved.received.len();
         std::mem::swap(&mut saved.output, &mut self.output);
-        self.owed = take(&mut saved.owed);
-        self.fresh = saved.fresh;
-        (self.drained, self.slice, self.intake) = (saved.drained, saved.slice, saved.intake);
-        self.errand = saved.work.take().map(|(work, request)| Errand::Work(work, request));
+        self.output_reservation = take(&mut saved.output_reservation);
+        self.has_new_input = saved.has_new_input;
+        self.is_socket_empty = saved.is_socket_empty;
+        self.requests_left = saved.requests_left;
+        self.receive_allowance = saved.receive_allowance;
+        self.deferred_work = saved.work.take().map(|(work, request)| Errand::Work(work, request));
         self.recycle_saved(saved);
     }
 
-    /// Its connection is no more.
+    /// Reuses the buffers of a connection that is closed.
     pub(crate) fn recycle_saved(&mut self, mut saved: Box<SavedContext>) {
         saved.received.clear();
         saved.output.clear();
-        saved.owed = Reservation::default();
-        let fits = saved.received.capacity().max(saved.output.capacity()) <= saved::KEPT;
-        if fits && self.saved_contexts.len() < saved::SPARE {
-            (saved.index, saved.who, saved.work) = (None, Who::Anonymous, None);
+        saved.output_reservation = Reservation::default();
+        let fits = saved.received.capacity().max(saved.output.capacity()) <= saved::MAX_BUFFER;
+        if fits && self.saved_contexts.len() < saved::MAX_SPARE {
+            saved.index = None;
+            saved.who = Who::Anonymous;
+            saved.work = None;
             self.saved_contexts.push(saved);
         }
     }

@@ -1,16 +1,16 @@
-//! Decides what a connection takes along when another thread goes on with it between two stages.
+//! Moves a connection to another thread between two stages.
 //!
-//! Most of a connection belongs to nobody in particular. What belongs to its thread is left there
-//! and found again at the other's: the buffers of its TLS session, the id of its snapshot, the buffer
-//! in which its request was found. What can neither go along nor be found again keeps the
-//! connection where it is: a handshake under way, a held reply, a reply that is written while it is
-//! sent. (A handler that awaits is no stage: its thread waits for it.)
+//! Most of a connection's state is independent of its thread. The rest is taken from the old thread
+//! and set up again on the new one: the buffers of the TLS session, the id of the snapshot, the
+//! buffer that contains the request. A connection with state that cannot move stays on its thread:
+//! a handshake in progress, a suspended response, a reply that is written while it is sent. (An
+//! async handler is not a stage: its thread waits for it.)
 
 use std::mem::take;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::access::Leaving;
+use crate::access::PendingEntry;
 use crate::connection::busy::{Busy, Storing};
 use crate::connection::context::ThreadContext;
 use crate::connection::saved::SavedContext;
@@ -21,25 +21,25 @@ use crate::limits::Reservation;
 use crate::next::Next;
 use crate::transport::{Blocking, DetachedTransport, Transport as _};
 
-/// A connection between two stages, which any thread may go on with.
+/// A connection between two stages, which any thread may continue.
 pub(crate) struct DetachedConnection {
-    /// With the snapshot id that it had on the thread it left.
-    connection: Connection<DetachedTransport, Load>,
+    /// Its snapshot id is the one that it had on the old thread.
+    connection: Connection<DetachedTransport, DetachedBusy>,
     snapshot: Arc<ConfigSnapshot>,
     saved: Box<SavedContext>,
     next: Next,
 }
 
-/// What goes along of a [`Busy`].
-struct Load {
+/// The part of a [`Busy`] that moves.
+struct DetachedBusy {
     input: Vec<u8>,
     output: Vec<u8>,
     sent: usize,
-    owed: Reservation,
+    output_reservation: Reservation,
     file: Option<FilePart>,
     warm_to: u64,
     upgrade: Option<Upgrade>,
-    leaving: Option<Leaving>,
+    pending_entry: Option<PendingEntry>,
     request: Option<Box<Retained>>,
     collect: u64,
     on_disk: bool,
@@ -49,8 +49,8 @@ struct Load {
 }
 
 impl DetachedConnection {
-    /// Whether nothing of `connection` belongs to its thread for good.
-    pub(crate) fn may_hold(connection: &Connection<Blocking>, next: Next) -> bool {
+    /// Whether no state of `connection` is bound to its thread.
+    pub(crate) fn can_detach(connection: &Connection<Blocking>, next: Next) -> bool {
         let stays = |busy: &Busy| busy.stream.is_some() || busy.task.is_some();
         matches!(next, Next::Request | Next::Response(_) | Next::Reply)
             && connection.hold == NO_HOLD
@@ -58,18 +58,18 @@ impl DetachedConnection {
             && !connection.busy.as_deref().is_some_and(stays)
     }
 
-    /// Takes `connection` off this thread, whose buffers it has, before the stage `next`.
+    /// Detaches `connection`, whose buffers this thread has, before the stage `next`.
     ///
     /// # Errors
     ///
-    /// The connection, if it must go on here.
-    #[expect(clippy::result_large_err, reason = "it is moved by both ways out alike")]
+    /// The connection, if it must stay on this thread.
+    #[expect(clippy::result_large_err, reason = "both results move the connection")]
     pub(crate) fn detach(
         mut connection: Connection<Blocking>,
         context: &mut ThreadContext,
         next: Next,
     ) -> Result<Self, Connection<Blocking>> {
-        if !Self::may_hold(&connection, next) {
+        if !Self::can_detach(&connection, next) {
             return Err(connection);
         }
         let Some(snapshot) = context.config.snapshot(connection.snapshot_id).map(Arc::clone) else {
@@ -79,26 +79,26 @@ impl DetachedConnection {
         let saved = context.save();
         context.config.leave(connection.snapshot_id);
         let connection = connection.map(Blocking::detach, |mut busy| {
-            let load = Load::take(&mut busy);
+            let detached = DetachedBusy::take(&mut busy);
             context.recycle(busy);
-            load
+            detached
         });
         Ok(Self { connection, snapshot, saved, next })
     }
 
-    /// Makes it a connection of this thread, whose buffers it has then. `None`: connections under
-    /// other settings hold every place, and it is closed.
+    /// Attaches it to this thread, which then has its buffers. Returns `None` if connections under
+    /// other settings use all places for snapshots; then it is closed.
     pub(crate) fn attach(
         self,
         context: &mut ThreadContext,
     ) -> Option<(Connection<Blocking>, Next)> {
-        let snapshot_id = context.enter_under(&self.snapshot)?;
+        let snapshot_id = context.enter_with(&self.snapshot)?;
         let tls_buffers = Rc::clone(&context.tls_buffers);
         let mut connection = self.connection.map(
             |transport| transport.attach(&tls_buffers),
-            |load| {
+            |detached| {
                 let mut busy = context.spare_busy();
-                load.put(&mut busy);
+                detached.put(&mut busy);
                 busy
             },
         );
@@ -107,23 +107,23 @@ impl DetachedConnection {
         Some((connection, self.next))
     }
 
-    /// The stage before which it was packed.
+    /// The stage before which it was detached.
     pub(crate) const fn next(&self) -> Next {
         self.next
     }
 }
 
-impl Load {
+impl DetachedBusy {
     fn take(busy: &mut Busy) -> Self {
         Self {
             input: take(&mut busy.input),
             output: take(&mut busy.output),
             sent: take(&mut busy.sent),
-            owed: take(&mut busy.owed),
+            output_reservation: take(&mut busy.output_reservation),
             file: busy.file.take(),
             warm_to: busy.warm_to,
             upgrade: busy.upgrade.take(),
-            leaving: busy.leaving.take(),
+            pending_entry: busy.pending_entry.take(),
             request: busy.request.take(),
             collect: busy.collect,
             on_disk: busy.on_disk,
@@ -138,11 +138,11 @@ impl Load {
             input,
             output,
             sent,
-            owed,
+            output_reservation,
             file,
             warm_to,
             upgrade,
-            leaving,
+            pending_entry,
             request,
             collect,
             on_disk,
@@ -154,13 +154,13 @@ impl Load {
             input,
             output,
             sent,
-            owed,
+            output_reservation,
             file,
             warm_to,
             warms_up: false,
             stream: None,
             upgrade,
-            leaving,
+            pending_entry,
             request,
             collect,
             on_disk,

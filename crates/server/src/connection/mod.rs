@@ -1,8 +1,8 @@
-//! Decides what is remembered of a connection between two turns, and what a thread keeps for all
-//! of its connections together.
+//! The state of a connection between two turns, and the state that a thread keeps for all its
+//! connections.
 //!
-//! A connection that waits for its next request is a [`Connection`] and nothing more. Whatever it
-//! needs besides, while something is under way, is in a pooled [`Busy`].
+//! An idle connection is only a [`Connection`]. While it is busy, its further state is in a pooled
+//! [`Busy`].
 
 mod busy;
 mod context;
@@ -20,79 +20,83 @@ use crate::next::Next;
 use crate::time::Tick;
 use crate::tls::Session;
 use crate::transport::Transport;
-use context::INTAKE;
+use context::RECEIVE_ALLOWANCE;
 
 pub(crate) use busy::{Busy, Storing};
-pub(crate) use context::{Errand, SLICE, ThreadContext};
+pub(crate) use context::{Errand, MAX_REQUESTS, ThreadContext};
 pub(crate) use detached::DetachedConnection;
 pub(crate) use saved::SavedContext;
 
-/// One connection, driven by the four [stages](crate::stages) over a transport `L`, with a `B` while something is under way.
+/// One connection. The four [stages](crate::stages) run it over a transport `L`; while it is busy
+/// it has a `B`.
 pub(crate) struct Connection<L, B = Box<Busy>> {
     pub(crate) transport: L,
     pub(crate) machine: RequestParser,
     pub(crate) peer: Peer,
-    /// When it must have come further; what happens then follows from `phase`.
+    /// The deadline for progress; `phase` determines the consequence.
     pub(crate) deadline: Tick,
-    /// Bytes of an unwanted body, or of a peer being sent away, that may still be dropped.
-    pub(crate) patience: u32,
-    /// The settings it came under, which it keeps.
+    /// The number of bytes that the server still reads and drops, from an unwanted body or from a
+    /// client whose connection is ending.
+    pub(crate) discard_allowance: u32,
+    /// The snapshot under which it was accepted; it keeps it.
     pub(crate) snapshot_id: SnapshotId,
     pub(crate) phase: Phase,
-    /// Nothing may follow the replies under way.
+    /// Whether the connection closes after the current replies.
     pub(crate) closing: bool,
-    /// The peer was at fault: read what it still sends before closing, or it loses our answer
-    /// (RFC 9112 section 9.6).
+    /// Whether the connection lingers after a fault of the client: the server reads what the client
+    /// still sends before it closes, or the client may lose the reply (RFC 9112, section 9.6).
     pub(crate) lingers: bool,
-    /// Why it ends, once that is decided.
+    /// The reason for its end, once that is known.
     pub(crate) ending: Option<Ending>,
-    /// The peer has closed its half; receive until the end of the stream is seen.
+    /// Whether the client has closed its sending half; the server receives until the end of the
+    /// stream.
     pub(crate) hung_up: bool,
-    /// It has more to do without waiting for its socket, and wants another turn.
+    /// Whether it has more to do without waiting for its socket, and wants a further turn.
     pub(crate) wants_turn: bool,
-    /// Its socket had something to receive while it rested.
-    pub(crate) spoke: bool,
-    /// Who asked last is known to the program.
+    /// Whether its socket became readable while it was suspended.
+    pub(crate) has_input: bool,
+    /// Whether the program knows the client of the last request.
     pub(crate) is_known: bool,
-    /// Something that begins a session was answered here.
+    /// Whether an earlier reply began a session.
     pub(crate) has_begun: bool,
-    /// Its waiter's key, or [`NO_HOLD`].
+    /// The key of its waiter, or [`NO_HOLD`].
     pub(crate) hold: u32,
     pub(crate) busy: Option<B>,
 }
 
-/// No reply of the connection waits for something to happen.
+/// The key of a connection without a suspended response.
 pub(crate) const NO_HOLD: u32 = u32::MAX;
 
-/// What a connection is waiting for, which decides how it ends when that does not come.
+/// The event that a connection waits for, which determines how it ends if the event does not
+/// happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
-    /// Accepted, and not yet agreed how to be secret.
+    /// Accepted; the TLS handshake is not complete.
     Handshake,
-    /// Accepted, and silent so far.
+    /// Accepted; no byte was received.
     First,
-    /// Between two requests.
+    /// Idle between two requests.
     Idle,
-    /// Inside a head.
+    /// Receiving a head.
     Head,
-    /// Inside a body.
+    /// Receiving a body.
     Body,
-    /// For a worker.
+    /// Waiting for a worker.
     Queued,
-    /// For its handler.
+    /// Waiting for its handler.
     Handler,
-    /// For its peer to read.
+    /// Waiting for its client to read.
     Writing,
-    /// For its handler to write more.
+    /// Waiting for its handler to write more.
     Streaming,
-    /// For something to happen that its waiter is told of.
+    /// Suspended until its waiter has an event.
     Held,
-    /// For its peer to notice that this is the end.
+    /// Waiting for its client to close the connection.
     Lingering,
 }
 
 impl<L, B> Connection<L, B> {
-    /// The same connection over what `transport` makes of its transport, and with what `busy` makes of its other part.
+    /// Converts the transport by `transport` and the busy part by `busy`.
     pub(crate) fn map<M, C>(
         self,
         transport: impl FnOnce(L) -> M,
@@ -103,14 +107,14 @@ impl<L, B> Connection<L, B> {
             machine: self.machine,
             peer: self.peer,
             deadline: self.deadline,
-            patience: self.patience,
+            discard_allowance: self.discard_allowance,
             snapshot_id: self.snapshot_id,
             phase: self.phase,
             closing: self.closing,
             lingers: self.lingers,
             hung_up: self.hung_up,
             wants_turn: self.wants_turn,
-            spoke: self.spoke,
+            has_input: self.has_input,
             has_begun: self.has_begun,
             is_known: self.is_known,
             hold: self.hold,
@@ -121,8 +125,9 @@ impl<L, B> Connection<L, B> {
 }
 
 impl<L: Transport> Connection<L> {
-    /// A connection under the newest settings. The code that drops it has its snapshot
-    /// [left](crate::generation::ThreadConfig::leave). `transport` makes the transport of the session that an address for TLS asks for.
+    /// A connection under the newest settings. The code that drops it must
+    /// [leave](crate::generation::ThreadConfig::leave) its snapshot. `transport` creates the
+    /// transport, from a TLS session if the address asks for one.
     pub(crate) fn new(
         transport: impl FnOnce(Option<Box<Session>>) -> L,
         peer: Peer,
@@ -142,7 +147,7 @@ impl<L: Transport> Connection<L> {
             machine: RequestParser::new(),
             peer,
             deadline: context.clock.now().after(wait),
-            patience: 0,
+            discard_allowance: 0,
             snapshot_id,
             phase,
             closing: false,
@@ -150,7 +155,7 @@ impl<L: Transport> Connection<L> {
             ending: None,
             hung_up: false,
             wants_turn: false,
-            spoke: false,
+            has_input: false,
             is_known: false,
             has_begun: false,
             hold: NO_HOLD,
@@ -158,34 +163,34 @@ impl<L: Transport> Connection<L> {
         }
     }
 
-    /// The part that exists only while something is under way.
+    /// The busy part, which this creates if it does not exist.
     pub(crate) fn busy(&mut self, context: &mut ThreadContext) -> &mut Busy {
         self.busy.get_or_insert_with(|| context.spare_busy())
     }
 
-    /// What is to be done is to store a piece of a body, and no answer.
+    /// Whether its next work is to store a piece of a body, not to answer.
     pub(crate) fn is_storing(&self) -> bool {
         self.busy.as_deref().is_some_and(|busy| busy.storing.is_some())
     }
 
-    /// It collects a body that holds bytes of a budget.
+    /// Whether it collects a body that holds bytes of a budget.
     pub(crate) fn has_reserved_body(&self) -> bool {
         let request = self.busy.as_deref().and_then(|busy| busy.request.as_deref());
         request.is_some_and(|request| request.reserved.is_some())
     }
 
-    /// It has a reply that its peer does not read while others need the bytes.
+    /// Whether it has an unread reply whose reservation the budget has revoked.
     pub(crate) fn has_evicted_reply(&self) -> bool {
-        self.busy.as_deref().is_some_and(|busy| busy.owed.is_evicted())
+        self.busy.as_deref().is_some_and(|busy| busy.output_reservation.is_evicted())
     }
 
-    /// It collects a body whose bytes others need.
+    /// Whether it collects a body whose reservation the budget has revoked.
     pub(crate) fn has_evicted_body(&self) -> bool {
         let request = self.busy.as_deref().and_then(|busy| busy.request.as_deref());
         request.is_some_and(Retained::is_evicted)
     }
 
-    /// A reply is not whole in the socket, written or not.
+    /// Whether part of a reply is not in the socket yet, written or not.
     pub(crate) fn has_unsent(&self) -> bool {
         let is_unsent = |busy: &Busy| {
             busy.sent < busy.output.len() || busy.file.is_some() || busy.stream.is_some()
@@ -193,13 +198,13 @@ impl<L: Transport> Connection<L> {
         self.busy.as_deref().is_some_and(is_unsent) || self.transport.holds_back()
     }
 
-    /// Ends it, for this reason if there was none before.
+    /// Ends it. An earlier reason has precedence.
     pub(crate) fn end(&mut self, ending: Ending) -> Next {
         self.ending.get_or_insert(ending);
         Next::Closed
     }
 
-    /// Why it has ended, as far as is known when nobody has said so.
+    /// The reason for its end, or the likely one if none was recorded.
     pub(crate) fn ended(&self, stopping: bool) -> Ending {
         let otherwise = if self.hung_up {
             Ending::Peer
@@ -211,12 +216,12 @@ impl<L: Transport> Connection<L> {
         self.ending.unwrap_or(otherwise)
     }
 
-    /// Somebody takes it over when its last reply has left.
-    pub(crate) fn is_leaving(&self) -> bool {
+    /// Whether an upgrade takes it over when its last reply has been sent.
+    pub(crate) fn is_upgrading(&self) -> bool {
         self.busy.as_ref().is_some_and(|busy| busy.upgrade.is_some())
     }
 
-    /// Something follows the head that was just written.
+    /// Stores the content that follows the head that was just written.
     pub(crate) fn follow(&mut self, follow: Follow, context: &mut ThreadContext) {
         match follow {
             Follow::File(part) => {
@@ -224,25 +229,25 @@ impl<L: Transport> Connection<L> {
                 (busy.file, busy.warm_to) = (Some(part), 0);
             }
             Follow::Stream(stream) => {
-                self.closing |= stream.pieces().closes_connection();
-                // For HEAD nothing is written at all.
-                if stream.pieces() != BodyFraming::Empty {
+                self.closing |= stream.framing().closes_connection();
+                // The reply to a HEAD has no content.
+                if stream.framing() != BodyFraming::Empty {
                     self.busy(context).stream = Some(Streaming::new(stream));
                 }
             }
             Follow::Upgrade(upgrade) => self.busy(context).upgrade = Some(upgrade),
-            Follow::Hold(_) => debug_assert!(false, "the response stage parks it"),
+            Follow::Hold(_) => debug_assert!(false, "the response stage handles it"),
         }
     }
 
-    /// A worker is at its handler, as far as this thread knows.
+    /// Whether a worker runs its handler, as far as this thread knows.
     pub(crate) fn is_with_worker(&self) -> bool {
         self.phase == Phase::Handler && self.busy.as_ref().is_none_or(|busy| busy.task.is_none())
     }
 
-    /// Ends the exchange: everything is sent, and the next request may come.
+    /// Ends the exchange after the reply was sent: the next request may begin.
     pub(crate) fn end_exchange(&mut self, context: &mut ThreadContext) {
-        // A reply that leaves while the body of a later request is collected ends the earlier exchange only.
+        // If the body of a later request is being collected, only the earlier exchange ends.
         if let Some(busy) = &mut self.busy
             && busy.request.is_none()
             && busy.storing.is_none()
@@ -252,7 +257,7 @@ impl<L: Transport> Connection<L> {
         self.rest(context);
     }
 
-    /// Gives the busy part back when nothing is left in it.
+    /// Recycles the busy part if it is empty.
     pub(crate) fn rest(&mut self, context: &mut ThreadContext) {
         if self.busy.as_ref().is_some_and(|busy| busy.is_spent())
             && let Some(busy) = self.busy.take()
@@ -262,30 +267,31 @@ impl<L: Transport> Connection<L> {
     }
 }
 
-// Here and not beside `Context`, which knows no connections.
+// This is not in `context`, which does not depend on connections.
 impl ThreadContext {
-    /// Makes the thread's buffers and settings those of `connection`: what it had received earlier comes first.
-    pub(crate) fn take_up<L>(&mut self, connection: &mut Connection<L>) {
-        debug_assert!(self.output.is_empty(), "replies of another connection");
-        self.owed = Reservation::default();
-        self.config.turn_to(connection.snapshot_id);
-        self.slice = SLICE;
-        self.intake = INTAKE;
-        self.drained = false;
+    /// Makes `connection` the current one: sets its snapshot, and moves the bytes that it received
+    /// earlier into the scratch buffer.
+    pub(crate) fn make_current<L>(&mut self, connection: &mut Connection<L>) {
+        debug_assert!(self.output.is_empty(), "unsent output of a different connection");
+        self.output_reservation = Reservation::default();
+        self.config.switch_to(connection.snapshot_id);
+        self.requests_left = MAX_REQUESTS;
+        self.receive_allowance = RECEIVE_ALLOWANCE;
+        self.is_socket_empty = false;
         self.input = 0..0;
-        self.fresh = false;
+        self.has_new_input = false;
         if let Some(busy) = &mut connection.busy
             && !busy.input.is_empty()
         {
             self.scratch[..busy.input.len()].copy_from_slice(&busy.input);
             self.input = 0..busy.input.len();
-            self.fresh = true;
+            self.has_new_input = true;
             busy.input.clear();
         }
     }
 
-    /// Leaves with `connection` what it has received and not yet used.
-    pub(crate) fn put_down<L: Transport>(&mut self, connection: &mut Connection<L>) {
+    /// Moves received and unused bytes from the scratch buffer to `connection`.
+    pub(crate) fn save_input<L: Transport>(&mut self, connection: &mut Connection<L>) {
         if !self.input.is_empty() {
             let kept = self.input.clone();
             let mut input = std::mem::take(&mut connection.busy(self).input);
@@ -302,8 +308,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_idle_connection_is_small() {
-        // The budget is 128 bytes of user memory (DESIGN section 3), slab and timer links included.
+    fn idle_connection_fits_in_96_bytes() {
+        // The goal is 128 bytes of user memory, slab and timer links included.
         let size = size_of::<Connection<crate::transport::Nonblocking>>();
         assert!(size <= 96, "{size}");
     }

@@ -1,8 +1,9 @@
-//! Decides what is kept of a connection between two stages while its thread goes on with another.
+//! The state of a connection between two stages, saved while its thread runs a different
+//! connection.
 //!
-//! A thread runs the stages of one connection at a time, so what is known between them (the head
-//! in the scratch buffer, replies that are not sent yet) is the thread's, not the connection's. A
-//! scheduler that does something else in between saves it here.
+//! A thread runs the stages of one connection at a time, so the state between two stages (the head
+//! in the scratch buffer, replies that are not sent yet) belongs to the thread, not to the
+//! connection. A scheduler that interleaves connections saves it here.
 
 use std::sync::Arc;
 
@@ -11,26 +12,26 @@ use bine_http::HeadIndex;
 use crate::handler::{Retained, Who, Work};
 use crate::limits::Reservation;
 
-/// What a thread knows of one connection between two stages. Used again, for its buffers.
+/// The state of one connection between two stages. Reused for its buffers.
 #[derive(Default)]
 pub(crate) struct SavedContext {
-    /// The head of the request that is to be answered, then what was received behind it.
+    /// The head of the request that will be answered, then the bytes received after it.
     pub(crate) received: Vec<u8>,
-    /// Where in `received` the head ends.
+    /// The end of the head in `received`.
     pub(crate) head: usize,
     pub(crate) index: Option<HeadIndex>,
     pub(crate) who: Who,
-    /// Replies made and not sent.
+    /// Replies that are written and not sent.
     pub(crate) output: Vec<u8>,
-    pub(crate) owed: Reservation,
-    pub(crate) fresh: bool,
-    pub(crate) drained: bool,
-    pub(crate) slice: u32,
-    pub(crate) intake: usize,
+    pub(crate) output_reservation: Reservation,
+    pub(crate) has_new_input: bool,
+    pub(crate) is_socket_empty: bool,
+    pub(crate) requests_left: u32,
+    pub(crate) receive_allowance: usize,
     pub(crate) work: Option<(Arc<dyn Work>, Box<Retained>)>,
 }
 
-/// Buffers above this size are given back to the system rather than kept.
-pub(crate) const KEPT: usize = 16 * 1024;
-/// Kept for use again: as many as go through the stages together, and a few.
-pub(crate) const SPARE: usize = 80;
+/// A larger buffer is freed instead of kept.
+pub(crate) const MAX_BUFFER: usize = 16 * 1024;
+/// The number of spare values to keep: a few more than go through the stages together.
+pub(crate) const MAX_SPARE: usize = 80;

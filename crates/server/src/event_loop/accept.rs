@@ -1,4 +1,4 @@
-//! Decides who comes in, to which loop, and when the door stays shut for a while.
+//! Accepting connections: which loop serves a new connection, and when a loop pauses accepting.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,71 +21,71 @@ use crate::stages;
 use crate::system::{is_exhaustion, transmit_now};
 use crate::time::{Hook, Tick};
 
-/// Accepts of one listener in one turn (DESIGN: slices).
+/// The connections that one turn accepts from one listener at most.
 const SLICE: usize = 16;
-/// How long the door stays shut when there is no descriptor or no room for another connection.
+/// How long a loop does not accept when there is no descriptor or no room for one more connection.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A loop this many connections above the mean, and a quarter above it, hands new ones on.
+/// A loop hands new connections over when it has more than 5/4 of the mean plus this.
 const SLACK: usize = 8;
-/// Connections that a loop takes out of one listener's queue when the server stops.
-const MOST_WAITING: usize = 4096;
+/// The connections that a loop accepts from one listener at most when the listener closes.
+const MAX_PENDING: usize = 4096;
 
-/// Whether this loop accepts.
-pub(crate) struct Door {
-    /// A listener had more than a slice in this turn.
-    pub(super) is_crowded: bool,
-    open: bool,
-    reopen: Option<Tick>,
+/// Whether this loop accepts connections, and when it resumes after a pause.
+pub(crate) struct Acceptor {
+    /// Whether a listener had more connections in this turn than one slice.
+    pub(super) has_backlog: bool,
+    is_listening: bool,
+    resume_at: Option<Tick>,
 }
 
-impl Door {
+impl Acceptor {
     pub(crate) const fn new() -> Self {
-        Self { is_crowded: false, open: false, reopen: None }
+        Self { has_backlog: false, is_listening: false, resume_at: None }
     }
 
-    /// Its pause ends when `caught` says so.
-    pub(super) fn catch_up(&mut self, caught: impl FnOnce(Tick) -> Tick) {
-        self.reopen = self.reopen.map(caught);
+    /// Corrects the end of the pause.
+    pub(super) fn catch_up(&mut self, corrected: impl FnOnce(Tick) -> Tick) {
+        self.resume_at = self.resume_at.map(corrected);
     }
 
-    /// When it opens again after a pause.
-    pub(super) const fn reopens(&self) -> Option<Tick> {
-        self.reopen
+    /// When the current pause ends.
+    pub(super) const fn resumes_at(&self) -> Option<Tick> {
+        self.resume_at
     }
 }
 
 impl<D: Driver> EventLoop<D> {
-    /// Watches every listener. The sockets are shared by all loops and wake one of them each
-    /// (EPOLLEXCLUSIVE), so a connection is never stuck in the queue of a loop that has gone.
-    pub(super) fn open_door(&mut self) -> io::Result<()> {
+    /// Watches every listener. All loops share the listening sockets, and a new connection wakes
+    /// one loop (`EPOLLEXCLUSIVE`). So no connection waits in the queue of a loop that has ended.
+    pub(super) fn start_accepting(&mut self) -> io::Result<()> {
         for (number, listener) in self.view.generation.listeners.iter().enumerate() {
             self.driver.watch_listener(listener, number)?;
         }
-        self.door = Door { open: true, ..Door::new() };
+        self.acceptor = Acceptor { is_listening: true, ..Acceptor::new() };
         Ok(())
     }
 
-    pub(super) fn close_door(&mut self) {
-        if self.door.open {
+    pub(super) fn stop_accepting(&mut self) {
+        if self.acceptor.is_listening {
             for listener in &self.view.generation.listeners {
                 self.driver.forget_listener(listener);
             }
         }
-        self.door = Door::new();
+        self.acceptor = Acceptor::new();
     }
 
-    /// Whoever has connected already still comes in: the kernel took them at their word. Only then
-    /// does it refuse the rest.
-    pub(super) fn close_for_good(&mut self) {
-        self.close_door();
+    /// Stops accepting for good. The loop first accepts the connections in the kernel's queues,
+    /// since these clients believe that they are connected. Then the kernel refuses new ones.
+    pub(super) fn close_listeners(&mut self) {
+        self.stop_accepting();
         let generation = Arc::clone(&self.view.generation);
-        generation.listeners.iter().for_each(|listener| self.take_in_all(listener));
-        self.server.refuse_newcomers();
+        generation.listeners.iter().for_each(|listener| self.accept_all_pending(listener));
+        self.server.refuse_connections();
     }
 
-    /// Whoever waits at a listener that goes.
-    fn take_in_all(&mut self, listener: &Listener) {
-        for _ in 0..MOST_WAITING {
+    /// Accepts all connections that wait in the queue of a listener that closes.
+    fn accept_all_pending(&mut self, listener: &Listener) {
+        for _ in 0..MAX_PENDING {
             match self.driver.accept(listener) {
                 Ok((socket, peer)) => self.admit(socket, peer),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -94,99 +94,109 @@ impl<D: Driver> EventLoop<D> {
         }
     }
 
-    /// Goes over to the newest settings, if they have changed: connections to come have them, and
-    /// the door has its addresses.
-    pub(super) fn keep_up(&mut self) {
-        let was_open = self.door.open;
-        // Still with the listeners that it was opened with.
+    /// Applies a new configuration, if there is one: to new connections and to the listeners.
+    pub(super) fn apply_new_config(&mut self) {
+        let was_listening = self.acceptor.is_listening;
         if !self.view.is_old(&self.server) {
             return;
         }
-        if was_open {
-            self.close_door();
+        // Before the view changes: `stop_accepting` needs the old listeners.
+        if was_listening {
+            self.stop_accepting();
         }
         let Some(older) = self.view.keep_up(&self.server, &mut self.context) else {
-            return self.reopen(was_open);
+            return self.resume_if(was_listening);
         };
-        self.reopen(was_open);
+        self.resume_if(was_listening);
         let newer = Arc::clone(&self.view.generation);
-        for listener in older.gone_in(&newer) {
-            self.take_in_all(listener);
+        for listener in older.removed_in(&newer) {
+            self.accept_all_pending(listener);
             listener.refuse();
         }
     }
 
-    fn reopen(&mut self, was_open: bool) {
-        if was_open && let Err(error) = self.open_door() {
-            log::warn(format_args!("cannot accept for a moment: {error}"));
-            self.door = Door { open: true, ..Door::new() };
-            self.pause();
+    fn resume_if(&mut self, was_listening: bool) {
+        if was_listening && let Err(error) = self.start_accepting() {
+            log::warn(format_args!(
+                "cannot accept connections: {error}; trying again every {PAUSE:?}"
+            ));
+            self.acceptor = Acceptor { is_listening: true, ..Acceptor::new() };
+            self.pause_accepting();
         }
     }
 
-    /// Opens the door again when its pause is over.
-    pub(super) fn keep_door(&mut self) {
+    /// Resumes accepting when the pause is over.
+    pub(super) fn resume_accepting(&mut self) {
         let now = self.context.clock.now();
-        if self.door.reopen.is_some_and(|moment| moment.has_come(now)) {
-            // The guards look first: they may have room made.
-            if !self.may_accept() || self.lacks_room() {
-                self.door.reopen = Some(now.after(PAUSE));
-            } else if let Err(error) = self.open_door() {
-                log::warn(format_args!("cannot accept again yet: {error}"));
-                self.door = Door { open: true, ..Door::new() };
-                self.pause();
+        if self.acceptor.resume_at.is_some_and(|moment| moment.has_come(now)) {
+            // `may_accept` runs the guards, which may close idle connections and so make room.
+            if !self.may_accept() || self.is_full() {
+                self.acceptor.resume_at = Some(now.after(PAUSE));
+            } else if let Err(error) = self.start_accepting() {
+                log::warn(format_args!(
+                    "cannot accept connections: {error}; trying again every {PAUSE:?}"
+                ));
+                self.acceptor = Acceptor { is_listening: true, ..Acceptor::new() };
+                self.pause_accepting();
             }
         }
     }
 
-    /// Connections stay in the kernel's queue for a moment, and the loop does not spin on them.
-    fn pause(&mut self) {
-        self.close_door();
+    /// Stops accepting for [`PAUSE`]. New connections wait in the kernel's queue, and the loop does
+    /// not spin on their events.
+    fn pause_accepting(&mut self) {
+        self.stop_accepting();
         if self.server.state() == State::Serving {
             let now = self.context.clock.now();
-            let reopen = now.after(PAUSE);
-            self.door.reopen = Some(reopen);
-            self.alarm.ring_by(reopen, now);
+            let resume_at = now.after(PAUSE);
+            self.acceptor.resume_at = Some(resume_at);
+            self.timer.arm(resume_at, now);
         }
     }
 
+    /// Accepts up to a slice of connections from listener `number`.
     pub(super) fn accept(&mut self, number: usize) {
-        if self.door.open && !self.may_accept() {
-            return self.pause();
+        if self.acceptor.is_listening && !self.may_accept() {
+            return self.pause_accepting();
         }
         for _ in 0..SLICE {
-            if !self.door.open {
+            if !self.acceptor.is_listening {
                 return;
             }
-            if self.lacks_room() {
-                return self.pause();
+            if self.is_full() {
+                return self.pause_accepting();
             }
             let Some(listener) = self.view.generation.listeners.get(number) else { return };
             match self.driver.accept(listener) {
                 Ok((socket, peer)) => self.admit(socket, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if is_exhaustion(&error) => {
-                    log::warn(format_args!("cannot accept: {error}; pausing for {PAUSE:?}"));
-                    return self.pause();
+                    log::warn(format_args!(
+                        "cannot accept connections: {error}; trying again in {PAUSE:?}; \
+                         if descriptors are short, raise `ulimit -n` or lower `connections`"
+                    ));
+                    return self.pause_accepting();
                 }
-                // That one connection failed before we had it (accept(2), ECONNABORTED and kin).
+                // This connection failed before it was accepted (accept(2): for example
+                // ECONNABORTED).
                 Err(_) => {}
             }
         }
-        self.door.is_crowded = true;
+        self.acceptor.has_backlog = true;
     }
 
     fn admit(&mut self, socket: OwnedFd, peer: Peer) {
         if self.server.guard.refuses() {
             self.server.guard.note_newcomer();
-            return turn_away(&socket, peer, NO_MEMORY.told());
+            return turn_away(&socket, peer, NO_MEMORY.response());
         }
         match self.server.census.enter(peer) {
             Ok(()) => {}
             Err(Full::ForAddress) => {
-                // Whether or not it is read, the connection closes; in secret it would need a handshake.
+                // The reply is optional, since the connection closes. With TLS it would need a
+                // handshake.
                 if !peer.is_secure() {
-                    transmit_now(&socket, TOO_MANY.told());
+                    transmit_now(&socket, TOO_MANY.response());
                 }
                 return;
             }
@@ -195,7 +205,7 @@ impl<D: Driver> EventLoop<D> {
         match self.less_busy_loop() {
             Some(other) => {
                 let neighbor = &self.server.loops[other];
-                // Counted at once, or a burst would all go to the same neighbor.
+                // Counted here, or all connections of a burst would go to the same loop.
                 neighbor.connections.fetch_add(1, Ordering::Relaxed);
                 neighbor.mailbox.post(Letter::Adopt(socket, peer));
             }
@@ -203,10 +213,11 @@ impl<D: Driver> EventLoop<D> {
         }
     }
 
-    /// Takes in a connection that the census has counted.
+    /// Serves an accepted connection, which the census has counted.
     pub(super) fn adopt(&mut self, socket: OwnedFd, peer: Peer) {
-        // Looked at behind the accept: whoever comes after a change is served under it.
-        self.keep_up();
+        // After the accept, so that a client that connects after a reload gets the new
+        // configuration.
+        self.apply_new_config();
         let driver = &self.driver;
         let transport = |session| driver.transport(socket, session);
         let mut connection = Connection::new(transport, peer, &mut self.context);
@@ -220,16 +231,16 @@ impl<D: Driver> EventLoop<D> {
         self.server.loops[self.index].connections.store(self.load(), Ordering::Relaxed);
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if let Err(error) = self.driver.watch(&connection.transport, token) {
-            log::warn(format_args!("a connection cannot be watched and is closed: {error}"));
+            log::warn(format_args!("closing a connection that epoll cannot watch: {error}"));
             return self.remove(token);
         }
         self.watch_deadline(token.index, deadline);
     }
 
-    /// The loop that should have the next connection, when this one has clearly more than its share.
+    /// The loop that should serve the next connection, if this one has clearly more than the mean.
     fn less_busy_loop(&self) -> Option<usize> {
         let loops = &self.server.loops;
-        // At the end every loop keeps its own: a neighbor may have gone already.
+        // While the server stops, a loop keeps its connections: other loops may have ended already.
         if loops.len() == 1 || self.context.stopping {
             return None;
         }

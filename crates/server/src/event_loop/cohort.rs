@@ -1,9 +1,8 @@
-//! Decides how the connections of one loop go through the stages together, where the scheduler
-//! wishes that: all who are ready through one stage, then those who come to the next.
+//! Cohort scheduling: a loop runs one stage for all ready connections, then the next stage.
 //!
-//! Who has come is only noted. When the events of a turn are through, or enough have come, the
-//! cohort runs to its end: until each of its connections waits for something. So whatever else a
-//! loop does never finds a connection between two stages.
+//! The loop only collects the tokens of ready connections. After the events of a turn, or when the
+//! cohort is full, it runs the cohort until each of its connections waits. So no other code of the
+//! loop sees a connection between two stages.
 
 use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,32 +10,32 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bine_log as log;
 
 use crate::connection::SavedContext;
-use crate::event_loop::defense::is_unwelcome;
 use crate::event_loop::driver::Driver;
+use crate::event_loop::overload::should_reject;
 use crate::event_loop::{Entry, EventLoop};
 use crate::next::{Kind, Next};
 use crate::scheduling::Place;
 use crate::slab::Token;
 use crate::stages;
 
-/// As many go through the stages together. What each takes along between two stages, some hundreds
-/// of bytes, should still be in the cache when its turn comes.
-const MOST: usize = 64;
+/// The largest number of connections in a cohort. Each saves a few hundred bytes between two
+/// stages, which should still be in the CPU cache when the next stage runs.
+const MAX_SIZE: usize = 64;
 
-/// In the order in which a cohort goes through them.
+/// The stages in the order in which a cohort runs them.
 const STAGES: [Next; 4] =
     [Next::Request, Next::Response(Kind::Static), Next::Response(Kind::Dynamic), Next::Reply];
 
-/// Connections on their way through the stages; empty between two turns.
-pub(super) struct Cohort {
-    /// The scheduler wishes it.
+/// The connections that run through the stages together. Empty between two turns.
+pub(super) struct ConnectionCohort {
+    /// Whether the scheduler asks for cohorts.
     pub(super) gathers: bool,
-    /// At rest, with something to receive or to understand.
-    coming: Vec<Token>,
-    /// Before each of the [`STAGES`].
+    /// Connections that are not in a stage and have bytes to receive or to parse.
+    arrivals: Vec<Token>,
+    /// The connections that wait for each of the [`STAGES`].
     waiting: [Vec<Member>; 4],
-    /// The list of those who are at their stage, kept for its memory.
-    running: Vec<Member>,
+    /// An empty list, reused so that no stage allocates.
+    spare: Vec<Member>,
 }
 
 struct Member {
@@ -44,62 +43,62 @@ struct Member {
     saved: Box<SavedContext>,
 }
 
-impl Cohort {
+impl ConnectionCohort {
     pub(super) fn new(gathers: bool) -> Self {
-        Self { gathers, coming: Vec::new(), waiting: Default::default(), running: Vec::new() }
+        Self { gathers, arrivals: Vec::new(), waiting: Default::default(), spare: Vec::new() }
     }
 }
 
 impl<D: Driver> EventLoop<D> {
-    /// Lets a connection at rest go through the stages with the others.
-    pub(super) fn gather(&mut self, token: Token) {
-        self.cohort.coming.push(token);
-        if self.cohort.coming.len() == MOST {
+    /// Adds a connection that is not in a stage to the cohort.
+    pub(super) fn enqueue(&mut self, token: Token) {
+        self.cohort.arrivals.push(token);
+        if self.cohort.arrivals.len() == MAX_SIZE {
             self.run_cohort();
         }
     }
 
-    /// Runs all who have come until each of them waits for something.
+    /// Runs the cohort until each of its connections waits.
     pub(super) fn run_cohort(&mut self) {
-        if self.cohort.coming.is_empty() {
+        if self.cohort.arrivals.is_empty() {
             return;
         }
-        let mut coming = take(&mut self.cohort.coming);
-        for token in coming.drain(..) {
-            // It may have gone since its event.
+        let mut arrivals = take(&mut self.cohort.arrivals);
+        for token in arrivals.drain(..) {
+            // The connection may have closed since its event.
             let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };
-            self.context.take_up(connection);
-            self.go_through(token, Next::Request);
+            self.context.make_current(connection);
+            self.run_guarded(token, Next::Request);
         }
-        self.cohort.coming = coming;
-        // Pipelined requests make another round; a slice bounds how many.
+        self.cohort.arrivals = arrivals;
+        // Each pipelined request needs another round. The limit of requests per turn bounds them.
         while self.cohort.waiting.iter().any(|members| !members.is_empty()) {
-            for (place, stage) in STAGES.into_iter().enumerate() {
-                self.run_one(place, stage);
+            for (index, stage) in STAGES.into_iter().enumerate() {
+                self.run_members(index, stage);
             }
         }
     }
 
-    /// Has all who wait for `stage` go through it.
-    fn run_one(&mut self, place: usize, stage: Next) {
-        let empty = take(&mut self.cohort.running);
-        let mut members = std::mem::replace(&mut self.cohort.waiting[place], empty);
+    /// Runs `stage`, number `index` of [`STAGES`], for all connections that wait for it.
+    fn run_members(&mut self, index: usize, stage: Next) {
+        let spare = take(&mut self.cohort.spare);
+        let mut members = std::mem::replace(&mut self.cohort.waiting[index], spare);
         for Member { token, saved } in members.drain(..) {
             let Some(Entry { connection, .. }) = self.slab.get(token) else {
                 self.context.recycle_saved(saved);
                 continue;
             };
             self.context.restore(saved, connection.snapshot_id);
-            self.go_through(token, stage);
+            self.run_guarded(token, stage);
         }
-        self.cohort.running = members;
+        self.cohort.spare = members;
     }
 
-    /// A fault where nobody expects one costs this connection alone.
-    fn go_through(&mut self, token: Token, stage: Next) {
+    /// Runs a stage. A panic in the server closes only this connection.
+    fn run_guarded(&mut self, token: Token, stage: Next) {
         if catch_unwind(AssertUnwindSafe(|| self.run_stage(token, stage))).is_err() {
-            log::error(format_args!("a connection was closed by a fault of the server"));
-            self.context.errand = None;
+            log::error(format_args!("the server panicked and closed one connection"));
+            self.context.deferred_work = None;
             self.remove(token);
         }
     }
@@ -111,9 +110,9 @@ impl<D: Driver> EventLoop<D> {
         let mut next = match stage {
             Next::Response(Kind::Static) => stages::response(connection, context),
             Next::Response(Kind::Dynamic)
-                if is_unwelcome(&self.server, &self.view, connection, context) =>
+                if should_reject(&self.server, &self.view, connection, context) =>
             {
-                stages::turn_away(connection, context)
+                stages::reject_deferred(connection, context)
             }
             Next::Response(Kind::Dynamic) => {
                 if !connection.is_storing() {
@@ -124,15 +123,19 @@ impl<D: Driver> EventLoop<D> {
             Next::Reply => stages::reply(connection, context),
             _ => stages::request(connection, context),
         };
-        if next == Next::Request && context.drained && !context.fresh && context.output.is_empty() {
-            // There is nothing to understand: all that it does is to note what is waited for.
+        if next == Next::Request
+            && context.is_socket_empty
+            && !context.has_new_input
+            && context.output.is_empty()
+        {
+            // There are no bytes to parse: the stage only sets the phase and the deadline.
             next = stages::request(connection, context);
         }
-        let place = STAGES.iter().position(|stage| *stage == next);
-        match place {
-            Some(place) if self.scheduler.stage(next) == Place::Gathered => {
+        let index = STAGES.iter().position(|stage| *stage == next);
+        match index {
+            Some(index) if self.scheduler.stage(next) == Place::Gathered => {
                 let saved = self.context.save();
-                self.cohort.waiting[place].push(Member { token, saved });
+                self.cohort.waiting[index].push(Member { token, saved });
             }
             _ => self.run_stages(token, next),
         }

@@ -1,8 +1,8 @@
 //! The boundary between a loop and the system: readiness events, accepted sockets and one timer.
 //!
 //! A loop is generic over its [`Driver`]. The server uses [`Kernel`]; every call is dispatched
-//! statically, so the boundary costs nothing. The tests replace it by a simulation, which runs the
-//! same loop against scripted peers and a clock of its own.
+//! statically, so the boundary has no cost. The tests replace it with a simulation, which runs the
+//! same loop with scripted clients and its own clock.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,58 +17,65 @@ use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
 use crate::address::Peer;
-use crate::event_loop::alarm::{KernelTimer, Timer};
-use crate::event_loop::{ALARM, BELL, LISTENER, WATCHED};
-use crate::handler::{Space, Wire};
+use crate::event_loop::timer::{KernelTimer, Timer};
+use crate::event_loop::{FIRST_LISTENER, MAILBOX, TIMER, WATCHED};
+use crate::handler::{ReceiveBuffer, Wire};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::slab::Token;
 use crate::tls::Session;
 use crate::transport::{Nonblocking, Transport};
 
-/// The system calls of a loop.
+/// The system calls of an event loop.
 pub(crate) trait Driver: Sized {
     /// The server's end of a connection.
     type Transport: Transport;
     type Timer: Timer;
     type Nested: Nested;
 
-    /// Reports letters in `mailbox` as [`BELL`], for as long as there are any.
+    /// Reports [`MAILBOX`] while `mailbox` contains letters.
     fn watch_mailbox(&self, mailbox: &Mailbox) -> io::Result<()>;
 
-    /// A timer whose expiry is reported once as [`ALARM`].
+    /// Creates a timer whose expiry is reported once, as [`TIMER`].
     fn timer(&self) -> io::Result<Self::Timer>;
 
-    /// Reports newcomers at `listener` as [`LISTENER`] plus `number`, for as long as there are any.
+    /// Reports [`FIRST_LISTENER`] plus `number` while `listener` has connections to accept.
     fn watch_listener(&self, listener: &Listener, number: usize) -> io::Result<()>;
 
+    /// Stops reporting connections of `listener`.
     fn forget_listener(&self, listener: &Listener);
 
-    /// The next newcomer at `listener`.
+    /// Accepts the next connection of `listener`.
     fn accept(&self, listener: &Listener) -> io::Result<(OwnedFd, Peer)>;
 
-    /// The transport over an accepted socket, encrypted if there is a `session`.
+    /// Creates the transport over an accepted socket: TLS if there is a `session`, else plain.
     fn transport(&self, socket: OwnedFd, session: Option<Box<Session>>) -> Self::Transport;
 
-    /// Reports each change of `transport`'s readiness once (rule 1): input and the end of the stream.
+    /// Reports each change of `transport`'s readiness once (rule 1): input and the end of the
+    /// stream.
     fn watch(&self, transport: &Self::Transport, token: Token) -> io::Result<()>;
 
-    /// From here on also reports when there is room to send.
+    /// Also reports when `transport` is writable, from now on.
     fn watch_room(&self, transport: &Self::Transport, token: Token) -> io::Result<()>;
 
+    /// Stops reporting events of `transport`.
     fn forget(&self, transport: &Self::Transport);
 
-    /// Fills `batch` up to its capacity. An interruption is an empty batch.
+    /// Fills `batch` up to its capacity. A signal that interrupts the call makes the batch empty.
     fn wait(&self, batch: &mut Vec<epoll::Event>, wait: Wait) -> io::Result<()>;
 
-    /// Lets the runtime watch for events.
+    /// Registers this driver with the runtime, which then reports when there are events.
     fn nest(&self) -> io::Result<Self::Nested>;
 
-    /// Gives the connection to the owner of the protocol that its peer speaks.
+    /// Gives the connection to the owner of the protocol that its client has selected.
     fn depart(transport: Self::Transport, peer: Peer);
 
-    /// Has the runtime watch the socket of a connection that was upgraded.
-    fn wire(transport: Self::Transport, received: Vec<u8>, space: Space) -> io::Result<Wire>;
+    /// Moves the socket of an upgraded connection to the runtime.
+    fn wire(
+        transport: Self::Transport,
+        received: Vec<u8>,
+        space: ReceiveBuffer,
+    ) -> io::Result<Wire>;
 }
 
 /// How the runtime learns that [`Driver::wait`] has events.
@@ -77,19 +84,20 @@ pub(crate) trait Nested {
     where
         Self: 'n;
 
-    /// Waits until there were events since the last [`clear`](Self::clear).
+    /// Waits for an event, if there was none since the last [`clear`](Self::clear).
     async fn readable(&self) -> io::Result<Self::Ready<'_>>;
 
-    /// Nothing is left: waits for the next event from here on.
+    /// Clears the readiness, after all events were read. [`readable`](Self::readable) then waits
+    /// for the next event.
     fn clear(ready: Self::Ready<'_>);
 }
 
-/// How long a look for events may take.
+/// Whether [`Driver::wait`] may block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wait {
-    /// Only what is there already.
+    /// Returns at once, with the events that are ready.
     Never,
-    /// Until something is; the alarm is something too.
+    /// Blocks until an event is ready. The timer is an event too.
     Long,
 }
 
@@ -112,23 +120,23 @@ impl Driver for Kernel {
     type Nested = AsyncFd<Rc<OwnedFd>>;
 
     fn watch_mailbox(&self, mailbox: &Mailbox) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, mailbox, EventData::new_u64(BELL), EventFlags::IN)?)
+        Ok(epoll::add(&self.epoll, mailbox, EventData::new_u64(MAILBOX), EventFlags::IN)?)
     }
 
     fn timer(&self) -> io::Result<KernelTimer> {
         let timer = KernelTimer::new()?;
         let edges = EventFlags::IN | EventFlags::ET;
-        epoll::add(&self.epoll, &timer, EventData::new_u64(ALARM), edges)?;
+        epoll::add(&self.epoll, &timer, EventData::new_u64(TIMER), edges)?;
         Ok(timer)
     }
 
     fn watch_listener(&self, listener: &Listener, number: usize) -> io::Result<()> {
-        let data = EventData::new_u64(LISTENER + number as u64);
+        let data = EventData::new_u64(FIRST_LISTENER + number as u64);
         Ok(epoll::add(&self.epoll, listener, data, EventFlags::IN | EventFlags::EXCLUSIVE)?)
     }
 
     fn forget_listener(&self, listener: &Listener) {
-        // It was added, and lives as long as its generation; there is nothing to go wrong.
+        // Cannot fail: the listener was added, and is open as long as its generation exists.
         let _ = epoll::delete(&self.epoll, listener);
     }
 
@@ -150,7 +158,7 @@ impl Driver for Kernel {
     }
 
     fn forget(&self, transport: &Nonblocking) {
-        // It was added when it came; there is nothing to go wrong.
+        // Cannot fail: the socket was added when it was accepted, and is open.
         let _ = epoll::delete(&self.epoll, transport);
     }
 
@@ -166,8 +174,8 @@ impl Driver for Kernel {
     }
 
     fn nest(&self) -> io::Result<Self::Nested> {
-        // SAFETY: the descriptor behind the `Rc` is the same at every call, and stays open as long
-        // as the registration holds its share of it.
+        // SAFETY: the `Rc` always returns the same descriptor, and the descriptor is open while the
+        // registration holds its clone of the `Rc`.
         let nested =
             unsafe { AsyncFd::register_with_interest(Rc::clone(&self.epoll), Interest::READABLE) };
         Ok(nested?)
@@ -177,7 +185,7 @@ impl Driver for Kernel {
         transport.depart(peer);
     }
 
-    fn wire(transport: Nonblocking, received: Vec<u8>, space: Space) -> io::Result<Wire> {
+    fn wire(transport: Nonblocking, received: Vec<u8>, space: ReceiveBuffer) -> io::Result<Wire> {
         Wire::new(transport, received, space)
     }
 }

@@ -1,19 +1,19 @@
-//! Decides what one loop does in one turn: who is ready, in which order, and for how long.
+//! The event loop of one thread: which connections run in a turn, in which order, and for how long.
 //!
-//! The connections live in a slab behind an epoll instance of our own, which is nested in a Tokio
-//! current-thread runtime (docs/decisions/0005): any Tokio library works in a handler, yet an idle
-//! connection costs its slab entry and nothing else.
+//! The connections are in a slab, and their sockets in an epoll instance of our own, which is
+//! nested in a Tokio current-thread runtime (docs/decisions/0005). So a handler can use any Tokio
+//! library, and an idle connection costs only its slab entry.
 
 mod accept;
-mod alarm;
+mod catch_up;
 mod cohort;
-mod defense;
 mod driver;
-mod fan;
-mod later;
-mod rest;
+mod fan_out;
+mod overload;
 #[cfg(test)]
 mod simulation;
+mod tasks;
+mod timer;
 mod wait;
 
 use std::io;
@@ -28,7 +28,7 @@ use bine_log as log;
 use rustix::event::epoll::{self, EventFlags};
 
 use crate::connection::{Connection, Errand, NO_HOLD, Phase, ThreadContext};
-use crate::handler::{Finished, Retained, Space, Why};
+use crate::handler::{Finished, ReceiveBuffer, Retained, Why};
 use crate::lifecycle::State;
 use crate::mailbox::{Letter, Mailbox, Ticket};
 use crate::metrics::Ending;
@@ -42,25 +42,28 @@ use crate::time::{Clock, Hook, Hooks, Tick, Wheel};
 use crate::transport::Transport;
 use crate::workers::{Job, Task};
 
-use accept::Door;
-use alarm::Alarm;
-use cohort::Cohort;
-use defense::is_unwelcome;
+use accept::Acceptor;
+use catch_up::LONG_GAP;
+use cohort::ConnectionCohort;
 use driver::{Driver, Kernel, Wait};
-use later::Returns;
-use rest::LONG_REST;
+use overload::should_reject;
+use tasks::TaskResults;
+use timer::LoopTimer;
 
-/// Events taken at once.
+/// Events that one wait returns at most.
 const BATCH: usize = 512;
-/// Marks, in the 64 bits that epoll keeps, what is no connection. No slab grows this large.
-const BELL: u64 = u64::MAX;
-const ALARM: u64 = u64::MAX - 1;
-const LISTENER: u64 = u64::MAX - (1 << 16);
-/// Bytes of long replies sent in one turn; sending them takes about a quarter of a millisecond.
-const ALLOWANCE: u64 = 512 * 1024;
-/// Deadlines handled in one turn, so that many peers that time out together delay no other.
-const MOST_DUE: usize = 1024;
-/// What a connection's socket is watched for, once: edges need no re-arming (rule 1).
+/// The event data of the mailbox. Epoll stores 64 bits for each descriptor; these three values mark
+/// descriptors that are not connections, and a slab is too small to contain such a token.
+const MAILBOX: u64 = u64::MAX;
+const TIMER: u64 = u64::MAX - 1;
+const FIRST_LISTENER: u64 = u64::MAX - (1 << 16);
+/// The bytes of long replies that one turn sends at most. This takes about 0.25 ms.
+const SEND_ALLOWANCE: u64 = 512 * 1024;
+/// The deadlines that one turn handles at most, so that many clients that time out at the same time
+/// do not delay other connections.
+const MAX_DUE_PER_TURN: usize = 1024;
+/// The events of a connection's socket. The loop registers them once: edge-triggered events need no
+/// re-arming (rule 1).
 const WATCHED: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
 /// One loop, on one thread.
@@ -74,34 +77,36 @@ pub(crate) struct EventLoop<D: Driver = Kernel> {
     context: ThreadContext,
     slab: Slab<Entry<D::Transport>>,
     wheel: Wheel,
-    alarm: Alarm<D::Timer>,
-    /// Connections with more to do that their sockets will not announce (rule 1).
+    timer: LoopTimer<D::Timer>,
+    /// Connections with work that epoll will not report again (rule 1). They run in the next turn.
     ready: Vec<Token>,
-    taking_turns: Vec<Token>,
-    door: Door,
-    cohort: Cohort,
-    returns: Rc<Returns>,
-    /// Where those who have left receive; made for the first.
-    space: Option<Space>,
-    /// When draining ends.
-    last_call: Option<Tick>,
-    /// Connections whose peers have left while a worker was at their handler, and when that is overdue.
+    /// The ready connections that run in this turn.
+    resuming: Vec<Token>,
+    acceptor: Acceptor,
+    cohort: ConnectionCohort,
+    task_results: Rc<TaskResults>,
+    /// The receive buffer of upgraded connections, created with the first one.
+    receive_buffer: Option<ReceiveBuffer>,
+    /// When the drain ends and the loop closes all remaining connections.
+    drain_deadline: Option<Tick>,
+    /// Connections that have closed while a worker ran their handler, with the deadline of the
+    /// handler.
     abandoned: Vec<(Token, Tick)>,
-    /// Connections at whose handler a worker still is though its time is over.
+    /// Connections whose handlers still occupy a worker after their deadline.
     overdue: Vec<Token>,
-    /// Its waiters have news that not all of them have been sent yet.
-    has_news: bool,
-    /// More deadlines have come than one turn handles.
+    /// Whether suspended responses have events that the loop has not sent to all of them.
+    has_deliveries: bool,
+    /// Whether more deadlines have passed than one turn handles.
     has_due: bool,
-    /// Fan-outs in a row that were cut short.
-    cuts: u8,
-    /// Since when not all that was ready has had its turn.
-    behind_since: Option<Tick>,
-    /// When the last turn ended, by the clock's milliseconds, and for how long who came during it has waited for the
-    /// next.
-    ended: u64,
+    /// Consecutive fan-outs that a panic interrupted.
+    failed_fan_outs: u8,
+    /// Since when the loop has had more ready connections than it could run.
+    backlog_since: Option<Tick>,
+    /// When the last turn ended, in milliseconds of the clock.
+    last_turn_ended: u64,
+    /// How long an event of the last turn waited at most for the next turn.
     waited: Duration,
-    /// Kept between turns for their memory.
+    /// Reused between turns, so that no turn allocates.
     letters: Vec<Letter>,
     buffers: Vec<Vec<u8>>,
 }
@@ -110,7 +115,7 @@ pub(crate) struct EventLoop<D: Driver = Kernel> {
 struct Entry<L> {
     connection: Connection<L>,
     hook: Hook,
-    /// Its socket is watched for room to write as well.
+    /// Whether epoll also reports when the socket is writable.
     watches_room: bool,
 }
 
@@ -132,19 +137,20 @@ impl EventLoop {
             .max_blocking_threads(server.generation().settings.workers.max(1))
             .build_local(tokio::runtime::LocalOptions::default())?;
         let clock = Rc::new(Clock::kernel());
-        let mut own = Self::open(server, scheduler, index, (Kernel::new()?, clock))?;
-        own.server.running_loops.fetch_add(1, Ordering::AcqRel);
-        // Outside the cooperative budget: this future never yields while no task lives, so the
-        // budget would never be renewed and every handler's first poll would find it spent.
-        let ended = runtime.block_on(tokio::task::unconstrained(own.turns()));
-        own.server.running_loops.fetch_sub(1, Ordering::AcqRel);
-        let cut = own.load();
-        drop(own);
-        // A call that blocks may never return; dropping the runtime would wait for it.
+        let mut event_loop = Self::open(server, scheduler, index, (Kernel::new()?, clock))?;
+        event_loop.server.running_loops.fetch_add(1, Ordering::AcqRel);
+        // Unconstrained: without a live task this future never yields, so Tokio would never renew
+        // its cooperative budget, and the first poll of every handler would find the budget used
+        // up.
+        let ended = runtime.block_on(tokio::task::unconstrained(event_loop.turns()));
+        event_loop.server.running_loops.fetch_sub(1, Ordering::AcqRel);
+        let cut = event_loop.load();
+        drop(event_loop);
+        // Dropping the runtime would wait for blocking calls, which may never return.
         runtime.shutdown_background();
         if cut > 0 && ended.is_ok() {
-            let what = if cut == 1 { "connection was" } else { "connections were" };
-            let message = format!("{cut} {what} cut by the end of loop {index}");
+            let connections = if cut == 1 { "connection was" } else { "connections were" };
+            let message = format!("{cut} {connections} cut by the end of loop {index}");
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
         ended
@@ -152,7 +158,8 @@ impl EventLoop {
 }
 
 impl<D: Driver> EventLoop<D> {
-    /// Loop number `index` of `server`, which accepts from here on; its [turns](Self::turns) serve.
+    /// Creates loop number `index` of `server` and watches the listeners. [`turns`](Self::turns)
+    /// then accepts and serves.
     fn open(
         server: Arc<Server>,
         scheduler: Arc<dyn Scheduler>,
@@ -160,19 +167,19 @@ impl<D: Driver> EventLoop<D> {
         (driver, clock): (D, Rc<Clock>),
     ) -> io::Result<Self> {
         let view = server.view();
-        let mut context = view.context_by(clock);
+        let mut context = view.context_with_clock(clock);
         context.warms_files = true;
         context.owner.thread = Some(Arc::<Mailbox>::clone(&server.loops[index].mailbox));
-        context.tally.is_of_loop(index);
+        context.tally.assign_loop(index);
         context.waiters =
             server.waiters(&context.clock, Arc::clone(server.loops[index].mailbox.wakeup()));
         let mailbox = Arc::clone(&server.loops[index].mailbox);
         driver.watch_mailbox(&mailbox)?;
-        let ended = context.clock.milliseconds();
-        let mut own = Self {
-            alarm: Alarm::new(driver.timer()?),
+        let last_turn_ended = context.clock.milliseconds();
+        let mut event_loop = Self {
+            timer: LoopTimer::new(driver.timer()?),
             wheel: Wheel::new(context.clock.now()),
-            cohort: Cohort::new(scheduler.stage(Next::Request) == Place::Gathered),
+            cohort: ConnectionCohort::new(scheduler.stage(Next::Request) == Place::Gathered),
             scheduler,
             index,
             mailbox,
@@ -180,86 +187,94 @@ impl<D: Driver> EventLoop<D> {
             context,
             slab: Slab::new(),
             ready: Vec::new(),
-            taking_turns: Vec::new(),
-            door: Door::new(),
-            returns: Rc::default(),
-            space: None,
-            last_call: None,
+            resuming: Vec::new(),
+            acceptor: Acceptor::new(),
+            task_results: Rc::default(),
+            receive_buffer: None,
+            drain_deadline: None,
             abandoned: Vec::new(),
             overdue: Vec::new(),
-            has_news: false,
+            has_deliveries: false,
             has_due: false,
-            cuts: 0,
-            behind_since: None,
-            ended,
+            failed_fan_outs: 0,
+            backlog_since: None,
+            last_turn_ended,
             waited: Duration::ZERO,
             letters: Vec::new(),
             buffers: Vec::new(),
             view,
             server,
         };
-        own.open_door()?;
-        Ok(own)
+        event_loop.start_accepting()?;
+        Ok(event_loop)
     }
 
-    /// Everything that is due, once. `batch` are the events of this turn.
+    /// Runs one turn: the events in `batch`, then the ready connections, then task results, then
+    /// one slice of a fan-out.
     fn turn(&mut self, batch: &[epoll::Event]) {
         let began = self.context.clock.turn();
-        let rest = Duration::from_millis(self.context.clock.milliseconds() - self.ended);
-        if rest >= LONG_REST {
-            self.catch_up(began, rest);
+        let gap = Duration::from_millis(self.context.clock.milliseconds() - self.last_turn_ended);
+        if gap >= LONG_GAP {
+            self.catch_up(began, gap);
         }
         self.context.tally.turns.add(1);
-        self.context.allowance = ALLOWANCE;
+        self.context.send_allowance = SEND_ALLOWANCE;
         if self.has_due {
-            self.on_alarm();
+            self.handle_deadlines();
         }
         for event in batch {
             match event.data.u64() {
-                BELL => self.read_letters(),
-                ALARM => self.on_alarm(),
-                marked if marked >= LISTENER => self.accept((marked - LISTENER) as usize),
+                MAILBOX => self.read_letters(),
+                TIMER => self.handle_deadlines(),
+                marked if marked >= FIRST_LISTENER => {
+                    self.accept((marked - FIRST_LISTENER) as usize)
+                }
                 bits => self.on_event(Token::from_bits(bits), event.flags),
             }
         }
         self.run_cohort();
-        // Those who want yet another turn gather in the other list, for the next one.
-        std::mem::swap(&mut self.ready, &mut self.taking_turns);
-        let mut taken = 0;
-        while taken < self.taking_turns.len() && self.context.allowance > 0 {
-            self.resume(self.taking_turns[taken]);
-            taken += 1;
+        // A connection that needs one more turn is added to the now empty `ready` list.
+        std::mem::swap(&mut self.ready, &mut self.resuming);
+        let mut resumed = 0;
+        while resumed < self.resuming.len() && self.context.send_allowance > 0 {
+            self.resume(self.resuming[resumed]);
+            resumed += 1;
         }
         self.run_cohort();
-        // Those who did not come to it are the first in the next turn.
-        self.ready.splice(0..0, self.taking_turns.drain(..).skip(taken));
-        self.take_returns();
+        // The connections that did not run are the first in the next turn.
+        self.ready.splice(0..0, self.resuming.drain(..).skip(resumed));
+        self.take_task_results();
         self.fan_out();
         self.context.config.access.flush();
-        self.tell_of_wait(began, batch.len() == BATCH);
+        self.report_wait(began, batch.len() == BATCH);
     }
 
-    /// Whatever became ready since the turn began has waited for no longer than that, unless more was ready before than
-    /// a turn takes. Nobody has, if the loop rested between two turns.
-    fn tell_of_wait(&mut self, began: Tick, is_crowded: bool) {
+    /// Reports to admission how long the turn took and how long events waited for it.
+    ///
+    /// An event that arrives during a turn waits for the rest of the turn at most; while the loop
+    /// has a backlog, since the backlog began. No event has waited if the loop slept before the
+    /// turn.
+    fn report_wait(&mut self, began: Tick, is_batch_full: bool) {
         let admission = self.server.admission();
         let clock = &self.context.clock;
-        // The clock was read behind each response, which is where a turn's time goes. Where it counts whether the loop
-        // rests, it is read once more.
+        // The stages read the clock after each response, where most of a turn's time is spent. An
+        // active admission needs the exact end of the turn, so the loop reads the clock once more.
         let now = if admission.is_awake() { clock.glance() } else { clock.now() };
-        let since = *self.behind_since.get_or_insert(began);
-        let (took, has_rested) = (now.since(since), self.ended().is_before(began));
-        let waited = if has_rested { Duration::ZERO } else { self.waited };
+        let since = *self.backlog_since.get_or_insert(began);
+        let took = now.since(since);
+        let has_slept = self.last_turn_end().is_before(began);
+        let waited = if has_slept { Duration::ZERO } else { self.waited };
         admission.turned(Turn { took, waited, worked: now.since(began) });
-        (self.ended, self.waited) = (clock.milliseconds(), took);
-        if !is_crowded && self.ready.is_empty() {
-            self.behind_since = None;
+        self.last_turn_ended = clock.milliseconds();
+        self.waited = took;
+        if !is_batch_full && self.ready.is_empty() {
+            self.backlog_since = None;
         }
     }
 
-    /// When the last turn ended.
-    const fn ended(&self) -> Tick {
-        Tick::at(self.ended as u32)
+    /// When the last turn ended, as a tick.
+    const fn last_turn_end(&self) -> Tick {
+        Tick::at(self.last_turn_ended as u32)
     }
 
     fn on_event(&mut self, token: Token, flags: EventFlags) {
@@ -269,25 +284,27 @@ impl<D: Driver> EventLoop<D> {
         if gone || flags.contains(EventFlags::RDHUP) {
             connection.hung_up = true;
         }
-        // It has its turn in a moment, and one only however often its socket speaks up.
+        // The connection is in the ready list, once, and runs later in this turn.
         if connection.wants_turn {
             return;
         }
         match connection.phase {
             Phase::Queued | Phase::Handler | Phase::Streaming if gone => self.remove(token),
-            // So does one who only waits for a reply that is of use to who stays.
+            // A half-closed connection is closed if its handler runs only while the connection is
+            // open.
             Phase::Handler
                 if connection.hung_up
                     && connection.busy.as_ref().is_some_and(|busy| busy.is_while_open) =>
             {
                 self.remove(token);
             }
-            // Nobody may come for its reply any more: one who closes a page says no more than this.
+            // A browser that closes a page only half-closes the connection, so the loop cannot know
+            // whether the client still reads. It ends the suspended response.
             Phase::Held if connection.hung_up => self.remove(token),
-            Phase::Held => connection.spoke = true,
-            // Its handler must write first.
+            Phase::Held => connection.has_input = true,
+            // The connection waits for its handler to write.
             Phase::Streaming => {}
-            // Later requests wait until the earlier one is answered; its replies need not.
+            // Later pipelined requests wait for the current one. Earlier replies can be sent.
             Phase::Queued | Phase::Handler => self.push(token),
             Phase::Writing if connection.busy.as_ref().is_some_and(|busy| busy.warms_up) => {
                 if gone {
@@ -299,40 +316,41 @@ impl<D: Driver> EventLoop<D> {
         }
     }
 
-    /// Deadlines may have come; the alarm is set for those that have not.
-    fn on_alarm(&mut self) {
-        self.alarm.rang();
+    /// Handles the deadlines that have passed, and sets the timer for the next one.
+    fn handle_deadlines(&mut self) {
+        self.timer.expired();
         self.has_due = true;
-        for _ in 0..MOST_DUE {
-            // Read each time: what a deadline leads to may have read the clock anew.
+        for _ in 0..MAX_DUE_PER_TURN {
+            // Read again for each deadline: handling the previous one may have updated the clock.
             let now = self.context.clock.now();
             let Some(index) = self.wheel.take_due(&mut self.slab, now) else {
                 self.has_due = false;
                 break;
             };
-            self.on_timer(index);
+            self.check_deadline(index);
         }
         let now = self.context.clock.now();
-        while let Some(place) = self.abandoned.iter().position(|(_, due)| due.has_come(now)) {
-            let (token, _) = self.abandoned.swap_remove(place);
-            self.give_up(token);
+        while let Some(index) = self.abandoned.iter().position(|(_, due)| due.has_come(now)) {
+            let (token, _) = self.abandoned.swap_remove(index);
+            self.mark_overdue(token);
         }
-        self.keep_door();
-        let gives_up = self.abandoned.iter().map(|(_, due)| *due).reduce(Tick::earlier);
-        let moments = [self.wheel.next(), self.door.reopens(), self.last_call, gives_up];
-        for moment in moments.into_iter().flatten() {
-            self.alarm.ring_by(moment, now);
+        self.resume_accepting();
+        let first_abandoned = self.abandoned.iter().map(|(_, due)| *due).reduce(Tick::earlier);
+        let acceptor = self.acceptor.resumes_at();
+        let deadlines = [self.wheel.next(), acceptor, self.drain_deadline, first_abandoned];
+        for deadline in deadlines.into_iter().flatten() {
+            self.timer.arm(deadline, now);
         }
     }
 
-    /// Has the connection at `index` looked at when `deadline` comes.
+    /// Registers the deadline of the connection at `index`.
     fn watch_deadline(&mut self, index: u32, deadline: Tick) {
         let now = self.context.clock.now();
         let due = self.wheel.arm(&mut self.slab, index, deadline, now);
-        self.alarm.ring_by(due, now);
+        self.timer.arm(due, now);
     }
 
-    /// A connection that did not wait for its socket has its next turn.
+    /// Runs a connection of the ready list.
     fn resume(&mut self, token: Token) {
         let Some(entry) = self.slab.get(token) else { return };
         if !std::mem::take(&mut entry.connection.wants_turn) {
@@ -346,19 +364,19 @@ impl<D: Driver> EventLoop<D> {
         }
     }
 
-    /// Sends on with earlier replies of a connection that waits for a later one.
+    /// Sends unsent bytes of earlier replies while the connection waits for a later reply.
     fn push(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if connection.has_unsent() {
-            self.context.config.turn_to(connection.snapshot_id);
-            stages::push(connection, &mut self.context);
+            self.context.config.switch_to(connection.snapshot_id);
+            stages::send_unsent(connection, &mut self.context);
             if connection.wants_turn {
                 self.ready.push(token);
             }
         }
     }
 
-    fn on_timer(&mut self, index: u32) {
+    fn check_deadline(&mut self, index: u32) {
         let now = self.context.clock.now();
         let Some(entry) = self.slab.at(index) else { return };
         if !entry.connection.deadline.has_come(now) {
@@ -372,52 +390,58 @@ impl<D: Driver> EventLoop<D> {
     fn expire(&mut self, token: Token) {
         let Some(entry) = self.slab.get(token) else { return };
         let connection = &mut entry.connection;
-        self.context.take_up(connection);
+        self.context.make_current(connection);
         if connection.phase == Phase::Queued {
             let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
             let withdrawn = self.scheduler.withdraw(&ticket);
             if let Some(request) = withdrawn.and_then(Task::into_request) {
-                let next = stages::overloaded(connection, &mut self.context, request);
+                let next = stages::reject_overloaded(connection, &mut self.context, request);
                 return self.advance(token, next);
             }
-            // A worker has it, so it is the handler's own time that runs, and has run since then.
+            // A worker has started the handler. From now on the time limit of the handler applies,
+            // counted from the moment when the request was queued.
             connection.phase = Phase::Handler;
             connection.deadline =
-                end_of_run(connection.deadline, &self.context.config.settings.timeouts);
-            self.context.put_down(connection);
-            return self.settle(token);
+                handler_deadline(connection.deadline, &self.context.config.settings.timeouts);
+            self.context.save_input(connection);
+            return self.await_event(token);
         }
         let is_with_worker = connection.is_with_worker();
         let next = stages::expire(connection, &mut self.context);
         if is_with_worker {
-            self.give_up(token);
+            self.mark_overdue(token);
         }
         self.advance(token, next);
     }
 
-    /// A worker is at what nobody waits for, and its time is over: another may take its place.
-    fn give_up(&mut self, token: Token) {
+    /// Reports a worker whose handler has exceeded its deadline, so that the scheduler may start a
+    /// replacement.
+    fn mark_overdue(&mut self, token: Token) {
         self.overdue.push(token);
         self.scheduler.on_overdue();
         let count = self.overdue.len();
-        log::warn(format_args!("{count} workers of loop {} are overdue", self.index));
+        log::warn(format_args!(
+            "loop {}: {count} workers run handlers beyond their time limit; \
+             find what these handlers wait for",
+            self.index
+        ));
     }
 
     fn drive(&mut self, token: Token, next: Next) {
         if self.cohort.gathers && next == Next::Request {
-            return self.gather(token);
+            return self.enqueue(token);
         }
         let Some(entry) = self.slab.get(token) else { return };
-        self.context.take_up(&mut entry.connection);
+        self.context.make_current(&mut entry.connection);
         self.advance(token, next);
     }
 
-    /// Runs stages until the connection has to wait for something. A fault where nobody expects
-    /// one costs this connection alone: the events behind it in the batch come only once.
+    /// Runs stages until the connection must wait. A panic in the server closes only this
+    /// connection: the remaining events of the batch must run, because epoll reports them once.
     fn advance(&mut self, token: Token, next: Next) {
         if catch_unwind(AssertUnwindSafe(|| self.run_stages(token, next))).is_err() {
-            log::error(format_args!("a connection was closed by a fault of the server"));
-            self.context.errand = None;
+            log::error(format_args!("the server panicked and closed one connection"));
+            self.context.deferred_work = None;
             self.remove(token);
         }
     }
@@ -431,9 +455,9 @@ impl<D: Driver> EventLoop<D> {
                 Next::Request => stages::request(connection, context),
                 Next::Response(Kind::Static) => stages::response(connection, context),
                 Next::Response(Kind::Dynamic) | Next::Park
-                    if is_unwelcome(&self.server, &self.view, connection, context) =>
+                    if should_reject(&self.server, &self.view, connection, context) =>
                 {
-                    stages::turn_away(connection, context)
+                    stages::reject_deferred(connection, context)
                 }
                 Next::Response(Kind::Dynamic) => match self.scheduler.stage(next) {
                     Place::Here | Place::Gathered => {
@@ -442,10 +466,10 @@ impl<D: Driver> EventLoop<D> {
                         }
                         stages::dynamic(connection, context)
                     }
-                    Place::Elsewhere => return self.hand_over(token),
+                    Place::Elsewhere => return self.submit_to_worker(token),
                 },
                 Next::Reply => stages::reply(connection, context),
-                Next::Idle => return self.settle(token),
+                Next::Idle => return self.await_event(token),
                 Next::Held => stages::held(connection, context, Why::Room),
                 Next::Park => return self.start_task(token),
                 Next::Depart => return self.depart(token),
@@ -454,8 +478,8 @@ impl<D: Driver> EventLoop<D> {
         }
     }
 
-    /// The connection waits: where it will be found again.
-    fn settle(&mut self, token: Token) {
+    /// Registers what the connection waits for: its next turn, room to write, or its deadline.
+    fn await_event(&mut self, token: Token) {
         let Some(entry) = self.slab.get(token) else { return };
         let Entry { connection, hook, watches_room } = entry;
         if connection.wants_turn {
@@ -473,11 +497,11 @@ impl<D: Driver> EventLoop<D> {
         }
     }
 
-    /// The response is made elsewhere; its worker answers by letter.
-    fn hand_over(&mut self, token: Token) {
+    /// Hands the request to a worker, which sends the response by [`Letter::Finished`].
+    fn submit_to_worker(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         let context = &mut self.context;
-        let Some(Errand::Work(work, request)) = context.errand.take() else {
+        let Some(Errand::Work(work, request)) = context.deferred_work.take() else {
             return self.remove(token);
         };
         if stages::park(connection, context) == Next::Closed {
@@ -491,7 +515,7 @@ impl<D: Driver> EventLoop<D> {
         let bytes = self.buffers.pop().unwrap_or_default();
         self.server.admission().handed_over();
         match self.spawn(Job::Answer { work, request, bytes }, token, wait) {
-            Ok(()) => self.settle(token),
+            Ok(()) => self.await_event(token),
             Err(task) => match task.into_request() {
                 Some(request) => self.refuse(token, request),
                 None => self.remove(token),
@@ -499,32 +523,33 @@ impl<D: Driver> EventLoop<D> {
         }
     }
 
-    /// Has another thread do what a connection waits for.
+    /// Gives a job of this connection to the scheduler.
     fn spawn(&self, job: Job, token: Token, patience: Duration) -> Result<(), Task> {
         let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
         let admission = Arc::clone(self.server.admission());
         self.scheduler.spawn(Task { job, ticket, patience, since: Instant::now(), admission })
     }
 
-    /// Nobody has time for the request of this connection, if that still waits for its reply.
+    /// Rejects a request that no worker has time for, if the connection still waits for the
+    /// response.
     fn refuse(&mut self, token: Token, request: Box<Retained>) {
-        if self.is_back(token) {
+        if self.note_return(token) {
             return;
         }
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if matches!(connection.phase, Phase::Queued | Phase::Handler) {
-            self.context.take_up(connection);
-            let next = stages::overloaded(connection, &mut self.context, request);
+            self.context.make_current(connection);
+            let next = stages::reject_overloaded(connection, &mut self.context, request);
             self.advance(token, next);
         }
     }
 
     fn read_letters(&mut self) {
-        self.keep_up();
+        self.apply_new_config();
         let mut letters = std::mem::take(&mut self.letters);
         self.mailbox.take(&mut letters);
-        // Behind the silence, or a ring in between would be lost.
-        self.has_news |= self.mailbox.wakeup().take_ring();
+        // Only after `take` has reset the wakeup, or a signal between the two would be lost.
+        self.has_deliveries |= self.mailbox.wakeup().take_ring();
         let mut room = None;
         for letter in letters.drain(..) {
             match letter {
@@ -535,10 +560,10 @@ impl<D: Driver> EventLoop<D> {
                 }
                 Letter::Refused(token, request) => self.refuse(token, request),
                 Letter::Warm(token) => self.on_warm(token),
-                // Each says all that is wanted: of several behind a slow turn the last one holds.
+                // Each letter has the full count, so after a slow turn only the last one applies.
                 Letter::MakeRoom(wanted) => room = Some(wanted),
                 Letter::Evict(token) => self.drop_evicted(token),
-                Letter::Look => self.look(),
+                Letter::Look => self.check_for_stop(),
             }
         }
         if let Some(room) = room {
@@ -547,10 +572,12 @@ impl<D: Driver> EventLoop<D> {
         self.letters = letters;
     }
 
-    /// A reply that was made elsewhere goes to its connection, if that still waits for it.
+    /// Gives a reply from a worker or a task to its connection, if that still waits for it.
     fn deliver(&mut self, token: Token, finished: &mut Finished, request: Option<Box<Retained>>) {
-        if self.is_back(token) {
-            log::warn(format_args!("an overdue worker has returned; its reply is dropped"));
+        if self.note_return(token) {
+            log::warn(format_args!(
+                "a handler finished after its time limit; its response was dropped"
+            ));
             return;
         }
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
@@ -560,20 +587,21 @@ impl<D: Driver> EventLoop<D> {
         if let Some(busy) = &mut connection.busy {
             busy.task = None;
         }
-        self.context.take_up(connection);
+        self.context.make_current(connection);
         let next = stages::finished(connection, &mut self.context, finished, request);
         self.advance(token, next);
     }
 
-    /// The worker that had this connection's request has time again. Whether it was overdue.
-    fn is_back(&mut self, token: Token) -> bool {
-        self.abandoned.retain(|(left, _)| *left != token);
-        let place = self.overdue.iter().position(|late| *late == token);
-        if let Some(place) = place {
-            self.overdue.swap_remove(place);
+    /// Records that the worker with this connection's request is free. Returns whether it was
+    /// overdue.
+    fn note_return(&mut self, token: Token) -> bool {
+        self.abandoned.retain(|(abandoned, _)| *abandoned != token);
+        let index = self.overdue.iter().position(|overdue| *overdue == token);
+        if let Some(index) = index {
+            self.overdue.swap_remove(index);
             self.scheduler.on_returned();
         }
-        place.is_some()
+        index.is_some()
     }
 
     fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
@@ -583,17 +611,18 @@ impl<D: Driver> EventLoop<D> {
         }
     }
 
-    /// The connection goes to somebody else, who may watch its socket (rule 5).
+    /// Hands the connection over to a task or to the owner of another protocol. Its socket must
+    /// first be removed from the inner epoll (rule 5).
     fn depart(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         self.driver.forget(&connection.transport);
-        // What was received behind the head is for whoever takes it over.
-        self.context.put_down(connection);
+        // The new owner also gets the bytes that were received after the head.
+        self.context.save_input(connection);
         let busy = connection.busy.take_if(|busy| busy.upgrade.is_some());
         connection.end(Ending::Upgrade);
-        let Some(connection) = self.take_out(token) else { return };
+        let Some(connection) = self.detach(token) else { return };
         match busy {
-            Some(busy) => self.start_life(connection, busy),
+            Some(busy) => self.start_upgrade(connection, busy),
             None => {
                 self.server.census.leave(connection.peer);
                 D::depart(connection.transport, connection.peer);
@@ -602,26 +631,26 @@ impl<D: Driver> EventLoop<D> {
     }
 
     fn remove(&mut self, token: Token) {
-        if let Some(mut connection) = self.take_out(token) {
-            // Closing the only descriptor takes the socket out of epoll as well.
+        if let Some(mut connection) = self.detach(token) {
+            // Closing the only descriptor also removes the socket from epoll.
             connection.transport.farewell();
             self.server.census.leave(connection.peer);
         }
     }
 
-    /// Forgets a connection, which the census still counts.
-    fn take_out(&mut self, token: Token) -> Option<Connection<D::Transport>> {
+    /// Removes a connection from the loop. The census still counts it.
+    fn detach(&mut self, token: Token) -> Option<Connection<D::Transport>> {
         let entry = self.slab.get(token)?;
         let (phase, deadline) = (entry.connection.phase, entry.connection.deadline);
         if phase == Phase::Queued {
-            // Nobody waits for it any more, so no worker should begin it.
+            // No client waits for this request, so no worker should start it.
             let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
             let withdrawn = self.scheduler.withdraw(&ticket);
             match withdrawn.and_then(Task::into_request) {
                 Some(request) => self.context.retained.put(request),
                 None => {
-                    self.context.config.turn_to(entry.connection.snapshot_id);
-                    let due = end_of_run(deadline, &self.context.config.settings.timeouts);
+                    self.context.config.switch_to(entry.connection.snapshot_id);
+                    let due = handler_deadline(deadline, &self.context.config.settings.timeouts);
                     self.abandon(token, due);
                 }
             }
@@ -632,7 +661,7 @@ impl<D: Driver> EventLoop<D> {
         let mut entry = self.slab.remove(token)?;
         let ended = entry.connection.ended(self.context.stopping);
         self.context.tally.closed(ended);
-        stages::tell_of_leaving(&mut entry.connection, &mut self.context);
+        stages::log_pending_entry(&mut entry.connection, &mut self.context);
         let hold = entry.connection.hold;
         if hold != NO_HOLD
             && let Some(waiters) = &mut self.context.waiters
@@ -652,56 +681,58 @@ impl<D: Driver> EventLoop<D> {
         Some(entry.connection)
     }
 
-    /// A worker is at the request of a peer that has left: what it takes longer than its time is nobody else's.
+    /// Keeps the deadline of a handler whose client has disconnected, so that its worker is
+    /// reported when it exceeds the deadline.
     fn abandon(&mut self, token: Token, due: Tick) {
         self.abandoned.push((token, due));
-        self.alarm.ring_by(due, self.context.clock.now());
+        self.timer.arm(due, self.context.clock.now());
     }
 
-    /// The server's state may have changed.
-    fn look(&mut self) {
-        if self.server.state() == State::Serving || self.last_call.is_some() {
+    /// Begins to drain if the server stops.
+    fn check_for_stop(&mut self) {
+        if self.server.state() == State::Serving || self.drain_deadline.is_some() {
             return;
         }
         let now = self.context.clock.now();
         let timeouts = self.view.generation.settings.timeouts.clone();
-        let last_call = now.after(timeouts.drain);
-        self.last_call = Some(last_call);
-        self.alarm.ring_by(last_call, now);
+        let drain_deadline = now.after(timeouts.drain);
+        self.drain_deadline = Some(drain_deadline);
+        self.timer.arm(drain_deadline, now);
         self.context.stopping = true;
-        self.close_for_good();
-        // A request may be on its way on a connection that looks idle: it has a moment to arrive.
+        self.close_listeners();
+        // A client may just have sent a request on an idle connection: it has a short time to
+        // arrive.
         let grace = now.after(stages::GRACE);
         for token in self.slab.tokens() {
             let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };
             let end = match connection.phase {
                 Phase::Handshake | Phase::First | Phase::Idle => grace,
-                Phase::Held => now.after(fan::parting(token, timeouts.drain)),
+                Phase::Held => now.after(fan_out::stop_delay(token, timeouts.drain)),
                 _ => continue,
             };
             if !connection.wants_turn {
                 connection.deadline = connection.deadline.earlier(end);
-                self.settle(token);
+                self.await_event(token);
             }
         }
     }
 
-    /// Connections here, and those that live on as tasks.
+    /// The number of connections in the slab, and of upgraded connections, which are tasks.
     fn load(&self) -> usize {
-        self.slab.len() + self.returns.departed()
+        self.slab.len() + self.task_results.upgraded()
     }
 
     fn is_over(&self) -> bool {
         match self.server.state() {
             State::Serving => false,
-            State::Draining => self.last_call.is_some_and(|last_call| {
-                self.load() == 0 || last_call.has_come(self.context.clock.now())
+            State::Draining => self.drain_deadline.is_some_and(|drain_deadline| {
+                self.load() == 0 || drain_deadline.has_come(self.context.clock.now())
             }),
             State::Over => true,
         }
     }
 
-    /// One look into our own epoll, or a wait there.
+    /// Reads events from the inner epoll, and may wait for them there.
     fn poll<'b>(
         &self,
         batch: &'b mut Vec<epoll::Event>,
@@ -712,21 +743,22 @@ impl<D: Driver> EventLoop<D> {
         Ok(batch)
     }
 
-    /// Runs `turn` so that a fault of ours is logged and the loop goes on.
+    /// Runs a turn. After a panic in the server, logs it and continues with the next turn.
     fn guarded_turn(&mut self, batch: &[epoll::Event]) {
         if catch_unwind(AssertUnwindSafe(|| self.turn(batch))).is_err() {
             log::error(format_args!(
-                "a turn of loop {} was cut short by a fault of the server",
+                "the server panicked and cut short a turn of loop {}",
                 self.index
             ));
             self.context.output.clear();
             self.context.input = 0..0;
-            self.context.errand = None;
+            self.context.deferred_work = None;
         }
     }
 }
 
-/// When the run of a handler is overdue that a worker has begun before its wait for one would have been over.
-fn end_of_run(end_of_wait: Tick, timeouts: &Timeouts) -> Tick {
+/// The deadline of a handler that a worker has started before `end_of_wait`, the time at which its
+/// request would have been rejected.
+fn handler_deadline(end_of_wait: Tick, timeouts: &Timeouts) -> Tick {
     end_of_wait.after(timeouts.handler.saturating_sub(timeouts.queue))
 }

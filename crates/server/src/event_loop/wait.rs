@@ -1,5 +1,5 @@
-//! Decides how a loop waits: in its own epoll while nothing awaits, else inside the runtime. Here
-//! live the rules of the nested loop, each measured (docs/decisions/0005).
+//! How a loop waits: in the inner epoll while the runtime has no task, else in the runtime. The
+//! rules of the nested loop and their measurements are in docs/decisions/0005.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -12,41 +12,43 @@ use tokio::runtime::Handle;
 use crate::event_loop::driver::{Driver, Nested, Wait};
 use crate::event_loop::{BATCH, EventLoop};
 
-/// What to do with the runtime's readiness after a turn inside it.
+/// What the loop does with the runtime's readiness after a turn.
 #[derive(PartialEq, Eq, Debug)]
-enum After {
-    /// Nothing is left in our epoll: sleep until the runtime hears from it again.
+enum TurnEnd {
+    /// The inner epoll has no more events: clear the readiness and sleep until the next event.
     Clear,
-    /// More is waiting: come back at once, after the runtime's timers and tasks had their turn.
+    /// The loop has more work: let the timers and tasks of the runtime run, then continue.
     Yield,
 }
 
-/// Rule 2. Cleared after a full batch, the rest of the events would never be announced: edges come
-/// once. Yielding after a short batch costs 1.11 x and brings nothing, and never yielding while
-/// busy starves timers: a 10 ms sleep did not fire in 4 s of flood. A listener with more than its
-/// slice is no new event for the runtime either.
-const fn after(batch: usize, more: bool, crowded: bool) -> After {
-    if batch < BATCH && !more && !crowded { After::Clear } else { After::Yield }
+/// Rule 2. After a full batch, clearing the readiness would lose the remaining events, since
+/// edge-triggered events are reported once.
+///
+/// Yielding after a short batch costs 11 % and has no benefit. A busy loop that never yields
+/// starves timers: a sleep of 10 ms did not end during 4 s of load. The runtime also sees no new
+/// event for a listener that had more connections than a slice.
+const fn turn_end(batch: usize, has_more: bool, has_backlog: bool) -> TurnEnd {
+    if batch < BATCH && !has_more && !has_backlog { TurnEnd::Clear } else { TurnEnd::Yield }
 }
 
 impl<D: Driver> EventLoop<D> {
-    /// Turn after turn, until the server stops.
+    /// Runs turns until the server stops.
     pub(super) async fn turns(&mut self) -> io::Result<()> {
         let runtime = Handle::current().metrics();
         let nested = self.driver.nest()?;
         let mut batch = Vec::with_capacity(BATCH);
-        // A stop may have come before this loop listened for it.
-        self.look();
+        // The server may have been stopped before this loop watched its mailbox.
+        self.check_for_stop();
         while !self.is_over() {
-            // Rule 3: with no task alive nothing can happen but in our epoll, and waiting there
-            // costs what a bare loop costs.
+            // Rule 3: without a live task, events arrive only in the inner epoll. A wait there
+            // costs no more than in a loop without a runtime.
             if runtime.num_alive_tasks() == 0 {
-                // The last task may have ended in the runtime's turn and left its reply.
-                let rests = !self.has_more() && self.returns.is_empty();
-                let wait = if rests { Wait::Long } else { Wait::Never };
-                if rests {
-                    // A store a wait; the next turn ends it.
-                    self.context.tally.rests();
+                // The last task may have ended while the runtime ran, and queued its reply.
+                let may_block = !self.has_more() && self.task_results.is_empty();
+                let wait = if may_block { Wait::Long } else { Wait::Never };
+                if may_block {
+                    // One store for each wait. The next turn resets it.
+                    self.context.tally.note_rest();
                 }
                 let events = self.poll(&mut batch, wait)?;
                 self.guarded_turn(events);
@@ -56,25 +58,25 @@ impl<D: Driver> EventLoop<D> {
             let events = self.poll(&mut batch, Wait::Never)?;
             let count = events.len();
             self.guarded_turn(events);
-            match after(count, self.has_more(), take(&mut self.door.is_crowded)) {
-                After::Clear => {
+            match turn_end(count, self.has_more(), take(&mut self.acceptor.has_backlog)) {
+                TurnEnd::Clear => {
                     if let Some(readiness) = readiness {
                         D::Nested::clear(readiness);
                     }
                 }
-                // The readiness is kept: what is left will not be announced again.
-                After::Yield => tokio::task::yield_now().await,
+                // Keeps the readiness: the remaining events are not reported again.
+                TurnEnd::Yield => tokio::task::yield_now().await,
             }
         }
         Ok(())
     }
 
-    /// Something is to be done that no descriptor will announce.
+    /// Whether the loop has work that no descriptor will report.
     fn has_more(&self) -> bool {
-        !self.ready.is_empty() || self.has_news || self.has_due
+        !self.ready.is_empty() || self.has_deliveries || self.has_due
     }
 
-    /// Sleeps in the runtime until our epoll has something, or a task has brought a reply back.
+    /// Waits in the runtime until the inner epoll has an event or a task has a result.
     async fn readiness<'n>(
         &self,
         nested: &'n D::Nested,
@@ -84,7 +86,7 @@ impl<D: Driver> EventLoop<D> {
         }
         let mut readable = pin!(nested.readable());
         poll_fn(|task| {
-            if self.returns.is_waiting(task.waker()) {
+            if self.task_results.poll_ready(task.waker()) {
                 return Poll::Ready(Ok(None));
             }
             readable.as_mut().poll(task).map(|guard| guard.map(Some))
@@ -98,11 +100,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readiness_is_cleared_only_when_nothing_is_left() {
-        assert_eq!(after(0, false, false), After::Clear);
-        assert_eq!(after(BATCH - 1, false, false), After::Clear);
-        assert_eq!(after(BATCH, false, false), After::Yield);
-        assert_eq!(after(1, true, false), After::Yield);
-        assert_eq!(after(1, false, true), After::Yield);
+    fn clears_readiness_only_without_remaining_work() {
+        assert_eq!(turn_end(0, false, false), TurnEnd::Clear);
+        assert_eq!(turn_end(BATCH - 1, false, false), TurnEnd::Clear);
+        assert_eq!(turn_end(BATCH, false, false), TurnEnd::Yield);
+        assert_eq!(turn_end(1, true, false), TurnEnd::Yield);
+        assert_eq!(turn_end(1, false, true), TurnEnd::Yield);
     }
 }

@@ -1,4 +1,4 @@
-//! Runs handlers that may panic, and writes the replies in place of those that did.
+//! Runs handlers that may panic, and writes the reply if one did.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,10 +11,11 @@ use crate::handler::outgoing::{Done, Finished, Outgoing};
 use crate::metrics::tally;
 use crate::time::Clock;
 
-/// What the peer is told of a fault that is ours; what happened is in the log.
-pub(crate) const FAILED: &str = "The page failed; the log says why.\n";
+/// The text that the client gets when a handler panicked. Details are only in the log.
+pub(crate) const FAILURE_TEXT: &str = "The page failed; the server's log has the details.\n";
 
-/// Runs `work`, wherever that is. `None`: it panicked, and what it wrote since it last drained `out` is dropped.
+/// Runs `work`. Returns `None` if it panicked; then the bytes that it wrote since the last drain of
+/// `out` are dropped.
 pub(crate) fn run_work(
     work: &dyn Work,
     request: &Retained,
@@ -30,8 +31,8 @@ pub(crate) fn run_work(
     ran.ok()
 }
 
-/// Writes what the peer of a `work` that panicked is told, if nothing of its reply has left.
-pub(crate) fn excuse(
+/// Writes the reply of a `work` that panicked, if no byte of its own reply has been sent.
+pub(crate) fn reply_after_panic(
     work: &dyn Work,
     request: &Retained,
     clock: &Clock,
@@ -40,28 +41,29 @@ pub(crate) fn excuse(
     log::error(format_args!("{} panicked; its peer got a 500", work.name()));
     let mut incoming = request.incoming();
     incoming.exchange.keep_alive = false;
-    let exchange = farewell_to(&incoming);
-    apologize(out, exchange, clock, |out| work.failed(&incoming, clock, out));
+    let exchange = closing_exchange_for(&incoming);
+    write_failure(out, exchange, clock, |out| work.failed(&incoming, clock, out));
     Done { follow: None, close: true }
 }
 
-/// For an answer in place of that of a handler that panicked.
-pub(crate) fn farewell_to(request: &Incoming<'_>) -> Exchange {
+/// The exchange for a reply that replaces the reply of a handler that panicked.
+pub(crate) fn closing_exchange_for(request: &Incoming<'_>) -> Exchange {
     Exchange { security: request.exchange.security, ..Exchange::closing() }
 }
 
-/// Lets the program tell that it failed in its own words, unless it fails at that too.
-pub(crate) fn apologize(
+/// Calls `write`, by which the program writes its own error page. If that writes no bytes or panics
+/// too, writes the standard text.
+pub(crate) fn write_failure(
     out: &mut Vec<u8>,
     exchange: Exchange,
     clock: &Clock,
-    tell: impl FnOnce(&mut Vec<u8>),
+    write: impl FnOnce(&mut Vec<u8>),
 ) {
     let mark = out.len();
-    let told = catch_unwind(AssertUnwindSafe(|| tell(out)));
-    if told.is_err() || out.len() == mark {
+    let written = catch_unwind(AssertUnwindSafe(|| write(out)));
+    if written.is_err() || out.len() == mark {
         out.truncate(mark);
-        error_reply(out, exchange, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
+        error_reply(out, exchange, Status::INTERNAL_SERVER_ERROR, FAILURE_TEXT, clock);
     }
 }
 
@@ -69,18 +71,18 @@ pub(crate) fn error_reply(
     out: &mut Vec<u8>,
     exchange: Exchange,
     status: Status,
-    told: &str,
+    text: &str,
     clock: &Clock,
 ) {
     let mut reply = Reply::begin(out, exchange, status, &clock.date());
     reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n");
-    reply.whole(told.as_bytes());
+    reply.whole(text.as_bytes());
 }
 
-/// The reply in place of one whose handler panicked.
+/// The reply that replaces the reply of a handler that panicked.
 pub(crate) fn failed(clock: &Clock, security: SecurityHeaders) -> Finished {
     let mut bytes = Vec::new();
     let exchange = Exchange { security, ..Exchange::closing() };
-    error_reply(&mut bytes, exchange, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
+    error_reply(&mut bytes, exchange, Status::INTERNAL_SERVER_ERROR, FAILURE_TEXT, clock);
     Finished { bytes, follow: None, close: true }
 }

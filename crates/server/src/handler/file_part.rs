@@ -1,17 +1,17 @@
-//! Parts of open files, to be sent as content.
+//! Parts of open files, which are sent as content.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// A part of a file that follows a reply's head.
+/// A part of a file that follows the head of a reply.
 #[derive(Clone)]
 pub struct FilePart {
     /// The file, open for reading; shared, since a cache may keep it.
     pub file: Arc<OwnedFd>,
-    /// Where the part begins, in bytes.
+    /// The offset of the part in bytes.
     pub offset: u64,
-    /// How long it is, in bytes.
+    /// The length of the part in bytes.
     pub length: u64,
 }
 

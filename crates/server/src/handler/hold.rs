@@ -1,8 +1,9 @@
-//! Decides how a reply waits for something to happen: its connection rests, and what is owed to it is known by the
-//! waiters of its thread.
+//! Suspended responses: the connection waits for an event, and the waiters of its thread know what
+//! to send to it.
 //!
-//! A held connection has no buffer, no task and no future. Whoever has news for the waiters rings their [`Bell`], and
-//! each thread sends to its own in slices, so that all others keep their turns between.
+//! A suspended connection has no buffer, no task and no future. When there are events for the
+//! waiters of a thread, the program rings their [`Bell`]. The thread then sends to its waiters in
+//! slices, so that its other connections run between two slices.
 
 use std::any::Any;
 use std::fmt;
@@ -15,90 +16,94 @@ use bine_http::Exchange;
 use crate::system::Wakeup;
 use crate::time::Clock;
 
-/// A reply that waits for something to happen.
+/// A suspended response.
 #[derive(Clone)]
 pub struct Hold {
-    /// What it waits for; the program's own.
+    /// The event source that it waits for. Only the program interprets it.
     pub subject: Arc<dyn Any + Send + Sync>,
-    /// Where in it the peer is; the program's own.
+    /// The client's position in that source. Only the program interprets it.
     pub position: u64,
-    /// More of that; the program's own.
+    /// More about that position. Only the program interprets it.
     pub detail: u32,
-    /// How it wants to be told; the program's own.
+    /// The form in which the client gets events. Only the program interprets it.
     pub manner: u32,
-    /// What the reply must know of its request.
+    /// The properties of the request on which the response depends.
     pub exchange: Exchange,
 }
 
-/// Makes each thread its waiters, for whom others ring this bell.
+/// Creates the waiters of one thread. The program rings the given bell when they have events.
 pub type MakeWaiters = Box<dyn Fn(Rc<Clock>, Bell) -> Box<dyn Waiters> + Send + Sync>;
 
-/// Those on one thread whose replies wait for something to happen.
+/// The suspended responses of one thread.
 pub trait Waiters {
-    /// Takes in a connection, which is named by `place` from here on, and names it by a key of its own.
+    /// Adds a connection. The server refers to it by `place`; the returned key refers to it in the
+    /// other calls.
     fn park(&mut self, place: u64, hold: Hold) -> u32;
 
-    /// Appends what is owed to one of them now, which may be nothing, and says what becomes of it. Whoever is
-    /// [over](After::Over) is forgotten by both sides.
+    /// Appends the bytes that are due to one waiter now, possibly none, and returns its next state.
+    /// Both sides remove a waiter that is [over](After::Over).
     fn serve(&mut self, key: u32, why: Why, out: &mut Vec<u8>) -> After;
 
-    /// The bell has rung: sends to those who have waited for it, to `slice` of them at most. True: there are more.
+    /// Called after the bell was rung: sends to waiters that have events, to at most `slice` of
+    /// them. Returns true if more waiters have events.
     fn deliver(&mut self, slice: usize, out: &mut dyn Deliver) -> bool;
 
-    /// Its peer has gone.
+    /// Removes a waiter whose client has closed the connection.
     fn forget(&mut self, key: u32);
 }
 
-/// Why a waiter is asked for.
+/// The reason for a call of [`Waiters::serve`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
-    /// It was parked this moment, and what it waits for may be there already.
+    /// The response was suspended just now; its event may have happened already.
     Parked,
-    /// All that was sent before has left; a stream may go on.
+    /// All earlier bytes have been sent; a stream may continue.
     Room,
-    /// It has waited as long as it said.
+    /// The time that the waiter asked for has passed.
     Time,
-    /// No thread can be lent to it. It must be [over](After::Over).
+    /// The scheduler has no thread for it. It must be [over](After::Over).
     NoThread,
-    /// The server stops: it must be [over](After::Over), and its connection closes.
+    /// The server stops. The response must be [over](After::Over), and its connection closes.
     Stop,
 }
 
-/// What becomes of a waiter.
+/// The next state of a waiter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum After {
-    /// The reply is whole.
+    /// The reply is complete.
     Over {
-        /// The connection must close behind it.
+        /// The connection must close after it.
         close: bool,
     },
-    /// It waits on, and is asked for again after this time.
+    /// It keeps waiting, and is served again after this time.
     Waits(Duration),
 }
 
-/// Where waiters are sent to.
+/// The connections that waiters are sent to.
 pub trait Deliver {
     /// Sends `bytes` to the connection that was parked as `place`.
     fn send(&mut self, place: u64, bytes: &[u8], after: After) -> Sent;
 }
 
-/// What came of sending to a waiter.
+/// The result of a send to a waiter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
-    /// It was taken, if perhaps not all of it has left.
+    /// The connection accepted the bytes. Some may still be unsent.
     Taken,
-    /// Nothing was taken: the peer has not read what came before. The waiter is [served](Waiters::serve) when it has.
+    /// The connection accepted no bytes, because the client has not read the earlier ones. The
+    /// server [serves](Waiters::serve) the waiter when the client has.
     Full,
-    /// The connection is no more. The waiter is not [forgotten](Waiters::forget) through the other call as well.
+    /// The connection is closed. The server does not [forget](Waiters::forget) the waiter in
+    /// addition.
     Gone,
 }
 
-/// Has the waiters of one thread look for news, from any thread.
+/// Wakes the waiters of one thread. Any thread may use it.
 #[derive(Clone)]
 pub struct Bell(pub(crate) Arc<Wakeup>);
 
 impl Bell {
-    /// Rings. While the thread has not looked, more of this costs one atomic operation.
+    /// Rings. Further calls cost one atomic operation each until the thread reacts.
     pub fn ring(&self) {
         self.0.ring();
     }

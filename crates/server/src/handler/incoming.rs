@@ -9,53 +9,54 @@ use crate::handler::spool::Spool;
 use crate::handler::visitor::Who;
 use crate::limits::Reservation;
 
-/// A request as a handler sees it: views into the thread's read buffer, or into a copy of it.
+/// A request as a handler sees it: views into the read buffer of the thread, or into a copy of it.
 #[derive(Clone, Copy)]
 pub struct Incoming<'a> {
     /// Request line and fields.
     pub head: Head<'a>,
-    /// Its content, once [`Answer::Collect`](crate::Answer::Collect) asked for it.
+    /// The content, after [`Answer::Collect`](crate::Answer::Collect) has asked for it.
     pub body: Body<'a>,
-    /// Where it came from.
+    /// The address of the client.
     pub peer: Peer,
-    /// Who asks.
+    /// The client's identity.
     pub who: &'a Who,
     /// When it arrived, in seconds since 1970.
     pub arrival: u64,
-    /// Something that [begins](crate::Responder::begins) a session was answered on its connection before.
+    /// Whether an earlier answer on the same connection [began](crate::Responder::begins) a
+    /// session.
     pub has_begun: bool,
-    /// What the reply must know of the request.
+    /// The properties of the request on which the reply depends.
     pub exchange: Exchange,
 }
 
 /// The state of a request's content.
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'a> {
-    /// It has none.
+    /// The request has no content.
     None,
-    /// It is still on its way.
+    /// Not received completely.
     Coming,
-    /// It is here, whole.
+    /// Received completely; in memory.
     Here(&'a [u8]),
-    /// It is on disk, whole.
+    /// Received completely; on disk.
     Filed(&'a Arc<Spool>),
 }
 
-/// A request kept past its turn: its own copy of the head, and the body if it was collected.
+/// A request that outlives its turn: its own copy of the head, and the body if it was collected.
 #[derive(Clone, Debug)]
 pub struct Retained {
     pub(crate) head: Vec<u8>,
     pub(crate) index: HeadIndex,
     pub(crate) body: Vec<u8>,
-    /// What of the body went to disk; all of it when the handler runs.
+    /// The part of the body that is on disk; the whole body when the handler runs.
     pub(crate) spool: Option<Arc<Spool>>,
-    /// What `body` holds of the server's budget.
+    /// The bytes that `body` holds of the server's budget.
     pub(crate) reserved: Reservation,
     pub(crate) has_body: bool,
     pub(crate) peer: Peer,
     pub(crate) who: Who,
     pub(crate) arrival: u64,
-    /// The same in microseconds of the access log, which may need it.
+    /// The time of arrival in microseconds, for the access log.
     pub(crate) began: u64,
     pub(crate) has_begun: bool,
     pub(crate) exchange: Exchange,
@@ -85,9 +86,10 @@ impl Retained {
         }
     }
 
-    /// The same for another request, in the buffers that are here already.
+    /// Like [`of`](Self::of), but reuses the buffers of this value.
     pub(crate) fn refill(&mut self, request: &Incoming<'_>) {
-        // Named one by one, so that no field of the last request can be forgotten.
+        // The pattern names each field, so that the compiler reports one that this function
+        // forgets.
         let Self {
             head,
             index,
@@ -122,13 +124,13 @@ impl Retained {
         *exchange = request.exchange;
     }
 
-    /// Frees the body, which nobody reads any more, and gives back what it held of the budget.
+    /// Frees the body when it is no longer needed, and returns its bytes to the budget.
     pub(crate) fn drop_body(&mut self) {
         (self.body, self.spool) = (Vec::new(), None);
         self.reserved = Reservation::default();
     }
 
-    /// The whole body is there.
+    /// Records that the whole body has been received.
     pub(crate) fn settle(&mut self) {
         self.reserved.settle();
         if let Some(spool) = &self.spool {
@@ -136,7 +138,7 @@ impl Retained {
         }
     }
 
-    /// Whether others need what its body holds.
+    /// Whether the budget has revoked the body's reservation.
     pub(crate) fn is_evicted(&self) -> bool {
         self.reserved.is_evicted() || self.spool.as_ref().is_some_and(|spool| spool.is_evicted())
     }
@@ -159,9 +161,9 @@ impl Retained {
     }
 }
 
-/// Requests kept past their turn, used again so that handing one to a worker allocates nothing.
+/// A pool of retained requests, so that handing a request to a worker does not allocate.
 #[derive(Default)]
-#[expect(clippy::vec_box, reason = "they travel to workers and back, as one pointer")]
+#[expect(clippy::vec_box, reason = "requests move to workers and back as one pointer")]
 pub(crate) struct RetainedPool(Vec<Box<Retained>>);
 
 impl RetainedPool {

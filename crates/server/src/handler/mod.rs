@@ -1,14 +1,14 @@
-//! Decides what the server asks of the program it serves: who is asking, and what to answer.
+//! The interface between the server and the program that it serves: requests in, answers out.
 
 pub(crate) mod failure;
 mod file_part;
 mod hold;
 mod incoming;
 mod outgoing;
+pub(crate) mod page_cache;
 pub(crate) mod spool;
 mod stream;
 mod visitor;
-pub(crate) mod warmth;
 mod wire;
 
 use std::rc::Rc;
@@ -29,51 +29,57 @@ pub use stream::{Gone, Sender, Stream, Writing};
 pub use visitor::{Visitor, Who};
 pub use wire::{Living, Parting, Upgrade, Wire};
 
-pub(crate) use failure::{FAILED, apologize, error_reply, excuse, failed, farewell_to, run_work};
+pub(crate) use failure::{
+    FAILURE_TEXT, closing_exchange_for, error_reply, failed, reply_after_panic, run_work,
+    write_failure,
+};
 pub(crate) use incoming::RetainedPool;
 pub(crate) use stream::{Streaming, Taken, guarded};
-pub(crate) use wire::{Space, Terms, live};
+pub(crate) use wire::{ReceiveBuffer, UpgradeContext, run_upgrade};
 
-/// A program behind the server, shared by all threads.
+/// The program that a server runs, shared by all threads.
 pub trait Handler: Send + Sync + 'static {
-    /// A part of the program for one thread, which may keep what needs no lock there.
+    /// Creates the part of the program that one thread owns. It may keep state there without a
+    /// lock.
     fn local(&self, bench: Bench) -> Box<dyn Responder>;
 }
 
-/// What a [`Responder`] may use of the thread it lives on.
+/// The parts of its thread that a [`Responder`] may use.
 #[derive(Clone)]
 pub struct Bench {
     /// The thread's clock, read once per turn.
     pub clock: Rc<Clock>,
-    /// Content beyond this many bytes should be drained while it is written.
+    /// While content is written, a part longer than this many bytes should be drained.
     pub chunk_at: usize,
-    /// Who lets sessions in.
+    /// Decides which sessions are admitted.
     pub admission: Arc<Admission>,
 }
 
-/// One thread's share of a program.
+/// The part of a program that one thread owns.
 pub trait Responder {
-    /// Who is asking, settled before anything else runs. Looks at memory only and never waits.
+    /// Identifies the client, before anything else runs. Reads memory only and never waits.
     fn admit(&mut self, head: &Head<'_>, peer: Peer) -> Who;
 
-    /// Answers one request, by appending a whole reply to `out` or as [`Answer`] says. When it
-    /// panics, what it appended is dropped and the peer gets a 500.
+    /// Answers one request: appends a whole reply to `out`, or returns a different [`Answer`]. If
+    /// it panics, the server drops the bytes that it appended and sends a 500.
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer;
 
-    /// Appends the whole reply to a request whose handler panicked in `respond`; the connection closes behind it,
-    /// as `request` says. Where it appends nothing the peer gets a line of text.
+    /// Appends the whole reply to a request whose handler panicked in `respond`. `request` asks for
+    /// the connection to close after the reply. If this appends no bytes, the server sends a line
+    /// of text.
     fn failed(&mut self, _request: &Incoming<'_>, _out: &mut Vec<u8>) {}
 
-    /// Whether what `respond` has answered last begins a session, or goes on with one: so whoever asks again on the same
-    /// connection is no stranger. Without it they are known by their tickets alone.
+    /// Whether the last answer of `respond` began a session or continued one. If so, a later
+    /// request on the same connection counts as part of an existing session. Otherwise admission
+    /// recognizes a session by its ticket only.
     fn begins(&self) -> bool {
         false
     }
 
-    /// The handler that `respond` ran last, for the log.
+    /// The name of the handler that `respond` ran last, for the log.
     fn last(&self) -> &'static str;
 
-    /// Whether what it answered has no line in the access log.
+    /// Whether the last answer gets no line in the access log.
     fn is_unlogged(&self) -> bool {
         false
     }
@@ -81,47 +87,50 @@ pub trait Responder {
 
 /// How a request is answered.
 pub enum Answer {
-    /// The reply stands in the buffer.
+    /// The whole reply is in the buffer.
     Written {
-        /// The connection must close behind it.
+        /// The connection must close after it.
         close: bool,
     },
-    /// The reply's head stands in the buffer; a file follows it.
+    /// The head of the reply is in the buffer; a file follows it.
     File(FilePart),
-    /// The reply's head stands in the buffer; content that is yet to be written follows it.
+    /// The head of the reply is in the buffer; content that is not written yet follows it.
     Stream(Stream),
-    /// The reply's head stands in the buffer; what it agrees to takes the connection over when it has left.
+    /// The head of the reply is in the buffer. When it has been sent, the upgrade takes over the
+    /// connection.
     Upgrade(Upgrade),
-    /// Ask again when the whole body is here. A longer one is refused with 413.
+    /// The server calls the handler again when it has received the whole body. It rejects a longer
+    /// body with 413.
     Collect {
-        /// The most bytes this handler takes.
+        /// The maximum length of the body in bytes.
         limit: u64,
-        /// It takes them from disk too: a body of more than 256 KiB is [filed](Body::Filed), and as
-        /// many bytes are taken as the settings allow on disk.
+        /// The handler also accepts a body from disk: one of more than 256 KiB is [stored
+        /// there](Body::Filed), and the limit is at least the size that the settings allow on disk.
         on_disk: bool,
     },
-    /// The reply will come. The future must not block; the server drops it at its deadline.
+    /// A future produces the reply. It must not block; the server drops it at its deadline.
     Later(LaterReply),
-    /// The same, of use only to a client that keeps its connection open in both directions: the future is dropped when the
-    /// client closes its half, by which browsers say that they have left. A scheduler that gives each connection a thread
-    /// notices it when the reply is there.
+    /// Like `Later`, for a reply that is useful only while the client keeps both directions of its
+    /// connection open: the server drops the future when the client closes its sending half, which
+    /// browsers do when they abandon a request. A scheduler with one thread per connection notices
+    /// it only when the reply is ready.
     WhileOpen(LaterReply),
-    /// Nothing is to be said before something happens: the connection rests until then.
+    /// The response is suspended: the connection waits for an event.
     Hold(Hold),
-    /// Run this where it may block.
+    /// Runs on a thread that may block, such as a worker.
     Work(Arc<dyn Work>),
 }
 
-/// A handler that may block, with the page it writes.
+/// A handler that may block, and writes its page.
 pub trait Work: Send + Sync {
-    /// Answers `request` into `out`, on whatever thread the scheduler chose. A long reply may be drained while it is
-    /// written; that waits for a peer that reads slowly.
+    /// Writes the reply to `request` into `out`, on a thread that the scheduler chooses. It may
+    /// drain a long reply while it writes it; a drain waits for a client that reads slowly.
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done;
 
-    /// Appends the whole reply to a request in whose `run` it panicked; the connection closes behind it, as `request`
-    /// says. Where it appends nothing the peer gets a line of text.
+    /// Appends the whole reply to a request whose `run` panicked. `request` asks for the connection
+    /// to close after the reply. If this appends no bytes, the server sends a line of text.
     fn failed(&self, _request: &Incoming<'_>, _clock: &Clock, _out: &mut Vec<u8>) {}
 
-    /// Its name, for the log.
+    /// The name of the handler, for the log.
     fn name(&self) -> &'static str;
 }

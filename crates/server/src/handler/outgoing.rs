@@ -1,4 +1,5 @@
-//! Replies as handlers write them: into a buffer, or finished elsewhere, with what follows the head.
+//! Replies as handlers write them: into a buffer, or as a value of their own, with the content that
+//! follows the head.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,53 +9,53 @@ use crate::handler::hold::Hold;
 use crate::handler::stream::Stream;
 use crate::handler::wire::Upgrade;
 
-/// Where a reply is written.
+/// The destination of a reply.
 pub struct Outgoing<'a> {
-    /// The reply goes behind what is here already, which are earlier replies of this connection.
+    /// Append the reply here. The buffer may begin with earlier replies of the connection.
     pub buffer: &'a mut Vec<u8>,
-    /// Sends what it can of `buffer` now. What is left stays in front.
+    /// Sends part of `buffer` now. Unsent bytes stay at its start.
     pub drain: &'a mut dyn FnMut(&mut Vec<u8>),
 }
 
-/// A reply in the making.
+/// A reply that a future produces.
 pub type LaterReply = Pin<Box<dyn Future<Output = Finished>>>;
 
-/// A reply made away from the connection's buffer.
+/// A reply that was written outside the buffer of its connection.
 #[derive(Debug, Default)]
 pub struct Finished {
-    /// The reply, or its head if something follows.
+    /// The reply, or its head if content follows.
     pub bytes: Vec<u8>,
-    /// What follows the head.
+    /// The content that follows the head.
     pub follow: Option<Follow>,
-    /// The connection must close behind it.
+    /// The connection must close after it.
     pub close: bool,
 }
 
 impl Finished {
-    /// There is no reply, or none yet.
+    /// Whether it contains no reply yet, or no reply at all.
     pub(crate) fn is_nothing(&self) -> bool {
         self.bytes.is_empty() && self.follow.is_none()
     }
 }
 
-/// What follows a head that stands in a buffer.
+/// The content that follows a head in a buffer.
 #[derive(Debug)]
 pub enum Follow {
     /// A part of a file.
     File(FilePart),
-    /// Content that is yet to be written.
+    /// Content that is not written yet.
     Stream(Stream),
-    /// What takes the connection over.
+    /// An upgrade that takes over the connection.
     Upgrade(Upgrade),
-    /// Nothing is in the buffer: the whole reply comes when something happens.
+    /// The buffer is empty: the response is suspended until an event.
     Hold(Hold),
 }
 
-/// What came of a [`Work`](crate::Work).
+/// The result of a [`Work`](crate::Work).
 #[derive(Debug, Default)]
 pub struct Done {
-    /// What follows the head it wrote.
+    /// The content that follows the head that it wrote.
     pub follow: Option<Follow>,
-    /// The connection must close behind it.
+    /// The connection must close after it.
     pub close: bool,
 }

@@ -1,5 +1,5 @@
-//! Decides where a body is kept that is too long for memory: in a file without a name, written a
-//! piece at a time by whoever may block.
+//! Request bodies on disk: a body too long for memory is stored in a file without a name. A thread
+//! that may block writes it, one piece at a time.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,21 +13,22 @@ use rustix::io::Errno;
 
 use crate::limits::{Budget, Claim, Refused, Reservation};
 
-/// A piece of a body that is worth a write, and the most of it that stays in memory.
+/// Size of the pieces that are written. The server keeps at most this much of such a body in
+/// memory.
 pub(crate) const PIECE: usize = 256 * 1024;
 
-/// A body on disk. Its file has no name and goes with the last owner.
+/// A body on disk. Its file has no name; the kernel deletes it when the last owner drops this.
 #[derive(Debug)]
 pub struct Spool {
     folder: PathBuf,
     file: OnceLock<File>,
     length: AtomicU64,
-    /// What it holds of the server's budget.
+    /// The bytes that it holds of the server's budget.
     reserved: Mutex<Reservation>,
 }
 
 impl Spool {
-    /// Nothing yet; the file is made in `folder` when the first piece comes.
+    /// An empty spool. The first piece creates the file in `folder`.
     pub(crate) fn new(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -37,7 +38,7 @@ impl Spool {
         }
     }
 
-    /// Has `bytes` of `budget` reserved for it.
+    /// Reserves `bytes` of `budget` in total.
     pub(crate) fn reach(
         &self,
         bytes: u64,
@@ -47,12 +48,12 @@ impl Spool {
         self.reserved().reach(bytes, budget, claim)
     }
 
-    /// The whole body is there.
+    /// Records that the whole body has been received.
     pub(crate) fn settle(&self) {
         self.reserved().settle();
     }
 
-    /// Whether others need what it holds.
+    /// Whether the budget has revoked its reservation.
     pub(crate) fn is_evicted(&self) -> bool {
         self.reserved().is_evicted()
     }
@@ -61,7 +62,7 @@ impl Spool {
         self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The folder that has its file.
+    /// The folder that contains the file.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -71,11 +72,11 @@ impl Spool {
         self.length.load(Ordering::Acquire)
     }
 
-    /// Reads from `offset` into `buffer`; 0 bytes are read at the end.
+    /// Reads from `offset` into `buffer`. Returns 0 at the end.
     ///
     /// # Errors
     ///
-    /// The disk's.
+    /// The error of the disk.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         match self.file.get() {
             Some(file) => file.read_at(buffer, offset),
@@ -83,16 +84,16 @@ impl Spool {
         }
     }
 
-    /// Keeps `piece` behind what is there.
+    /// Appends `piece` to the file.
     pub(crate) fn append(&self, piece: &[u8]) -> io::Result<()> {
         let file = match self.file.get() {
             Some(file) => file,
             None => {
-                let made = nameless(&self.folder)?;
-                self.file.get_or_init(|| made)
+                let file = unnamed_file(&self.folder)?;
+                self.file.get_or_init(|| file)
             }
         };
-        // One piece at a time: its connection waits for it.
+        // Appends never run concurrently: the connection waits for each piece to be written.
         let length = self.length();
         file.write_all_at(piece, length)?;
         self.length.store(length + piece.len() as u64, Ordering::Release);
@@ -100,18 +101,18 @@ impl Spool {
     }
 }
 
-/// A new file in `folder` that has no name, or had one only for a moment.
-fn nameless(folder: &Path) -> io::Result<File> {
+/// A new file in `folder` without a name, or with a name that is removed at once.
+fn unnamed_file(folder: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
         Ok(file) => Ok(file.into()),
-        // Not every file system has them.
-        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => named_for_a_moment(folder),
+        // Not every file system supports O_TMPFILE.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => unlinked_file(folder),
         Err(error) => Err(error.into()),
     }
 }
 
-fn named_for_a_moment(folder: &Path) -> io::Result<File> {
+fn unlinked_file(folder: &Path) -> io::Result<File> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     loop {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -133,7 +134,7 @@ mod tests {
     use bine_log::test_support::ScratchFolder;
 
     #[test]
-    fn pieces_are_read_as_they_were_written_and_leave_no_name() {
+    fn reads_appended_pieces_from_a_file_without_name() {
         let folder = ScratchFolder::new();
         let spool = Spool::new(&folder.path(""));
         let mut buffer = [0; 8];
@@ -146,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn where_no_nameless_files_are_a_name_lasts_for_a_moment() {
+    fn unlinks_the_file_where_unnamed_files_are_not_supported() {
         let folder = ScratchFolder::new();
-        let one = named_for_a_moment(&folder.path("")).unwrap();
-        let other = named_for_a_moment(&folder.path("")).unwrap();
+        let one = unlinked_file(&folder.path("")).unwrap();
+        let other = unlinked_file(&folder.path("")).unwrap();
         one.write_all_at(b"one", 0).unwrap();
         assert_eq!(other.metadata().unwrap().len(), 0);
         assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 0);

@@ -1,5 +1,5 @@
-//! Decides how a reply is written over time: how far its writer may be ahead of its peer, and what
-//! each of the two learns of the other's end.
+//! Replies that are written over time: how far the writer may be ahead of the client, and how the
+//! writer and the connection notify each other of their end.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -17,39 +17,40 @@ use tokio::task::AbortHandle;
 use crate::metrics::tally;
 use crate::time::{Clock, Slowness};
 
-/// A writer waits while this much of its content is unsent.
+/// A writer waits while this many bytes of its content are unsent.
 const AHEAD: usize = 64 * 1024;
 
-/// Content that is written while it is sent, behind a head that stands in the buffer.
+/// Content that is written while it is sent, after a head that is in the buffer.
 ///
-/// It ends where its writer ends. A writer that fails or panics has its connection cut, so that the
-/// peer sees that the content is not whole. When the peer goes, the writer is dropped.
+/// It ends when its writer returns. If the writer fails or panics, the server cuts the connection,
+/// so that the client detects that the content is incomplete. If the client closes the connection,
+/// the server drops the writer.
 pub struct Stream {
-    pieces: BodyFraming,
-    write: Begin,
+    framing: BodyFraming,
+    write: StartWriter,
 }
 
-/// A writer at work. Its error is for the log.
+/// A running writer. Its error is for the log.
 pub type Writing = Pin<Box<dyn Future<Output = Result<(), String>>>>;
 
-type Begin = Box<dyn FnOnce(Sender) -> Writing + Send>;
+type StartWriter = Box<dyn FnOnce(Sender) -> Writing + Send>;
 
 impl Stream {
-    /// Content framed as `pieces`, which the head announces. `write` is called on the connection's
-    /// own thread, and what it returns runs there and must not block.
+    /// A stream framed by `framing`, which the head must announce. The server calls `write`
+    /// on the thread of the connection. The returned future runs there and must not block.
     pub fn new(
-        pieces: BodyFraming,
+        framing: BodyFraming,
         write: impl FnOnce(Sender) -> Writing + Send + 'static,
     ) -> Self {
-        Self { pieces, write: Box::new(write) }
+        Self { framing, write: Box::new(write) }
     }
 
-    /// The whole content, unframed, for a program that wants to look at what a step answers. Needs the runtime that
-    /// its writer needs.
+    /// Collects the whole content without framing, for a program that examines the answer of a
+    /// handler. It needs the runtime that the writer needs.
     ///
     /// # Errors
     ///
-    /// The writer's.
+    /// The error of the writer.
     pub async fn gather(self) -> Result<Vec<u8>, String> {
         let flow = Rc::new(Flow::of(BodyFraming::CloseDelimited));
         let mut writing = (self.write)(Sender(Rc::clone(&flow)));
@@ -69,42 +70,42 @@ impl Stream {
         written.await.map(|()| content)
     }
 
-    pub(crate) const fn pieces(&self) -> BodyFraming {
-        self.pieces
+    pub(crate) const fn framing(&self) -> BodyFraming {
+        self.framing
     }
 }
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream").field("pieces", &self.pieces).finish_non_exhaustive()
+        f.debug_struct("Stream").field("framing", &self.framing).finish_non_exhaustive()
     }
 }
 
-/// Where a writer puts its content.
+/// The writer's end of a stream.
 #[derive(Debug)]
 pub struct Sender(Rc<Flow>);
 
-/// The content ended before: its peer is gone, or its writer has returned.
+/// The stream has ended: the connection is closed, or its writer has returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gone;
 
 impl fmt::Display for Gone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody reads any more")
+        f.write_str("the stream has ended")
     }
 }
 
 impl std::error::Error for Gone {}
 
 impl Sender {
-    /// Sends `content` behind what was sent before. Waits while 64 KiB are unsent, so that a slow
-    /// peer slows its writer down and nothing piles up.
+    /// Sends `content`. Waits while 64 KiB are unsent, so that a slow client slows its writer down
+    /// and the server buffers no more.
     ///
     /// # Errors
     ///
-    /// Nobody reads any more.
+    /// The stream has ended.
     pub async fn send(&mut self, content: impl AsRef<[u8]>) -> Result<(), Gone> {
-        // One that is longer than what may be unsent goes in parts.
+        // Content longer than the limit of unsent bytes is sent in parts.
         for part in content.as_ref().chunks(AHEAD) {
             poll_fn(|task| self.0.put(part, task.waker())).await?;
         }
@@ -112,26 +113,26 @@ impl Sender {
     }
 }
 
-/// What a writer and its connection share.
+/// The state that a writer and its connection share.
 #[derive(Default)]
-pub(crate) struct Flow(RefCell<State>);
+pub(crate) struct Flow(RefCell<FlowState>);
 
-struct State {
-    /// Written and framed, not yet taken.
+struct FlowState {
+    /// Written and framed bytes that the connection has not taken.
     ready: Vec<u8>,
-    pieces: BodyFraming,
-    end: Option<End>,
-    /// Waits for room.
+    framing: BodyFraming,
+    end: Option<StreamEnd>,
+    /// Wakes the writer, which waits for room.
     writer: Option<Waker>,
-    /// Wakes the connection, which waits for more.
+    /// Wakes the connection, which waits for content.
     reader: Option<Box<dyn Fn()>>,
 }
 
-impl Default for State {
+impl Default for FlowState {
     fn default() -> Self {
         Self {
             ready: Vec::new(),
-            pieces: BodyFraming::Empty,
+            framing: BodyFraming::Empty,
             end: None,
             writer: None,
             reader: None,
@@ -140,27 +141,27 @@ impl Default for State {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
+enum StreamEnd {
     Whole,
     Cut,
 }
 
-/// What a connection finds in a [`Flow`].
+/// The result of [`Flow::take`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
-    /// Content, which is in its buffer now.
+    /// Content was moved into the buffer.
     More,
-    /// Nothing yet.
+    /// There is no content yet.
     Nothing,
-    /// The end.
+    /// The stream is complete.
     Whole,
     /// The writer failed.
     Cut,
 }
 
 impl Flow {
-    fn of(pieces: BodyFraming) -> Self {
-        Self(RefCell::new(State { pieces, ..State::default() }))
+    fn of(framing: BodyFraming) -> Self {
+        Self(RefCell::new(FlowState { framing, ..FlowState::default() }))
     }
 
     fn put(&self, part: &[u8], writer: &Waker) -> Poll<Result<(), Gone>> {
@@ -172,20 +173,20 @@ impl Flow {
             state.writer = Some(writer.clone());
             return Poll::Pending;
         }
-        let pieces = state.pieces;
-        pieces.append(&mut state.ready, part);
+        let framing = state.framing;
+        framing.append(&mut state.ready, part);
         drop(state);
         self.wake_reader();
         Poll::Ready(Ok(()))
     }
 
-    fn end(&self, end: End) {
+    fn end(&self, end: StreamEnd) {
         let mut state = self.0.borrow_mut();
         if state.end.is_none() {
             state.end = Some(end);
-            if end == End::Whole {
-                let pieces = state.pieces;
-                pieces.end(&mut state.ready);
+            if end == StreamEnd::Whole {
+                let framing = state.framing;
+                framing.end(&mut state.ready);
             }
         }
         let writer = state.writer.take();
@@ -196,7 +197,7 @@ impl Flow {
         self.wake_reader();
     }
 
-    /// Called outside the borrow: the reader may look at once.
+    /// Must not be called while the state is borrowed: the reader may read it at once.
     fn wake_reader(&self) {
         let reader = self.0.borrow_mut().reader.take();
         if let Some(reader) = reader {
@@ -204,9 +205,9 @@ impl Flow {
         }
     }
 
-    /// Puts what is ready into `buffer`, which must be empty and whose memory is used again.
+    /// Moves the ready content into `buffer`, which must be empty. Its memory is reused.
     pub(crate) fn take(&self, buffer: &mut Vec<u8>) -> Taken {
-        debug_assert!(buffer.is_empty(), "content that is not sent");
+        debug_assert!(buffer.is_empty(), "unsent content in the buffer");
         let mut state = self.0.borrow_mut();
         if !state.ready.is_empty() {
             std::mem::swap(&mut state.ready, buffer);
@@ -219,12 +220,12 @@ impl Flow {
         }
         match state.end {
             None => Taken::Nothing,
-            Some(End::Whole) => Taken::Whole,
-            Some(End::Cut) => Taken::Cut,
+            Some(StreamEnd::Whole) => Taken::Whole,
+            Some(StreamEnd::Cut) => Taken::Cut,
         }
     }
 
-    /// Has `wake` called once, when there is something to take. True: there is already.
+    /// Calls `wake` once when there is content to take. Returns true if there already is.
     pub(crate) fn await_more(&self, wake: impl Fn() + 'static) -> bool {
         let mut state = self.0.borrow_mut();
         let more = !state.ready.is_empty() || state.end.is_some();
@@ -239,31 +240,31 @@ impl fmt::Debug for Flow {
     }
 }
 
-/// A connection's end of a [`Stream`]. Dropping it drops the writer.
+/// The connection's end of a [`Stream`]. Dropping it drops the writer.
 pub(crate) struct Streaming {
     pub(crate) flow: Rc<Flow>,
     writer: Writer,
-    /// Bytes taken from the flow, for the log.
+    /// The number of bytes taken from the flow, for the log.
     pub(crate) taken: u64,
 }
 
 enum Writer {
-    /// Begins when the head has left.
-    Waits(Begin),
-    /// Polled by the thread that holds the connection.
+    /// Not started; it starts when the head has been sent.
+    Waits(StartWriter),
+    /// Polled by the thread of the connection.
     Here(Pin<Box<dyn Future<Output = ()>>>),
-    /// A task of the connection's loop.
+    /// A task of the event loop.
     Task(AbortHandle),
     Over,
 }
 
 impl Streaming {
     pub(crate) fn new(stream: Stream) -> Self {
-        let flow = Rc::new(Flow::of(stream.pieces));
+        let flow = Rc::new(Flow::of(stream.framing));
         Self { flow, writer: Writer::Waits(stream.write), taken: 0 }
     }
 
-    /// The writer, to be run by whoever asks first; `None` for everybody after that.
+    /// Returns the writer to the first caller, which must run it, and `None` to later callers.
     pub(crate) fn begin(
         &mut self,
         clock: &Rc<Clock>,
@@ -279,17 +280,17 @@ impl Streaming {
         Some(run(write, Rc::clone(&self.flow), Rc::clone(clock), Rc::clone(slowness), name))
     }
 
-    /// It runs as a task.
-    pub(crate) fn runs_as(&mut self, task: AbortHandle) {
+    /// Records that the writer runs as `task`.
+    pub(crate) fn set_task(&mut self, task: AbortHandle) {
         self.writer = Writer::Task(task);
     }
 
-    /// It is polled through [`poll`](Self::poll).
-    pub(crate) fn runs_here(&mut self, writing: impl Future<Output = ()> + 'static) {
+    /// Records that the writer is polled through [`poll`](Self::poll).
+    pub(crate) fn poll_in_place(&mut self, writing: impl Future<Output = ()> + 'static) {
         self.writer = Writer::Here(Box::pin(writing));
     }
 
-    /// Ready when there is something to take.
+    /// Ready when there is content to take.
     pub(crate) fn poll(&mut self, task: &mut std::task::Context<'_>) -> Poll<()> {
         if let Writer::Here(writing) = &mut self.writer
             && writing.as_mut().poll(task).is_ready()
@@ -307,15 +308,15 @@ impl Drop for Streaming {
         if let Writer::Task(task) = &self.writer {
             task.abort();
         }
-        // A sender that has left its writer hears that nobody reads.
-        self.flow.end(End::Cut);
+        // A sender that outlives its writer gets an error from now on.
+        self.flow.end(StreamEnd::Cut);
         take(&mut self.flow.0.borrow_mut().ready);
     }
 }
 
-/// Runs a writer to its end, whatever that is, and tells the flow.
+/// Runs a writer to its end and reports the result to the flow.
 async fn run(
-    write: Begin,
+    write: StartWriter,
     flow: Rc<Flow>,
     clock: Rc<Clock>,
     slowness: Rc<Slowness>,
@@ -327,22 +328,22 @@ async fn run(
         Err(_) => None,
     };
     let end = match written {
-        Some(Ok(())) => End::Whole,
+        Some(Ok(())) => StreamEnd::Whole,
         Some(Err(error)) => {
             log::error(format_args!(
                 "{name} failed in the middle of its reply, which was cut: {error}"
             ));
-            End::Cut
+            StreamEnd::Cut
         }
         None => {
             log::error(format_args!("{name} panicked in the middle of its reply, which was cut"));
-            End::Cut
+            StreamEnd::Cut
         }
     };
     flow.end(end);
 }
 
-/// `future`, with its slow polls named; `None` if it panics.
+/// Runs `future` and reports its slow polls. Returns `None` if it panics.
 pub(crate) async fn guarded<F: Future + Unpin>(
     mut future: F,
     clock: &Clock,
@@ -352,7 +353,7 @@ pub(crate) async fn guarded<F: Future + Unpin>(
     poll_fn(|task| {
         let began = clock.glance();
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut future).poll(task)));
-        slowness.look(clock, began, name);
+        slowness.check(clock, began, name);
         match polled {
             Ok(polled) => polled.map(Some),
             Err(_) => {

@@ -1,26 +1,27 @@
-//! The user behind a request, as the program knows them.
+//! The client's identity, as the program knows it.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// Who asks.
+/// The identity of the client that sent a request.
 #[derive(Clone, Default)]
 pub enum Who {
-    /// Nobody of whom anything is known.
+    /// The program has no information about the client.
     #[default]
     Anonymous,
-    /// Somebody of whom the program knows something.
+    /// The program has this information about the client.
     Known(Arc<dyn Visitor>),
 }
 
-/// What a program knows of whoever asks. It is found out once, in [`Responder::admit`](crate::Responder::admit), and goes with the request.
+/// The information that a program has about a client. [`Responder::admit`](crate::Responder::admit)
+/// determines it once per request; it then accompanies the request.
 pub trait Visitor: Any + Send + Sync {
-    /// By what name they are a user, if they are one.
+    /// The name of the user, if the client is one.
     fn user(&self) -> Option<&str>;
 }
 
-/// A user of whom nothing but the name is known.
+/// A user with a name only.
 impl Visitor for String {
     fn user(&self) -> Option<&str> {
         Some(self)
@@ -33,7 +34,7 @@ impl Who {
         Self::Known(Arc::new(name.into()))
     }
 
-    /// By what name they are a user, if they are one.
+    /// The name of the user, if the client is one.
     pub fn user(&self) -> Option<&str> {
         match self {
             Self::Anonymous => None,
@@ -41,21 +42,21 @@ impl Who {
         }
     }
 
-    /// What is known of them, if it is this.
+    /// The visitor, if it has the type `V`.
     pub fn known<V: Visitor>(&self) -> Option<Arc<V>> {
         let Self::Known(visitor) = self else { return None };
         let visitor: Arc<dyn Any + Send + Sync> = Arc::<dyn Visitor>::clone(visitor);
         visitor.downcast().ok()
     }
 
-    /// The same for the access log, which wants no more than the name.
-    pub(crate) fn forget(&mut self) {
+    /// Drops everything except the name, which the access log needs.
+    pub(crate) fn keep_name_only(&mut self) {
         *self = self.user().map_or(Self::Anonymous, Self::named);
     }
 }
 
 impl fmt::Debug for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Who({})", self.user().unwrap_or("nobody"))
+        write!(f, "Who({})", self.user().unwrap_or("anonymous"))
     }
 }

@@ -1,5 +1,4 @@
-//! Decides how a connection lives on that has left HTTP: as a task with a stream of bytes, which whoever took it over
-//! reads and writes.
+//! Connections after an upgrade: a task reads and writes the connection as a stream of bytes.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -23,16 +22,18 @@ use crate::system::Transfer;
 use crate::time::{Clock, Slowness};
 use crate::transport::{Nonblocking, Transport as _};
 
-/// What takes a connection over when the head has left that agrees to that (RFC 9110 section 7.8).
-pub struct Upgrade(Begin);
+/// Takes over a connection after the head that agrees to the upgrade was sent (RFC 9110, section
+/// 7.8).
+pub struct Upgrade(StartUpgrade);
 
-/// The rest of a connection's life, which ends with it. Its error is for the log.
+/// The task that runs an upgraded connection to its end. Its error is for the log.
 pub type Living = Pin<Box<dyn Future<Output = Result<(), String>>>>;
 
-type Begin = Box<dyn FnOnce(Wire) -> Living + Send>;
+type StartUpgrade = Box<dyn FnOnce(Wire) -> Living + Send>;
 
 impl Upgrade {
-    /// `begin` is called on the connection's own thread, and what it returns runs there and must not block.
+    /// The server calls `begin` on the thread of the connection. The returned future runs there and
+    /// must not block.
     pub fn new(begin: impl FnOnce(Wire) -> Living + Send + 'static) -> Self {
         Self(Box::new(begin))
     }
@@ -49,71 +50,77 @@ impl fmt::Debug for Upgrade {
 pub enum Parting {
     /// The server stops.
     Stop,
-    /// No thread can be lent to it.
+    /// The scheduler has no thread for it.
     NoThread,
 }
 
-/// Both directions of a connection, as bytes, secret or not. For one task: each direction wakes who asked last.
+/// Both directions of an upgraded connection as bytes, over plain TCP or TLS. For one task: each
+/// direction wakes the task that polled it last.
 pub struct Wire {
-    transport: AsyncFd<Watched>,
-    space: Space,
-    /// Received, and used up to `start`.
+    transport: AsyncFd<AsyncTransport>,
+    space: ReceiveBuffer,
+    /// Received bytes; those before `start` are consumed.
     received: Vec<u8>,
     start: usize,
     signals: Rc<Signals>,
 }
 
-/// Where a thread receives for all its wires, one at a time.
+/// The receive buffer that all wires of a thread share, one at a time.
 #[derive(Clone)]
-pub(crate) struct Space(Rc<RefCell<Box<[u8]>>>);
+pub(crate) struct ReceiveBuffer(Rc<RefCell<Box<[u8]>>>);
 
-/// What a wire and the task around it tell each other.
+/// The signals between a wire and the task that runs it.
 #[derive(Default)]
 struct Signals {
     parting: Cell<Option<Parting>>,
-    /// When the task shall be woken at the latest.
+    /// The time at which the task is woken at the latest.
     alarm: Cell<Option<Instant>>,
 }
 
-/// At least this much is received at once. The longest record of TLS has room.
-const SPACE: usize = 64 * 1024;
-/// Most peers say little at once: only a buffer this small is kept between two times.
-const KEPT: usize = 4 * 1024;
+/// Receives up to this many bytes at once. The longest TLS record fits.
+const RECEIVE_SIZE: usize = 64 * 1024;
+/// Most messages of a client are short: between two receives a wire keeps only a buffer of this
+/// size.
+const IDLE_BUFFER: usize = 4 * 1024;
 
 impl Wire {
-    /// `transport` from here on, behind the bytes that were received already.
-    pub(crate) fn new(transport: Nonblocking, received: Vec<u8>, space: Space) -> io::Result<Self> {
+    /// Wraps `transport`. `received` contains the bytes that were received before the upgrade.
+    pub(crate) fn new(
+        transport: Nonblocking,
+        received: Vec<u8>,
+        space: ReceiveBuffer,
+    ) -> io::Result<Self> {
         // SAFETY: the transport has one descriptor, which it keeps open for as long as it lives.
-        let transport = unsafe { AsyncFd::register(Watched(transport)) }?;
+        let transport = unsafe { AsyncFd::register(AsyncTransport(transport)) }?;
         Ok(Self { transport, space, received, start: 0, signals: Rc::default() })
     }
 
-    /// What was received and is not [consumed](Self::consume).
+    /// The bytes that were received and not yet [consumed](Self::consume).
     pub fn received(&mut self) -> &mut [u8] {
         &mut self.received[self.start..]
     }
 
-    /// So many bytes at the front of that are done with.
+    /// Marks the first `count` received bytes as consumed.
     ///
     /// # Panics
     ///
-    /// There are not so many.
+    /// If `count` is more than the number of received bytes.
     pub fn consume(&mut self, count: usize) {
-        assert!(count <= self.received.len() - self.start, "more than was received");
+        assert!(count <= self.received.len() - self.start, "count exceeds the received bytes");
         self.start += count;
         if self.start == self.received.len() {
             self.start = 0;
             self.received.clear();
-            self.received.shrink_to(KEPT);
+            self.received.shrink_to(IDLE_BUFFER);
         }
     }
 
-    /// Receives more, and says how much; 0: the peer will send nothing further. What was received before should be
-    /// consumed, or it piles up.
+    /// Receives more bytes and returns their number; 0 means that the client sends no more. The
+    /// caller should consume earlier bytes first, or the buffer grows.
     ///
     /// # Errors
     ///
-    /// The connection is gone.
+    /// The connection is closed.
     pub fn poll_receive(&mut self, task: &mut Context<'_>) -> Poll<Result<usize, Gone>> {
         if self.start > 0 {
             self.received.drain(..self.start);
@@ -138,11 +145,12 @@ impl Wire {
         }
     }
 
-    /// Sends from `bytes`, and says how many; without any it is ready when all that was sent has left.
+    /// Sends from `bytes` and returns how many bytes it took. With empty `bytes` it is ready when
+    /// all earlier bytes have been sent.
     ///
     /// # Errors
     ///
-    /// The connection is gone.
+    /// The connection is closed.
     pub fn poll_send(&mut self, task: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, Gone>> {
         loop {
             if bytes.is_empty() && !self.transport.get_ref().0.holds_back() {
@@ -162,17 +170,17 @@ impl Wire {
         }
     }
 
-    /// Tells the peer that nothing further will be sent.
+    /// Shuts down the sending direction.
     pub fn finish(&mut self) {
         self.transport.get_mut().0.finish();
     }
 
-    /// Whether it shall end soon. Its task is woken when that changes.
+    /// Whether and why the connection shall end soon. A change wakes the task.
     pub fn parting(&self) -> Option<Parting> {
         self.signals.parting.get()
     }
 
-    /// Has its task woken at this moment at the latest; it may be earlier.
+    /// Wakes the task at `moment` at the latest, possibly earlier.
     pub fn wake_at(&self, moment: Instant) {
         if self.signals.alarm.get().is_none_or(|alarm| moment < alarm) {
             self.signals.alarm.set(Some(moment));
@@ -192,27 +200,27 @@ impl fmt::Debug for Wire {
     }
 }
 
-impl Space {
+impl ReceiveBuffer {
     pub(crate) fn new() -> Self {
-        Self(Rc::new(RefCell::new(vec![0; SPACE].into_boxed_slice())))
+        Self(Rc::new(RefCell::new(vec![0; RECEIVE_SIZE].into_boxed_slice())))
     }
 }
 
-/// What one life needs of its thread.
-pub(crate) struct Terms {
-    /// How far the server is from its end.
+/// The environment in which the task of an upgraded connection runs.
+pub(crate) struct UpgradeContext {
+    /// The phase of the server's shutdown.
     pub(crate) state: watch::Receiver<State>,
-    /// It shall end at once.
+    /// Set if the connection shall end at once.
     pub(crate) parting: Option<Parting>,
     pub(crate) clock: Rc<Clock>,
     pub(crate) slowness: Rc<Slowness>,
-    /// The handler that asked for it, for the log.
+    /// The handler that requested the upgrade, for the log.
     pub(crate) name: &'static str,
 }
 
-/// Lives a connection's life to its end, which is that of the server at the latest.
-pub(crate) async fn live(upgrade: Upgrade, wire: Wire, terms: Terms) {
-    let Terms { mut state, parting, clock, slowness, name } = terms;
+/// Runs an upgraded connection to its end, which is at the latest the end of the server.
+pub(crate) async fn run_upgrade(upgrade: Upgrade, wire: Wire, environment: UpgradeContext) {
+    let UpgradeContext { mut state, parting, clock, slowness, name } = environment;
     let signals = Rc::clone(&wire.signals);
     signals.parting.set(parting);
     let Ok(living) = catch_unwind(AssertUnwindSafe(|| (upgrade.0)(wire))) else {
@@ -220,20 +228,20 @@ pub(crate) async fn live(upgrade: Upgrade, wire: Wire, terms: Terms) {
         return log::error(format_args!("{name} panicked; its connection was cut"));
     };
     let mut living = pin!(guarded(living, &clock, &slowness, name));
-    let mut over = pin!(async {
-        // Its sender goes with the server: that is an end too.
+    let mut server_end = pin!(async {
+        // The sender is dropped with the server, so an error is an end too.
         let _ = state.wait_for(|state| *state != State::Serving).await;
         signals.parting.set(Some(Parting::Stop));
         let _ = state.wait_for(|state| *state == State::Over).await;
     });
     let mut alarm = pin!(tokio::time::sleep_until(Instant::now().into()));
     let mut set_for = None;
-    let lived = poll_fn(|task| {
-        if over.as_mut().poll(task).is_ready() {
+    let ended = poll_fn(|task| {
+        if server_end.as_mut().poll(task).is_ready() {
             return Poll::Ready(Some(Ok(())));
         }
-        if let Poll::Ready(lived) = living.as_mut().poll(task) {
-            return Poll::Ready(lived);
+        if let Poll::Ready(ended) = living.as_mut().poll(task) {
+            return Poll::Ready(ended);
         }
         let wanted = signals.alarm.get();
         if let Some(moment) = wanted {
@@ -249,17 +257,17 @@ pub(crate) async fn live(upgrade: Upgrade, wire: Wire, terms: Terms) {
         }
         Poll::Pending
     });
-    match lived.await {
+    match ended.await {
         Some(Ok(())) => {}
         Some(Err(error)) => log::error(format_args!("{name} failed: {error}")),
         None => log::error(format_args!("{name} panicked; its connection was cut")),
     }
 }
 
-/// A transport as the runtime wants to see it.
-struct Watched(Nonblocking);
+/// A transport with a raw descriptor, as the runtime requires.
+struct AsyncTransport(Nonblocking);
 
-impl AsRawFd for Watched {
+impl AsRawFd for AsyncTransport {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_fd().as_raw_fd()
     }

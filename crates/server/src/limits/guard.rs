@@ -12,10 +12,10 @@ use crate::limits::readings;
 use crate::settings::{Guards, Settings};
 
 /// Milliseconds between two checks in the normal state.
-const REST: u64 = 1000;
+const CALM_INTERVAL: u64 = 1000;
 /// Milliseconds between two checks under pressure, which bounds the wait of new connections for
 /// room.
-const WATCH: u64 = 100;
+const PRESSURE_INTERVAL: u64 = 100;
 
 /// The resource pressure of one server.
 #[derive(Default)]
@@ -61,7 +61,7 @@ impl Guard {
     pub(crate) fn is_due(&self, now: u64) -> bool {
         let (last, order) = (self.looked.load(Ordering::Relaxed), Ordering::Relaxed);
         let is_calm = self.descriptors().max(self.memory()) == Pressure::Calm;
-        let wait = if is_calm { REST } else { WATCH };
+        let wait = if is_calm { CALM_INTERVAL } else { PRESSURE_INTERVAL };
         now.saturating_sub(last) >= wait
             && self.looked.compare_exchange(last, now, order, order).is_ok()
     }
@@ -84,17 +84,20 @@ impl Guard {
         let percent = share.map_or(0, Share::percent);
         match is {
             Pressure::Calm => {
-                log::notice(format_args!("there is memory again: {percent} % is used"));
+                log::notice(format_args!(
+                    "{percent} % of memory is used: serving all clients again"
+                ));
             }
             Pressure::Tight if was == Pressure::Out => log::notice(format_args!(
-                "connections are accepted again, and refused still: {percent} % of memory is used"
+                "{percent} % of memory is used: accepting connections again, \
+                 but still rejecting new and unknown clients (`guard-memory`)"
             )),
             Pressure::Tight => log::warn(format_args!(
-                "{percent} % of memory is used: newcomers and strangers are refused"
+                "{percent} % of memory is used: rejecting new and unknown clients (`guard-memory`)"
             )),
-            Pressure::Out => {
-                log::warn(format_args!("{percent} % of memory is used: no connection is accepted"));
-            }
+            Pressure::Out => log::warn(format_args!(
+                "{percent} % of memory is used: accepting no connections (`guard-memory-accept`)"
+            )),
         }
     }
 
@@ -112,16 +115,20 @@ impl Guard {
             let percent = share.map_or(0, Share::percent);
             match is {
                 Pressure::Calm => {
-                    log::notice(format_args!("there are descriptors again: {percent} % are used"));
+                    log::notice(format_args!(
+                        "{percent} % of descriptors are used: keeping idle connections again"
+                    ));
                 }
                 Pressure::Tight if was == Pressure::Out => log::notice(format_args!(
-                    "connections are accepted again: {percent} % of descriptors are used"
+                    "{percent} % of descriptors are used: accepting connections again"
                 )),
                 Pressure::Tight => log::warn(format_args!(
-                    "{percent} % of descriptors are used: idle connections of strangers are closed"
+                    "{percent} % of descriptors are used: closing idle connections of unknown \
+                     clients (`guard-descriptors`); raise `ulimit -n`"
                 )),
                 Pressure::Out => log::warn(format_args!(
-                    "{percent} % of descriptors are used: no connection is accepted, and idle ones are closed"
+                    "{percent} % of descriptors are used: closing idle connections and accepting \
+                     none (`guard-descriptors`); raise `ulimit -n`"
                 )),
             }
         }
@@ -142,10 +149,10 @@ impl Guard {
         self.counts.changes.fetch_add(1, Ordering::Relaxed);
         if is_over {
             log::warn(format_args!(
-                "requests wait too long for a worker: no connection is accepted"
+                "requests wait too long for a worker: accepting no connections (`back-pressure`)"
             ));
         } else {
-            log::notice(format_args!("workers have time again: connections are accepted"));
+            log::notice(format_args!("workers are available: accepting connections again"));
         }
     }
 
@@ -194,12 +201,12 @@ impl Guard {
     }
 }
 
-/// Stores the pressure that `share` causes; an unknown share causes none. Returns the old and the
-/// new pressure if they differ.
-fn change(kept: &AtomicU8, share: Option<Share>, bounds: Bounds) -> Option<(Pressure, Pressure)> {
-    let was = Pressure::from_byte(kept.load(Ordering::Relaxed));
+/// Stores the pressure that `share` causes; an unknown share causes no pressure. Returns the old
+/// and the new pressure if they differ.
+fn change(stored: &AtomicU8, share: Option<Share>, bounds: Bounds) -> Option<(Pressure, Pressure)> {
+    let was = Pressure::from_byte(stored.load(Ordering::Relaxed));
     let is = share.map_or(Pressure::Calm, |share| bounds.judge(was, share));
-    kept.store(is as u8, Ordering::Relaxed);
+    stored.store(is as u8, Ordering::Relaxed);
     (is != was).then_some((was, is))
 }
 
@@ -207,11 +214,11 @@ fn change(kept: &AtomicU8, share: Option<Share>, bounds: Bounds) -> Option<(Pres
 mod tests {
     use super::*;
     use crate::address::Peer;
-    use crate::limits::census::Places;
+    use crate::limits::census::ConnectionLimits;
 
     fn guard(guards: Guards, most: usize, connected: usize) -> (Guard, Settings, Census) {
         let settings = Settings { guards, ..Settings::default() };
-        let census = Census::new(Places { most, per_block: 1, local: Some(most) });
+        let census = Census::new(ConnectionLimits { most, per_block: 1, local: Some(most) });
         (0..connected).for_each(|_| census.enter(Peer::UNIX).unwrap());
         (Guard::default(), settings, census)
     }

@@ -63,7 +63,7 @@ pub struct LoopMetrics {
 pub struct SchedulerMetrics {
     /// The name in the settings; `own` for a scheduler that the program supplies.
     pub name: String,
-    /// Utilization of its threads, 0 to 1.
+    /// Utilization of the threads, 0 to 1.
     pub load: f32,
     /// The scheduler's state, in one line for people.
     pub status: String,

@@ -21,15 +21,15 @@ use rustix::net::{
 use crate::listener::{SocketFile, remove_stale};
 
 /// The size limit of a command in bytes.
-const LONGEST: u64 = 64;
+const MAX_COMMAND: u64 = 64;
 /// The size limit of an answer in bytes.
-const LONGEST_ANSWER: u64 = 64 * 1024;
+const MAX_ANSWER: u64 = 64 * 1024;
 /// The time limit for receiving a command, and for sending the answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const IO_TIMEOUT: Duration = Duration::from_secs(2);
 /// The client's time limit for an answer.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
 /// The time for which a stopping server waits for an answer in progress.
-const LONGEST_ANSWERING: Duration = Duration::from_secs(5);
+const STOP_WAIT: Duration = Duration::from_secs(5);
 /// The listen backlog; operators need no more connections at one time.
 const BACKLOG: i32 = 16;
 
@@ -37,13 +37,13 @@ const BACKLOG: i32 = 16;
 #[derive(Debug)]
 pub struct Control {
     listener: Option<UnixListener>,
-    answering: Arc<Answering>,
+    active: Arc<ActiveAnswer>,
     _file: SocketFile,
 }
 
 /// Whether the server is answering a command now.
 #[derive(Default, Debug)]
-struct Answering {
+struct ActiveAnswer {
     is_busy: Mutex<bool>,
     is_done: Condvar,
 }
@@ -65,7 +65,7 @@ impl Control {
         bind(&socket, &SocketAddrUnix::new(path)?)?;
         let file = SocketFile::at(path);
         listen(&socket, BACKLOG)?;
-        Ok(Self { listener: Some(socket.into()), answering: Arc::default(), _file: file })
+        Ok(Self { listener: Some(socket.into()), active: Arc::default(), _file: file })
     }
 
     /// Starts a thread that answers commands one at a time with a result or an error message.
@@ -78,16 +78,16 @@ impl Control {
         mut answer: impl FnMut(&str) -> Result<String, String> + Send + 'static,
     ) -> io::Result<()> {
         let Some(listener) = self.listener.take() else { return Ok(()) };
-        let answering = Arc::clone(&self.answering);
+        let active = Arc::clone(&self.active);
         let body = move || {
             for stream in listener.incoming() {
                 // A client that disconnects before the answer does not need it.
-                let told = stream.and_then(|stream| converse(stream, &answering, &mut answer));
-                if let Err(error) = told
+                let result = stream.and_then(|stream| handle_command(stream, &active, &mut answer));
+                if let Err(error) = result
                     && matches!(error.raw_os_error(), Some(23 | 24))
                 {
                     // ENFILE, EMFILE: an immediate retry would fail too.
-                    thread::park_timeout(PATIENCE);
+                    thread::park_timeout(IO_TIMEOUT);
                 }
             }
         };
@@ -100,11 +100,11 @@ impl Control {
 /// that.
 impl Drop for Control {
     fn drop(&mut self) {
-        self.answering.wait();
+        self.active.wait();
     }
 }
 
-impl Answering {
+impl ActiveAnswer {
     fn set(&self, is_busy: bool) {
         *self.is_busy.lock().unwrap_or_else(PoisonError::into_inner) = is_busy;
         self.is_done.notify_all();
@@ -112,20 +112,20 @@ impl Answering {
 
     fn wait(&self) {
         let is_busy = self.is_busy.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.is_done.wait_timeout_while(is_busy, LONGEST_ANSWERING, |is_busy| *is_busy));
+        drop(self.is_done.wait_timeout_while(is_busy, STOP_WAIT, |is_busy| *is_busy));
     }
 }
 
-fn converse(
+fn handle_command(
     mut stream: UnixStream,
-    answering: &Answering,
+    active: &ActiveAnswer,
     answer: &mut dyn FnMut(&str) -> Result<String, String>,
 ) -> io::Result<()> {
-    let word = read_word(&mut stream)?;
-    answering.set(true);
-    let told = reply(stream, answer(word.trim()));
-    answering.set(false);
-    told
+    let command = read_command(&mut stream)?;
+    active.set(true);
+    let result = reply(stream, answer(command.trim()));
+    active.set(false);
+    result
 }
 
 fn reply(mut stream: UnixStream, answer: Result<String, String>) -> io::Result<()> {
@@ -133,47 +133,50 @@ fn reply(mut stream: UnixStream, answer: Result<String, String>) -> io::Result<(
         Ok(text) => ("ok", text),
         Err(text) => ("error", text),
     };
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(IO_TIMEOUT))?;
     stream.write_all(format!("{kind}\n{text}").as_bytes())
 }
 
 /// Reads up to the end of a line. The time limit covers the whole line, however slowly the bytes
 /// arrive.
-fn read_word(stream: &mut UnixStream) -> io::Result<String> {
-    let deadline = Instant::now() + PATIENCE;
-    let mut word = Vec::new();
-    while !word.ends_with(b"\n") && (word.len() as u64) < LONGEST {
+fn read_command(stream: &mut UnixStream) -> io::Result<String> {
+    let deadline = Instant::now() + IO_TIMEOUT;
+    let mut command = Vec::new();
+    while !command.ends_with(b"\n") && (command.len() as u64) < MAX_COMMAND {
         let left = deadline.saturating_duration_since(Instant::now());
         stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
         let mut byte = [0];
         match stream.read(&mut byte) {
             Ok(0) => break,
-            Ok(_) => word.push(byte[0]),
+            Ok(_) => command.push(byte[0]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(String::from_utf8_lossy(&word).into_owned())
+    Ok(String::from_utf8_lossy(&command).into_owned())
 }
 
-/// Sends the command `word` to the server whose socket is at `path`, and returns its result or
+/// Sends `command` to the server whose socket is at `path`, and returns its result or
 /// error message.
 ///
 /// # Errors
 ///
 /// Returns an error when no server listens, or the answer does not arrive within a minute.
-pub fn ask(path: &Path, word: &str) -> io::Result<Result<String, String>> {
+pub fn ask(path: &Path, command: &str) -> io::Result<Result<String, String>> {
     let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(LONGEST_WAIT))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    stream.write_all(format!("{word}\n").as_bytes())?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.set_write_timeout(Some(IO_TIMEOUT))?;
+    stream.write_all(format!("{command}\n").as_bytes())?;
     let mut text = String::new();
-    stream.take(LONGEST_ANSWER).read_to_string(&mut text)?;
+    stream.take(MAX_ANSWER).read_to_string(&mut text)?;
     match text.split_once('\n') {
-        Some(("ok", told)) => Ok(Ok(told.to_owned())),
+        Some(("ok", result)) => Ok(Ok(result.to_owned())),
         Some(("error", reason)) => Ok(Err(reason.to_owned())),
         _ => {
-            log::warn(format_args!("{} answers in no way that is known", path.display()));
+            log::warn(format_args!(
+                "{}: the reply is in an unknown format; is this the control socket of a Bine server?",
+                path.display()
+            ));
             Err(io::ErrorKind::InvalidData.into())
         }
     }
@@ -192,7 +195,7 @@ mod tests {
         drop(UnixListener::bind(&path).unwrap());
         let mut control = Control::open(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let answer = |word: &str| match word {
+        let answer = |command: &str| match command {
             "reload" => Ok("done\nwell".to_owned()),
             other => Err(format!("what is {other}?")),
         };

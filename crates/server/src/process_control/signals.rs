@@ -24,27 +24,27 @@ use crate::watchdog::report_running_loops;
 ///
 /// Returns the system's error when a handler or its thread cannot be installed.
 pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
-    let (mut signals, bell) = UnixStream::pair()?;
+    let (mut signals, sender) = UnixStream::pair()?;
     for signal in [SIGTERM, SIGINT] {
-        pipe::register(signal, bell.try_clone()?)?;
+        pipe::register(signal, sender.try_clone()?)?;
     }
     // A weak reference: this thread never ends and must not keep the server alive.
     let server = Arc::downgrade(server);
     thread::Builder::new().name("bine signals".to_owned()).spawn(move || {
-        heard(&mut signals, None);
-        let mut patience = GRACE;
+        wait_for_signal(&mut signals, None);
+        let mut time_limit = GRACE;
         if let Some(server) = server.upgrade() {
-            patience = patience.saturating_add(server.generation().settings.timeouts.drain);
+            time_limit = time_limit.saturating_add(server.generation().settings.timeouts.drain);
             server.stop();
         }
-        if heard(&mut signals, Some(patience)) {
-            log::warn(format_args!("told to stop a second time: the process ends at once"));
+        if wait_for_signal(&mut signals, Some(time_limit)) {
+            log::warn(format_args!("second signal to stop: the process ends at once"));
         } else if server.strong_count() == 0 {
             // The server has ended, and its program continues with other work.
-            heard(&mut signals, None);
+            wait_for_signal(&mut signals, None);
         } else {
             log::error(format_args!(
-                "still held up {patience:?} after the signal to stop; the process ends here"
+                "the server did not stop within {time_limit:?} of the signal; the process ends now"
             ));
             if let Some(server) = server.upgrade() {
                 report_running_loops(&server);
@@ -61,10 +61,10 @@ pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
 ///
 /// Returns the system's error when the handler or its thread cannot be installed.
 pub fn on_hangup(mut action: impl FnMut() + Send + 'static) -> io::Result<()> {
-    let (mut signals, bell) = UnixStream::pair()?;
-    pipe::register(SIGHUP, bell)?;
+    let (mut signals, sender) = UnixStream::pair()?;
+    pipe::register(SIGHUP, sender)?;
     let body = move || {
-        while heard(&mut signals, None) {
+        while wait_for_signal(&mut signals, None) {
             action();
         }
     };
@@ -78,10 +78,10 @@ pub fn on_hangup(mut action: impl FnMut() + Send + 'static) -> io::Result<()> {
 ///
 /// Returns the system's error when the handler or its thread cannot be installed.
 pub fn reopen_logs_on_signal() -> io::Result<()> {
-    let (mut signals, bell) = UnixStream::pair()?;
-    pipe::register(SIGUSR1, bell)?;
+    let (mut signals, sender) = UnixStream::pair()?;
+    pipe::register(SIGUSR1, sender)?;
     thread::Builder::new().name("bine reopen".to_owned()).spawn(move || {
-        while heard(&mut signals, None) {
+        while wait_for_signal(&mut signals, None) {
             log::reopen_all();
         }
     })?;
@@ -89,7 +89,7 @@ pub fn reopen_logs_on_signal() -> io::Result<()> {
 }
 
 /// Waits for a signal, which arrives as a byte in the pipe. Returns `false` at the timeout.
-fn heard(signals: &mut UnixStream, within: Option<Duration>) -> bool {
+fn wait_for_signal(signals: &mut UnixStream, within: Option<Duration>) -> bool {
     // The call fails only for a timeout of zero.
     let _ = signals.set_read_timeout(within);
     loop {

@@ -1,31 +1,31 @@
-//! The `accept-many` scheduler (Serrano, "Hop", section 2.4): one acceptor thread empties the
+//! The `accept-many` scheduler (Serrano, "Hop", 2009, section 2.4): one acceptor thread empties the
 //! kernel's accept queue at each wake-up, and each thread of a pool serves one connection until it
 //! closes.
 //!
 //! ```text
-//! acceptor:    accept, accept, accept ... -> lobby
-//! each thread: lobby -> request -> response -> reply -> request -> ... -> lobby
+//! acceptor:    accept, accept, accept ... -> queue
+//! each thread: queue -> request -> response -> reply -> request -> ... -> queue
 //! ```
 //!
 //! A burst of clients does not overflow the kernel's queue, whose overflow makes a client retry
 //! after a second. The price is one hand-over per connection, which `pool` does not need. When
-//! every thread has a connection, a connection in the lobby takes the thread of an idle one. After
-//! `queue-timeout` in the lobby the server answers it with 503.
+//! every thread has a connection, a connection in the queue takes the thread of an idle one. After
+//! `queue-timeout` in the queue the server answers it with 503.
 
 use std::io;
 use std::sync::Arc;
 
-use crate::arrival::{Entrance, Lobby};
+use crate::arrival::{ArrivalQueue, Entrance};
 use crate::conversation::Conversations;
 use crate::lifecycle::State;
 use crate::schedulers::row::Row;
-use crate::schedulers::threads::{Holders, serve_threads};
+use crate::schedulers::threads::{ConnectionThreads, serve_threads};
 use crate::server::Server;
 
 /// The `accept-many` scheduler: an acceptor thread and a pool of blocking threads.
 pub struct AcceptMany {
-    holders: Holders,
-    lobby: Lobby,
+    threads: ConnectionThreads,
+    queue: ArrivalQueue,
 }
 
 impl AcceptMany {
@@ -35,16 +35,16 @@ impl AcceptMany {
     ///
     /// Fails when the process has no free file descriptor.
     pub fn new(size: usize, queue: usize) -> io::Result<Self> {
-        Ok(Self { holders: Holders::new(size), lobby: Lobby::new(queue)? })
+        Ok(Self { threads: ConnectionThreads::new(size), queue: ArrivalQueue::new(queue)? })
     }
 
-    /// Accepts connections into the lobby and refuses those whose wait there exceeds the limit.
+    /// Accepts connections into the queue and refuses those whose wait there exceeds the limit.
     fn admit(&self, server: &Arc<Server>) -> io::Result<()> {
-        let lobby = &self.lobby;
+        let queue = &self.queue;
         let mut entrance = Entrance::new(server);
         while server.state() == State::Serving {
-            let wait = lobby.turn_away(server.generation().settings.timeouts.queue);
-            lobby.fill(&mut entrance, wait)?;
+            let wait = queue.turn_away(server.generation().settings.timeouts.queue);
+            queue.fill(&mut entrance, wait)?;
         }
         Ok(())
     }
@@ -52,30 +52,30 @@ impl AcceptMany {
 
 impl Row for AcceptMany {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
-        let (size, shared) = (self.holders.size(), Arc::clone(server));
+        let (size, shared) = (self.threads.size(), Arc::clone(server));
         serve_threads(server, "accept-many", size.saturating_add(1), move |index| {
             if index == 0 {
                 let ended = self.admit(&shared);
-                self.lobby.close();
+                self.queue.close();
                 return ended;
             }
-            self.holders.talk(&mut Conversations::behind(&self.lobby, &shared, &*self))
+            self.threads.serve(&mut Conversations::from_queue(&self.queue, &shared, &*self))
         })
     }
 
     fn begin_hold(&self) -> bool {
-        self.holders.begin_hold()
+        self.threads.begin_hold()
     }
 
     fn end_hold(&self) {
-        self.holders.end_hold();
+        self.threads.end_hold();
     }
 
     fn load(&self) -> f32 {
-        self.holders.load()
+        self.threads.load()
     }
 
     fn status(&self) -> String {
-        format!("{}; {} connections wait for one", self.holders.status(), self.lobby.len())
+        format!("{}; {} connections wait for a thread", self.threads.status(), self.queue.len())
     }
 }

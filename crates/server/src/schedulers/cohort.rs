@@ -1,6 +1,6 @@
-//! The `cohort` scheduler (Larus and Parkes 2002; Serrano, "Hop", section 2.4, figure 5): each
-//! event loop runs all waiting jobs of one stage, then all of the next, so that the caches load a
-//! stage's instructions and data once for many requests.
+//! The `cohort` scheduler (Larus and Parkes 2002; Serrano, "Hop", 2009, section 2.4, figure 5):
+//! each event loop runs all waiting jobs of one stage, then all of the next, so that the caches
+//! load a stage's instructions and data once for many requests.
 //!
 //! ```text
 //! loop: accept -+-> request -+-> response(static) --+-> response(dynamic) -+-> reply -+-> ...

@@ -1,6 +1,6 @@
-//! The `hybrid` scheduler (Carrera et al., "A hybrid web server architecture for e-commerce
-//! applications"): event loops own the connections, and a small pool of workers runs each request
-//! that may block.
+//! The `hybrid` scheduler (Carrera et al., "A Hybrid Web Server Architecture for e-Commerce
+//! Applications", 2005): event loops own the connections, and a small pool of workers runs each
+//! request that may block.
 //!
 //! ```text
 //! loop:    accept -> request -> response(static) -> reply -> ...
@@ -70,7 +70,7 @@ impl Scheduler for Hybrid {
     }
 
     fn on_returned(&self) {
-        self.workers.welcome_back();
+        self.workers.on_returned();
     }
 
     fn load(&self) -> f32 {

@@ -1,4 +1,4 @@
-//! The `nothread` scheduler (Serrano, "Hop", section 2.4, figure 2): one thread serves one
+//! The `nothread` scheduler (Serrano, "Hop", 2009, section 2.4, figure 2): one thread serves one
 //! connection from accept to close, then the next. This policy is the baseline for the schedulers
 //! that give each connection a thread, and fits a device whose handlers must never run
 //! concurrently.
@@ -16,18 +16,18 @@ use std::sync::Arc;
 
 use crate::conversation::Conversations;
 use crate::schedulers::row::Row;
-use crate::schedulers::threads::{Holders, serve_threads};
+use crate::schedulers::threads::{ConnectionThreads, serve_threads};
 use crate::server::Server;
 
 /// The `nothread` scheduler: a single thread.
 pub struct NoThread {
-    holder: Holders,
+    thread: ConnectionThreads,
 }
 
 impl NoThread {
     /// Creates the scheduler; its thread starts with [`accept`](Row::accept).
     pub fn new() -> Self {
-        Self { holder: Holders::new(1) }
+        Self { thread: ConnectionThreads::new(1) }
     }
 }
 
@@ -43,23 +43,23 @@ impl Row for NoThread {
         // Not on the calling thread, which must stay free to end the server when a handler blocks
         // past the drain.
         serve_threads(server, "nothread", 1, move |_| {
-            self.holder.talk(&mut Conversations::new(&shared, &*self))
+            self.thread.serve(&mut Conversations::new(&shared, &*self))
         })
     }
 
     fn begin_hold(&self) -> bool {
-        self.holder.begin_hold()
+        self.thread.begin_hold()
     }
 
     fn end_hold(&self) {
-        self.holder.end_hold();
+        self.thread.end_hold();
     }
 
     fn load(&self) -> f32 {
-        self.holder.load()
+        self.thread.load()
     }
 
     fn status(&self) -> String {
-        self.holder.status()
+        self.thread.status()
     }
 }

@@ -1,5 +1,5 @@
-//! The `one-to-one` scheduler (Serrano, "Hop", section 2.4, figure 3): starts a new thread for each
-//! connection.
+//! The `one-to-one` scheduler (Serrano, "Hop", 2009, section 2.4, figure 3): starts a new thread
+//! for each connection.
 //!
 //! ```text
 //! acceptor:                   accept, start a thread -> accept ...
@@ -26,20 +26,20 @@ use crate::arrival::{Arrival, Entrance, NO_THREAD};
 use crate::conversation::Conversations;
 use crate::lifecycle::State;
 use crate::schedulers::row::Row;
-use crate::schedulers::threads::{outlast, start};
+use crate::schedulers::threads::{await_end_of_drain, start};
 use crate::server::Server;
 
 /// Time that a new connection waits at full load for the thread of an idle connection. Slightly
 /// longer than such a thread needs to notice the full load.
-const CHANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
+const FREE_THREAD_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
 /// Shortest time between two log lines about refusals. Each line gives their number.
-const BETWEEN_LINES: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The `one-to-one` scheduler: an acceptor, and a thread for each connection.
 pub struct OneToOne {
     /// Configured maximum number of threads.
-    wished: usize,
-    /// Current maximum: lower than `wished` after the kernel has refused a thread.
+    configured: usize,
+    /// Current maximum: lower than `configured` after the kernel has refused a thread.
     most: AtomicUsize,
     threads: AtomicUsize,
     refused: AtomicU64,
@@ -54,10 +54,10 @@ impl OneToOne {
     ///
     /// Fails when the process has no free file descriptor.
     pub fn new(most: usize) -> io::Result<Self> {
-        let wished = most.max(1);
+        let configured = most.max(1);
         Ok(Self {
-            wished,
-            most: AtomicUsize::new(wished),
+            configured,
+            most: AtomicUsize::new(configured),
             threads: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
             freed: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
@@ -67,46 +67,47 @@ impl OneToOne {
     fn admit(
         self: &Arc<Self>,
         server: &Arc<Server>,
-        lives: &Sender<io::Result<()>>,
+        result_sender: &Sender<io::Result<()>>,
     ) -> io::Result<()> {
         let mut entrance = Entrance::new(server);
-        let mut lines = Lines { last: None, told: 0 };
+        let mut refusal_log = RefusalLog { last: None, reported: 0 };
         while server.state() == State::Serving {
             if self.is_full() {
-                entrance.await_somebody(self.freed.as_fd());
+                entrance.wait_for_pending(self.freed.as_fd());
                 if !self.await_end(server) && self.is_full() {
                     // No thread has given up an idle connection.
                     while let Some(arrival) = entrance.accept_now() {
                         self.turn_away(arrival);
                     }
-                    lines.tell(self);
+                    refusal_log.report(self);
                 }
             } else if let Some(arrival) = entrance.accept()?
-                && let Err(arrival) = self.employ(server, lives, arrival)
+                && let Err(arrival) = self.start_thread(server, result_sender, arrival)
             {
                 self.turn_away(arrival);
-                lines.tell(self);
+                refusal_log.report(self);
             }
         }
         Ok(())
     }
 
     /// Starts a thread for `arrival`, or returns `arrival` when the kernel refuses a thread.
-    fn employ(
+    fn start_thread(
         self: &Arc<Self>,
         server: &Arc<Server>,
-        lives: &Sender<io::Result<()>>,
+        result_sender: &Sender<io::Result<()>>,
         arrival: Arrival,
     ) -> Result<(), Arrival> {
         let count = self.threads.fetch_add(1, Ordering::AcqRel);
-        let (own, server, lives) = (Arc::clone(self), Arc::clone(server), lives.clone());
+        let (own, server, result_sender) =
+            (Arc::clone(self), Arc::clone(server), result_sender.clone());
         // Shared, so that this function still owns the connection when no thread starts.
         let place = Arc::new(Mutex::new(Some(arrival)));
-        let given = Arc::clone(&place);
+        let shared = Arc::clone(&place);
         let started = Builder::new().name("bine connection".to_owned()).spawn(move || {
-            let end = End(own);
+            let end = ThreadGuard(own);
             let own = &*end.0;
-            let mut next = take(&given);
+            let mut next = take(&shared);
             let mut conversations = Conversations::new(&server, own);
             while let Some(arrival) = next {
                 conversations.hold(arrival);
@@ -114,9 +115,9 @@ impl OneToOne {
             }
             drop(conversations);
             drop(end);
-            // Drop the server before `lives` reports the end of this thread.
+            // Drop the server before `result_sender` reports the end of this thread.
             drop(server);
-            drop(lives);
+            drop(result_sender);
         });
         if started.is_ok() {
             return Ok(());
@@ -130,24 +131,24 @@ impl OneToOne {
         let left = self.threads.fetch_sub(1, Ordering::AcqRel) - 1;
         if left <= self.most.load(Ordering::Relaxed) / 2 {
             // After half of the threads have ended, the kernel may allow more again.
-            self.most.store(self.wished, Ordering::Relaxed);
+            self.most.store(self.configured, Ordering::Relaxed);
         }
         // The write fails only when the counter is full, and then the descriptor is readable.
         let _ = rustix::io::write(&self.freed, &1u64.to_ne_bytes());
     }
 
-    /// Waits up to [`CHANCE`] for a thread to end and returns whether one did.
+    /// Waits up to [`FREE_THREAD_WAIT`] for a thread to end and returns whether one did.
     fn await_end(&self, server: &Server) -> bool {
         let bell = server.stop_bell();
         let mut wanted =
             [PollFd::new(&bell, PollFlags::IN), PollFd::new(&self.freed, PollFlags::IN)];
         // The result is not needed: the read below shows whether a thread has ended.
-        let _ = poll(&mut wanted, Some(&CHANCE));
+        let _ = poll(&mut wanted, Some(&FREE_THREAD_WAIT));
         rustix::io::read(&self.freed, &mut [0; 8]).is_ok()
     }
 
     fn turn_away(&self, arrival: Arrival) {
-        arrival.refuse(NO_THREAD.told());
+        arrival.refuse(NO_THREAD.response());
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -157,9 +158,9 @@ impl OneToOne {
 }
 
 /// Reports the end of a thread when dropped, also on panic.
-struct End(Arc<OneToOne>);
+struct ThreadGuard(Arc<OneToOne>);
 
-impl Drop for End {
+impl Drop for ThreadGuard {
     fn drop(&mut self) {
         self.0.on_end();
     }
@@ -170,21 +171,22 @@ fn take(place: &Mutex<Option<Arrival>>) -> Option<Arrival> {
 }
 
 /// Rate limit for log lines about refusals.
-struct Lines {
+struct RefusalLog {
     last: Option<Instant>,
-    told: u64,
+    reported: u64,
 }
 
-impl Lines {
-    fn tell(&mut self, scheduler: &OneToOne) {
+impl RefusalLog {
+    fn report(&mut self, scheduler: &OneToOne) {
         let refused = scheduler.refused.load(Ordering::Relaxed);
-        if refused > self.told && self.last.is_none_or(|last| last.elapsed() >= BETWEEN_LINES) {
+        if refused > self.reported && self.last.is_none_or(|last| last.elapsed() >= LOG_INTERVAL) {
             let most = scheduler.most.load(Ordering::Relaxed);
             log::warn(format_args!(
-                "{} connections were refused: each of {most} threads has one already",
-                refused - self.told
+                "rejected {} connections: each of the {most} threads serves one already; \
+                 raise the limit of threads (`ulimit -u`) or use the scheduler `hybrid`",
+                refused - self.reported
             ));
-            *self = Self { last: Some(Instant::now()), told: refused };
+            *self = Self { last: Some(Instant::now()), reported: refused };
         }
     }
 }
@@ -192,14 +194,14 @@ impl Lines {
 impl Row for OneToOne {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
         let (end, ends): (_, Receiver<_>) = channel();
-        let (shared, lives) = (Arc::clone(server), end.clone());
+        let (shared, result_sender) = (Arc::clone(server), end.clone());
         let name = "bine acceptor".to_owned();
-        if let Err(error) = start(server, name, &end, move || self.admit(&shared, &lives)) {
+        if let Err(error) = start(server, name, &end, move || self.admit(&shared, &result_sender)) {
             server.stop();
             return Err(error);
         }
         drop(end);
-        outlast(server, &ends)
+        await_end_of_drain(server, &ends)
     }
 
     fn load(&self) -> f32 {
@@ -214,7 +216,7 @@ impl Row for OneToOne {
             self.most.load(Ordering::Relaxed),
             self.refused.load(Ordering::Relaxed),
         );
-        format!("{threads} of at most {most} connections have a thread, {refused} found none")
+        format!("{threads} of at most {most} connections have a thread, {refused} were rejected")
     }
 }
 

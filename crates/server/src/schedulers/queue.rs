@@ -1,14 +1,14 @@
-//! The `queue` scheduler (Serrano, "Hop", section 2.4): each stage is a task in one queue, which a
-//! pool of threads processes in order. After a stage, a thread runs the next stage of the same
-//! request when other threads are free. Otherwise the thread queues that stage and takes the oldest
-//! task.
+//! The `queue` scheduler (Serrano, "Hop", 2009, section 2.4): each stage is a task in one queue,
+//! which a pool of threads processes in order. After a stage, a thread runs the next stage of the
+//! same request when other threads are free. Otherwise the thread queues that stage and takes the
+//! oldest task.
 //!
 //! ```text
 //! acceptor:    accept ----------------------------------------.
 //! the queue:   [ request | response | request | reply | ... ] <-'- <-.
-//! each thread: the oldest task -> its stage -> somebody waits? ------'
+//! each thread: the oldest task -> its stage -> tasks waiting? -- yes '
 //!                                    ^               |
-//!                                    '--- next ------' nobody does
+//!                                    '--- next ------' no
 //! ```
 //!
 //! With threads to spare, the stages of a request run on one thread, as under `pool`. Without, all
@@ -21,22 +21,22 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::arrival::{Entrance, Lobby};
+use crate::arrival::{ArrivalQueue, Entrance};
 use crate::conversation::Conversations;
 use crate::lifecycle::State;
 use crate::next::Next;
-use crate::schedulers::threads::{Holders, serve_threads};
+use crate::schedulers::threads::{ConnectionThreads, serve_threads};
 use crate::scheduling::{Place, Scheduler};
 use crate::server::Server;
 use crate::workers::Task;
 
 /// Shortest time between two checks of the acceptor for expired waits, however short the limit is.
-const LEAST: Duration = Duration::from_millis(1);
+const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The `queue` scheduler: an acceptor, blocking threads, and a queue of stages.
 pub struct Queue {
-    holders: Holders,
-    waiting: Lobby,
+    threads: ConnectionThreads,
+    waiting: ArrivalQueue,
 }
 
 impl Queue {
@@ -46,13 +46,13 @@ impl Queue {
     ///
     /// Fails when the process has no free file descriptor.
     pub fn new(size: usize, queue: usize) -> io::Result<Self> {
-        Ok(Self { holders: Holders::new(size), waiting: Lobby::new(queue)? })
+        Ok(Self { threads: ConnectionThreads::new(size), waiting: ArrivalQueue::new(queue)? })
     }
 
     /// Queues accepted connections and refuses those whose wait exceeds the limit.
     fn admit(&self, server: &Arc<Server>) -> io::Result<()> {
         let mut entrance = Entrance::new(server);
-        let mut conversations = Conversations::behind(&self.waiting, server, self);
+        let mut conversations = Conversations::from_queue(&self.waiting, server, self);
         while server.state() == State::Serving {
             let limit = server.generation().settings.timeouts.queue;
             let wait = loop {
@@ -63,7 +63,7 @@ impl Queue {
                     Err(wait) => break wait.unwrap_or(limit),
                 }
             };
-            self.waiting.fill(&mut entrance, Some(wait.max(LEAST)))?;
+            self.waiting.fill(&mut entrance, Some(wait.max(MIN_CHECK_INTERVAL)))?;
             conversations.keep_up();
         }
         Ok(())
@@ -71,9 +71,9 @@ impl Queue {
 
     /// Runs tasks in sequence until the server stops.
     fn work(&self, server: &Arc<Server>) -> io::Result<()> {
-        let mut conversations = Conversations::behind(&self.waiting, server, self);
+        let mut conversations = Conversations::from_queue(&self.waiting, server, self);
         while let Some(task) = conversations.accept()? {
-            if let Some(next) = self.holders.go_on(&mut conversations, task) {
+            if let Some(next) = self.threads.run_stages(&mut conversations, task) {
                 self.waiting.put_back(next);
             }
         }
@@ -83,7 +83,7 @@ impl Queue {
 
 impl Scheduler for Queue {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
-        let (size, shared) = (self.holders.size(), Arc::clone(server));
+        let (size, shared) = (self.threads.size(), Arc::clone(server));
         serve_threads(server, "queue", size.saturating_add(1), move |index| {
             if index > 0 {
                 return self.work(&shared);
@@ -103,18 +103,18 @@ impl Scheduler for Queue {
     }
 
     fn begin_hold(&self) -> bool {
-        self.holders.begin_hold()
+        self.threads.begin_hold()
     }
 
     fn end_hold(&self) {
-        self.holders.end_hold();
+        self.threads.end_hold();
     }
 
     fn load(&self) -> f32 {
-        self.holders.load()
+        self.threads.load()
     }
 
     fn status(&self) -> String {
-        format!("{}; {} tasks wait for one", self.holders.status(), self.waiting.len())
+        format!("{}; {} tasks wait for a thread", self.threads.status(), self.waiting.len())
     }
 }

@@ -1,5 +1,5 @@
 //! The common part of schedulers that run all stages of a connection on one thread, where each
-//! stage calls the next directly (Serrano, "Hop", section 2.4).
+//! stage calls the next directly (Serrano, "Hop", 2009, section 2.4).
 
 use std::io;
 use std::sync::Arc;

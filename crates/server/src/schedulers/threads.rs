@@ -18,7 +18,7 @@ use crate::scheduling::Scheduler;
 use crate::server::Server;
 
 /// Interval at which the server checks for a second stop request while its threads drain.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs each event loop of the server on its own thread, with stages placed by `scheduler`. Returns
 /// when the last loop has ended.
@@ -59,7 +59,7 @@ pub fn serve_threads(
         }
     }
     drop(end);
-    outlast(server, &ends)
+    await_end_of_drain(server, &ends)
 }
 
 /// Starts a thread that sends its result to `end`.
@@ -84,16 +84,21 @@ pub(super) fn start(
 }
 
 /// Waits until every thread or the drain has ended.
-pub(super) fn outlast(server: &Server, ends: &Receiver<io::Result<()>>) -> io::Result<()> {
+pub(super) fn await_end_of_drain(
+    server: &Server,
+    ends: &Receiver<io::Result<()>>,
+) -> io::Result<()> {
     let bell = server.stop_bell();
     while server.state() == State::Serving {
         // The result is not needed: the loop checks the state.
         let _ = poll(&mut [PollFd::new(&bell, PollFlags::IN)], None);
     }
-    let last_call = Instant::now() + server.generation().settings.timeouts.drain;
+    let deadline = Instant::now() + server.generation().settings.timeouts.drain;
     let mut outcome = Ok(());
-    while server.state() == State::Draining && Instant::now() < last_call {
-        match ends.recv_timeout(LOOK.min(last_call.saturating_duration_since(Instant::now()))) {
+    while server.state() == State::Draining && Instant::now() < deadline {
+        match ends
+            .recv_timeout(CHECK_INTERVAL.min(deadline.saturating_duration_since(Instant::now())))
+        {
             Ok(ended) => outcome = outcome.and(ended),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return outcome,
@@ -152,17 +157,17 @@ fn run_threads(
 }
 
 /// Counts the threads of a pool that serve one connection each.
-pub(super) struct Holders {
+pub(super) struct ConnectionThreads {
     size: usize,
-    talking: AtomicUsize,
+    serving: AtomicUsize,
     /// Threads lent to replies that wait for an event.
     waiting: AtomicUsize,
 }
 
-impl Holders {
+impl ConnectionThreads {
     /// Creates the counters for `size` threads, at least one.
     pub(super) fn new(size: usize) -> Self {
-        Self { size: size.max(1), talking: AtomicUsize::new(0), waiting: AtomicUsize::new(0) }
+        Self { size: size.max(1), serving: AtomicUsize::new(0), waiting: AtomicUsize::new(0) }
     }
 
     pub(super) const fn size(&self) -> usize {
@@ -170,29 +175,29 @@ impl Holders {
     }
 
     /// Serves connections in sequence until the server stops.
-    pub(super) fn talk(&self, conversations: &mut Conversations<'_>) -> io::Result<()> {
+    pub(super) fn serve(&self, conversations: &mut Conversations<'_>) -> io::Result<()> {
         while let Some(arrival) = conversations.accept()? {
-            self.hold(conversations, arrival);
+            self.serve_one(conversations, arrival);
         }
         Ok(())
     }
 
     /// Runs stages of a connection with [`Conversations::go_on`] and counts the thread as busy.
-    pub(super) fn go_on(
+    pub(super) fn run_stages(
         &self,
         conversations: &mut Conversations<'_>,
         arrival: Arrival,
     ) -> Option<Arrival> {
-        self.talking.fetch_add(1, Ordering::Relaxed);
-        let again = conversations.go_on(arrival);
-        self.talking.fetch_sub(1, Ordering::Relaxed);
+        self.serving.fetch_add(1, Ordering::Relaxed);
+        let again = conversations.serve_stages(arrival);
+        self.serving.fetch_sub(1, Ordering::Relaxed);
         again
     }
 
-    fn hold(&self, conversations: &mut Conversations<'_>, arrival: Arrival) {
-        self.talking.fetch_add(1, Ordering::Relaxed);
+    fn serve_one(&self, conversations: &mut Conversations<'_>, arrival: Arrival) {
+        self.serving.fetch_add(1, Ordering::Relaxed);
         conversations.hold(arrival);
-        self.talking.fetch_sub(1, Ordering::Relaxed);
+        self.serving.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Lends a thread to a waiting reply, unless it is the last free one.
@@ -206,14 +211,14 @@ impl Holders {
     }
 
     pub(super) fn load(&self) -> f32 {
-        (self.talking.load(Ordering::Relaxed) as f32 / self.size as f32).min(1.0)
+        (self.serving.load(Ordering::Relaxed) as f32 / self.size as f32).min(1.0)
     }
 
     pub(super) fn status(&self) -> String {
-        let (talking, waiting) =
-            (self.talking.load(Ordering::Relaxed), self.waiting.load(Ordering::Relaxed));
+        let (serving, waiting) =
+            (self.serving.load(Ordering::Relaxed), self.waiting.load(Ordering::Relaxed));
         format!(
-            "{talking} of {} threads have a connection, {waiting} of these wait for news",
+            "{serving} of {} threads serve a connection, {waiting} of them a suspended response",
             self.size
         )
     }

@@ -1,4 +1,4 @@
-//! Decides what a connection does whose reply waits for something to happen.
+//! The stage of a suspended response.
 
 use bine_log as log;
 
@@ -6,33 +6,36 @@ use crate::access::Replied;
 use crate::connection::{Connection, Errand, NO_HOLD, Phase, ThreadContext};
 use crate::handler::{After, Why, failed};
 use crate::next::Next;
-use crate::stages::{hand, park, response};
+use crate::stages::{park, response, send_to_waiter};
 use crate::transport::Transport;
 
-/// The connection becomes a waiter. `place` names it to those who deliver.
+/// Suspends the response: the connection becomes a waiter. `place` is its identifier in
+/// [`Deliver`](crate::handler::Deliver).
 pub(crate) fn hold<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     place: u64,
 ) -> Next {
-    let Some(Errand::Hold(hold, request)) = context.errand.take() else { return Next::Closed };
-    // Earlier replies of a pipeline leave first.
+    let Some(Errand::Hold(hold, request)) = context.deferred_work.take() else {
+        return Next::Closed;
+    };
+    // Earlier replies of a pipeline are sent first.
     if park(connection, context) == Next::Closed {
         return Next::Closed;
     }
-    context.take_up(connection);
+    context.make_current(connection);
     let Some(waiters) = &mut context.waiters else {
-        log::error(format_args!("a reply was held by a program that has no waiters"));
+        log::error(format_args!("a response was suspended, but the program has no waiters"));
         let mut failed = failed(&context.clock, context.config.settings.security);
         return response::finished(connection, context, &mut failed, request);
     };
     connection.hold = waiters.park(place, hold);
-    connection.spoke = false;
+    connection.has_input = false;
     match request {
         Some(mut request) if context.config.access.is_on() => {
-            // The log is told of its head and its user alone, however long it waits.
+            // The log needs only the head and the user, and the response may wait long.
             request.drop_body();
-            request.who.forget();
+            request.who.keep_name_only();
             connection.busy(context).request = Some(request);
         }
         Some(request) => context.retained.put(request),
@@ -41,7 +44,8 @@ pub(crate) fn hold<L: Transport>(
     held(connection, context, Why::Parked)
 }
 
-/// Asks what is owed to a waiter, which then has it sent, rests, or is a waiter no more.
+/// Asks the waiters for the bytes that are due to this connection, then sends them, waits on, or
+/// ends the suspension.
 pub(crate) fn held<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -52,33 +56,33 @@ pub(crate) fn held<L: Transport>(
     let mut out = std::mem::take(&mut context.output);
     let after = waiters.serve(connection.hold, why, &mut out);
     context.output = out;
-    owe(connection, context, after)
+    continue_response(connection, context, after)
 }
 
-/// What is in the buffer is owed to a waiter, of whom this becomes.
-fn owe<L: Transport>(
+/// Continues with the output of a waiter.
+fn continue_response<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     after: After,
 ) -> Next {
-    count(context);
-    tell(connection, context, after);
+    count_reply(context);
+    log_output(connection, context, after);
     match after {
         After::Over { close } => {
-            release(connection, close);
+            end_suspension(connection, close);
             Next::Reply
         }
         After::Waits(wait) if context.output.is_empty() && !connection.has_unsent() => {
             connection.phase = Phase::Held;
             connection.deadline = context.clock.now().after(wait);
-            context.put_down(connection);
+            context.save_input(connection);
             Next::Park
         }
         After::Waits(_) => Next::Reply,
     }
 }
 
-/// Something happened: `bytes` are sent to a waiter while those behind it wait for their turn.
+/// An event occurred: sends `bytes` to a waiter. The next waiters follow afterwards.
 pub(crate) fn delivered<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -86,39 +90,45 @@ pub(crate) fn delivered<L: Transport>(
     after: After,
 ) -> Next {
     context.output.extend_from_slice(bytes);
-    count(context);
-    tell(connection, context, after);
+    count_reply(context);
+    log_output(connection, context, after);
     match after {
         After::Over { close } => {
-            release(connection, close);
-            hand(connection, context, None)
+            end_suspension(connection, close);
+            send_to_waiter(connection, context, None)
         }
-        After::Waits(wait) => hand(connection, context, Some(wait)),
+        After::Waits(wait) => send_to_waiter(connection, context, Some(wait)),
     }
 }
 
-/// It is a waiter no more.
-fn release<L>(connection: &mut Connection<L>, close: bool) {
+/// Ends the suspension.
+fn end_suspension<L>(connection: &mut Connection<L>, close: bool) {
     connection.hold = NO_HOLD;
     connection.closing |= close;
     connection.phase = Phase::Idle;
 }
 
-/// A reply counts when it begins, which what is behind its head never looks like: that is framed, or no HTTP.
-fn count(context: &ThreadContext) {
+/// Counts a reply when it begins. Later output of a waiter does not start with a status line: it is
+/// framed content, or not HTTP.
+fn count_reply(context: &ThreadContext) {
     if context.output.starts_with(b"HTTP/1.1 ") {
         context.tally.replied(&context.output);
     }
 }
 
-/// The access log is told of a reply that is whole, and begins to count one that is not.
-fn tell<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext, after: After) {
+/// Writes the access log line of a complete reply, or begins to count the bytes of an incomplete
+/// one.
+fn log_output<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+    after: After,
+) {
     if context.output.is_empty() {
         return;
     }
     let Some(busy) = &mut connection.busy else { return };
-    if let Some(leaving) = &mut busy.leaving {
-        leaving.length += context.output.len() as u64;
+    if let Some(pending_entry) = &mut busy.pending_entry {
+        pending_entry.length += context.output.len() as u64;
     } else if let Some(request) = busy.request.take() {
         match after {
             After::Over { .. } => {
@@ -132,7 +142,8 @@ fn tell<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContex
                 context.retained.put(request);
             }
             After::Waits(_) => {
-                busy.leaving = Some(context.config.access.begin_held(request, &context.output));
+                busy.pending_entry =
+                    Some(context.config.access.begin_suspended(request, &context.output));
             }
         }
     }

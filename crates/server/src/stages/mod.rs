@@ -1,12 +1,12 @@
-//! Decides how a connection gets from one request to the next: request, response, reply, once for
-//! transports that block and transports that do not.
+//! The stages that take a connection from one request to the next: request, response, reply. The
+//! code is the same for transports that block and transports that do not.
 //!
 //! ```text
 //! accept -> request -> response -> reply (static | dynamic) -> keep-alive, back to request
 //! ```
 //!
-//! A stage takes a connection and its thread's context and returns what comes next. It never
-//! decides where that runs: the thread's driver and its scheduler do.
+//! A stage takes a connection and the context of its thread, and returns the next stage. It never
+//! decides which thread runs that: the thread's driver and its scheduler do.
 
 use crate::next::Next;
 
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use bine_http::{Exchange, PeerFault};
 
-use crate::access::{Leaving, Replied};
+use crate::access::{PendingEntry, Replied};
 use crate::address::Peer;
 use crate::connection::{Connection, Phase, ThreadContext};
 use crate::handler::Why;
@@ -31,22 +31,23 @@ use crate::metrics::Ending;
 use crate::transport::Transport;
 
 pub(crate) use hold::{delivered, held, hold};
-use reply::hand;
-pub(crate) use reply::{park, push, reply, send_ahead};
+use reply::send_to_waiter;
+pub(crate) use reply::{park, reply, send_ahead, send_unsent};
 pub(crate) use request::request;
 pub(crate) use response::{
-    crowded_out, dynamic, finished, overloaded, response, turn_away, unheard,
+    dynamic, finished, reject_deferred, reject_over_budget, reject_overloaded, reject_unserved,
+    response,
 };
 
-/// What an idle connection has left when the server stops.
+/// The time that an idle connection still has when the server stops.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
 
-/// What a peer that is being sent away may still send before it is cut off.
-const FAREWELL: u32 = 256 * 1024;
+/// The number of bytes that a client may still send after the last reply of its connection.
+const LINGER_BYTES: u32 = 256 * 1024;
 
-/// Says what becomes of a connection whose deadline came: in the middle of a request it is told so,
-/// between two it is closed without a word, since a pool of idle connections would take a 408 for
-/// the answer to its next request.
+/// Handles the end of a connection's deadline. During a request the client gets a reply. Between
+/// two requests the connection closes silently, since a client that keeps a pool of idle
+/// connections would take a 408 for the reply to its next request.
 pub(crate) fn expire<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -57,50 +58,51 @@ pub(crate) fn expire<L: Transport>(
         Phase::Handshake | Phase::First | Phase::Writing | Phase::Lingering => {
             connection.end(Ending::Timeout)
         }
-        Phase::Streaming => response::silent(connection, context),
+        Phase::Streaming => response::writer_timed_out(connection, context),
         Phase::Held => held(connection, context, Why::Time),
-        // The answer has been sent; a second one would be taken for that to the next request.
+        // The reply was sent already; the client would take a second one for the reply to its next
+        // request.
         Phase::Body if !is_collecting(connection) => connection.end(Ending::Timeout),
         Phase::Head | Phase::Body => {
             if let Some(busy) = &mut connection.busy {
                 busy.request = None;
             }
-            refuse(connection, context, PeerFault::TimedOut)
+            answer_fault(connection, context, PeerFault::TimedOut)
         }
-        // A queued one is withdrawn before; if it is not to be had, it has a handler.
-        Phase::Queued | Phase::Handler => response::overdue(connection, context),
+        // The driver withdraws a queued request first. If it could not, a worker runs the handler.
+        Phase::Queued | Phase::Handler => response::handler_timed_out(connection, context),
     }
 }
 
-/// Answers a fault of the peer; nothing it sends from here on is looked at.
-fn refuse<L: Transport>(
+/// Answers a fault of the client; the server parses no further input of this connection.
+fn answer_fault<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     fault: PeerFault,
 ) -> Next {
     let mark = context.output.len();
-    let exchange = farewell(context);
+    let exchange = closing_exchange(context);
     fault.reply(&mut context.output, exchange, &context.clock.date());
     remove_content_for_head(connection, &mut context.output, mark);
     let is_late = matches!(fault, PeerFault::TimedOut);
     connection.end(if is_late { Ending::Timeout } else { Ending::Fault });
     record_bare(connection.peer, context, mark);
-    part(connection);
+    begin_closing(connection);
     Next::Reply
 }
 
-/// For an answer that the server gives by itself, after which the connection closes.
-fn farewell(context: &ThreadContext) -> Exchange {
+/// The exchange for a reply of the server itself, after which the connection closes.
+fn closing_exchange(context: &ThreadContext) -> Exchange {
     Exchange { security: context.config.settings.security, ..Exchange::closing() }
 }
 
-/// Whether the request's body is being collected for its handler, so that the request has no answer yet.
+/// Whether the body is being collected for its handler, so that the request has no reply yet.
 fn is_collecting<L>(connection: &Connection<L>) -> bool {
     connection.busy.as_ref().is_some_and(|busy| busy.request.is_some() || busy.storing.is_some())
 }
 
-/// Removes the content of the reply at `mark` if its request is a HEAD (RFC 9110 section 9.3.2). A client would read
-/// that content as the beginning of another reply.
+/// Removes the content of the reply at `mark` if its request is a HEAD (RFC 9110, section 9.3.2). A
+/// client would read that content as the start of another reply.
 fn remove_content_for_head<L>(connection: &Connection<L>, output: &mut Vec<u8>, mark: usize) {
     if connection.busy.as_ref().is_some_and(|busy| busy.is_head) {
         remove_content(output, mark);
@@ -116,7 +118,7 @@ fn remove_content(output: &mut Vec<u8>, mark: usize) {
     }
 }
 
-/// The reply behind `mark` counts, and has a line in the access log, although its request is not at hand.
+/// Counts the reply at `mark` and writes its line in the access log, without a request.
 fn record_bare(peer: Peer, context: &mut ThreadContext, mark: usize) {
     context.tally.replied(&context.output[mark..]);
     if context.config.access.is_on() {
@@ -125,27 +127,29 @@ fn record_bare(peer: Peer, context: &mut ThreadContext, mark: usize) {
     }
 }
 
-/// The reply that is leaving has left, or never will: its line in the access log is due.
-pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut ThreadContext) {
+/// Writes the line in the access log of the reply that was sent after its response stage,
+/// completely or in part.
+pub(crate) fn log_pending_entry<L>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     let Some(busy) = &mut connection.busy else { return };
-    let Some(leaving) = busy.leaving.take() else { return };
+    let Some(pending_entry) = busy.pending_entry.take() else { return };
     let unsent = (busy.output.len() - busy.sent) as u64;
     let bytes = match (&busy.file, &busy.stream) {
-        (None, None) => leaving.length.saturating_sub(unsent),
-        (Some(file), _) => leaving.length - file.length,
+        (None, None) => pending_entry.length.saturating_sub(unsent),
+        (Some(file), _) => pending_entry.length - file.length,
         (None, Some(stream)) => stream.taken.saturating_sub(unsent),
     };
-    let replied = Replied { status: leaving.status, bytes, head: &leaving.head };
-    // The connection at hand may be one that came under other settings.
-    context.config.turn_to(connection.snapshot_id);
-    let Leaving { request, .. } = &leaving;
+    let replied = Replied { status: pending_entry.status, bytes, head: &pending_entry.head };
+    // The current snapshot may be that of another connection.
+    context.config.switch_to(connection.snapshot_id);
+    let PendingEntry { request, .. } = &pending_entry;
     context.config.access.record(&request.incoming(), request.began, &context.clock, replied);
-    context.retained.put(leaving.request);
+    context.retained.put(pending_entry.request);
 }
 
-/// The last reply is on its way; what the peer still sends is read and dropped, so that closing
-/// does not destroy the reply (RFC 9112 section 9.6).
-fn part<L>(connection: &mut Connection<L>) {
+/// Prepares the end of the connection after its last reply: the server reads and drops what the
+/// client still sends, because a close with unread input would destroy the reply (RFC 9112, section
+/// 9.6).
+fn begin_closing<L>(connection: &mut Connection<L>) {
     connection.machine.end();
     connection.closing = true;
     connection.lingers = true;
@@ -154,29 +158,30 @@ fn part<L>(connection: &mut Connection<L>) {
     }
 }
 
-/// Nothing more will be said; what the peer still sends is read and dropped until it notices.
+/// Closes the sending half, then reads and drops the client's input until the client closes too.
 fn linger<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     connection.transport.finish();
     connection.machine.end();
     connection.phase = Phase::Lingering;
-    connection.patience = FAREWELL;
+    connection.discard_allowance = LINGER_BYTES;
     connection.deadline = context.clock.now().after(context.config.settings.timeouts.linger);
     context.input = 0..0;
-    context.fresh = false;
+    context.has_new_input = false;
     if let Some(busy) = &mut connection.busy {
         busy.request = None;
     }
 }
 
-/// A slow peer's bytes buy it time at the least rate allowed, never more than one pause.
-fn credit<L>(connection: &mut Connection<L>, context: &ThreadContext, bytes: u64) {
+/// Extends the deadline of a slow client: each byte adds time at the minimum rate, up to one full
+/// timeout from now.
+fn extend_deadline<L>(connection: &mut Connection<L>, context: &ThreadContext, bytes: u64) {
     let timeouts = &context.config.settings.timeouts;
     let pause = match connection.phase {
         Phase::Body => timeouts.body,
         Phase::Writing => timeouts.write,
         _ => return,
     };
-    // Rounded up, or single bytes would buy nothing.
+    // Rounded up, or single bytes would add no time.
     let bought = Duration::from_millis((bytes * 1000).div_ceil(u64::from(timeouts.rate.max(1))));
     let latest = context.clock.now().after(pause);
     connection.deadline = connection.deadline.after(bought).earlier(latest);

@@ -1,97 +1,99 @@
-//! Decides how a reply leaves: many small ones in one send, a file in slices behind its head, and
-//! what follows when the last byte is gone.
+//! The reply stage: sends many small replies at once, sends a file in slices after its head, and
+//! decides how the connection continues afterwards.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use crate::connection::{Connection, Errand, NO_HOLD, Phase, SLICE, ThreadContext};
-use crate::handler::{FilePart, Taken, warmth};
+use crate::connection::{Connection, Errand, MAX_REQUESTS, NO_HOLD, Phase, ThreadContext};
+use crate::handler::{FilePart, Taken, page_cache};
 use crate::limits::{Claim, Reservation};
 use crate::metrics::Ending;
 use crate::next::Next;
-use crate::stages::{credit, linger, tell_of_leaving};
+use crate::stages::{extend_deadline, linger, log_pending_entry};
 use crate::system::Transfer;
 use crate::transport::{Transport, Way};
 
 /// Replies to requests that were received together are gathered up to this size.
 const GATHER: usize = 64 * 1024;
-/// A long reply leaves in slices of this size, so that every other connection has its turn between
-/// them.
+/// The size of the slices of a long reply. Other connections run between two slices.
 const SEND_SLICE: u64 = 1 << 20;
 
-/// How often a thread that waits for its peer to read looks whether others need what that holds.
-const LOOK: Duration = Duration::from_millis(250);
+/// The interval at which a thread that waits for its client to read checks whether the budget has
+/// revoked the reservation of the reply.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The reply stage.
 pub(crate) fn reply<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
-    let may_gather = context.fresh && context.slice > 0 && context.output.len() < GATHER;
-    let is_last = connection.closing || connection.hold != NO_HOLD || connection.is_leaving();
+    let may_gather =
+        context.has_new_input && context.requests_left > 0 && context.output.len() < GATHER;
+    let is_last = connection.closing || connection.hold != NO_HOLD || connection.is_upgrading();
     if may_gather && !is_last && !connection.has_unsent() {
         return Next::Request;
     }
     match flush(connection, context) {
-        Flushed::Whole => after(connection, context),
+        Flushed::Whole => after_reply(connection, context),
         Flushed::Blocked => {
-            context.put_down(connection);
+            context.save_input(connection);
             Next::Idle
         }
         Flushed::SliceOver => {
             connection.wants_turn = true;
-            context.put_down(connection);
+            context.save_input(connection);
             Next::Idle
         }
         Flushed::Cold(part) => {
-            context.errand = Some(Errand::WarmUp(part));
+            context.deferred_work = Some(Errand::WarmUp(part));
             connection.busy(context).warms_up = true;
-            context.put_down(connection);
+            context.save_input(connection);
             Next::Park
         }
-        Flushed::Silent => {
+        Flushed::AwaitsWriter => {
             await_writer(connection, context);
             Next::Park
         }
-        Flushed::Broken => broken(connection, context),
+        Flushed::Broken => end_broken(connection, context),
     }
 }
 
-/// Nothing more can be sent: the peer has left, or was too slow.
-fn broken<L: Transport>(connection: &mut Connection<L>, context: &ThreadContext) -> Next {
+/// Ends a connection that cannot send: the client has closed it, or was too slow.
+fn end_broken<L: Transport>(connection: &mut Connection<L>, context: &ThreadContext) -> Next {
     let is_late = connection.deadline.has_come(context.clock.now());
     connection.end(if is_late { Ending::Timeout } else { Ending::Peer })
 }
 
-/// All that a handler has written so far has left: it has its time again to write more.
+/// Waits for the writer: all its content was sent, and it has a new deadline for the next piece.
 fn await_writer<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     if connection.phase != Phase::Streaming {
         connection.phase = Phase::Streaming;
         connection.deadline = context.clock.now().after(context.config.settings.timeouts.handler);
     }
-    context.put_down(connection);
+    context.save_input(connection);
 }
 
-/// The reply is made elsewhere: what is there already leaves, then the connection waits for it.
+/// Waits for a reply that is written elsewhere, after sending the replies in the output.
 pub(crate) fn park<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
     if !context.output.is_empty() {
         match flush(connection, context) {
-            Flushed::Broken => return broken(connection, context),
-            // No edge of its socket would tell that it can go on.
+            Flushed::Broken => return end_broken(connection, context),
+            // The socket is still writable, so no event would continue the send.
             Flushed::SliceOver | Flushed::Cold(_) => connection.wants_turn = true,
-            Flushed::Whole | Flushed::Blocked | Flushed::Silent => {}
+            Flushed::Whole | Flushed::Blocked | Flushed::AwaitsWriter => {}
         }
     }
     connection.phase = Phase::Handler;
     connection.deadline = context.clock.now().after(context.config.settings.timeouts.handler);
-    context.put_down(connection);
+    context.save_input(connection);
     Next::Park
 }
 
-/// Earlier replies of a pipeline leave before a later one is made. False: the transport is broken.
+/// Sends earlier replies of a pipeline before the next one is written. Returns false if the
+/// transport is broken.
 pub(crate) fn send_ahead<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -99,55 +101,60 @@ pub(crate) fn send_ahead<L: Transport>(
     context.output.is_empty() || !matches!(flush(connection, context), Flushed::Broken)
 }
 
-/// What is in the buffer was handed to a waiter, and leaves at once if it can; `after` says what then becomes of it.
-pub(super) fn hand<L: Transport>(
+/// Sends the output of a waiter. With `wait` it continues to wait for that long, otherwise its
+/// reply is complete.
+pub(super) fn send_to_waiter<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     wait: Option<Duration>,
 ) -> Next {
     match flush(connection, context) {
         Flushed::Whole => {}
-        Flushed::Blocked | Flushed::Silent => {
-            context.put_down(connection);
+        Flushed::Blocked | Flushed::AwaitsWriter => {
+            context.save_input(connection);
             return Next::Idle;
         }
         Flushed::SliceOver | Flushed::Cold(_) => {
             connection.wants_turn = true;
-            context.put_down(connection);
+            context.save_input(connection);
             return Next::Idle;
         }
-        Flushed::Broken => return broken(connection, context),
+        Flushed::Broken => return end_broken(connection, context),
     }
     if let Some(wait) = wait {
         connection.phase = Phase::Held;
         connection.deadline = context.clock.now().after(wait);
-        // It would wait beyond the end.
+        // If the server stops, the connection must not wait but end.
         connection.wants_turn = context.stopping;
-        context.put_down(connection);
+        context.save_input(connection);
         return Next::Park;
     }
     if connection.closing {
-        return after(connection, context);
+        return after_reply(connection, context);
     }
-    tell_of_leaving(connection, context);
+    log_pending_entry(connection, context);
     connection.phase = Phase::Idle;
     connection.end_exchange(context);
-    if connection.spoke || !context.input.is_empty() {
-        // It comes to its next request when the others have been told.
+    if connection.has_input || !context.input.is_empty() {
+        // It continues with its next request after all other waiters were served.
         connection.wants_turn = true;
-        context.put_down(connection);
+        context.save_input(connection);
         return Next::Idle;
     }
-    // Nothing has come, which need not be asked for.
-    context.drained = true;
+    // No input has arrived, so the request stage need not try to receive.
+    context.is_socket_empty = true;
     Next::Request
 }
 
-/// Sends what earlier replies still have unsent, while the connection waits for a later one.
-pub(crate) fn push<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
+/// Sends unsent bytes of earlier replies while the connection waits for a later one.
+pub(crate) fn send_unsent<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) {
     let (phase, deadline) = (connection.phase, connection.deadline);
-    // A broken transport is noticed when the reply it waits for is sent.
-    // A cold file is read in place: a worker's letter would be taken for the later reply's.
+    // An error of the transport is reported when the later reply is sent. A part of a file that is
+    // not in the page cache is read by the event loop itself: the letter of a worker would be taken
+    // for the later reply.
     let flushed = flush_busy(connection, context);
     connection.wants_turn = matches!(flushed, Flushed::SliceOver | Flushed::Cold(_));
     (connection.phase, connection.deadline) = (phase, deadline);
@@ -155,21 +162,21 @@ pub(crate) fn push<L: Transport>(connection: &mut Connection<L>, context: &mut T
 
 enum Flushed {
     Whole,
-    /// The peer must read first.
+    /// The client must read first.
     Blocked,
-    /// It could go on, but others wait.
+    /// More could be sent, but it is the turn of other connections.
     SliceOver,
     /// The handler must write first.
-    Silent,
-    /// This part of the file must be read from its disk first.
+    AwaitsWriter,
+    /// A worker must read this part of the file from disk first.
     Cold(FilePart),
     Broken,
 }
 
 fn flush<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Flushed {
-    let owed = std::mem::take(&mut context.owed);
+    let output_reservation = std::mem::take(&mut context.output_reservation);
     if !connection.has_unsent() {
-        // The hot path: everything in one send, straight from the thread's buffer.
+        // The hot path: one send, directly from the buffer of the thread.
         if context.output.is_empty() {
             return Flushed::Whole;
         }
@@ -185,7 +192,7 @@ fn flush<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadConte
             Transfer::Moved(count) => {
                 context.tally.sent.add(count as u64);
                 context.output.drain(..count);
-                credit(connection, context, count as u64);
+                extend_deadline(connection, context, count as u64);
             }
             Transfer::Again => {}
             Transfer::TimedOut | Transfer::Ended | Transfer::Fault | Transfer::Broken => {
@@ -196,7 +203,7 @@ fn flush<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadConte
     let output = std::mem::take(&mut context.output);
     let busy = connection.busy(context);
     if busy.sent == busy.output.len() {
-        // Nothing older is unsent: the buffers change places, and nothing is copied.
+        // No older bytes are unsent, so the buffers are swapped without a copy.
         busy.output.clear();
         busy.sent = 0;
         context.output = std::mem::replace(&mut busy.output, output);
@@ -206,31 +213,37 @@ fn flush<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadConte
         context.output.clear();
     }
     begin_writing(connection, context);
-    if !owe(connection, context, owed) {
+    if !reserve_unsent(connection, context, output_reservation) {
         connection.end(Ending::Load);
         return Flushed::Broken;
     }
     flush_busy(connection, context)
 }
 
-/// Charges what is unsent to the server's budget, `owed` of it already. False: there is no room for it.
-fn owe<L>(connection: &mut Connection<L>, context: &ThreadContext, owed: Reservation) -> bool {
+/// Reserves the unsent bytes in the server's budget; `output_reservation` is reserved already.
+/// Returns false if the budget has no room.
+fn reserve_unsent<L>(
+    connection: &mut Connection<L>,
+    context: &ThreadContext,
+    output_reservation: Reservation,
+) -> bool {
     let Some(busy) = &mut connection.busy else { return true };
-    if !busy.owed.is_some() {
-        busy.owed = owed;
+    if !busy.output_reservation.is_some() {
+        busy.output_reservation = output_reservation;
     }
     let unsent = (busy.output.len() - busy.sent) as u64;
     let claim = Claim { block: connection.peer.block(), owner: &context.owner };
-    busy.owed.reach(unsent, &context.budgets.unsent, claim).is_ok()
+    busy.output_reservation.reach(unsent, &context.budgets.unsent, claim).is_ok()
 }
 
-/// Sends from the busy part: the rest of the replies, then the file.
-// Long because it is one loop over all that a reply may consist of, with one match over what came of each call.
+/// Sends from the busy part: the rest of the replies, then the file or the stream.
+// Long because it is one loop over all parts of a reply, with one match over the result of each
+// call.
 fn flush_busy<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Flushed {
-    let mut slice = if L::BLOCKS { SEND_SLICE } else { SEND_SLICE.min(context.allowance) };
+    let mut slice = if L::BLOCKS { SEND_SLICE } else { SEND_SLICE.min(context.send_allowance) };
     loop {
         if L::BLOCKS {
             context.clock.turn();
@@ -251,15 +264,15 @@ fn flush_busy<L: Transport>(
             let transfer = connection.transport.send(&unsent[..count], more);
             if let Transfer::Moved(count) = transfer {
                 busy.sent += count;
-                busy.owed.touch();
+                busy.output_reservation.touch();
                 context.tally.sent.add(count as u64);
             }
             transfer
         } else if let Some(file) = part {
             if context.warms_files && file.offset >= busy.warm_to {
-                let length = warmth::STRETCH.min(file.length);
+                let length = page_cache::CHECK_SIZE.min(file.length);
                 busy.warm_to = file.offset + length;
-                if !warmth::is_warm(file.file.as_fd(), file.offset, length) {
+                if !page_cache::is_cached(file.file.as_fd(), file.offset, length) {
                     return Flushed::Cold(FilePart { length, ..file.clone() });
                 }
             }
@@ -279,12 +292,12 @@ fn flush_busy<L: Transport>(
             }
         } else {
             if connection.hold == NO_HOLD {
-                tell_of_leaving(connection, context);
+                log_pending_entry(connection, context);
             }
             if let Some(busy) = &mut connection.busy {
                 busy.output.clear();
                 busy.sent = 0;
-                busy.owed = Reservation::default();
+                busy.output_reservation = Reservation::default();
                 busy.file = None;
             }
             return Flushed::Whole;
@@ -293,9 +306,9 @@ fn flush_busy<L: Transport>(
             Transfer::Moved(count) => {
                 if !L::BLOCKS {
                     slice = slice.saturating_sub(count as u64);
-                    context.allowance = context.allowance.saturating_sub(count as u64);
+                    context.send_allowance = context.send_allowance.saturating_sub(count as u64);
                 }
-                credit(connection, context, count as u64);
+                extend_deadline(connection, context, count as u64);
             }
             Transfer::Again => return Flushed::Blocked,
             Transfer::TimedOut => {
@@ -309,21 +322,22 @@ fn flush_busy<L: Transport>(
     }
 }
 
-/// Says how long the next call may wait for the peer to read. False: others need what it does not read.
+/// Limits the time that the next call may wait for the client. Returns false if the budget has
+/// revoked the reservation of its reply.
 fn may_wait<L: Transport>(connection: &mut Connection<L>, context: &ThreadContext) -> bool {
     if connection.has_evicted_reply() {
         connection.end(Ending::Load);
         return false;
     }
     let mut left = connection.deadline.since(context.clock.now());
-    if connection.busy.as_ref().is_some_and(|busy| busy.owed.is_some()) {
-        left = left.min(LOOK);
+    if connection.busy.as_ref().is_some_and(|busy| busy.output_reservation.is_some()) {
+        left = left.min(CHECK_INTERVAL);
     }
     connection.transport.wait_at_most(Way::Out, left);
     true
 }
 
-/// Everything is sent that a handler had written: takes what it has written since. `None`: there is some.
+/// Takes content that a handler has written since the last call. Returns `None` if there is some.
 fn take_written<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -332,20 +346,20 @@ fn take_written<L: Transport>(
     let stream = busy.stream.as_mut()?;
     busy.output.clear();
     busy.sent = 0;
-    busy.owed = Reservation::default();
+    busy.output_reservation = Reservation::default();
     match stream.flow.take(&mut busy.output) {
         Taken::More => {
             stream.taken += busy.output.len() as u64;
             begin_writing(connection, context);
             None
         }
-        Taken::Nothing => Some(Flushed::Silent),
+        Taken::Nothing => Some(Flushed::AwaitsWriter),
         Taken::Cut => {
             connection.end(Ending::Fault);
             Some(Flushed::Broken)
         }
         Taken::Whole => {
-            tell_of_leaving(connection, context);
+            log_pending_entry(connection, context);
             if let Some(busy) = &mut connection.busy {
                 busy.stream = None;
             }
@@ -354,7 +368,7 @@ fn take_written<L: Transport>(
     }
 }
 
-/// The deadline of a reply runs from its first byte, however it is cut into turns.
+/// Sets the deadline of a reply at its first byte; later turns keep it.
 fn begin_writing<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     if connection.phase != Phase::Writing {
         connection.phase = Phase::Writing;
@@ -365,19 +379,19 @@ fn begin_writing<L: Transport>(connection: &mut Connection<L>, context: &mut Thr
     }
 }
 
-/// Everything is sent.
-fn after<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Next {
+/// Decides how the connection continues after all output was sent.
+fn after_reply<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Next {
     if connection.hold != NO_HOLD {
         return Next::Held;
     }
-    // What waiters have sent may have left at once, without the busy part.
-    tell_of_leaving(connection, context);
-    if connection.is_leaving() {
+    // The reply of a waiter may have been sent directly, without the busy part.
+    log_pending_entry(connection, context);
+    if connection.is_upgrading() {
         return Next::Depart;
     }
     if connection.closing {
-        // Bytes that we never read would turn our close into a reset, which takes the reply away
-        // from the peer (RFC 9112 section 9.6).
+        // A close with unread input would become a reset, and the client might lose the reply (RFC
+        // 9112, section 9.6).
         let unread = connection.lingers || !context.input.is_empty();
         let ended = connection.end(if context.stopping { Ending::Drain } else { Ending::Reply });
         if !unread && connection.machine.phase() != bine_http::Phase::Body {
@@ -386,14 +400,14 @@ fn after<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadConte
         linger(connection, context);
         return Next::Request;
     }
-    // The next wait, whatever it is for, sets its own deadline.
+    // The next wait sets its own deadline.
     connection.phase = Phase::Idle;
     connection.end_exchange(context);
     if L::BLOCKS {
-        context.slice = SLICE;
-    } else if context.slice == 0 && (context.fresh || !context.drained) {
+        context.requests_left = MAX_REQUESTS;
+    } else if context.requests_left == 0 && (context.has_new_input || !context.is_socket_empty) {
         connection.wants_turn = true;
-        context.put_down(connection);
+        context.save_input(connection);
         return Next::Idle;
     }
     Next::Request

@@ -1,4 +1,4 @@
-//! Decides when a request is there: receives until a head is whole, or a body that was asked for.
+//! The request stage: receives until a head is complete, or a body that was asked for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,16 @@ use crate::limits::{Budgets, Claim};
 use crate::metrics::Ending;
 use crate::next::{Kind, Next};
 use crate::settings::Settings;
-use crate::stages::{GRACE, credit, crowded_out, expire, is_collecting, linger, part, refuse};
+use crate::stages::{
+    GRACE, answer_fault, begin_closing, expire, extend_deadline, is_collecting, linger,
+    reject_over_budget,
+};
 use crate::system::Transfer;
 use crate::transport::{Transport, Way};
 
-/// How often a thread that waits for more of a body looks whether others need what that holds.
-const LOOK: Duration = Duration::from_millis(250);
+/// The interval at which a thread that waits for more of a body checks whether the budget has
+/// revoked the reservation of the body.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The request stage.
 pub(crate) fn request<L: Transport>(
@@ -24,78 +28,80 @@ pub(crate) fn request<L: Transport>(
     context: &mut ThreadContext,
 ) -> Next {
     loop {
-        if context.fresh {
-            if let Some(next) = understand(connection, context) {
+        if context.has_new_input {
+            if let Some(next) = parse_event(connection, context) {
                 return next;
             }
         } else if !context.output.is_empty() {
             return Next::Reply;
-        } else if context.drained && !L::BLOCKS {
-            return settle(connection, context);
-        } else if context.intake == 0 && !L::BLOCKS {
+        } else if context.is_socket_empty && !L::BLOCKS {
+            return await_socket(connection, context);
+        } else if context.receive_allowance == 0 && !L::BLOCKS {
             connection.wants_turn = true;
-            return settle(connection, context);
+            return await_socket(connection, context);
         } else if let Some(next) = receive(connection, context) {
             return next;
         }
     }
 }
 
-/// Takes one event out of the received bytes. `None`: look again.
-fn understand<L: Transport>(
+/// Parses one event from the received bytes. Returns `None` if the stage should continue.
+fn parse_event<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Option<Next> {
     let input = context.input.clone();
     let was_in_body = connection.machine.phase() == bine_http::Phase::Body;
     if !was_in_body && let Some(busy) = &mut connection.busy {
-        // Earlier requests have their answers.
+        // All earlier requests were answered.
         busy.is_head = false;
     }
     let step = connection
         .machine
         .receive(&context.scratch[input.clone()], &context.config.settings.limits);
     context.input.start += step.consumed;
-    // The end of a body is told without another byte: only a machine between requests has
-    // nothing to say about nothing.
-    context.fresh =
+    // The parser reports the end of a body without a further byte. Between requests it has no event
+    // for empty input.
+    context.has_new_input =
         !context.input.is_empty() || connection.machine.phase() == bine_http::Phase::Body;
     match step.event {
         Event::More => {
-            context.fresh = false;
+            context.has_new_input = false;
             None
         }
         Event::Head(head) => {
             let end = input.start + step.consumed;
-            // Empty lines before a head are consumed with it but are no part of it.
+            // Empty lines before a head are consumed with it but are not part of it.
             context.current.head = end - head.raw().len()..end;
             context.current.index = Some(head.index());
             context.current.who = context.config.responder.admit(&head, connection.peer);
-            context.slice = context.slice.saturating_sub(1);
+            context.requests_left = context.requests_left.saturating_sub(1);
             context.tally.requests.add(1);
             Some(Next::Response(Kind::Static))
         }
         Event::Body(piece) => {
             let bytes = piece.len();
             let claim = Claim { block: connection.peer.block(), owner: &context.owner };
-            let taken =
+            let collected =
                 take_body(connection, &context.config.settings, &context.budgets, claim, piece);
             if connection.phase == Phase::Body {
-                credit(connection, context, bytes as u64);
+                extend_deadline(connection, context, bytes as u64);
             }
-            match taken {
-                Taken::All => None,
-                Taken::EnoughToStore => store(connection, context, Storing::Part),
-                Taken::TooLong => Some(refuse(connection, context, PeerFault::ContentTooLarge)),
-                Taken::Refused => Some(crowded_out(connection, context)),
-                Taken::Unwanted => {
-                    part(connection);
+            match collected {
+                Collected::All => None,
+                Collected::EnoughToStore => store(connection, context, Storing::Part),
+                Collected::TooLong => {
+                    Some(answer_fault(connection, context, PeerFault::ContentTooLarge))
+                }
+                Collected::Refused => Some(reject_over_budget(connection, context)),
+                Collected::Unwanted => {
+                    begin_closing(connection);
                     Some(Next::Reply)
                 }
             }
         }
         Event::End => {
-            // The next wait begins anew; it is not this body's.
+            // The next wait gets a deadline of its own.
             connection.phase = Phase::Idle;
             let request = connection.busy.as_mut().and_then(|busy| busy.request.as_mut())?;
             request.settle();
@@ -104,68 +110,69 @@ fn understand<L: Transport>(
             }
             Some(Next::Response(Kind::Static))
         }
-        // A second answer would be taken for that to the next request.
+        // The client would take a second reply for the reply to its next request.
         Event::Fault(_) if was_in_body && !is_collecting(connection) => {
             connection.end(Ending::Fault);
-            part(connection);
+            begin_closing(connection);
             Some(Next::Reply)
         }
-        Event::Fault(fault) => Some(refuse(connection, context, fault)),
+        Event::Fault(fault) => Some(answer_fault(connection, context, fault)),
     }
 }
 
-/// What became of a piece of a body.
-enum Taken {
-    /// It is kept, or dropped because nobody wants it.
+/// The result of [`take_body`].
+enum Collected {
+    /// The piece was stored, or dropped because no handler wants it.
     All,
-    /// It is kept, and what is in memory now shall go to disk.
+    /// The piece was stored, and the part of the body in memory is large enough to be written to
+    /// disk.
     EnoughToStore,
-    /// The body is longer than the handler takes.
+    /// The body is longer than the handler accepts.
     TooLong,
-    /// There is no room for more of it among what all may hold together.
+    /// A budget has no room for more of the body.
     Refused,
-    /// Answered already, and more than is worth dropping.
+    /// The request was answered already, and the rest of its body is too long to drop.
     Unwanted,
 }
 
-/// Collects a piece of a body for the handler that asked for it, or drops it when none did.
+/// Stores a piece of a body for the handler that asked for it, or drops it if none did.
 fn take_body<L>(
     connection: &mut Connection<L>,
     settings: &Settings,
     budgets: &Budgets,
     claim: Claim<'_>,
     piece: &[u8],
-) -> Taken {
+) -> Collected {
     if let Some(busy) = &mut connection.busy
         && let Some(request) = &mut busy.request
     {
         let stored = request.spool.as_ref().map_or(0, |spool| spool.length());
         if stored + (request.body.len() + piece.len()) as u64 > busy.collect {
             busy.request = None;
-            return Taken::TooLong;
+            return Collected::TooLong;
         }
         let length = (request.body.len() + piece.len()) as u64;
         if request.reserved.reach(length, &budgets.bodies, claim).is_err() {
-            return Taken::Refused;
+            return Collected::Refused;
         }
         request.body.extend_from_slice(piece);
         if !busy.on_disk || request.body.len() < spool::PIECE {
-            return Taken::All;
+            return Collected::All;
         }
         let spool = request.spool.get_or_insert_with(|| Arc::new(Spool::new(&settings.spool)));
         let kept = spool.reach(stored + length, &budgets.uploads, claim);
-        return if kept.is_ok() { Taken::EnoughToStore } else { Taken::Refused };
+        return if kept.is_ok() { Collected::EnoughToStore } else { Collected::Refused };
     }
-    match connection.patience.checked_sub(piece.len() as u32) {
+    match connection.discard_allowance.checked_sub(piece.len() as u32) {
         Some(left) => {
-            connection.patience = left;
-            Taken::All
+            connection.discard_allowance = left;
+            Collected::All
         }
-        None => Taken::Unwanted,
+        None => Collected::Unwanted,
     }
 }
 
-/// Has the part of the body that is in memory written to disk, where that may block.
+/// Starts work that writes the part of the body in memory to disk, on a thread that may block.
 fn store<L>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -173,29 +180,30 @@ fn store<L>(
 ) -> Option<Next> {
     let busy = connection.busy.as_mut()?;
     let spool = Arc::clone(busy.request.as_ref()?.spool.as_ref()?);
-    context.errand = Some(Errand::Work(spool, busy.request.take()?));
+    context.deferred_work = Some(Errand::Work(spool, busy.request.take()?));
     busy.storing = Some(storing);
     Some(Next::Response(Kind::Dynamic))
 }
 
-/// Receives once. `None`: look at what came.
+/// Receives once. Returns `None` if the stage should continue.
 fn receive<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Option<Next> {
     if L::BLOCKS {
         await_input(connection, context);
-        // Not only when a wait has timed out, which bytes that come again and again prevent.
+        // Checked each time, not only after a timeout: a client that keeps sending prevents
+        // timeouts.
         if connection.deadline.has_come(context.clock.now()) {
             return Some(expire(connection, context));
         }
         if connection.has_evicted_body() {
-            return Some(crowded_out(connection, context));
+            return Some(reject_over_budget(connection, context));
         }
         context.config.access.flush();
         let mut left = connection.deadline.since(context.clock.now());
         if connection.has_reserved_body() {
-            left = left.min(LOOK);
+            left = left.min(CHECK_INTERVAL);
         }
         connection.transport.wait_at_most(Way::In, left);
         if connection.transport.holds_back() {
@@ -213,28 +221,30 @@ fn receive<L: Transport>(
         context.clock.turn();
     }
     if let Transfer::Moved(count) = transfer {
-        context.intake = context.intake.saturating_sub(count);
+        context.receive_allowance = context.receive_allowance.saturating_sub(count);
         context.tally.received.add(count as u64);
     }
     match transfer {
         Transfer::Moved(count) if connection.phase == Phase::Lingering => {
-            context.drained = connection.transport.has_emptied(count, room) && !connection.hung_up;
-            let left = connection.patience.checked_sub(count as u32);
-            connection.patience = left.unwrap_or(0);
+            context.is_socket_empty =
+                connection.transport.has_emptied(count, room) && !connection.hung_up;
+            let left = connection.discard_allowance.checked_sub(count as u32);
+            connection.discard_allowance = left.unwrap_or(0);
             left.is_none().then(|| connection.end(Ending::Fault))
         }
         Transfer::Moved(count) => {
             context.input.end += count;
-            // With the end of the stream behind these bytes no other event would tell of it.
-            context.drained = connection.transport.has_emptied(count, room) && !connection.hung_up;
-            context.fresh = true;
+            // If the end of the stream follows these bytes, no further event will report it.
+            context.is_socket_empty =
+                connection.transport.has_emptied(count, room) && !connection.hung_up;
+            context.has_new_input = true;
             None
         }
-        Transfer::Again => Some(settle(connection, context)),
+        Transfer::Again => Some(await_socket(connection, context)),
         Transfer::TimedOut if connection.deadline.has_come(context.clock.now()) => {
             Some(expire(connection, context))
         }
-        // Its thread may be needed elsewhere.
+        // The scheduler may need this thread for another connection.
         Transfer::TimedOut if connection.phase == Phase::Handshake => Some(Next::Request),
         Transfer::TimedOut => None,
         Transfer::Fault => {
@@ -247,7 +257,8 @@ fn receive<L: Transport>(
     }
 }
 
-/// Room behind what is kept: an incomplete head moves to the front when half the buffer is used.
+/// Makes room after the unconsumed input: if that ends in the second half of the buffer, moves it
+/// to the front.
 fn make_room(context: &mut ThreadContext) {
     if context.input.is_empty() {
         context.input = 0..0;
@@ -258,15 +269,15 @@ fn make_room(context: &mut ThreadContext) {
     }
 }
 
-/// Nothing more can be done without the peer: notes what is waited for, and until when.
-fn settle<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Next {
+/// Ends the turn of a connection that needs more input: sets its phase and its deadline.
+fn await_socket<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) -> Next {
     await_input(connection, context);
-    context.put_down(connection);
+    context.save_input(connection);
     Next::Idle
 }
 
-/// Sets phase and deadline for the bytes to come. A deadline that runs already runs on: a head or
-/// a body that trickles in gets no more time than one that does not.
+/// Sets phase and deadline for the next input. A running deadline stays: a client that sends a head
+/// or a body slowly gets no more time than any other.
 fn await_input<L: Transport>(connection: &mut Connection<L>, context: &ThreadContext) {
     let timeouts = &context.config.settings.timeouts;
     let (phase, wait) = if connection.phase == Phase::Lingering {
@@ -281,7 +292,7 @@ fn await_input<L: Transport>(connection: &mut Connection<L>, context: &ThreadCon
         return;
     } else {
         connection.phase = Phase::Idle;
-        // A reply that was begun before the stop could not say that it is the last.
+        // A reply that began before the server stopped did not announce the end of the connection.
         let wait = if context.stopping { GRACE } else { timeouts.idle };
         connection.deadline = context.clock.now().after(wait);
         return;

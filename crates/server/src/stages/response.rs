@@ -1,4 +1,4 @@
-//! Decides what is answered: asks the program, and catches whatever it does wrong.
+//! The response stage: calls the handler, and handles its panics and errors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,116 +9,120 @@ use crate::access::Replied;
 use crate::connection::{Connection, Errand, Phase, Storing, ThreadContext};
 use crate::generation::ThreadConfig;
 use crate::handler::{
-    Answer, Body, FAILED, Finished, Follow, Incoming, Outgoing, Retained, Who, apologize,
-    error_reply, excuse, failed, farewell_to, run_work,
+    Answer, Body, FAILURE_TEXT, Finished, Follow, Incoming, Outgoing, Retained, Who,
+    closing_exchange_for, error_reply, failed, reply_after_panic, run_work, write_failure,
 };
 use crate::limits::Claim;
 use crate::metrics::{Ending, tally};
 use crate::next::{Kind, Next};
-use crate::stages::sink::{Owed, Sink};
+use crate::stages::sink::{Sink, UnsentBudget};
 use crate::stages::{
-    farewell, part, record_bare, refuse, remove_content, remove_content_for_head, send_ahead,
+    answer_fault, begin_closing, closing_exchange, record_bare, remove_content,
+    remove_content_for_head, send_ahead,
 };
 use crate::transport::Transport;
 
-/// Tells a peer that holds its body back to send it (RFC 9110 section 10.1.1).
+/// Asks a client that waits before it sends a body to send it (RFC 9110, section 10.1.1).
 const CONTINUE: &[u8] = bine_http::continue_100();
 
 /// The response stage.
-// Long because it is one match over all ways to answer, each of which continues in its own way.
+// Long because it is one match over all kinds of answers, and each continues in its own way.
 pub(crate) fn response<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
     let collected = connection.busy.as_mut().and_then(|busy| busy.request.take());
     let began = context.clock.now();
-    let Some(asked) = ask(connection, context, collected.as_deref()) else {
+    let Some(call) = call_handler(connection, context, collected.as_deref()) else {
         return Next::Request;
     };
     if !L::BLOCKS {
-        context.slowness.look(&context.clock, began, context.config.responder.last());
+        context.slowness.check(&context.clock, began, context.config.responder.last());
     }
-    let Asked { answer, exchange, framing, expects, kept, mark } = asked;
+    let HandlerCall { answer, exchange, framing, expects_continue, request_copy, mark } = call;
     let has_unread_body = framing != Framing::None && collected.is_none();
-    note_head(connection, context, &answer, exchange.method);
+    note_head_request(connection, context, &answer, exchange.method);
     match answer {
-        Outcome::Broken => connection.end(Ending::Peer),
-        Outcome::Cut => connection.end(Ending::Fault),
-        Outcome::Panicked => {
+        HandlerOutcome::Broken => connection.end(Ending::Peer),
+        HandlerOutcome::Cut => connection.end(Ending::Fault),
+        HandlerOutcome::Panicked => {
             connection.end(Ending::Fault);
             connection.closing = true;
             connection.lingers = has_unread_body;
             Next::Reply
         }
-        Outcome::Answered(Answer::Written { close }) => {
+        HandlerOutcome::Answered(Answer::Written { close }) => {
             connection.closing |= close || !exchange.keep_alive;
             Next::Reply
         }
-        Outcome::Answered(Answer::File(part)) => {
+        HandlerOutcome::Answered(Answer::File(part)) => {
             connection.closing |= !exchange.keep_alive;
-            follow(connection, context, Follow::File(part), collected.or(kept), mark)
+            follow(connection, context, Follow::File(part), collected.or(request_copy), mark)
         }
-        Outcome::Answered(Answer::Stream(stream)) => {
+        HandlerOutcome::Answered(Answer::Stream(stream)) => {
             connection.closing |= !exchange.keep_alive;
             connection.busy(context).handler = context.config.responder.last();
-            follow(connection, context, Follow::Stream(stream), collected.or(kept), mark)
+            follow(connection, context, Follow::Stream(stream), collected.or(request_copy), mark)
         }
-        Outcome::Answered(Answer::Upgrade(_)) if has_unread_body => {
+        HandlerOutcome::Answered(Answer::Upgrade(_)) if has_unread_body => {
             // The new protocol would read the body as its own first bytes.
             let name = context.config.responder.last();
             log::error(format_args!("{name} accepts an upgrade of a request with a body"));
             fail(connection, context, mark)
         }
-        Outcome::Answered(Answer::Upgrade(upgrade)) => {
+        HandlerOutcome::Answered(Answer::Upgrade(upgrade)) => {
             connection.busy(context).handler = context.config.responder.last();
-            follow(connection, context, Follow::Upgrade(upgrade), collected.or(kept), mark)
+            follow(connection, context, Follow::Upgrade(upgrade), collected.or(request_copy), mark)
         }
-        Outcome::Answered(Answer::Collect { .. }) if collected.is_some() => {
-            log::error(format_args!("{} asked twice for a body", context.config.responder.last()));
+        HandlerOutcome::Answered(Answer::Collect { .. }) if collected.is_some() => {
+            log::error(format_args!(
+                "{} asked for the body twice",
+                context.config.responder.last()
+            ));
             let mark = context.output.len();
             fail(connection, context, mark)
         }
-        Outcome::Answered(Answer::Collect { limit, on_disk }) => {
+        HandlerOutcome::Answered(Answer::Collect { limit, on_disk }) => {
             let limit = if on_disk { limit.max(context.config.settings.upload) } else { limit };
             if matches!(framing, Framing::Length(length) if length > limit) {
-                return refuse(connection, context, PeerFault::ContentTooLarge);
+                return answer_fault(connection, context, PeerFault::ContentTooLarge);
             }
             let busy = connection.busy(context);
-            busy.request = kept;
+            busy.request = request_copy;
             (busy.collect, busy.on_disk) = (limit, on_disk);
-            if expects && context.input.is_empty() {
+            if expects_continue && context.input.is_empty() {
                 context.output.extend_from_slice(CONTINUE);
             }
             Next::Request
         }
-        Outcome::Answered(Answer::Later(reply)) => {
-            let request = collected.map(without_body).or(kept);
-            wait_for(connection, context, exchange, Errand::Later(reply, request))
+        HandlerOutcome::Answered(Answer::Later(reply)) => {
+            let request = collected.map(without_body).or(request_copy);
+            park_for(connection, context, exchange, Errand::Later(reply, request))
         }
-        Outcome::Answered(Answer::WhileOpen(reply)) => {
-            let request = collected.map(without_body).or(kept);
-            wait_for(connection, context, exchange, Errand::WhileOpen(reply, request))
+        HandlerOutcome::Answered(Answer::WhileOpen(reply)) => {
+            let request = collected.map(without_body).or(request_copy);
+            park_for(connection, context, exchange, Errand::WhileOpen(reply, request))
         }
-        Outcome::Answered(Answer::Hold(hold)) => {
-            wait_for(connection, context, exchange, Errand::Hold(hold, collected.or(kept)))
+        HandlerOutcome::Answered(Answer::Hold(hold)) => {
+            park_for(connection, context, exchange, Errand::Hold(hold, collected.or(request_copy)))
         }
-        Outcome::Answered(Answer::Work(work)) => {
+        HandlerOutcome::Answered(Answer::Work(work)) => {
             connection.closing |= !exchange.keep_alive;
-            let Some(request) = collected.or(kept) else { return Next::Closed };
-            context.errand = Some(Errand::Work(work, request));
+            let Some(request) = collected.or(request_copy) else { return Next::Closed };
+            context.deferred_work = Some(Errand::Work(work, request));
             Next::Response(Kind::Dynamic)
         }
     }
 }
 
-/// Replaces what the program wrote behind `mark` by a 500 that ends the connection.
+/// Replaces the reply at `mark` by a 500 and closes the connection after it.
 fn fail<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     mark: usize,
 ) -> Next {
     context.output.truncate(mark);
-    write_error(context, Status::INTERNAL_SERVER_ERROR, FAILED);
+    write_error(context, Status::INTERNAL_SERVER_ERROR, FAILURE_TEXT);
     remove_content_for_head(connection, &mut context.output, mark);
     context.tally.replied(&context.output[mark..]);
     connection.end(Ending::Fault);
@@ -126,14 +130,14 @@ fn fail<L: Transport>(
     Next::Reply
 }
 
-/// Notes whether the reply that is yet to be made is to a HEAD. One that is there already has no use for it.
-fn note_head<L: Transport>(
+/// Records whether a reply that is not written yet is for a HEAD. A written reply does not need it.
+fn note_head_request<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
-    answer: &Outcome,
+    answer: &HandlerOutcome,
     method: Method,
 ) {
-    let is_written = matches!(answer, Outcome::Answered(Answer::Written { .. }));
+    let is_written = matches!(answer, HandlerOutcome::Answered(Answer::Written { .. }));
     let is_head = method == Method::Head && !is_written;
     if let Some(busy) = &mut connection.busy {
         busy.is_head = is_head;
@@ -142,7 +146,7 @@ fn note_head<L: Transport>(
     }
 }
 
-/// Something follows the reply's head, which stands in the output behind `mark`.
+/// Starts content that follows the head at `mark`.
 fn follow<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -153,34 +157,44 @@ fn follow<L: Transport>(
     if let Some(mut request) = request
         && context.config.access.is_on()
     {
-        // The log is told of its head alone, however long the reply takes.
+        // The log needs only the head, and the reply may take long.
         request.drop_body();
-        let leaving = context.config.access.begin(request, &context.output[mark..], &follow);
-        connection.busy(context).leaving = Some(leaving);
+        let pending_entry = context.config.access.begin(request, &context.output[mark..], &follow);
+        connection.busy(context).pending_entry = Some(pending_entry);
     }
     connection.follow(follow, context);
     Next::Reply
 }
 
-/// The response stage where it may block: runs the work right here.
+/// The response stage on a thread that may block: runs the work.
 pub(crate) fn dynamic<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
-    let Some(Errand::Work(work, request)) = context.errand.take() else { return Next::Closed };
-    // It may take a while, and earlier replies need not wait for it.
+    let Some(Errand::Work(work, request)) = context.deferred_work.take() else {
+        return Next::Closed;
+    };
+    // The work may take long, so earlier replies are sent first.
     if !send_ahead(connection, context) {
         return Next::Closed;
     }
     let mut bytes = std::mem::take(&mut context.output);
     let mark = bytes.len();
-    let ThreadContext { config, clock, tally, owed, budgets, owner, .. } = &mut *context;
+    let ThreadContext { config, clock, tally, output_reservation, budgets, owner, .. } =
+        &mut *context;
     let ThreadConfig { settings, access, .. } = config;
     let claim = Claim { block: connection.peer.block(), owner };
-    let owed = Owed { reserved: owed, budget: &budgets.unsent, claim };
+    let unsent_budget =
+        UnsentBudget { reserved: output_reservation, budget: &budgets.unsent, claim };
     let more = request.exchange.method != Method::Head;
-    let mut sink =
-        Sink::new(&mut connection.transport, settings, owed, mark, more, access.wants_head());
+    let mut sink = Sink::new(
+        &mut connection.transport,
+        settings,
+        unsent_budget,
+        mark,
+        more,
+        access.wants_head(),
+    );
     let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
     let mut out = Outgoing { buffer: &mut bytes, drain: &mut drain };
     let done = run_work(&*work, &request, clock, &mut out);
@@ -206,18 +220,19 @@ pub(crate) fn dynamic<L: Transport>(
         context.clock.turn();
         context.retained.put(request);
         connection.phase = Phase::Idle;
-        // What is cut off is not whole, and the end of the connection tells its peer so.
+        // An incomplete reply was sent; the client detects that by the end of the connection.
         return if is_whole { Next::Reply } else { Next::Closed };
     }
-    let done = done.unwrap_or_else(|| excuse(&*work, &request, &context.clock, &mut bytes));
-    connection.closing |= bound(&mut bytes, context);
+    let done =
+        done.unwrap_or_else(|| reply_after_panic(&*work, &request, &context.clock, &mut bytes));
+    connection.closing |= limit_length(&mut bytes, context);
     remove_content_for_head(connection, &mut bytes, mark);
     context.output = bytes;
     context.clock.turn();
-    // Whatever was sent ahead, the time to write this one begins with it.
+    // Earlier replies may have set a deadline; this reply begins with a new one.
     connection.phase = Phase::Idle;
     if context.output.len() == mark && done.follow.is_none() {
-        return stored(connection, context, request);
+        return after_store(connection, context, request);
     }
     end_storing(connection);
     connection.closing |= done.close;
@@ -227,7 +242,7 @@ pub(crate) fn dynamic<L: Transport>(
     settle_reply(connection, context, done.follow, Some(request), mark)
 }
 
-/// A reply that was made elsewhere is back.
+/// Continues with a reply that was written outside the response stage.
 pub(crate) fn finished<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -237,21 +252,22 @@ pub(crate) fn finished<L: Transport>(
     if finished.is_nothing()
         && let Some(request) = request
     {
-        return stored(connection, context, request);
+        return after_store(connection, context, request);
     }
     end_storing(connection);
-    connection.closing |= bound(&mut finished.bytes, context);
+    connection.closing |= limit_length(&mut finished.bytes, context);
     remove_content_for_head(connection, &mut finished.bytes, 0);
-    // Nothing else can be in the buffer: this connection has waited for this reply alone.
+    // The output buffer is empty: this connection has waited for this reply only.
     std::mem::swap(&mut context.output, &mut finished.bytes);
     connection.closing |= finished.close;
-    // The handler's deadline is over; what follows sets its own.
+    // The deadline of the handler has ended; the next step sets its own.
     connection.phase = Phase::Idle;
     settle_reply(connection, context, finished.follow.take(), request, 0)
 }
 
-/// There is no reply: a piece of the body is on disk, and what comes behind it may come.
-fn stored<L: Transport>(
+/// A piece of the body was written to disk, and there is no reply yet: continues with the rest of
+/// the body or with the handler.
+fn after_store<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     mut request: Box<Retained>,
@@ -271,37 +287,37 @@ fn stored<L: Transport>(
     connection.phase = Phase::Body;
     connection.deadline = context.clock.now().after(wait);
     if connection.has_evicted_body() {
-        return crowded_out(connection, context);
+        return reject_over_budget(connection, context);
     }
-    // The machine may have the end to tell, which needs no further byte.
-    context.fresh = true;
+    // The parser may report the end of the body without a further byte.
+    context.has_new_input = true;
     Next::Request
 }
 
-/// The disk did not take a piece of the body; the rest of it is not looked at.
+/// Stops receiving a body after an error of the disk.
 fn end_storing<L>(connection: &mut Connection<L>) {
     if connection.busy.as_mut().is_some_and(|busy| busy.storing.take().is_some()) {
-        part(connection);
+        begin_closing(connection);
     }
 }
 
-/// A reply stands in the output behind `mark`, up to what follows it: has it told to the access
-/// log, now or when that has left.
+/// Finishes the reply at `mark`: starts the content that follows it, and writes its line in the
+/// access log now or when it has been sent.
 fn settle_reply<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
-    behind: Option<Follow>,
+    content: Option<Follow>,
     request: Option<Box<Retained>>,
     mark: usize,
 ) -> Next {
-    match (behind, request) {
+    match (content, request) {
         (Some(Follow::Hold(hold)), request) => {
-            context.errand = Some(Errand::Hold(hold, request));
+            context.deferred_work = Some(Errand::Hold(hold, request));
             Next::Park
         }
-        (Some(behind), request) => {
+        (Some(content), request) => {
             context.tally.replied(&context.output[mark..]);
-            follow(connection, context, behind, request, mark)
+            follow(connection, context, content, request, mark)
         }
         (None, Some(request)) => {
             context.tally.replied(&context.output[mark..]);
@@ -324,20 +340,20 @@ fn settle_reply<L: Transport>(
     }
 }
 
-/// A reply that was written whole must fit the bound on unsent bytes, like one that is drained. One
-/// that does not is replaced by a 500; true: by its fault the connection must close.
-fn bound(bytes: &mut Vec<u8>, context: &ThreadContext) -> bool {
-    let most = context.config.settings.unsent;
-    let fits = bytes.len() <= most;
+/// Replaces a reply longer than the limit of unsent bytes by a 500. Returns true if it did; then
+/// the connection must close.
+fn limit_length(bytes: &mut Vec<u8>, context: &ThreadContext) -> bool {
+    let limit = context.config.settings.unsent;
+    let fits = bytes.len() <= limit;
     if !fits {
-        log::error(format_args!("a reply of {} bytes is over the {most} allowed", bytes.len()));
+        log::error(format_args!("a reply of {} bytes exceeds the limit of {limit}", bytes.len()));
         *bytes = failed(&context.clock, context.config.settings.security).bytes;
     }
     !fits
 }
 
-/// The handler did not answer in time. Whatever it still does, nobody waits for it.
-pub(crate) fn overdue<L: Transport>(
+/// Answers for a handler that did not finish in time. Its result will be dropped.
+pub(crate) fn handler_timed_out<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
@@ -354,17 +370,17 @@ pub(crate) fn overdue<L: Transport>(
     let mark = context.output.len();
     write_error(context, Status::GATEWAY_TIMEOUT, "the page took too long\n");
     remove_content_for_head(connection, &mut context.output, mark);
-    // Its request is with the handler.
+    // The request is with the handler.
     record_bare(connection.peer, context, mark);
     connection.end(Ending::Timeout);
-    part(connection);
+    begin_closing(connection);
     connection.phase = Phase::Idle;
     Next::Reply
 }
 
-/// A handler has sent nothing for too long in the middle of its reply: what is there is not whole,
-/// and the end of the connection tells its peer so.
-pub(crate) fn silent<L: Transport>(
+/// Cuts a reply whose handler has sent no content for too long. The client detects by the end of
+/// the connection that the reply is incomplete.
+pub(crate) fn writer_timed_out<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
@@ -376,52 +392,53 @@ pub(crate) fn silent<L: Transport>(
     connection.end(Ending::Timeout)
 }
 
-/// When to come again, in four ways: those who are refused together do not come again together.
-const RETRIES: [&str; 4] =
+/// Values of `Retry-After`. They differ, so that clients rejected at the same time do not return at
+/// the same time.
+const RETRY_AFTER: [&str; 4] =
     ["Retry-After: 1\r\n", "Retry-After: 2\r\n", "Retry-After: 3\r\n", "Retry-After: 4\r\n"];
 
-/// No worker was free in time: an early, cheap refusal.
-pub(crate) fn overloaded<L: Transport>(
+/// Rejects a request early and cheaply, because no worker was free in time.
+pub(crate) fn reject_overloaded<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     request: Box<Retained>,
 ) -> Next {
-    come_again(connection, context, Some(request))
+    reject(connection, context, Some(request))
 }
 
-/// The body that is being collected would hold more than its part of what all may hold together, or holds what others
-/// need.
-pub(crate) fn crowded_out<L: Transport>(
+/// Rejects a request whose body is being collected: the body exceeds a budget, or the budget has
+/// revoked its reservation.
+pub(crate) fn reject_over_budget<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
     let request = connection.busy.as_mut().and_then(|busy| busy.request.take());
-    come_again(connection, context, request)
+    reject(connection, context, request)
 }
 
-/// What the response stage could not do itself is not done: it would need memory that there is too little of.
-pub(crate) fn turn_away<L: Transport>(
+/// Rejects the deferred work: there is too little memory for it.
+pub(crate) fn reject_deferred<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
-    match context.errand.take() {
-        Some(Errand::Work(_, request)) => come_again(connection, context, Some(request)),
+    match context.deferred_work.take() {
+        Some(Errand::Work(_, request)) => reject(connection, context, Some(request)),
         Some(Errand::Later(_, request) | Errand::WhileOpen(_, request)) => {
-            come_again(connection, context, request)
+            reject(connection, context, request)
         }
         Some(Errand::Hold(..) | Errand::WarmUp(_)) | None => Next::Closed,
     }
 }
 
-fn come_again<L: Transport>(
+fn reject<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     request: Option<Box<Retained>>,
 ) -> Next {
     let mark = context.output.len();
-    // The microseconds of the moment are as good as chance.
-    let retry = RETRIES[context.clock.microseconds() as usize % RETRIES.len()];
-    let exchange = farewell(context);
+    // The microseconds of the current time are random enough.
+    let retry = RETRY_AFTER[context.clock.microseconds() as usize % RETRY_AFTER.len()];
+    let exchange = closing_exchange(context);
     let mut reply = Reply::begin(
         &mut context.output,
         exchange,
@@ -447,18 +464,18 @@ fn come_again<L: Transport>(
         }
         context.retained.put(request);
     }
-    part(connection);
+    begin_closing(connection);
     connection.phase = Phase::Idle;
     Next::Reply
 }
 
-/// The same for a request that no thread came to in time.
-pub(crate) fn unheard<L: Transport>(
+/// Rejects a request that waited too long for a thread.
+pub(crate) fn reject_unserved<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
     let collected = connection.busy.as_mut().and_then(|busy| busy.request.take());
-    let request = match (context.errand.take(), collected) {
+    let request = match (context.deferred_work.take(), collected) {
         (Some(Errand::Work(_, request)), _) | (_, Some(request)) => request,
         _ => {
             let ThreadContext { config, scratch, current, clock, retained, .. } = context;
@@ -473,63 +490,65 @@ pub(crate) fn unheard<L: Transport>(
                 has_begun: connection.has_begun,
                 exchange: head.exchange(),
             };
-            retained.take(&incoming, config.access.moment(clock))
+            retained.take(&incoming, config.access.timestamp(clock))
         }
     };
-    overloaded(connection, context, request)
+    reject_overloaded(connection, context, request)
 }
 
-fn write_error(context: &mut ThreadContext, status: Status, told: &str) {
-    let exchange = farewell(context);
-    error_reply(&mut context.output, exchange, status, told, &context.clock);
+fn write_error(context: &mut ThreadContext, status: Status, text: &str) {
+    let exchange = closing_exchange(context);
+    error_reply(&mut context.output, exchange, status, text, &context.clock);
 }
 
-/// What came of asking the program.
-struct Asked {
-    answer: Outcome,
+/// The result of [`call_handler`].
+struct HandlerCall {
+    answer: HandlerOutcome,
     exchange: Exchange,
     framing: Framing,
-    expects: bool,
-    /// The request's own copy, when the answer needs one.
-    kept: Option<Box<Retained>>,
-    /// Where the reply begins in the output.
+    expects_continue: bool,
+    /// A copy of the request, if the answer needs one.
+    request_copy: Option<Box<Retained>>,
+    /// The start of the reply in the output.
     mark: usize,
 }
 
-fn wait_for<L: Transport>(
+fn park_for<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     exchange: Exchange,
-    errand: Errand,
+    work: Errand,
 ) -> Next {
     connection.closing |= !exchange.keep_alive;
-    context.errand = Some(errand);
+    context.deferred_work = Some(work);
     Next::Park
 }
 
-/// What the handler has made of the body is as large, so the reservation lasts until it has answered.
+/// A reply made from the body may be as large, so the reservation stays until the handler has
+/// answered.
 fn without_body(mut request: Box<Retained>) -> Box<Retained> {
     request.body = Vec::new();
     request
 }
 
-enum Outcome {
+enum HandlerOutcome {
     Answered(Answer),
-    /// The reply that says so stands in the buffer.
+    /// The handler panicked; the output contains the error reply.
     Panicked,
-    /// The peer left.
+    /// The connection is closed.
     Broken,
-    /// A reply that panicked was partly sent already.
+    /// The handler panicked after part of its reply was sent.
     Cut,
 }
 
-impl Outcome {
-    /// Whether the request must be kept for what follows, besides the copy that it was `collected` in.
+impl HandlerOutcome {
+    /// Whether a copy of the request must be kept, other than the one in which its body was
+    /// `collected`.
     const fn needs_request(&self, collected: bool, is_logged: bool) -> bool {
         match self {
             _ if collected => false,
             Self::Answered(Answer::Collect { .. } | Answer::Work(_)) => true,
-            // Told when it has left.
+            // Logged after the reply was sent.
             Self::Answered(
                 Answer::File(_)
                 | Answer::Stream(_)
@@ -544,7 +563,7 @@ impl Outcome {
         }
     }
 
-    /// What the access log tells of a reply that stands in `output`; `None` when it does not.
+    /// The access log entry of a reply in `output`, or `None` if it is not logged now.
     fn replied<'r, L: Transport>(
         &self,
         sink: &'r Sink<'_, L>,
@@ -557,18 +576,18 @@ impl Outcome {
     }
 }
 
-/// Puts the request before the program. `None`: there was no request.
+/// Calls the handler for the current request. Returns `None` if there is no request.
 // Long because it names each part of the thread that it borrows.
-fn ask<L: Transport>(
+fn call_handler<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     collected: Option<&Retained>,
-) -> Option<Asked> {
+) -> Option<HandlerCall> {
     let ThreadContext {
         config,
         scratch,
         output,
-        owed,
+        output_reservation,
         budgets,
         owner,
         current,
@@ -578,8 +597,9 @@ fn ask<L: Transport>(
     } = context;
     let ThreadConfig { responder, settings, access, .. } = config;
     let claim = Claim { block: connection.peer.block(), owner };
-    let owed = Owed { reserved: owed, budget: &budgets.unsent, claim };
-    let began = collected.map_or_else(|| access.moment(clock), |request| request.began);
+    let unsent_budget =
+        UnsentBudget { reserved: output_reservation, budget: &budgets.unsent, claim };
+    let began = collected.map_or_else(|| access.timestamp(clock), |request| request.began);
     let mut incoming = match collected {
         Some(request) => request.incoming(),
         None => {
@@ -601,38 +621,45 @@ fn ask<L: Transport>(
     incoming.exchange.security = settings.security;
     connection.is_known = matches!(incoming.who, Who::Known(_));
     let framing = incoming.head.framing();
-    let expects = incoming.head.expects_continue();
+    let expects_continue = incoming.head.expects_continue();
     if matches!(incoming.body, Body::Coming) {
-        incoming.exchange.keep_alive &= can_drop(framing, settings.unread_body) && !expects;
-        connection.patience = settings.unread_body as u32;
+        incoming.exchange.keep_alive &=
+            can_drop(framing, settings.unread_body) && !expects_continue;
+        connection.discard_allowance = settings.unread_body as u32;
     }
     incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
     let mark = output.len();
     let more = incoming.exchange.method != Method::Head;
-    let mut sink =
-        Sink::new(&mut connection.transport, settings, owed, mark, more, access.wants_head());
+    let mut sink = Sink::new(
+        &mut connection.transport,
+        settings,
+        unsent_budget,
+        mark,
+        more,
+        access.wants_head(),
+    );
     let answer = catch_unwind(AssertUnwindSafe(|| {
         let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
         responder.respond(&incoming, &mut Outgoing { buffer: output, drain: &mut drain })
     }));
     connection.has_begun = connection.has_begun || responder.begins();
     let answer = match answer {
-        _ if sink.broken => Outcome::Broken,
-        Ok(answer) => Outcome::Answered(answer),
+        _ if sink.broken => HandlerOutcome::Broken,
+        Ok(answer) => HandlerOutcome::Answered(answer),
         Err(_) => {
             tally::count_panic();
             log::error(format_args!("{} panicked; its peer got a 500", responder.last()));
             output.truncate(mark);
             if sink.sent > 0 {
-                Outcome::Cut
+                HandlerOutcome::Cut
             } else {
                 incoming.exchange.keep_alive = false;
-                let exchange = farewell_to(&incoming);
-                apologize(output, exchange, clock, |out| responder.failed(&incoming, out));
+                let exchange = closing_exchange_for(&incoming);
+                write_failure(output, exchange, clock, |out| responder.failed(&incoming, out));
                 if incoming.exchange.method == Method::Head {
                     remove_content(output, mark);
                 }
-                Outcome::Panicked
+                HandlerOutcome::Panicked
             }
         }
     };
@@ -643,18 +670,26 @@ fn ask<L: Transport>(
     {
         access.record(&incoming, began, clock, replied);
     }
-    if matches!(answer, Outcome::Answered(Answer::Collect { .. })) && collected.is_none() {
-        // The body will be read to its end, so it is no reason to close any more.
+    if matches!(answer, HandlerOutcome::Answered(Answer::Collect { .. })) && collected.is_none() {
+        // The body will be read to its end, so the connection can stay open.
         incoming.exchange.keep_alive = incoming.head.exchange().keep_alive;
     }
-    let kept = answer
+    let request_copy = answer
         .needs_request(collected.is_some(), access.is_on())
         .then(|| retained.take(&incoming, began));
-    Some(Asked { answer, exchange: incoming.exchange, framing, expects, kept, mark })
+    Some(HandlerCall {
+        answer,
+        exchange: incoming.exchange,
+        framing,
+        expects_continue,
+        request_copy,
+        mark,
+    })
 }
 
-/// Whether a body that the handler does not ask for is read and dropped, so that its connection is kept: it must be
-/// short. Chunks may turn out endless or malformed when the answer has gone, so they are not followed.
-fn can_drop(framing: Framing, most: u64) -> bool {
-    matches!(framing, Framing::Length(length) if length <= most)
+/// Whether the server reads and drops a body that the handler does not ask for, to keep the
+/// connection open: only if it is short. A chunked body may be endless or malformed, which the
+/// server would detect only after it has answered.
+fn can_drop(framing: Framing, limit: u64) -> bool {
+    matches!(framing, Framing::Length(length) if length <= limit)
 }

@@ -1,4 +1,4 @@
-//! Decides how a long page leaves while it is being written.
+//! Sends a long page while it is being written.
 
 use std::sync::Arc;
 
@@ -11,26 +11,26 @@ use crate::settings::Settings;
 use crate::system::Transfer;
 use crate::transport::{Transport, Way};
 
-/// What a page's peer has not read, charged to the server's budget.
-pub(crate) struct Owed<'l> {
+/// The budget that is charged for the bytes of a page that its client has not read.
+pub(crate) struct UnsentBudget<'l> {
     pub(crate) reserved: &'l mut Reservation,
     pub(crate) budget: &'l Arc<Budget>,
     pub(crate) claim: Claim<'l>,
 }
 
-/// A long page's way out while it is being written.
+/// The destination of a long page while it is being written.
 pub(crate) struct Sink<'l, L> {
     transport: &'l mut L,
     settings: &'l Settings,
-    owed: Owed<'l>,
-    /// Where this reply begins; earlier ones stand before it.
+    unsent_budget: UnsentBudget<'l>,
+    /// The start of this reply; earlier replies precede it.
     mark: usize,
-    /// Its status and where its head ends, once a part of it has left.
-    begun: Option<(u16, usize)>,
-    /// That head, kept if the access log tells of it.
+    /// The status and the end of the head, after part of the reply was sent.
+    sent_head: Option<(u16, usize)>,
+    /// A copy of the head, if the access log needs it.
     head: Option<Vec<u8>>,
     pub(crate) sent: usize,
-    /// Something follows; the head of a HEAD is all there is, and must not wait for more.
+    /// Whether content follows. The reply to a HEAD has only a head, which must be sent at once.
     more: bool,
     pub(crate) broken: bool,
 }
@@ -39,20 +39,30 @@ impl<'l, L: Transport> Sink<'l, L> {
     pub(crate) const fn new(
         transport: &'l mut L,
         settings: &'l Settings,
-        owed: Owed<'l>,
+        unsent_budget: UnsentBudget<'l>,
         mark: usize,
         more: bool,
         keeps_head: bool,
     ) -> Self {
-        // Nothing is allocated before there is a head to keep.
+        // An empty vector does not allocate.
         let head = if keeps_head { Some(Vec::new()) } else { None };
-        Self { transport, settings, owed, mark, begun: None, head, sent: 0, more, broken: false }
+        Self {
+            transport,
+            settings,
+            unsent_budget,
+            mark,
+            sent_head: None,
+            head,
+            sent: 0,
+            more,
+            broken: false,
+        }
     }
 
-    /// The whole reply, whose end is in `output`.
+    /// The access log entry of the reply, whose end is in `output`.
     pub(crate) fn replied<'r>(&'r self, output: &'r [u8]) -> Replied<'r> {
-        match self.begun {
-            // The head has left already; what was sent, and what waits, is the rest.
+        match self.sent_head {
+            // The head was sent already; the content is the rest of the sent and unsent bytes.
             Some((status, head)) => Replied {
                 status,
                 bytes: (self.sent + output.len() - head) as u64,
@@ -62,10 +72,10 @@ impl<'l, L: Transport> Sink<'l, L> {
         }
     }
 
-    /// Counts the reply, if there is one, and what of it has left. Its end is in `output`.
+    /// Counts the reply, if there is one, and its sent bytes. Its end is in `output`.
     #[inline]
     pub(crate) fn count(&self, output: &[u8], tally: &Tally) {
-        match self.begun {
+        match self.sent_head {
             Some((status, _)) if self.sent > 0 => {
                 tally.replied_with(status);
                 tally.sent.add(self.sent as u64);
@@ -74,12 +84,12 @@ impl<'l, L: Transport> Sink<'l, L> {
         }
     }
 
-    /// Sends what the transport takes now and leaves the rest, up to the bound on unsent bytes.
+    /// Sends as much as the transport accepts and keeps the rest, up to the limit of unsent bytes.
     pub(crate) fn drain(&mut self, buffer: &mut Vec<u8>) {
-        if self.begun.is_none() {
+        if self.sent_head.is_none() {
             let measured = buffer.get(self.mark..).and_then(measure);
-            self.begun = measured.map(|(status, head)| (status, self.mark + head));
-            if let (Some(kept), Some((_, end))) = (&mut self.head, self.begun) {
+            self.sent_head = measured.map(|(status, head)| (status, self.mark + head));
+            if let (Some(kept), Some((_, end))) = (&mut self.head, self.sent_head) {
                 kept.extend_from_slice(&buffer[self.mark..end]);
             }
         }
@@ -97,11 +107,11 @@ impl<'l, L: Transport> Sink<'l, L> {
         self.sent += from;
         buffer.drain(..from);
         if buffer.len() > self.settings.unsent {
-            let most = self.settings.unsent;
-            log::warn(format_args!("a page outgrew the {most} unsent bytes allowed"));
+            let limit = self.settings.unsent;
+            log::warn(format_args!("a page exceeded the limit of {limit} unsent bytes"));
             self.broken = true;
         }
-        let Owed { reserved, budget, claim } = &mut self.owed;
+        let UnsentBudget { reserved, budget, claim } = &mut self.unsent_budget;
         self.broken = self.broken || reserved.reach(buffer.len() as u64, budget, *claim).is_err();
         if self.broken {
             buffer.clear();

@@ -7,22 +7,25 @@ use rustix::io::Errno;
 use crate::handler::{Done, Outgoing, Retained, Spool, Work};
 use crate::time::Clock;
 
-/// Writes the piece that was collected. Nothing in `out` says that it is written.
+/// Writes the piece that was collected. An empty `out` reports success.
 impl Work for Spool {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let Err(error) = self.append(&request.body) else { return Done::default() };
-        log::error(format_args!("a body cannot be kept in {}: {error}", self.folder().display()));
+        log::error(format_args!("a body cannot be stored in {}: {error}", self.folder().display()));
         let full =
             [Errno::NOSPC, Errno::DQUOT, Errno::FBIG].map(|errno| Some(errno.raw_os_error()));
-        let (status, told) = if full.contains(&error.raw_os_error()) {
-            (Status::INSUFFICIENT_STORAGE, "There is no room for this.\n")
+        let (status, text) = if full.contains(&error.raw_os_error()) {
+            (Status::INSUFFICIENT_STORAGE, "The server has no disk space for the body.\n")
         } else {
-            (Status::INTERNAL_SERVER_ERROR, "This could not be stored; the log says why.\n")
+            (
+                Status::INTERNAL_SERVER_ERROR,
+                "The body could not be stored; the server's log has the details.\n",
+            )
         };
         let exchange = Exchange { security: request.exchange.security, ..Exchange::closing() };
         let mut reply = Reply::begin(out.buffer, exchange, status, &clock.date());
         reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n");
-        reply.whole(told.as_bytes());
+        reply.whole(text.as_bytes());
         Done { follow: None, close: true }
     }
 

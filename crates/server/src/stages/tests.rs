@@ -1,8 +1,8 @@
-//! Decides what the stages promise, by playing scripts: a peer, a program and a clock that are all
-//! made up go in, a text comes out.
+//! Tests of the stages by scripts: input is a scripted client, a test program and a test clock;
+//! output is a text.
 //!
-//! Each script is played over a transport that blocks and over one that does not; both must tell the
-//! same, except that only the second gives other connections their `turn`.
+//! Each script runs over a blocking and a nonblocking transport. Both must produce the same text,
+//! except that only the second has `turn`s, which let other connections run.
 
 #![allow(
     clippy::format_push_string,

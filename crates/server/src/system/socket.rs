@@ -82,7 +82,7 @@ pub(crate) fn transmit_file(
     }
 }
 
-/// Whether the system refused to open another descriptor, as opposed to a failed connection.
+/// Whether the system refused to open one more descriptor, as opposed to a failed connection.
 pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
     let codes = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS];
     error.raw_os_error().is_some_and(|code| codes.iter().any(|known| known.raw_os_error() == code))

@@ -16,34 +16,34 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// The warning state of one loop.
 #[derive(Default)]
 pub(crate) struct Slowness {
-    said: Cell<Option<Tick>>,
-    unsaid: Cell<u32>,
+    last_warning: Cell<Option<Tick>>,
+    suppressed: Cell<u32>,
 }
 
 impl Slowness {
     /// Checks how long the handler `name` ran, which began at `began` and has just returned.
-    pub(crate) fn look(&self, clock: &Clock, began: Tick, name: &str) {
+    pub(crate) fn check(&self, clock: &Clock, began: Tick, name: &str) {
         let now = clock.glance();
         let held = now.since(began);
         if held > TOO_LONG {
-            self.say(now, held, name);
+            self.warn(now, held, name);
         }
     }
 
     #[cold]
-    fn say(&self, now: Tick, held: Duration, name: &str) {
-        if self.said.get().is_some_and(|said| now.elapsed_since(said) < PAUSE) {
-            self.unsaid.set(self.unsaid.get() + 1);
+    fn warn(&self, now: Tick, held: Duration, name: &str) {
+        if self.last_warning.get().is_some_and(|last| now.elapsed_since(last) < PAUSE) {
+            self.suppressed.set(self.suppressed.get() + 1);
             return;
         }
-        self.said.set(Some(now));
-        let before = match self.unsaid.take() {
+        self.last_warning.set(Some(now));
+        let before = match self.suppressed.take() {
             0 => String::new(),
-            count => format!(" ({count} such since the last warning)"),
+            count => format!(" (and {count} more since the last warning)"),
         };
         log::warn(format_args!(
-            "{name} held its loop for {} ms{before}: this machine is busy, or it is a page that should be a plain fn, \
-             which runs on a worker",
+            "{name} blocked its event loop for {} ms{before}: \
+             the machine is overloaded, or the handler should be a plain fn, which runs on a worker",
             held.as_millis()
         ));
     }
@@ -59,14 +59,18 @@ mod tests {
         let run = |milliseconds| {
             let began = clock.now();
             clock.advance(Duration::from_millis(milliseconds));
-            slowness.look(&clock, began, "a handler of the tests");
-            (slowness.said.get().is_some(), slowness.unsaid.get())
+            slowness.check(&clock, began, "a handler of the tests");
+            (slowness.last_warning.get().is_some(), slowness.suppressed.get())
         };
         assert_eq!(run(10), (false, 0));
         assert_eq!(run(11), (true, 0));
         assert_eq!(run(11), (true, 1));
         assert_eq!(run(9_000), (true, 2));
-        assert_eq!(run(2_000), (true, 0), "the pause is over: it is said, with those before");
+        assert_eq!(
+            run(2_000),
+            (true, 0),
+            "after the pause, the warning counts the suppressed ones"
+        );
     }
 
     /// Symptom: from 25 to 49 days after a warning about a slow handler, the loop logged no further
@@ -80,8 +84,8 @@ mod tests {
             clock.advance(Duration::from_secs(days * 24 * 60 * 60));
             let began = clock.now();
             clock.advance(Duration::from_millis(11));
-            slowness.look(&clock, began, "a handler of the tests");
-            assert_eq!(slowness.unsaid.get(), 0, "{days} days later");
+            slowness.check(&clock, began, "a handler of the tests");
+            assert_eq!(slowness.suppressed.get(), 0, "{days} days later");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A combinator that limits the running time of a future (Marlow, "Developing a high-performance
-//! web server in Concurrent Haskell", section 4).
+//! A combinator that limits the running time of a future (Marlow, "Developing a High-Performance
+//! Web Server in Concurrent Haskell", 2002, section 4).
 
 use std::future::Future;
 use std::time::Duration;

@@ -26,11 +26,11 @@ use bine_log as log;
 use heartbeat::Heartbeat;
 
 /// Number of checks within the time after which a loop is reported.
-const LOOKS: u32 = 4;
+const CHECKS_PER_LIMIT: u32 = 4;
 /// Shortest time between two checks, also used while the process waits for its replacement.
-const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
+const MIN_PERIOD: Duration = Duration::from_millis(10);
 /// Longest time between two checks, used when reports are disabled.
-const LONGEST_PERIOD: Duration = Duration::from_secs(10);
+const MAX_PERIOD: Duration = Duration::from_secs(10);
 
 /// The watchdog of one server. Dropping it ends its thread.
 pub(crate) struct Watchdog {
@@ -46,11 +46,13 @@ impl Watchdog {
     /// Returns the error of the system when the thread cannot be started.
     pub(crate) fn start(server: &Arc<Server>) -> io::Result<Self> {
         if let Err(error) = stack::prepare() {
-            log::warn(format_args!("a stuck loop will be reported without its stack: {error}"));
+            log::warn(format_args!(
+                "cannot read the stacks of threads, so a stuck loop is reported without one: {error}"
+            ));
         }
         let (end, ends) = channel();
         let heartbeat = Heartbeat::of_environment();
-        let watch = Watch { server: Arc::downgrade(server), heartbeat, loops: Vec::new() };
+        let watch = WatchdogThread { server: Arc::downgrade(server), heartbeat, loops: Vec::new() };
         let body = move || watch.run(&ends);
         let thread = Builder::new().name("bine watchdog".to_owned()).spawn(body)?;
         Ok(Self { end: Some(end), thread: Some(thread) })
@@ -68,14 +70,14 @@ impl Drop for Watchdog {
 }
 
 /// The state of the watchdog's thread.
-struct Watch {
+struct WatchdogThread {
     server: Weak<Server>,
     heartbeat: Option<Heartbeat>,
-    /// Progress of each loop, indexed by its number.
-    loops: Vec<Progress>,
+    /// The state of each loop, indexed by its number.
+    loops: Vec<LoopWatch>,
 }
 
-impl Watch {
+impl WatchdogThread {
     fn run(mut self, ends: &Receiver<()>) {
         let mut looked = Instant::now();
         let mut replaces_by = None;
@@ -87,7 +89,7 @@ impl Watch {
                 period = period.min(heartbeat.interval());
             }
             if replaces_by.is_some() {
-                period = SHORTEST_PERIOD;
+                period = MIN_PERIOD;
             }
             drop(server);
             if ends.recv_timeout(period) != Err(RecvTimeoutError::Timeout) {
@@ -98,7 +100,7 @@ impl Watch {
             // count as a stuck loop.
             let passed = looked.elapsed().min(period * 2);
             looked = Instant::now();
-            self.look(&server, passed, &settings);
+            self.check(&server, passed, &settings);
             if let Some(by) = replaces_by {
                 self.end_when_drained(&server, by, &settings);
             } else if is_supervised() && self.lost_loops(&settings) > 0 {
@@ -108,17 +110,17 @@ impl Watch {
     }
 
     /// Checks each loop once.
-    fn look(&mut self, server: &Server, passed: Duration, settings: &WatchdogSettings) {
+    fn check(&mut self, server: &Server, passed: Duration, settings: &WatchdogSettings) {
         let loops = server.tallies.loops();
         let most = loops.iter().map(|(number, ..)| number + 1).max().unwrap_or(0);
-        self.loops.resize_with(most.max(self.loops.len()), Progress::default);
+        self.loops.resize_with(most.max(self.loops.len()), LoopWatch::default);
         for (number, progress) in self.loops.iter_mut().enumerate() {
             if !loops.iter().any(|(running, ..)| *running == number) {
-                *progress = Progress::default();
+                *progress = LoopWatch::default();
             }
         }
         for (number, thread, seen) in loops {
-            match self.loops[number].look(seen, passed, settings.report) {
+            match self.loops[number].check(seen, passed, settings.report) {
                 Finding::Fine => {}
                 Finding::Silent => {
                     if let Some(each) = server.loops.get(number) {
@@ -130,7 +132,7 @@ impl Watch {
                     report(number, thread, time);
                 }
                 Finding::TurnsAgain(time) => {
-                    log::notice(format_args!("loop {number} turns again, after {time:.1?}"));
+                    log::notice(format_args!("loop {number} runs again, after {time:.1?}"));
                 }
             }
         }
@@ -145,8 +147,8 @@ impl Watch {
 
     /// Counts the loops that have been stuck long enough to replace the process.
     fn lost_loops(&self, settings: &WatchdogSettings) -> usize {
-        let is_lost = |each: &&Progress| {
-            each.was_rung && settings.replace.is_some_and(|replace| each.stalled >= replace)
+        let is_lost = |each: &&LoopWatch| {
+            each.was_woken && settings.replace.is_some_and(|replace| each.stalled >= replace)
         };
         self.loops.iter().filter(is_lost).count()
     }
@@ -165,7 +167,8 @@ impl Watch {
 fn begin_replacement(server: &Server) -> Instant {
     let drain = server.generation().settings.timeouts.drain;
     log::error(format_args!(
-        "a loop has been stuck for too long: this process finishes its other requests within {drain:?} and is replaced"
+        "an event loop is stuck (`watchdog-replace`): the process finishes its other requests \
+         within {drain:?} and is then replaced"
     ));
     server.stalls.replaces.store(true, Ordering::Relaxed);
     if !server.is_stopping() {
@@ -177,8 +180,8 @@ fn begin_replacement(server: &Server) -> Instant {
 /// Returns the time between two checks: a fraction of the shortest configured limit.
 fn period(settings: &WatchdogSettings) -> Duration {
     let shortest = [settings.report, settings.replace].into_iter().flatten().min();
-    let period = shortest.map_or(LONGEST_PERIOD, |time| time / LOOKS);
-    period.clamp(SHORTEST_PERIOD, LONGEST_PERIOD)
+    let period = shortest.map_or(MAX_PERIOD, |time| time / CHECKS_PER_LIMIT);
+    period.clamp(MIN_PERIOD, MAX_PERIOD)
 }
 
 /// Logs a loop that is stuck.
@@ -186,10 +189,12 @@ fn report(number: usize, thread: u32, time: Duration) {
     let state = kernel_state(thread);
     match stack::of_thread(thread) {
         Some(stack) => log::error(format_args!(
-            "loop {number} has not turned for {time:.1?}: thread {thread} ({state}) is at{stack}"
+            "loop {number} has not completed a turn for {time:.1?}: \
+             thread {thread} ({state}) is at{stack}"
         )),
         None => log::error(format_args!(
-            "loop {number} has not turned for {time:.1?}: thread {thread} ({state}) does not tell its stack"
+            "loop {number} has not completed a turn for {time:.1?}: \
+             the stack of thread {thread} ({state}) is not available"
         )),
     }
 }
@@ -225,12 +230,12 @@ fn kernel_state(thread: u32) -> String {
 
 /// The progress of one loop.
 #[derive(Default)]
-struct Progress {
+struct LoopWatch {
     turns: u64,
     /// Time since the loop last turned or waited.
     stalled: Duration,
     /// Whether the watchdog has woken the loop since.
-    was_rung: bool,
+    was_woken: bool,
     is_reported: bool,
 }
 
@@ -246,9 +251,9 @@ enum Finding {
     TurnsAgain(Duration),
 }
 
-impl Progress {
+impl LoopWatch {
     /// Checks the loop once; `passed` is the time since the last check.
-    fn look(&mut self, seen: LoopProgress, passed: Duration, report: Option<Duration>) -> Finding {
+    fn check(&mut self, seen: LoopProgress, passed: Duration, report: Option<Duration>) -> Finding {
         if seen.is_resting || seen.turns != self.turns {
             let before = std::mem::replace(self, Self { turns: seen.turns, ..Self::default() });
             return if before.is_reported {
@@ -258,8 +263,8 @@ impl Progress {
             };
         }
         self.stalled += passed;
-        if !self.was_rung {
-            self.was_rung = true;
+        if !self.was_woken {
+            self.was_woken = true;
             return Finding::Silent;
         }
         if !self.is_reported && report.is_some_and(|report| self.stalled >= report) {
@@ -278,9 +283,9 @@ mod tests {
 
     /// Checks a loop every 2.5 s. Each element holds its turns, and whether it waits in its epoll.
     fn findings(looks: &[(u64, bool)]) -> Vec<Finding> {
-        let mut progress = Progress::default();
+        let mut progress = LoopWatch::default();
         let look = |&(turns, is_resting)| {
-            progress.look(LoopProgress { turns, is_resting }, Duration::from_millis(2500), REPORT)
+            progress.check(LoopProgress { turns, is_resting }, Duration::from_millis(2500), REPORT)
         };
         looks.iter().map(look).collect()
     }
@@ -317,12 +322,12 @@ mod tests {
 
     #[test]
     fn wakes_a_loop_before_reporting_it_even_after_a_late_check() {
-        let mut progress = Progress::default();
+        let mut progress = LoopWatch::default();
         let stuck = LoopProgress { turns: 1, is_resting: false };
-        assert_eq!(progress.look(stuck, Duration::ZERO, REPORT), Finding::Fine);
+        assert_eq!(progress.check(stuck, Duration::ZERO, REPORT), Finding::Fine);
         let late = Duration::from_mins(1);
-        assert_eq!(progress.look(stuck, late, REPORT), Finding::Silent);
-        assert_eq!(progress.look(stuck, Duration::ZERO, REPORT), Finding::Stuck(late));
+        assert_eq!(progress.check(stuck, late, REPORT), Finding::Silent);
+        assert_eq!(progress.check(stuck, Duration::ZERO, REPORT), Finding::Stuck(late));
     }
 
     #[test]
@@ -330,7 +335,7 @@ mod tests {
         let settings = |report, replace| WatchdogSettings { report, replace };
         assert_eq!(period(&WatchdogSettings::default()), Duration::from_millis(2500));
         let shortest = Some(Duration::from_millis(1));
-        assert_eq!(period(&settings(REPORT, shortest)), SHORTEST_PERIOD);
-        assert_eq!(period(&settings(None, None)), LONGEST_PERIOD);
+        assert_eq!(period(&settings(REPORT, shortest)), MIN_PERIOD);
+        assert_eq!(period(&settings(None, None)), MAX_PERIOD);
     }
 }

@@ -13,16 +13,18 @@ use bine_admission::{Admission, PoolSizer};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::discard::discard;
-use crate::handler::{FilePart, Finished, Outgoing, Retained, Work, excuse, run_work, warmth};
+use crate::handler::{
+    FilePart, Finished, Outgoing, Retained, Work, page_cache, reply_after_panic, run_work,
+};
 use crate::mailbox::{Letter, Ticket};
 use crate::metrics::{WaitMetrics, Waits};
 use crate::time::Clock;
-use relay::Courier;
+use relay::ResponseStreamer;
 
 /// Idle time after which a worker thread ends.
-const REST: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A task that runs outside of its event loop because it may block.
+/// A task that runs outside the event loop because it may block.
 pub struct Task {
     pub(crate) job: Job,
     pub(crate) ticket: Ticket,
@@ -69,8 +71,8 @@ impl Task {
         let clock = Clock::kernel();
         let waited = self.since.elapsed();
         let began = Instant::now();
-        let ran = self.run_by(&clock, waited);
-        ran.tell(began.elapsed());
+        let completed = self.run_with(&clock, waited);
+        completed.report(began.elapsed());
     }
 
     /// Refuses the task for lack of time: the client gets a 503.
@@ -85,28 +87,28 @@ impl Task {
     }
 
     /// Runs the task and reports its wait to admission control.
-    fn run_by(self, clock: &Clock, waited: Duration) -> Ran {
+    fn run_with(self, clock: &Clock, waited: Duration) -> CompletedTask {
         let Self { job, ticket, admission, .. } = self;
         admission.waited(waited);
         clock.turn();
         let mut has_answered = false;
         let letter = match job {
             Job::Answer { work, request, bytes } => {
-                let finished = answer(&*work, &request, bytes, clock, &ticket);
+                let finished = run_handler(&*work, &request, bytes, clock, &ticket);
                 // This can be the last reference to a program.
                 discard(work);
                 has_answered = finished.as_ref().is_none_or(|finished| !finished.is_nothing());
                 finished.map(|finished| Letter::Finished(ticket.token, request, finished))
             }
             Job::WarmUp(part) => {
-                warmth::warm_up(&part);
+                page_cache::read_into_cache(&part);
                 Some(Letter::Warm(ticket.token))
             }
         };
         if let Some(letter) = letter {
             ticket.reply_to.post(letter);
         }
-        Ran { admission, has_answered }
+        CompletedTask { admission, has_answered }
     }
 
     /// Returns the request, if the task runs a handler.
@@ -119,16 +121,16 @@ impl Task {
 }
 
 /// A completed task.
-struct Ran {
+struct CompletedTask {
     admission: Arc<Admission>,
     /// Whether the task produced a response, rather than storing a piece of a body or reading a
     /// file.
     has_answered: bool,
 }
 
-impl Ran {
+impl CompletedTask {
     /// Reports the run time to admission control.
-    fn tell(&self, took: Duration) {
+    fn report(&self, took: Duration) {
         self.admission.ran(took, self.has_answered);
     }
 }
@@ -138,13 +140,13 @@ impl Ran {
 pub(crate) struct Workers(Arc<Shared>);
 
 struct Shared {
-    queue: Mutex<Queue>,
+    queue: Mutex<PoolState>,
     arrived: Condvar,
     /// Histogram of the wait times of started tasks.
     waits: Waits,
 }
 
-struct Queue {
+struct PoolState {
     waiting: TaskQueue<Task>,
     sizer: PoolSizer,
     threads: usize,
@@ -153,10 +155,10 @@ struct Queue {
     /// Busy threads whose task is overdue: its client has its answer already. Each may have a
     /// substitute.
     overdue: usize,
-    stopped: bool,
+    is_stopped: bool,
 }
 
-impl Queue {
+impl PoolState {
     /// Returns the maximum number of threads. Substitutes for overdue threads are limited to three
     /// times the size of the pool, which bounds handlers that never return.
     fn allowed(&self) -> usize {
@@ -169,7 +171,8 @@ impl Workers {
     /// Creates a pool whose size `sizer` controls, with room for `most_waiting` tasks.
     pub(crate) fn new(sizer: PoolSizer, most_waiting: usize) -> Self {
         let waiting = TaskQueue::new(most_waiting);
-        let queue = Queue { waiting, sizer, threads: 0, busy: 0, overdue: 0, stopped: false };
+        let queue =
+            PoolState { waiting, sizer, threads: 0, busy: 0, overdue: 0, is_stopped: false };
         Self(Arc::new(Shared {
             queue: Mutex::new(queue),
             arrived: Condvar::new(),
@@ -183,9 +186,9 @@ impl Workers {
         let mut queue = self.0.lock();
         let waits = queue.busy + queue.waiting.len() >= queue.allowed();
         if waits && queue.sizer.is_due(wish.now) {
-            queue.sizer.look(wish.now, computed());
+            queue.sizer.look(wish.now, cpu_time());
         }
-        self.hire(&mut queue, 1);
+        self.start_threads(&mut queue, 1);
         if queue.threads == 0 {
             // The system does not allow a single thread.
             return Err(task);
@@ -229,12 +232,12 @@ impl Workers {
         if queue.allowed() > before {
             queue.waiting.replaced();
         }
-        self.hire(&mut queue, 0);
+        self.start_threads(&mut queue, 0);
     }
 
     /// Ends the substitution after an overdue task has returned. A thread above the limit then
     /// ends.
-    pub(crate) fn welcome_back(&self) {
+    pub(crate) fn on_returned(&self) {
         let mut queue = self.0.lock();
         queue.overdue = queue.overdue.saturating_sub(1);
     }
@@ -254,14 +257,14 @@ impl Workers {
 
     /// Stops the pool: idle workers end at once, busy ones after their task.
     pub(crate) fn stop(&self) {
-        self.0.lock().stopped = true;
+        self.0.lock().is_stopped = true;
         self.0.arrived.notify_all();
     }
 
-    /// Starts threads until there is an idle one for each waiting task and for `come` more, or the
+    /// Starts threads until there is an idle one for each waiting task and for `extra` more, or the
     /// limit is reached.
-    fn hire(&self, queue: &mut Queue, come: usize) {
-        while queue.threads - queue.busy < queue.waiting.len() + come
+    fn start_threads(&self, queue: &mut PoolState, extra: usize) {
+        while queue.threads - queue.busy < queue.waiting.len() + extra
             && queue.threads < queue.allowed()
         {
             let shared = Arc::clone(&self.0);
@@ -277,29 +280,29 @@ impl Workers {
 }
 
 /// Returns the CPU time of this process on all cores.
-fn computed() -> Duration {
+fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Runs a handler. Returns `None` when its response was streamed while the handler wrote it.
-fn answer(
+fn run_handler(
     work: &dyn Work,
     request: &Retained,
     mut bytes: Vec<u8>,
     clock: &Clock,
     ticket: &Ticket,
 ) -> Option<Finished> {
-    let mut courier = Courier::new(ticket, request);
-    let mut drain = |buffer: &mut Vec<u8>| courier.carry(buffer);
+    let mut streamer = ResponseStreamer::new(ticket, request);
+    let mut drain = |buffer: &mut Vec<u8>| streamer.send(buffer);
     let mut out = Outgoing { buffer: &mut bytes, drain: &mut drain };
     let done = run_work(work, request, clock, &mut out);
-    if courier.has_left() {
-        courier.carry(&mut bytes);
-        courier.end(done.is_some());
+    if streamer.has_sent() {
+        streamer.send(&mut bytes);
+        streamer.end(done.is_some());
         return None;
     }
-    let done = done.unwrap_or_else(|| excuse(work, request, clock, &mut bytes));
+    let done = done.unwrap_or_else(|| reply_after_panic(work, request, clock, &mut bytes));
     Some(Finished { bytes, follow: done.follow, close: done.close })
 }
 
@@ -309,8 +312,8 @@ impl Shared {
         let mut turn = self.first();
         while let Some(Turn { task, run, waited }) = turn {
             self.waits.count(waited);
-            let ran = task.run_by(&clock, waited);
-            turn = self.next(run, &ran);
+            let completed = task.run_with(&clock, waited);
+            turn = self.next(run, &completed);
         }
     }
 
@@ -319,22 +322,22 @@ impl Shared {
         self.take(queue)
     }
 
-    fn next(&self, run: Run, ran: &Ran) -> Option<Turn<Task>> {
+    fn next(&self, run: Run, completed: &CompletedTask) -> Option<Turn<Task>> {
         let mut queue = self.lock();
         queue.busy -= 1;
         let all = queue.allowed();
         let took = queue.waiting.ended(run, all, Instant::now());
-        ran.tell(took);
+        completed.report(took);
         self.take(queue)
     }
 
     /// Waits for a task. Returns `None` to end the thread, and no longer counts it.
-    fn take<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> Option<Turn<Task>> {
+    fn take<'q>(&'q self, mut queue: MutexGuard<'q, PoolState>) -> Option<Turn<Task>> {
         loop {
             let all = queue.allowed();
-            let too_many = queue.threads > all;
+            let is_above_limit = queue.threads > all;
             let now = Instant::now();
-            let next = if too_many { None } else { queue.waiting.next(all, now) };
+            let next = if is_above_limit { None } else { queue.waiting.next(all, now) };
             match next {
                 Some(Next::Run(turn)) => {
                     queue.busy += 1;
@@ -354,15 +357,15 @@ impl Shared {
                 }
                 None => {}
             }
-            let rest = if too_many || queue.stopped {
+            let ends = if is_above_limit || queue.is_stopped {
                 true
             } else {
-                let waited = self.arrived.wait_timeout(queue, REST);
-                let (woken, rest) = waited.unwrap_or_else(PoisonError::into_inner);
+                let waited = self.arrived.wait_timeout(queue, IDLE_TIMEOUT);
+                let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
                 queue = woken;
-                rest.timed_out() && queue.waiting.is_empty()
+                timeout.timed_out() && queue.waiting.is_empty()
             };
-            if rest {
+            if ends {
                 queue.threads -= 1;
                 // This thread may have consumed the notification for a task: pass it on.
                 if !queue.waiting.is_empty() {
@@ -373,7 +376,7 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         // Handlers run outside of the lock and no code panics while it holds it, so a poisoned
         // state is still consistent.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
@@ -393,9 +396,9 @@ mod tests {
     use crate::slab::Token;
 
     /// A handler that reports its start and blocks until the test releases it.
-    struct Held(Sender<()>, Mutex<Receiver<()>>);
+    struct BlockedWork(Sender<()>, Mutex<Receiver<()>>);
 
-    impl Work for Held {
+    impl Work for BlockedWork {
         fn run(&self, _request: &Retained, _clock: &Clock, out: &mut Outgoing<'_>) -> Done {
             out.buffer.extend_from_slice(b"ran");
             self.0.send(()).unwrap();
@@ -411,7 +414,7 @@ mod tests {
     fn request() -> Box<Retained> {
         let bytes = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
         let step = RequestParser::new().receive(bytes, &Limits::default());
-        let Event::Head(head) = step.event else { unreachable!("it is a whole head") };
+        let Event::Head(head) = step.event else { unreachable!("the bytes contain a whole head") };
         let exchange = head.exchange();
         let incoming = Incoming {
             head,
@@ -426,23 +429,23 @@ mod tests {
     }
 
     /// A worker pool with handlers that report their start and block until the test releases them.
-    struct Bench {
+    struct TestPool {
         workers: Workers,
         mailbox: Arc<Mailbox>,
         work: Arc<dyn Work>,
-        begins: Receiver<()>,
+        starts: Receiver<()>,
         let_go: Sender<()>,
     }
 
-    impl Bench {
+    impl TestPool {
         fn new(workers: usize, most_waiting: usize) -> Self {
-            let (begun, begins) = channel();
-            let (let_go, going) = channel();
+            let (started, starts) = channel();
+            let (let_go, released) = channel();
             Self {
                 workers: Workers::new(PoolSizer::new(workers, workers, 1), most_waiting),
                 mailbox: Arc::new(Mailbox::new().unwrap()),
-                work: Arc::new(Held(begun, Mutex::new(going))),
-                begins,
+                work: Arc::new(BlockedWork(started, Mutex::new(released))),
+                starts,
                 let_go,
             }
         }
@@ -461,7 +464,7 @@ mod tests {
         }
 
         /// Waits until every worker is idle.
-        fn await_rest(&self) {
+        fn await_idle(&self) {
             while self.workers.load() > 0.0 {
                 thread::yield_now();
             }
@@ -470,26 +473,26 @@ mod tests {
 
     #[test]
     fn refuses_an_expired_task_and_runs_the_next_one() {
-        let bench = Bench::new(1, 10);
-        assert!(bench.spawn(0, REST).is_ok());
-        bench.begins.recv().unwrap();
-        assert!(bench.spawn(1, Duration::ZERO).is_ok());
-        assert!(bench.spawn(2, REST).is_ok());
+        let pool = TestPool::new(1, 10);
+        assert!(pool.spawn(0, IDLE_TIMEOUT).is_ok());
+        pool.starts.recv().unwrap();
+        assert!(pool.spawn(1, Duration::ZERO).is_ok());
+        assert!(pool.spawn(2, IDLE_TIMEOUT).is_ok());
         for _ in 0..2 {
-            bench.let_go.send(()).unwrap();
+            pool.let_go.send(()).unwrap();
         }
-        bench.begins.recv().unwrap();
+        pool.starts.recv().unwrap();
         let mut letters = Vec::new();
-        bench.mailbox.take(&mut letters);
+        pool.mailbox.take(&mut letters);
         let told = letters.iter().map(|letter| match letter {
             Letter::Finished(token, _, finished) => (token.index, &*finished.bytes),
             Letter::Refused(token, _) => (token.index, &b"refused"[..]),
             _ => unreachable!("nothing else is posted"),
         });
         assert_eq!(told.take(2).collect::<Vec<_>>(), [(0, &b"ran"[..]), (1, b"refused")]);
-        let metrics = bench.workers.metrics();
+        let metrics = pool.workers.metrics();
         assert_eq!((metrics[0].name, metrics[0].begun, metrics[0].refused), ("held", 2, 1));
-        bench.workers.stop();
+        pool.workers.stop();
     }
 
     /// A handler that stores a piece of a body and produces no response.
@@ -507,62 +510,67 @@ mod tests {
 
     #[test]
     fn counts_only_responses_as_answers() {
-        let bench = Bench::new(1, 1);
-        bench.let_go.send(()).unwrap();
+        let pool = TestPool::new(1, 1);
+        pool.let_go.send(()).unwrap();
         let has_answered = |work| {
-            let ran = bench.task(0, work, REST).run_by(&Clock::kernel(), Duration::ZERO);
-            ran.has_answered
+            let completed =
+                pool.task(0, work, IDLE_TIMEOUT).run_with(&Clock::kernel(), Duration::ZERO);
+            completed.has_answered
         };
-        assert!(has_answered(&bench.work));
+        assert!(has_answered(&pool.work));
         let stored: Arc<dyn Work> = Arc::new(Stored);
         assert!(!has_answered(&stored));
     }
 
     #[test]
     fn surplus_worker_passes_its_notification_on() {
-        let bench = Bench::new(1, 10);
-        assert!(bench.spawn(0, REST).is_ok());
-        bench.begins.recv().unwrap();
-        bench.workers.replace();
-        assert!(bench.spawn(1, REST).is_ok());
-        bench.begins.recv().unwrap();
+        let pool = TestPool::new(1, 10);
+        assert!(pool.spawn(0, IDLE_TIMEOUT).is_ok());
+        pool.starts.recv().unwrap();
+        pool.workers.replace();
+        assert!(pool.spawn(1, IDLE_TIMEOUT).is_ok());
+        pool.starts.recv().unwrap();
         for _ in 0..2 {
-            bench.let_go.send(()).unwrap();
+            pool.let_go.send(()).unwrap();
         }
-        bench.await_rest();
+        pool.await_idle();
         // Two workers are idle, and the one that wakes must end, whichever it is.
-        bench.workers.welcome_back();
-        assert!(bench.spawn(2, REST).is_ok());
-        assert_eq!(bench.begins.recv_timeout(REST / 2), Ok(()), "nobody has begun it");
-        bench.let_go.send(()).unwrap();
-        bench.workers.stop();
+        pool.workers.on_returned();
+        assert!(pool.spawn(2, IDLE_TIMEOUT).is_ok());
+        assert_eq!(
+            pool.starts.recv_timeout(IDLE_TIMEOUT / 2),
+            Ok(()),
+            "no worker has started the task"
+        );
+        pool.let_go.send(()).unwrap();
+        pool.workers.stop();
     }
 
     #[test]
     fn unbounded_pool_starts_one_worker_per_task() {
-        let bench = Bench::new(usize::MAX, usize::MAX);
-        bench.workers.replace();
+        let pool = TestPool::new(usize::MAX, usize::MAX);
+        pool.workers.replace();
         for index in 0..3 {
-            assert!(bench.spawn(index, REST).is_ok());
+            assert!(pool.spawn(index, IDLE_TIMEOUT).is_ok());
         }
-        (0..3).for_each(|_| bench.begins.recv().unwrap());
-        assert!(!bench.workers.is_overloaded());
-        (0..3).for_each(|_| bench.let_go.send(()).unwrap());
-        bench.workers.stop();
+        (0..3).for_each(|_| pool.starts.recv().unwrap());
+        assert!(!pool.workers.is_overloaded());
+        (0..3).for_each(|_| pool.let_go.send(()).unwrap());
+        pool.workers.stop();
     }
 
     /// While overloaded, the server accepts no connections, so no new task would ever end the
     /// overload.
     #[test]
     fn substitutes_for_hanging_workers_end_the_overload() {
-        let bench = Bench::new(1, 0);
-        assert!(bench.spawn(0, REST).is_ok());
-        bench.begins.recv().unwrap();
-        assert!(bench.spawn(1, REST).is_err());
-        assert!(bench.workers.is_overloaded());
-        bench.workers.replace();
-        assert!(!bench.workers.is_overloaded());
-        bench.let_go.send(()).unwrap();
-        bench.workers.stop();
+        let pool = TestPool::new(1, 0);
+        assert!(pool.spawn(0, IDLE_TIMEOUT).is_ok());
+        pool.starts.recv().unwrap();
+        assert!(pool.spawn(1, IDLE_TIMEOUT).is_err());
+        assert!(pool.workers.is_overloaded());
+        pool.workers.replace();
+        assert!(!pool.workers.is_overloaded());
+        pool.let_go.send(()).unwrap();
+        pool.workers.stop();
     }
 }

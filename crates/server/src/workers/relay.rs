@@ -1,5 +1,5 @@
 //! Streams a response to the client while a worker still writes it. The relay bounds the bytes that
-//! the worker may be ahead, and reports the end of either side to the other.
+//! the worker may be ahead, and reports the end of each side to its counterpart.
 
 use std::future::poll_fn;
 use std::mem::take;
@@ -12,35 +12,35 @@ use crate::access::measure;
 use crate::handler::{Finished, Follow, Retained, Stream};
 use crate::mailbox::{Letter, Ticket};
 
-/// Bytes that the connection has not taken yet, at which the worker waits. The connection itself
-/// buffers as much again.
-const AHEAD: usize = 64 * 1024;
+/// The worker waits while the connection has this many bytes to send. The connection itself buffers
+/// the same amount again.
+const MAX_AHEAD: usize = 64 * 1024;
 
 /// The worker's side of one streamed response. The first part sends the head of the response to the
 /// event loop; later parts follow as a stream.
-pub(crate) struct Courier<'w> {
+pub(crate) struct ResponseStreamer<'w> {
     ticket: &'w Ticket,
     request: &'w Retained,
     relay: Option<Arc<Relay>>,
 }
 
-impl<'w> Courier<'w> {
+impl<'w> ResponseStreamer<'w> {
     pub(crate) const fn new(ticket: &'w Ticket, request: &'w Retained) -> Self {
         Self { ticket, request, relay: None }
     }
 
     /// Sends and clears `buffer`. Waits while the client reads too slowly. The deadlines of the
     /// connection bound this wait.
-    pub(crate) fn carry(&mut self, buffer: &mut Vec<u8>) {
+    pub(crate) fn send(&mut self, buffer: &mut Vec<u8>) {
         match &self.relay {
             Some(relay) => relay.put(buffer),
-            None => self.depart(buffer),
+            None => self.send_head(buffer),
         }
         buffer.clear();
     }
 
     /// Whether a part of the response was sent.
-    pub(crate) const fn has_left(&self) -> bool {
+    pub(crate) const fn has_sent(&self) -> bool {
         self.relay.is_some()
     }
 
@@ -51,7 +51,7 @@ impl<'w> Courier<'w> {
         }
     }
 
-    fn depart(&mut self, buffer: &[u8]) {
+    fn send_head(&mut self, buffer: &[u8]) {
         let Some((_status, head)) = measure(buffer) else { return };
         let (head, content) = buffer.split_at(head);
         let relay = Arc::new(Relay::default());
@@ -82,16 +82,16 @@ impl<'w> Courier<'w> {
 /// The state that a worker and its connection share.
 #[derive(Default)]
 struct Relay {
-    state: Mutex<State>,
+    state: Mutex<RelayState>,
     has_room: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct RelayState {
     ready: Vec<u8>,
     end: Option<End>,
     /// Whether the connection has dropped the reader.
-    is_deserted: bool,
+    is_reader_dropped: bool,
     reader: Option<Waker>,
 }
 
@@ -103,10 +103,11 @@ enum End {
 
 impl Relay {
     fn put(&self, part: &mut Vec<u8>) {
-        let is_full = |state: &mut State| state.ready.len() >= AHEAD && !state.is_deserted;
+        let is_full =
+            |state: &mut RelayState| state.ready.len() >= MAX_AHEAD && !state.is_reader_dropped;
         let waited = self.has_room.wait_while(self.lock(), is_full);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        if state.is_deserted {
+        if state.is_reader_dropped {
             return;
         }
         if state.ready.is_empty() {
@@ -124,7 +125,7 @@ impl Relay {
     }
 
     /// Wakes the reader after releasing the lock, since the reader may take the lock at once.
-    fn wake_reader(mut state: MutexGuard<'_, State>) {
+    fn wake_reader(mut state: MutexGuard<'_, RelayState>) {
         let reader = state.reader.take();
         drop(state);
         if let Some(reader) = reader {
@@ -132,7 +133,7 @@ impl Relay {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RelayState> {
         // No code panics while it holds this lock, so a poisoned state is still consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -154,7 +155,7 @@ impl Reader {
             }
             match state.end {
                 Some(End::Whole) => Poll::Ready(Ok(None)),
-                Some(End::Cut) => Poll::Ready(Err("it panicked".to_owned())),
+                Some(End::Cut) => Poll::Ready(Err("the handler panicked".to_owned())),
                 None => {
                     state.reader = Some(task.waker().clone());
                     Poll::Pending
@@ -168,7 +169,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         let mut state = self.0.lock();
-        state.is_deserted = true;
+        state.is_reader_dropped = true;
         state.ready = Vec::new();
         drop(state);
         self.0.has_room.notify_one();

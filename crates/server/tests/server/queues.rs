@@ -17,7 +17,7 @@ use crate::secrecy::{Made, Trust};
 #[track_caller]
 fn await_waiting(queue: &Queue, count: usize) {
     let deadline = Instant::now() + PATIENCE;
-    while !queue.status().ends_with(&format!("; {count} tasks wait for one")) {
+    while !queue.status().ends_with(&format!("; {count} tasks wait for a thread")) {
         assert!(Instant::now() < deadline, "{}", queue.status());
         thread::yield_now();
     }
@@ -60,7 +60,7 @@ fn runs_all_stages_of_a_request_when_the_queue_is_empty() {
         peer.send(get(path));
         assert_eq!(peer.reply().status, 200, "{path}");
     }
-    assert!(queue.status().ends_with("; 0 tasks wait for one"), "{}", queue.status());
+    assert!(queue.status().ends_with("; 0 tasks wait for a thread"), "{}", queue.status());
 }
 
 /// Covers a parsed request and an accepted connection that both wait too long for a thread.

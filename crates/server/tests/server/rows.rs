@@ -234,7 +234,7 @@ fn answers_503_when_the_queue_is_full_and_serves_waiters_in_order() {
     let mut waits = house.connect();
     waits.send(get("/say/waited"));
     let deadline = Instant::now() + PATIENCE;
-    while !many.status().ends_with("; 1 connections wait for one") {
+    while !many.status().ends_with("; 1 connections wait for a thread") {
         assert!(Instant::now() < deadline, "{}", many.status());
         thread::yield_now();
     }
@@ -250,7 +250,7 @@ fn reports_the_status_of_a_scheduler_in_one_line() {
     let house = House::on(Arc::<Pool>::clone(&pool), settings("pool"));
     let mut peer = house.connect();
     assert_eq!(peer.ask("/"), "200 hello");
-    assert_eq!(pool.status(), "1 of 2 threads have a connection, 0 of these wait for news");
+    assert_eq!(pool.status(), "1 of 2 threads serve a connection, 0 of them a suspended response");
     assert!((pool.load() - 0.5).abs() < f32::EPSILON);
     assert!(NoThread::new().load().abs() < f32::EPSILON);
 }

@@ -1,19 +1,23 @@
-//! A simulated week: the loop itself, on a simulated system, serves simulated peers for days.
+//! A simulation of weeks: the event loop runs on a simulated system and serves simulated clients
+//! for days.
 //!
-//! A seed decides everything. Each run is hours to months of bursts and rests, with slow and silent peers, held
-//! replies, reloads, suspensions of the machine and a clock that wraps. What must hold at any time:
+//! A seed determines everything. Each run lasts hours to months, with bursts and idle periods, slow
+//! and silent clients, suspended responses, reloads, suspensions of the machine and a clock that
+//! wraps. These conditions hold at any time:
 //!
-//! - each deadline strikes once, no earlier than it may and no later than the wheel and the alarm allow;
-//! - whatever can be answered at once is answered without time passing;
-//! - no turn without cause: a few turns in a row at most move nothing, and the alarm of a loop at rest rings for
-//!   deadlines alone;
-//! - after the stop everything drains, and nothing is left in the loop.
+//! - Each timeout occurs once, no earlier than documented and no later than the wheel and the timer
+//! allow.
+//! - The server answers without delay whatever it can answer at once.
+//! - No turn without a cause: at most a few consecutive turns have no effect, and the timer of an
+//!   idle
+//! loop expires only for deadlines.
+//! - After a stop all connections drain, and the loop is empty.
 //!
-//! `BINE_SIMULATED_RUNS` says how many runs there are, `BINE_SIMULATED_SEED` which seed is the first; a failure prints
-//! the command that repeats it.
+//! `BINE_SIMULATED_RUNS` is the number of runs, `BINE_SIMULATED_SEED` the first seed. A failure
+//! prints the command that repeats it.
 
+mod client;
 mod program;
-mod remote;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,20 +26,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::event_loop::EventLoop;
-use crate::limits::Room as Wanted;
+use crate::limits::Room as RoomWanted;
 use crate::mailbox::Letter;
 use crate::scheduling::Place;
 use crate::server::Server;
 use crate::settings::{Guards, Listen, Settings, Timeouts};
 
 use bine_log::test_support::capture;
-use program::{Program, Room, Workers};
-use remote::{Deed, Outcome, Remote};
-use world::{COARSE, SLACK, Simulated, State, Step, World};
+use client::{Action, Client, Outcome};
+use program::{SimulatedProgram, SimulatedWorkers, SuspendedResponses};
+use world::{COARSE, Planned, SLACK, Simulated, World, WorldState};
 
-/// Enough for more than a week in each test run.
+/// Together the runs last longer than a week.
 const RUNS: u64 = 60;
-/// The same under all settings: whoever watches workers does not know under which each was asked.
+/// The same in all settings: the check of the workers does not know the settings of a request.
 const HANDLER: Duration = Duration::from_secs(30);
 const SECOND: u64 = 1000;
 const HOUR: u64 = 3600 * SECOND;
@@ -48,15 +52,15 @@ fn serves_for_weeks_without_a_late_deadline_or_an_idle_turn() {
     };
     let first = number("BINE_SIMULATED_SEED", 1);
     let runs = number("BINE_SIMULATED_RUNS", RUNS);
-    let mut all = Seen::default();
+    let mut all = Totals::default();
     for seed in first..first + runs {
-        let Ok(seen) = catch_unwind(|| run(seed)) else {
+        let Ok(totals) = catch_unwind(|| run(seed)) else {
             panic!(
                 "failed; to repeat: BINE_SIMULATED_SEED={seed} BINE_SIMULATED_RUNS=1 \
                  cargo test -p bine-server --lib simulation"
             );
         };
-        all.add(&seen);
+        all.add(&totals);
     }
     println!("{runs} runs, {} days: {all:?}", all.time / DAY);
     if runs >= RUNS {
@@ -65,17 +69,18 @@ fn serves_for_weeks_without_a_late_deadline_or_an_idle_turn() {
     }
 }
 
-/// How often what happened, so that a simulation that tries nothing is noticed.
+/// How often each event occurred, so that the test notices a simulation that does not try
+/// everything.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
-    /// Milliseconds.
+struct Totals {
+    /// In milliseconds.
     time: u64,
     turns: u64,
-    rings: u64,
+    expiries: u64,
     connections: u64,
     requests: u64,
     replies: u64,
-    /// 408 and 504.
+    /// Responses with status 408 or 504.
     timeouts: u64,
     stalled: u64,
     ends: u64,
@@ -87,12 +92,12 @@ struct Seen {
     cut: u64,
 }
 
-impl Seen {
+impl Totals {
     fn add(&mut self, other: &Self) {
-        let Self { time, turns, rings, connections, requests, replies, timeouts, .. } = other;
+        let Self { time, turns, expiries, connections, requests, replies, timeouts, .. } = other;
         self.time += time;
         self.turns += turns;
-        self.rings += rings;
+        self.expiries += expiries;
         self.connections += connections;
         self.requests += requests;
         self.replies += replies;
@@ -116,7 +121,7 @@ impl Seen {
     }
 }
 
-/// The same numbers each time from the same seed (Steele, Lea and Flood 2014, `SplitMix64`).
+/// Returns the same numbers for the same seed (Steele, Lea and Flood 2014, `SplitMix64`).
 #[derive(Debug)]
 struct Random(u64);
 
@@ -139,15 +144,15 @@ impl Random {
     }
 }
 
-/// One server from its start to its end.
-fn run(seed: u64) -> Seen {
+/// Runs one server from its start to its end.
+fn run(seed: u64) -> Totals {
     let mut random = Random(seed);
     let place = match random.below(4) {
         0 => Place::Gathered,
         1 => Place::Here,
         _ => Place::Elsewhere,
     };
-    // Often shortly before the tick wraps, or before moments behind it look like those ahead.
+    // Often shortly before the tick wraps, or before past ticks look like future ones.
     let wrap = random.pick(&[1 << 32, 1 << 31, 1 << 32]);
     let start = match random.below(4) {
         0 => 0,
@@ -159,121 +164,129 @@ fn run(seed: u64) -> Seen {
     let world = simulate((random, start), (place, settings), |state| {
         state.bursts = 1 + state.random.below(6) as u32;
         let due = state.now + state.random.below(2 * SECOND);
-        state.plan(due, Step::Burst);
+        state.plan(due, Planned::Burst);
     });
-    world.state().seen
+    world.state().totals
 }
 
-/// A server with these settings, from `start`, until what `plan` plans has stopped it.
+/// Runs a server with these settings from time `start` until a planned step has stopped it.
 fn simulate(
     (random, start): (Random, u64),
     (place, settings): (Place, Settings),
-    plan: impl FnOnce(&mut State),
+    plan: impl FnOnce(&mut WorldState),
 ) -> Rc<World> {
-    let server = Server::open(settings, Arc::new(Program), None).expect("a port");
+    let server = Server::open(settings, Arc::new(SimulatedProgram), None).expect("a port");
     let server = Arc::new(server);
-    server.set_waiters(Box::new(|clock, bell| Box::new(Room::new(clock, bell))));
-    let workers = Arc::new(Workers::new(place));
+    server.set_waiters(Box::new(|clock, bell| Box::new(SuspendedResponses::new(clock, bell))));
+    let workers = Arc::new(SimulatedWorkers::new(place));
     let world = World::new((random, start), (Arc::clone(&server), Arc::clone(&workers)));
     program::enter(Some(&world));
     let messages = capture();
     plan(&mut world.state());
     let driver = Simulated(Rc::clone(&world));
     let clock = Rc::clone(&world.clock);
-    let mut own = EventLoop::open(server, workers, 0, (driver, clock)).expect("a loop");
+    let mut event_loop = EventLoop::open(server, workers, 0, (driver, clock)).expect("a loop");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build_local(tokio::runtime::LocalOptions::default())
         .expect("a runtime");
     let ended = catch_unwind(AssertUnwindSafe(|| {
-        runtime.block_on(tokio::task::unconstrained(own.turns())).expect("no call fails");
-        check_end(&mut own, &world);
+        runtime.block_on(tokio::task::unconstrained(event_loop.turns())).expect("no call fails");
+        check_end(&mut event_loop, &world);
     }));
-    drop(own);
+    drop(event_loop);
     drop(runtime);
     program::enter(None);
     assert!(ended.is_ok(), "the run failed");
     for message in messages.end() {
-        assert!(!message.contains("fault of the server"), "{message}");
+        assert!(!message.contains("the server panicked"), "{message}");
         assert!(!message.contains("cannot be"), "{message}");
     }
     world
 }
 
-/// Peers that do as their scripts say, with nobody else.
-fn play(place: Place, scripts: &[&[(u64, Deed)]]) -> Seen {
-    let visits: Vec<Visit> =
-        scripts.iter().map(|script| Visit { came: 0, host: 1, script: script.to_vec() }).collect();
-    play_visits(place, 10, &visits).0
+/// Runs scripted clients, without other traffic.
+fn play(place: Place, scripts: &[&[(u64, Action)]]) -> Totals {
+    let clients: Vec<ScriptedClient> = scripts
+        .iter()
+        .map(|script| ScriptedClient { connects_at: 0, host: 1, script: script.to_vec() })
+        .collect();
+    play_clients(place, 10, &clients).0
 }
 
-/// A peer that does as its script says.
+/// A client that follows a script.
 #[derive(Clone)]
-struct Visit {
-    /// When it comes to the door.
-    came: u64,
-    /// The last byte of its address.
+struct ScriptedClient {
+    /// When it connects.
+    connects_at: u64,
+    /// The last byte of the address.
     host: u8,
-    script: Vec<(u64, Deed)>,
+    script: Vec<(u64, Action)>,
 }
 
-/// Peers that do as their scripts say, with nobody else, of a server with so many places. The second is what became of
-/// each, in order: when, of which of them, and what.
-fn play_visits(
+/// Runs scripted clients, without other traffic, on a server with at most `connections`
+/// connections. Also returns the outcomes in order: the time, the client and the outcome.
+fn play_clients(
     place: Place,
-    places: usize,
-    visits: &[Visit],
-) -> (Seen, Vec<(u64, usize, Outcome)>) {
+    connections: usize,
+    clients: &[ScriptedClient],
+) -> (Totals, Vec<(u64, usize, Outcome)>) {
     let settings = Settings { timeouts: Timeouts::default(), ..settings(&mut Random(1)) };
-    let settings =
-        Settings { connections: Some(places), connections_per_address: places, ..settings };
+    let settings = Settings {
+        connections: Some(connections),
+        connections_per_address: connections,
+        ..settings
+    };
     let world = simulate((Random(1), 0), (place, settings), |state| {
-        for Visit { came, host, script } in visits {
-            let key = state
-                .add_remote(|key, random| Remote::new(key, random, *came).scripted(*host, script));
-            state.plan(*came, Step::Act(key, 0));
+        for ScriptedClient { connects_at, host, script } in clients {
+            let key = state.add_client(|key, random| {
+                Client::new(key, random, *connects_at).scripted(*host, script)
+            });
+            state.plan(*connects_at, Planned::Act(key, 0));
         }
-        state.plan(HOUR, Step::Stop);
+        state.plan(HOUR, Planned::Stop);
     });
     let state = world.state();
-    (state.seen, state.outcomes.clone())
+    (state.totals, state.outcomes.clone())
 }
 
-/// A worker that hangs while its peer has left is replaced when its time is over. The loop has no other alarm then that
-/// could wake it: nothing else happens.
+/// A worker that hangs for a disconnected client is replaced at the time limit of the handler.
+/// There is no other traffic, so only the timer can wake the loop for it.
 #[test]
 fn replaces_a_worker_that_hangs_for_a_peer_that_left_without_other_traffic() {
-    let hangs = Deed::Get("work/0/3000000");
-    let seen = play(Place::Elsewhere, &[&[(10, hangs.clone()), (500, Deed::Reset)]]);
-    assert_eq!(seen.overdue, 1);
-    // The same when no worker had begun as the peer left: its request is withdrawn.
-    let seen =
-        play(Place::Elsewhere, &[&[(10, Deed::Get("work/900/3000000")), (500, Deed::Reset)]]);
-    assert_eq!(seen.overdue, 0);
+    let hangs = Action::Get("work/0/3000000");
+    let totals = play(Place::Elsewhere, &[&[(10, hangs.clone()), (500, Action::Reset)]]);
+    assert_eq!(totals.overdue, 1);
+    // If no worker had started when the client disconnected, the request is withdrawn.
+    let totals =
+        play(Place::Elsewhere, &[&[(10, Action::Get("work/900/3000000")), (500, Action::Reset)]]);
+    assert_eq!(totals.overdue, 0);
 }
 
-/// Symptom: a held reply whose peer had closed its side with the request was held until its time was over. Cause: the
-/// end came with the request's event, before the connection was held, and no event told of it again. Fix: a connection
-/// that is held looks whether its end has come already.
+/// Symptom: a suspended response stayed until its timeout if the client had half-closed the
+/// connection with its request. Cause: the event of the request also reported the close, before the
+/// response was suspended, and no later event reported it. Fix: a connection checks for a close
+/// when its response is suspended.
 #[test]
 fn ends_a_held_reply_whose_peer_left_with_its_request() {
     for place in [Place::Here, Place::Gathered, Place::Elsewhere] {
-        let poll = [(10, Deed::Get("hold/9000000")), (0, Deed::Finish)];
+        let poll = [(10, Action::Get("hold/9000000")), (0, Action::Finish)];
         assert_eq!(play(place, &[&poll]).closed, 1);
     }
 }
 
-/// The server has 32 places. Two at work and 22 idle connections of one address, and two idle ones of each of four
-/// others take them all. Only the address with more than a sixteenth of the places gives way, and of its connections
-/// the idle ones.
+/// The server has 32 connections: from one address 2 with suspended responses and 22 idle ones, and
+/// from each of four other addresses 2 idle ones. For a new client it closes connections only of
+/// the address with more than 1/16 of all, and only idle ones.
 #[test]
 fn closes_idle_connections_of_crowded_addresses_when_every_place_is_taken() {
-    let works = Visit { came: 0, host: 1, script: vec![(10, Deed::Get("hold/9000000"))] };
-    let crowd = vec![Visit { script: vec![(10, PAGE)], ..works.clone() }; 22];
+    let works =
+        ScriptedClient { connects_at: 0, host: 1, script: vec![(10, Action::Get("hold/9000000"))] };
+    let crowd = vec![ScriptedClient { script: vec![(10, PAGE)], ..works.clone() }; 22];
     let others = (0..8).map(|number| idle(0, 2 + number / 2));
     let newcomers = (0..4).map(|number| idle(5 * SECOND * (1 + number), 100 + number as u8));
-    let visits: Vec<Visit> =
+    let clients: Vec<ScriptedClient> =
         [works.clone(), works].into_iter().chain(crowd).chain(others).chain(newcomers).collect();
-    let (_, outcomes) = play_visits(Place::Here, 32, &visits);
+    let (_, outcomes) = play_clients(Place::Here, 32, &clients);
     let early = outcomes.iter().filter(|(time, ..)| *time < 60 * SECOND);
     let (mut answered, mut closed) = (Vec::new(), Vec::new());
     for (time, peer, outcome) in early {
@@ -283,19 +296,19 @@ fn closes_idle_connections_of_crowded_addresses_when_every_place_is_taken() {
         }
     }
     answered.sort_unstable();
-    assert_eq!(answered, (2..36).collect::<Vec<_>>(), "all but those at work are answered");
-    // The door has a place for the next one before that comes.
+    assert_eq!(answered, (2..36).collect::<Vec<_>>(), "all but suspended clients are answered");
+    // The loop makes room for the next client before that client connects.
     assert!((4..=5).contains(&closed.len()), "{closed:?}");
     assert!(closed.iter().all(|(_, peer)| (2..24).contains(peer)), "{closed:?}");
     assert!(closed.iter().all(|(time, _)| time.is_multiple_of(5 * SECOND)), "{closed:?}");
 }
 
-/// Sixteen addresses have two of 32 places each: none has more than a sixteenth.
+/// Sixteen addresses have 2 of 32 connections each: no address has more than 1/16.
 #[test]
 fn leaves_idle_connections_to_addresses_with_a_sixteenth_of_the_places() {
-    let mut visits: Vec<Visit> = (0..32).map(|number| idle(0, number / 2)).collect();
-    visits.push(idle(5 * SECOND, 100));
-    let (_, outcomes) = play_visits(Place::Here, 32, &visits);
+    let mut clients: Vec<ScriptedClient> = (0..32).map(|number| idle(0, number / 2)).collect();
+    clients.push(idle(5 * SECOND, 100));
+    let (_, outcomes) = play_clients(Place::Here, 32, &clients);
     let first = outcomes.iter().find(|(.., outcome)| *outcome == Outcome::Closed);
     let timeout = Timeouts::default().idle.as_millis() as u64;
     assert!(first.is_some_and(|(time, ..)| *time >= timeout), "{outcomes:?}");
@@ -303,14 +316,16 @@ fn leaves_idle_connections_to_addresses_with_a_sixteenth_of_the_places() {
     assert!(newcomer.is_some_and(|(time, ..)| *time >= timeout), "{outcomes:?}");
 }
 
-/// One address has 24 of 32 places, and all its connections are at work. The others do not give way in its stead.
+/// One address has 24 of 32 connections, all with suspended responses. The server closes no
+/// connection of other addresses instead.
 #[test]
 fn closes_no_connection_of_another_address_for_a_crowded_one_at_work() {
-    let works = Visit { came: 0, host: 1, script: vec![(10, Deed::Get("hold/9000000"))] };
-    let mut visits = vec![works; 24];
-    visits.extend((0..8).map(|number| idle(0, 2 + number / 2)));
-    visits.push(idle(5 * SECOND, 100));
-    let (_, outcomes) = play_visits(Place::Here, 32, &visits);
+    let works =
+        ScriptedClient { connects_at: 0, host: 1, script: vec![(10, Action::Get("hold/9000000"))] };
+    let mut clients = vec![works; 24];
+    clients.extend((0..8).map(|number| idle(0, 2 + number / 2)));
+    clients.push(idle(5 * SECOND, 100));
+    let (_, outcomes) = play_clients(Place::Here, 32, &clients);
     let first = outcomes.iter().find(|(.., outcome)| *outcome == Outcome::Closed);
     let timeout = Timeouts::default().idle.as_millis() as u64;
     assert!(first.is_some_and(|(time, ..)| *time >= timeout), "{outcomes:?}");
@@ -318,46 +333,51 @@ fn closes_no_connection_of_another_address_for_a_crowded_one_at_work() {
 
 #[test]
 fn leaves_a_connection_its_first_second_when_every_place_is_taken() {
-    let mut visits: Vec<Visit> = (0..32).map(|_| idle(0, 1)).collect();
-    visits.push(idle(500, 100));
-    let (_, outcomes) = play_visits(Place::Here, 32, &visits);
+    let mut clients: Vec<ScriptedClient> = (0..32).map(|_| idle(0, 1)).collect();
+    clients.push(idle(500, 100));
+    let (_, outcomes) = play_clients(Place::Here, 32, &clients);
     let first = outcomes.iter().find(|(.., outcome)| *outcome == Outcome::Closed);
     assert!(first.is_some_and(|(time, ..)| (SECOND..2 * SECOND).contains(time)), "{outcomes:?}");
 }
 
-const PAGE: Deed = Deed::Get("page/5");
+const PAGE: Action = Action::Get("page/5");
 
-/// A peer that asks for a page and stays.
-fn idle(came: u64, host: u8) -> Visit {
-    Visit { came, host, script: vec![(10, PAGE)] }
+/// A client that requests a page and stays connected.
+fn idle(connects_at: u64, host: u8) -> ScriptedClient {
+    ScriptedClient { connects_at, host, script: vec![(10, PAGE)] }
 }
 
-/// Everything has drained, in time, and left nothing.
-fn check_end(own: &mut EventLoop<Simulated>, world: &Rc<World>) {
-    let cut = own.load();
+/// Checks that all connections have drained, in time, and that the loop is empty.
+fn check_end(event_loop: &mut EventLoop<Simulated>, world: &Rc<World>) {
+    let cut = event_loop.load();
     let mut state = world.state();
-    state.tell_failure();
-    let (stopped, now, lost) = (state.stopped.expect("it was told to stop"), state.now, state.lost);
+    state.report_failure();
+    let stopped = state.stopped.expect("the plan ends with a stop");
+    let (now, lost) = (state.now, state.lost);
     let drain = state.settings.timeouts.drain.as_millis() as u64;
     assert!(
         now <= stopped + drain + SLACK + lost,
         "stopped at {stopped}, ended at {now}: drain {drain}, lost {lost}"
     );
-    state.seen.cut += cut as u64;
+    state.totals.cut += cut as u64;
     drop(state);
-    assert_eq!(own.wheel.next().is_some(), cut > 0, "an entry of the wheel is left");
-    assert!(own.context.output.is_empty() && own.context.input.is_empty());
-    assert!(own.context.errand.is_none());
-    assert!(own.buffers.len() <= 64 && own.letters.is_empty());
-    assert!(own.abandoned.len() + own.overdue.len() == 0 || !world.workers.is_at_rest());
-    assert_eq!(own.returns.departed(), 0);
-    for token in own.slab.tokens() {
-        own.remove(token);
+    assert_eq!(event_loop.wheel.next().is_some(), cut > 0, "the wheel is not empty");
+    assert!(event_loop.context.output.is_empty() && event_loop.context.input.is_empty());
+    assert!(event_loop.context.deferred_work.is_none());
+    assert!(event_loop.buffers.len() <= 64 && event_loop.letters.is_empty());
+    assert!(event_loop.abandoned.len() + event_loop.overdue.len() == 0 || !world.workers.is_idle());
+    assert_eq!(event_loop.task_results.upgraded(), 0);
+    for token in event_loop.slab.tokens() {
+        event_loop.remove(token);
     }
-    assert_eq!((own.slab.len(), own.wheel.next()), (0, None));
-    assert_eq!(world.state().held, 0, "somebody waits without a connection");
-    assert_eq!(own.context.config.shares(), 1, "settings are kept that no connection needs");
-    assert_eq!(own.server.census.filled().0, 0, "the census counts somebody");
+    assert_eq!((event_loop.slab.len(), event_loop.wheel.next()), (0, None));
+    assert_eq!(world.state().held, 0, "a suspended response has no connection");
+    assert_eq!(
+        event_loop.context.config.snapshot_count(),
+        1,
+        "a snapshot without connections is kept"
+    );
+    assert_eq!(event_loop.server.census.filled().0, 0, "the census counts a closed connection");
 }
 
 fn settings(random: &mut Random) -> Settings {
@@ -391,39 +411,40 @@ fn settings(random: &mut Random) -> Settings {
     }
 }
 
-/// Peers come, and what else may happen meanwhile; later the next come, or the end.
-fn burst(state: &mut State) {
+/// Plans clients and other events, and then either the next burst or the stop.
+fn burst(state: &mut WorldState) {
     let now = state.now;
     let count = match state.random.below(4) {
         0 => 1,
         1 => 3,
         _ => state.random.below(40),
     };
-    // Now and then more at one moment than one turn handles.
+    // Sometimes more clients connect at one moment than one turn accepts.
     let is_crowd = state.random.below(100) == 0;
     let count = if is_crowd { 1500 } else { count };
     let spread = if is_crowd { 1 } else { state.random.pick(&[1, 2 * SECOND, 100 * SECOND]) };
-    // A crowd of slow handlers would hold the loop up for longer than peers are told to allow for.
-    let theme = (state.random.below(3) == 0).then(|| state.random.below(18));
-    let theme = theme.filter(|kind| !is_crowd || *kind != 1);
+    // A crowd of slow handlers would block the loop for longer than the clients expect.
+    let request_kind = (state.random.below(3) == 0).then(|| state.random.below(18));
+    let request_kind = request_kind.filter(|kind| !is_crowd || *kind != 1);
     for _ in 0..count {
-        let came = now + state.random.below(spread);
-        let key = state.add_remote(|key, random| Remote::new(key, random, came).with(theme));
-        state.plan(came, Step::Act(key, 0));
+        let connects_at = now + state.random.below(spread);
+        let key = state
+            .add_client(|key, random| Client::new(key, random, connects_at).with(request_kind));
+        state.plan(connects_at, Planned::Act(key, 0));
     }
-    if matches!(theme, Some(8..=10)) {
-        // More wait for it than one turn tells.
+    if matches!(request_kind, Some(8..=10)) {
+        // More suspended responses wait for the event than one turn sends to.
         let due = now + spread + state.random.below(SECOND);
-        state.plan(due, Step::News);
+        state.plan(due, Planned::News);
     }
     for _ in 0..state.random.below(4) {
         let due = now + state.random.pick(&[SECOND, 30 * SECOND, 1000 * SECOND]);
         let due = due - state.random.below(due - now);
         let step = match state.random.below(6) {
-            0 => Step::Reload,
-            1 => Step::MakeRoom,
-            2 => Step::WallClock,
-            _ => Step::News,
+            0 => Planned::Reload,
+            1 => Planned::MakeRoom,
+            2 => Planned::WallClock,
+            _ => Planned::News,
         };
         state.plan(due, step);
     }
@@ -434,16 +455,16 @@ fn burst(state: &mut State) {
         state.random.pick(&[2 * SECOND, 100 * SECOND, 1000 * SECOND, 3 * HOUR, 3 * DAY, 60 * DAY]);
     let rest = 1 + state.random.below(rest);
     state.bursts -= 1;
-    let next = if state.bursts == 0 { Step::Stop } else { Step::Burst };
+    let next = if state.bursts == 0 { Planned::Stop } else { Planned::Burst };
     state.plan(now + rest, next);
     if state.bursts == 0 && state.random.below(8) == 0 {
-        // Told twice, it ends at once.
+        // A second stop ends the server at once.
         let due = now + rest + state.random.below(SECOND);
-        state.plan(due, Step::Stop);
+        state.plan(due, Planned::Stop);
     }
 }
 
-/// The server is told other settings.
+/// Changes the settings of the server.
 fn reload(world: &World) {
     let mut state = world.state();
     if state.stopped.is_some() {
@@ -452,16 +473,16 @@ fn reload(world: &World) {
     let mut settings = settings(&mut state.random);
     settings.listeners[0].address = state.settings.listeners[0].address.clone();
     drop(state);
-    world.server.replace(settings, Arc::new(Program), None).expect("the same address");
+    world.server.replace(settings, Arc::new(SimulatedProgram), None).expect("the same address");
     let mut state = world.state();
     state.settings = Arc::clone(&world.server.generation().settings);
     state.note_room();
 }
 
-/// Idle connections are to close.
+/// Asks the loop to close idle connections.
 fn make_room(world: &World) {
     let mut state = world.state();
     state.made_room = state.now;
-    let room = Wanted { count: state.random.below(10) as usize, known_too: true };
+    let room = RoomWanted { count: state.random.below(10) as usize, known_too: true };
     world.server.loops[0].mailbox.post(Letter::MakeRoom(room));
 }

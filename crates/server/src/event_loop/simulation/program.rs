@@ -1,4 +1,5 @@
-//! The program that a simulated loop serves: the path of a request says what its handler does and how long that takes.
+//! The program that a simulated loop serves. The path of a request selects what its handler does
+//! and how long that takes.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -30,7 +31,7 @@ thread_local! {
     static WORLD: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
 }
 
-/// Makes `world` that of this thread's programs.
+/// Makes `world` the world of this thread's programs.
 pub(super) fn enter(world: Option<&Rc<World>>) {
     WORLD.set(world.cloned());
 }
@@ -39,9 +40,9 @@ fn world() -> Rc<World> {
     WORLD.with_borrow(|world| Rc::clone(world.as_ref().expect("a simulation runs")))
 }
 
-pub(super) struct Program;
+pub(super) struct SimulatedProgram;
 
-impl Handler for Program {
+impl Handler for SimulatedProgram {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
         Box::new(Local { clock: bench.clock })
     }
@@ -65,10 +66,10 @@ impl Responder for Local {
         let exchange = request.exchange;
         match name {
             "slow" => {
-                world().hold_up(number());
+                world().block_loop(number());
                 Reply::begin(out.buffer, exchange, Status::OK, &date).whole(b"slow");
             }
-            // Unwinds as a panic does, without a message.
+            // Unwinds like a panic, without a message.
             "panic" => resume_unwind(Box::new("a handler's fault")),
             "close" => {
                 let exchange = Exchange { keep_alive: false, ..exchange };
@@ -80,7 +81,7 @@ impl Responder for Local {
                 Reply::begin(out.buffer, exchange, Status::OK, &date).content_length(length);
                 return Answer::File(FilePart { file: file(), offset: 0, length });
             }
-            "work" => return Answer::Work(Arc::new(Errand)),
+            "work" => return Answer::Work(Arc::new(BlockingWork)),
             "hold" | "feed" => {
                 return Answer::Hold(Hold {
                     subject: Arc::new(()),
@@ -131,7 +132,7 @@ impl Responder for Local {
     }
 }
 
-/// Any file does: the simulated transport makes its bytes up.
+/// Any file is enough: the simulated transport invents its bytes.
 fn file() -> Arc<OwnedFd> {
     static FILE: OnceLock<Arc<OwnedFd>> = OnceLock::new();
     let make = || {
@@ -141,9 +142,9 @@ fn file() -> Arc<OwnedFd> {
     Arc::clone(FILE.get_or_init(make))
 }
 
-struct Errand;
+struct BlockingWork;
 
-impl Work for Errand {
+impl Work for BlockingWork {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let exchange = request.incoming().exchange;
         Reply::begin(out.buffer, exchange, Status::OK, &clock.date()).whole(b"work");
@@ -155,38 +156,38 @@ impl Work for Errand {
     }
 }
 
-/// Those whose replies are held.
-pub(super) struct Room {
+/// The suspended responses.
+pub(super) struct SuspendedResponses {
     clock: Rc<Clock>,
-    seats: Vec<Option<Seat>>,
+    entries: Vec<Option<Suspended>>,
     turn: usize,
 }
 
-struct Seat {
+struct Suspended {
     place: u64,
     wait: Duration,
     exchange: Exchange,
-    /// Of a feed, once its head is written.
+    /// The framing of a streamed response, once its head is written.
     pieces: Option<BodyFraming>,
     is_feed: bool,
-    /// The news that it was told.
-    told: u64,
+    /// The number of the last event that it has received.
+    sent_news: u64,
 }
 
-impl Room {
+impl SuspendedResponses {
     pub(super) fn new(clock: Rc<Clock>, bell: Bell) -> Self {
         world().state().bell = Some(bell);
-        Self { clock, seats: Vec::new(), turn: 0 }
+        Self { clock, entries: Vec::new(), turn: 0 }
     }
 
-    fn leave(&mut self, seat: usize) {
-        if self.seats[seat].take().is_some() {
+    fn leave(&mut self, entry: usize) {
+        if self.entries[entry].take().is_some() {
             world().state().held -= 1;
         }
     }
 }
 
-impl Seat {
+impl Suspended {
     fn write(&mut self, out: &mut Vec<u8>, clock: &Clock) -> After {
         if !self.is_feed {
             Reply::begin(out, self.exchange, Status::OK, &clock.date()).whole(b"news");
@@ -201,34 +202,34 @@ impl Seat {
     }
 }
 
-impl Waiters for Room {
+impl Waiters for SuspendedResponses {
     fn park(&mut self, place: u64, hold: Hold) -> u32 {
-        let seat = Seat {
+        let entry = Suspended {
             place,
             wait: Duration::from_millis(hold.position),
             exchange: hold.exchange,
             pieces: None,
             is_feed: hold.manner == 1,
-            told: world().state().news,
+            sent_news: world().state().news,
         };
-        let vacant = self.seats.iter().position(Option::is_none).unwrap_or_else(|| {
-            self.seats.push(None);
-            self.seats.len() - 1
+        let free = self.entries.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.entries.push(None);
+            self.entries.len() - 1
         });
         world().state().held += 1;
-        self.seats[vacant] = Some(seat);
-        vacant as u32
+        self.entries[free] = Some(entry);
+        free as u32
     }
 
     fn serve(&mut self, key: u32, why: Why, out: &mut Vec<u8>) -> After {
         let news = world().state().news;
-        let place = &mut self.seats[key as usize];
-        let seat = place.as_mut().expect("it is parked");
+        let place = &mut self.entries[key as usize];
+        let entry = place.as_mut().expect("the response is suspended");
         if matches!(why, Why::Stop | Why::NoThread) {
-            match seat.pieces {
+            match entry.pieces {
                 Some(pieces) => pieces.end(out),
                 None => {
-                    let exchange = Exchange { keep_alive: false, ..seat.exchange };
+                    let exchange = Exchange { keep_alive: false, ..entry.exchange };
                     Reply::begin(out, exchange, Status::NO_CONTENT, &self.clock.date()).empty();
                 }
             }
@@ -236,11 +237,11 @@ impl Waiters for Room {
             world().state().held -= 1;
             return After::Over { close: true };
         }
-        let begins = seat.is_feed && seat.pieces.is_none();
-        let pings = seat.is_feed && why == Why::Time;
-        if seat.told < news || begins || pings {
-            seat.told = news;
-            let after = seat.write(out, &self.clock);
+        let begins = entry.is_feed && entry.pieces.is_none();
+        let pings = entry.is_feed && why == Why::Time;
+        if entry.sent_news < news || begins || pings {
+            entry.sent_news = news;
+            let after = entry.write(out, &self.clock);
             if matches!(after, After::Over { .. }) {
                 *place = None;
                 world().state().held -= 1;
@@ -248,38 +249,40 @@ impl Waiters for Room {
             return after;
         }
         if why == Why::Time {
-            let exchange = seat.exchange;
+            let exchange = entry.exchange;
             Reply::begin(out, exchange, Status::NO_CONTENT, &self.clock.date()).empty();
             *place = None;
             world().state().held -= 1;
             return After::Over { close: !exchange.keep_alive };
         }
-        After::Waits(seat.wait)
+        After::Waits(entry.wait)
     }
 
     fn deliver(&mut self, slice: usize, out: &mut dyn Deliver) -> bool {
         let news = world().state().news;
         let mut sent = 0;
-        for _ in 0..self.seats.len() {
+        for _ in 0..self.entries.len() {
             if sent == slice {
                 return true;
             }
-            self.turn = (self.turn + 1) % self.seats.len();
-            let place = &mut self.seats[self.turn];
-            let Some(seat) = place.as_mut().filter(|seat| seat.told < news) else { continue };
+            self.turn = (self.turn + 1) % self.entries.len();
+            let place = &mut self.entries[self.turn];
+            let Some(entry) = place.as_mut().filter(|entry| entry.sent_news < news) else {
+                continue;
+            };
             sent += 1;
             let mut bytes = Vec::new();
-            let before = (seat.told, seat.pieces);
-            seat.told = news;
-            let after = seat.write(&mut bytes, &self.clock);
-            let at = seat.place;
+            let before = (entry.sent_news, entry.pieces);
+            entry.sent_news = news;
+            let after = entry.write(&mut bytes, &self.clock);
+            let at = entry.place;
             match out.send(at, &bytes, after) {
                 Sent::Taken if matches!(after, After::Over { .. }) => self.leave(self.turn),
                 Sent::Taken => {}
-                // It is served when there is room.
+                // The loop serves it again when there is room.
                 Sent::Full => {
-                    if let Some(seat) = &mut self.seats[self.turn] {
-                        (seat.told, seat.pieces) = before;
+                    if let Some(entry) = &mut self.entries[self.turn] {
+                        (entry.sent_news, entry.pieces) = before;
                     }
                     return false;
                 }
@@ -294,9 +297,9 @@ impl Waiters for Room {
     }
 }
 
-/// Workers whose times the plan knows.
-pub(super) struct Workers {
-    /// Where what may block runs.
+/// Simulated workers: the plan decides when they start and finish.
+pub(super) struct SimulatedWorkers {
+    /// Where a handler that may block runs.
     place: Place,
     inner: Mutex<Inner>,
 }
@@ -305,25 +308,26 @@ pub(super) struct Workers {
 struct Inner {
     next: u64,
     new: Vec<(u64, u64)>,
-    waiting: VecDeque<Errands>,
+    waiting: VecDeque<QueuedTask>,
     running: Vec<(u64, u64, Task)>,
-    /// Tokens of tasks that have ended and whose letters may not be read yet.
+    /// The number of tasks that have ended at `ended_at`. The loop may not have read their letters
+    /// yet.
     ended: usize,
     ended_at: u64,
     overdue: u64,
     returned: u64,
 }
 
-struct Errands {
+struct QueuedTask {
     id: u64,
     run: u64,
     task: Task,
 }
 
-/// Tasks that may wait.
+/// The number of tasks that may wait.
 const MOST_WAITING: usize = 24;
 
-impl Workers {
+impl SimulatedWorkers {
     pub(super) fn new(place: Place) -> Self {
         Self { place, inner: Mutex::default() }
     }
@@ -332,16 +336,16 @@ impl Workers {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was spawned since the last time, with how long it waits.
+    /// The tasks spawned since the last call, each with its wait before it starts.
     pub(super) fn take_new(&self) -> Vec<(u64, u64)> {
         std::mem::take(&mut self.lock().new)
     }
 
-    /// A worker begins a task, and is at it for so long, unless it was withdrawn.
+    /// Starts a task, unless it was withdrawn. Returns how long it runs.
     pub(super) fn begin(&self, id: u64, now: u64) -> Option<u64> {
         let mut inner = self.lock();
         let place = inner.waiting.iter().position(|waiting| waiting.id == id)?;
-        let Errands { run, task, .. } = inner.waiting.remove(place)?;
+        let QueuedTask { run, task, .. } = inner.waiting.remove(place)?;
         inner.running.push((id, now, task));
         Some(run)
     }
@@ -358,8 +362,8 @@ impl Workers {
         task.run();
     }
 
-    /// Whoever has been at a task for longer than a handler may take is known to be overdue, and nobody else
-    /// who has ended.
+    /// Checks that each worker beyond its time limit was reported as overdue, and at most the
+    /// workers that still run or have just ended.
     pub(super) fn check(&self, now: u64) -> Result<(), String> {
         let inner = self.lock();
         let handler = HANDLER.as_millis() as u64;
@@ -368,27 +372,27 @@ impl Workers {
             inner.running.iter().filter(|(_, began, _)| now - began > than).count() as u64
         };
         let ended = if inner.ended_at == now { inner.ended as u64 } else { 0 };
-        // One that began late, behind a suspension, may be overdue at once.
+        // A task that started late, after a suspension, may be overdue at once.
         let (least, most) = (longer(handler + SLACK), inner.running.len() as u64 + ended);
         if (least..=most).contains(&known) {
             return Ok(());
         }
-        Err(format!("{known} workers are known to be overdue, and {least} to {most} are"))
+        Err(format!("{known} workers were reported as overdue, expected {least} to {most}"))
     }
 
-    pub(super) fn is_at_rest(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         let inner = self.lock();
         inner.waiting.is_empty() && inner.running.is_empty() && inner.new.is_empty()
     }
 
-    /// How many are known to be overdue.
+    /// The number of workers that are reported as overdue.
     pub(super) fn overdue(&self) -> u64 {
         let inner = self.lock();
         inner.overdue - inner.returned
     }
 }
 
-impl Scheduler for Workers {
+impl Scheduler for SimulatedWorkers {
     fn accept(self: Arc<Self>, _server: &Arc<Server>) -> io::Result<()> {
         unreachable!("the simulation runs the loop")
     }
@@ -412,7 +416,7 @@ impl Scheduler for Workers {
         inner.next += 1;
         let id = inner.next;
         inner.new.push((id, wait));
-        inner.waiting.push_back(Errands { id, run, task });
+        inner.waiting.push_back(QueuedTask { id, run, task });
         Ok(())
     }
 

@@ -1,6 +1,7 @@
-//! The simulated system under a loop: time, epoll, the timer, the accept queue and what is planned.
+//! The simulated system under a loop: time, epoll, the timer, the accept queue and planned steps.
 //!
-//! Time moves in [`World::rest`] only, when the loop waits and nothing is ready, and in handlers that take time.
+//! Time advances only in [`World::rest`], when the loop waits and no event is ready, and in
+//! handlers that take time.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -18,10 +19,10 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 
 use crate::address::Peer;
-use crate::event_loop::alarm::Timer;
 use crate::event_loop::driver::{Driver, Nested, Wait};
-use crate::event_loop::{ALARM, BATCH, BELL, LISTENER};
-use crate::handler::{Space, Wire};
+use crate::event_loop::timer::Timer;
+use crate::event_loop::{BATCH, FIRST_LISTENER, MAILBOX, TIMER};
+use crate::handler::{ReceiveBuffer, Wire};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::server::Server;
@@ -32,37 +33,37 @@ use crate::time::Clock;
 use crate::tls::Session;
 use crate::transport::Transport;
 
-use super::program::Workers;
-use super::remote::{Outcome, Remote};
-use super::{HANDLER, Random, Seen};
+use super::client::{Client, Outcome};
+use super::program::SimulatedWorkers;
+use super::{HANDLER, Random, Totals};
 
-/// One step of the coarse clock that ticks come from.
+/// The step of the coarse clock from which ticks are read, in milliseconds.
 pub(super) const COARSE: u64 = 4;
-/// The most by which a timer expires late.
+/// The longest delay of a timer's expiry, in milliseconds.
 const LATENCY: u64 = 3;
-/// How late a deadline may be noticed: a slot of the wheel, the alarm's lag, the timer's latency and two readings of
-/// the coarse clock.
+/// The longest delay until the loop handles a deadline: a slot of the wheel, the lag of the loop's
+/// timer, the timer's latency and two readings of the coarse clock.
 pub(super) const SLACK: u64 = 128 + 5 + LATENCY + 2 * COARSE;
-/// A loop may take this many turns in a row that move nothing.
+/// The number of consecutive turns without progress that a loop may run.
 const MOST_IDLE_TURNS: u32 = 3;
-/// The longest pause of a door that was shut, with its alarm.
-const DOOR: u64 = 100 + SLACK;
+/// The longest time until a loop accepts: a pause and the delay of the timer.
+const MAX_ACCEPT_DELAY: u64 = 100 + SLACK;
 
-/// What is planned for a moment.
-pub(super) enum Step {
-    /// A peer does what it has in mind, if this is the latest such step of it.
+/// A step that is planned for a moment.
+pub(super) enum Planned {
+    /// A client does its next action, if no later action was planned for it.
     Act(usize, u64),
-    /// A peer reads on.
+    /// A client reads more of a response.
     Read(usize),
-    /// The server must have reacted to a peer.
+    /// Checks that the server has reacted to a client.
     Expect(usize, u64),
-    /// Peers come.
+    /// Clients connect.
     Burst,
     Wake(Waker),
     Begin(u64),
     Finish(u64),
     CheckWorkers,
-    CheckDoor,
+    CheckAccept,
     News,
     Reload,
     MakeRoom,
@@ -73,121 +74,122 @@ pub(super) enum Step {
 pub(super) struct World {
     pub(super) clock: Rc<Clock>,
     pub(super) server: Arc<Server>,
-    pub(super) workers: Arc<Workers>,
-    state: RefCell<State>,
-    /// How often the nested wait has let tasks run without a change.
+    pub(super) workers: Arc<SimulatedWorkers>,
+    state: RefCell<WorldState>,
+    /// How often in a row the nested wait has let tasks run without an event.
     yields: Cell<u32>,
 }
 
-pub(super) struct State {
+pub(super) struct WorldState {
     pub(super) random: Random,
-    /// Milliseconds; the tick is their lower half, at the last step of the coarse clock.
+    /// Milliseconds. The tick is their lower half, rounded down to a step of the coarse clock.
     pub(super) now: u64,
-    /// What the clock shows.
+    /// The time of the clock.
     shown: u64,
-    /// Time that passed while the loop could not run: in handlers and while the machine was suspended.
+    /// Time during which the loop could not run: in handlers and while the machine was suspended.
     pub(super) lost: u64,
-    plan: BTreeMap<(u64, u64), Step>,
+    plan: BTreeMap<(u64, u64), Planned>,
     serial: u64,
-    pub(super) remotes: BTreeMap<usize, Remote>,
-    next_remote: usize,
-    /// The peer at the other end of each accepted socket.
+    pub(super) clients: BTreeMap<usize, Client>,
+    next_client: usize,
+    /// The client of each accepted socket.
     sockets: HashMap<RawFd, usize>,
-    /// Accepted and not made a transport yet.
-    fresh: Vec<(RawFd, usize)>,
+    /// Accepted sockets without a transport.
+    without_transport: Vec<(RawFd, usize)>,
     pub(super) queue: VecDeque<usize>,
-    door_is_open: bool,
-    ready: VecDeque<Source>,
+    is_listening: bool,
+    ready: VecDeque<ReadySource>,
     timer: Option<u64>,
-    /// Something came into the ready list since the runtime last looked.
+    /// Whether a source became ready since the runtime last looked.
     announced: bool,
-    /// The runtime has seen that, and was not told since that nothing is left.
+    /// Whether the runtime has seen readiness that the loop has not cleared.
     readable: bool,
-    /// When the loop could last not run.
-    held_up: u64,
+    /// When the loop was last blocked.
+    blocked_until: u64,
     mailbox: Option<RawFd>,
-    /// Its letters were announced, and the loop has not looked since.
-    mailbox_told: bool,
-    /// Counts whatever a turn has moved.
+    /// Whether the mailbox was reported and the loop has not read it since.
+    mailbox_reported: bool,
+    /// Counts everything that a turn has done.
     progress: u64,
     progress_before: u64,
     idle_turns: u32,
-    /// The alarm began this turn.
-    rang: bool,
-    /// Rings that moved nothing, since the last step of the plan.
-    rings: u64,
-    resting_since: u64,
-    /// How long connections were open since then, all together.
+    /// Whether the timer started this turn.
+    has_expired: bool,
+    /// Expiries of the timer without an effect, since the last planned step.
+    expiries: u64,
+    idle_since: u64,
+    /// The sum of the times during which connections were open since then.
     open_time: u64,
-    /// How long the door was shut.
-    shut_time: u64,
-    /// Since when there has been a place for another connection.
+    /// How long accepting was paused.
+    paused_time: u64,
+    /// Since when the server has had room for a connection.
     room_since: Option<u64>,
     pub(super) settings: Arc<Settings>,
-    /// No descriptor is left until then.
+    /// Until then the process has no free descriptor.
     pub(super) exhausted_until: u64,
-    /// When every place was last taken: who is silent gives way to a newcomer.
+    /// When the server last had its maximum of connections. It may then close silent connections.
     pub(super) full_at: u64,
-    /// When slow connections were closed to make room.
+    /// When the loop was last requested_at to close slow connections.
     pub(super) made_room: u64,
     pub(super) stopped: Option<u64>,
     pub(super) news: u64,
-    /// Replies that are held.
+    /// The number of suspended responses.
     pub(super) held: u64,
     pub(super) bell: Option<crate::handler::Bell>,
     pub(super) bursts: u32,
-    pub(super) seen: Seen,
-    /// What became of peers that do as a test says: when, of which, and what.
+    pub(super) totals: Totals,
+    /// The outcomes of scripted clients: the time, the client and the outcome.
     pub(super) outcomes: Vec<(u64, usize, Outcome)>,
     tasks_woken: bool,
-    /// What a transport found wrong. It is told when the loop waits, since the loop survives panics in its turns.
+    /// A fault that a transport found. It is reported when the loop waits, since the loop survives
+    /// a panic in a turn.
     failure: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum ReadySource {
     Mailbox,
-    Alarm,
-    Door,
-    Remote(usize),
+    Timer,
+    Listener,
+    Client(usize),
 }
 
 impl World {
     pub(super) fn new(
         (random, start): (Random, u64),
-        (server, workers): (Arc<Server>, Arc<Workers>),
+        (server, workers): (Arc<Server>, Arc<SimulatedWorkers>),
     ) -> Rc<Self> {
         let clock = Rc::new(Clock::told(1_795_208_400));
         clock.advance(Duration::from_millis(start));
         let settings = Arc::clone(&server.generation().settings);
-        let state = State {
+        let state = WorldState {
             random,
             now: start,
             shown: start,
             lost: 0,
             plan: BTreeMap::new(),
             serial: 0,
-            remotes: BTreeMap::new(),
-            next_remote: 0,
+            clients: BTreeMap::new(),
+            next_client: 0,
             sockets: HashMap::new(),
-            fresh: Vec::new(),
+            without_transport: Vec::new(),
             queue: VecDeque::new(),
-            door_is_open: false,
+            is_listening: false,
             ready: VecDeque::new(),
             timer: None,
             announced: false,
             readable: false,
-            held_up: 0,
+            blocked_until: 0,
             mailbox: None,
-            mailbox_told: false,
+            mailbox_reported: false,
             progress: 0,
             progress_before: 0,
             idle_turns: 0,
-            rang: false,
-            rings: 0,
-            resting_since: start,
+            has_expired: false,
+            expiries: 0,
+            idle_since: start,
             open_time: 0,
-            shut_time: 0,
+            paused_time: 0,
             room_since: Some(start),
             settings,
             exhausted_until: 0,
@@ -198,7 +200,7 @@ impl World {
             held: 0,
             bell: None,
             bursts: 0,
-            seen: Seen::default(),
+            totals: Totals::default(),
             outcomes: Vec::new(),
             tasks_woken: false,
             failure: None,
@@ -207,20 +209,20 @@ impl World {
     }
 
     #[track_caller]
-    pub(super) fn state(&self) -> RefMut<'_, State> {
+    pub(super) fn state(&self) -> RefMut<'_, WorldState> {
         self.state.borrow_mut()
     }
 
-    /// A handler keeps its loop for so long.
-    pub(super) fn hold_up(&self, milliseconds: u64) {
+    /// Blocks the loop in a handler for this time.
+    pub(super) fn block_loop(&self, milliseconds: u64) {
         let mut state = self.state();
         state.lost += milliseconds;
-        state.held_up = state.now + milliseconds;
-        let now = state.held_up;
+        state.blocked_until = state.now + milliseconds;
+        let now = state.blocked_until;
         self.move_to(&mut state, now);
     }
 
-    /// Resolves so many milliseconds from now.
+    /// Resolves after this many milliseconds.
     pub(super) async fn sleep(&self, milliseconds: u64) {
         let until = self.state().now + milliseconds;
         poll_fn(|task| {
@@ -228,15 +230,15 @@ impl World {
             if state.now >= until {
                 return Poll::Ready(());
             }
-            state.plan(until, Step::Wake(task.waker().clone()));
+            state.plan(until, Planned::Wake(task.waker().clone()));
             Poll::Pending
         })
         .await;
     }
 
-    fn move_to(&self, state: &mut State, now: u64) {
-        state.seen.time += now - state.now;
-        state.shut_time += if state.door_is_open { 0 } else { now - state.now };
+    fn move_to(&self, state: &mut WorldState, now: u64) {
+        state.totals.time += now - state.now;
+        state.paused_time += if state.is_listening { 0 } else { now - state.now };
         state.open_time += (now - state.now) * state.sockets.len() as u64;
         state.now = now;
         let coarse = now - now % COARSE;
@@ -246,8 +248,8 @@ impl World {
         }
     }
 
-    /// Does what is planned up to now.
-    fn do_planned(&self) {
+    /// Runs all steps that are due.
+    fn run_planned(&self) {
         loop {
             let step = {
                 let mut state = self.state();
@@ -257,68 +259,71 @@ impl World {
                     break;
                 }
                 let ((due, _), step) = entry.remove_entry();
-                if !matches!(step, Step::Expect(..) | Step::CheckWorkers | Step::CheckDoor) {
-                    (state.rings, state.open_time, state.shut_time) = (0, 0, 0);
-                    state.resting_since = state.now;
+                if !matches!(
+                    step,
+                    Planned::Expect(..) | Planned::CheckWorkers | Planned::CheckAccept
+                ) {
+                    (state.expiries, state.open_time, state.paused_time) = (0, 0, 0);
+                    state.idle_since = state.now;
                 }
                 (due, step)
             };
             self.step(step);
         }
-        self.look_at_mailbox();
+        self.check_mailbox();
         let new = self.workers.take_new();
         let mut state = self.state();
         for (id, wait) in new {
             let due = state.now + wait;
-            state.plan(due, Step::Begin(id));
+            state.plan(due, Planned::Begin(id));
         }
-        state.close_fresh();
+        state.close_turned_away();
     }
 
-    fn step(&self, (due, step): (u64, Step)) {
+    fn step(&self, (due, step): (u64, Planned)) {
         match step {
-            Step::Wake(waker) => {
+            Planned::Wake(waker) => {
                 waker.wake();
                 self.state().tasks_woken = true;
             }
-            Step::Begin(id) => {
+            Planned::Begin(id) => {
                 let now = self.state().now;
                 if let Some(run) = self.workers.begin(id, now) {
                     let mut state = self.state();
                     let (now, handler) = (state.now, HANDLER.as_millis() as u64);
-                    state.plan(now + run, Step::Finish(id));
+                    state.plan(now + run, Planned::Finish(id));
                     if run > handler {
-                        state.plan(now + handler + SLACK + 1, Step::CheckWorkers);
+                        state.plan(now + handler + SLACK + 1, Planned::CheckWorkers);
                     }
                 }
             }
-            Step::Finish(id) => {
+            Planned::Finish(id) => {
                 let now = self.state().now;
                 self.workers.finish(id, now);
                 self.state().progress += 1;
             }
-            Step::CheckWorkers => self.check_workers(due),
-            Step::News => {
+            Planned::CheckWorkers => self.check_workers(due),
+            Planned::News => {
                 let mut state = self.state();
                 state.news += 1;
                 let bell = state.bell.clone();
-                state.tell_waiters();
+                state.expect_news();
                 drop(state);
                 if let Some(bell) = bell {
                     bell.ring();
                 }
             }
-            Step::Reload => super::reload(self),
-            Step::MakeRoom => super::make_room(self),
-            Step::WallClock => {
+            Planned::Reload => super::reload(self),
+            Planned::MakeRoom => super::make_room(self),
+            Planned::WallClock => {
                 let unix = self.state().random.below(4_000_000_000);
                 self.clock.jump(unix);
             }
-            Step::Stop => {
+            Planned::Stop => {
                 let mut state = self.state();
                 state.stopped.get_or_insert(due);
-                state.hurry();
-                state.refuse_queue_later();
+                state.expect_grace();
+                state.on_stop();
                 drop(state);
                 self.server.stop();
             }
@@ -326,40 +331,40 @@ impl World {
                 self.state().step(due, &other);
             }
         }
-        self.look_at_mailbox();
+        self.check_mailbox();
     }
 
-    /// Workers whose time is over must have been replaced, and no others.
+    /// Checks that workers beyond their time limit were reported, and only those.
     fn check_workers(&self, due: u64) {
         let mut state = self.state();
         if state.stopped.is_some() {
             return;
         }
-        // A loop that was held up when the time was over has that much longer to notice.
-        if state.now > due + 1 || state.held_up + SLACK > due {
+        // A loop that was blocked at the deadline has that much more time to notice.
+        if state.now > due + 1 || state.blocked_until + SLACK > due {
             let again = state.now + SLACK;
-            return state.plan(again, Step::CheckWorkers);
+            return state.plan(again, Planned::CheckWorkers);
         }
-        state.seen.overdue += self.workers.overdue();
+        state.totals.overdue += self.workers.overdue();
         if let Err(fault) = self.workers.check(state.now) {
             panic!("{fault}: {}", state.describe());
         }
     }
 
-    fn look_at_mailbox(&self) {
+    fn check_mailbox(&self) {
         let mut state = self.state();
-        if state.mailbox_is_ready() && !std::mem::replace(&mut state.mailbox_told, true) {
-            state.make_ready(Source::Mailbox);
+        if state.mailbox_is_ready() && !std::mem::replace(&mut state.mailbox_reported, true) {
+            state.make_ready(ReadySource::Mailbox);
             state.progress += 1;
         }
     }
 
-    /// Lets time pass until the next thing happens.
+    /// Advances time to the next step or timer expiry.
     fn rest(&self) {
         let mut state = self.state();
         let next = state.plan.first_key_value().map(|((due, _), _)| *due);
         let Some(mut next) = next.into_iter().chain(state.timer).min() else {
-            panic!("the loop waits, and nothing will ever happen: {}", state.describe());
+            panic!("the loop waits, but no step is planned: {}", state.describe());
         };
         next = next.max(state.now);
         if state.random.below(2000) == 0 && state.stopped.is_none() {
@@ -367,37 +372,37 @@ impl World {
             let most = state.random.pick(&most);
             let pause = state.random.below(most);
             state.lost += pause;
-            state.seen.suspensions += 1;
+            state.totals.suspensions += 1;
             next += pause;
-            state.held_up = next;
+            state.blocked_until = next;
         }
-        state.check_rest(next);
+        state.check_idle(next);
         if next > state.now {
             state.idle_turns = 0;
         }
         self.move_to(&mut state, next);
         if state.timer.is_some_and(|due| due <= state.now) {
             state.timer = None;
-            state.rang = true;
-            state.seen.rings += 1;
-            state.make_ready(Source::Alarm);
+            state.has_expired = true;
+            state.totals.expiries += 1;
+            state.make_ready(ReadySource::Timer);
         }
     }
 
-    /// Whether the turn that just ended did anything.
-    fn judge_turn(&self) {
+    /// Checks that the turn that just ended did something.
+    fn check_turn(&self) {
         let mut state = self.state();
-        state.tell_failure();
-        state.seen.turns += 1;
-        let rang = std::mem::take(&mut state.rang);
+        state.report_failure();
+        state.totals.turns += 1;
+        let has_expired = std::mem::take(&mut state.has_expired);
         if state.progress > state.progress_before {
             state.idle_turns = 0;
         } else {
-            state.rings += u64::from(rang);
+            state.expiries += u64::from(has_expired);
             state.idle_turns += 1;
             assert!(
                 state.idle_turns <= MOST_IDLE_TURNS,
-                "{} turns in a row moved nothing: {}",
+                "{} consecutive turns did nothing: {}",
                 state.idle_turns,
                 state.describe()
             );
@@ -406,17 +411,17 @@ impl World {
     }
 }
 
-impl State {
-    pub(super) fn plan(&mut self, due: u64, step: Step) {
+impl WorldState {
+    pub(super) fn plan(&mut self, due: u64, step: Planned) {
         self.serial += 1;
         self.plan.insert((due.max(self.now), self.serial), step);
     }
 
-    pub(super) fn add_remote(&mut self, make: impl FnOnce(usize, &mut Random) -> Remote) -> usize {
-        let key = self.next_remote;
-        self.next_remote += 1;
-        let remote = make(key, &mut self.random);
-        self.remotes.insert(key, remote);
+    pub(super) fn add_client(&mut self, make: impl FnOnce(usize, &mut Random) -> Client) -> usize {
+        let key = self.next_client;
+        self.next_client += 1;
+        let client = make(key, &mut self.random);
+        self.clients.insert(key, client);
         key
     }
 
@@ -424,7 +429,7 @@ impl State {
         self.failure.get_or_insert(fault);
     }
 
-    pub(super) fn tell_failure(&self) {
+    pub(super) fn report_failure(&self) {
         if let Some(fault) = &self.failure {
             panic!("{fault}; {}", self.describe());
         }
@@ -442,15 +447,15 @@ impl State {
         self.room_since = if is_full { None } else { self.room_since.or(Some(self.now)) };
     }
 
-    /// Makes a peer's socket ready.
+    /// Makes a client's socket ready.
     pub(super) fn arrive(&mut self, key: usize) {
-        let Some(remote) = self.remotes.get_mut(&key) else { return };
-        if remote.watch.is_some() {
-            self.make_ready(Source::Remote(key));
+        let Some(client) = self.clients.get_mut(&key) else { return };
+        if client.watch.is_some() {
+            self.make_ready(ReadySource::Client(key));
         }
     }
 
-    fn make_ready(&mut self, source: Source) {
+    fn make_ready(&mut self, source: ReadySource) {
         if !self.ready.contains(&source) {
             self.ready.push_back(source);
         }
@@ -459,87 +464,87 @@ impl State {
 
     pub(super) fn connect(&mut self, key: usize) {
         if self.stopped.is_some() {
-            self.remotes.remove(&key);
+            self.clients.remove(&key);
             return;
         }
         self.queue.push_back(key);
-        let due = self.now + DOOR;
-        self.plan(due, Step::CheckDoor);
-        if self.door_is_open {
-            self.make_ready(Source::Door);
+        let due = self.now + MAX_ACCEPT_DELAY;
+        self.plan(due, Planned::CheckAccept);
+        if self.is_listening {
+            self.make_ready(ReadySource::Listener);
         }
     }
 
-    fn step(&mut self, due: u64, step: &Step) {
+    fn step(&mut self, due: u64, step: &Planned) {
         match *step {
-            Step::Act(key, serial) => self.act(key, serial),
-            Step::Read(key) => self.read(key),
-            Step::Expect(key, serial) => self.check_expected((key, serial), due),
-            Step::Burst => super::burst(self),
-            Step::CheckDoor => self.check_door(due),
-            _ => unreachable!("the world does it"),
+            Planned::Act(key, serial) => self.act(key, serial),
+            Planned::Read(key) => self.read(key),
+            Planned::Expect(key, serial) => self.check_expected((key, serial), due),
+            Planned::Burst => super::burst(self),
+            Planned::CheckAccept => self.check_accept(due),
+            _ => unreachable!("`World::step` handles the others"),
         }
     }
 
-    /// With room for them, newcomers do not wait.
-    fn check_door(&mut self, due: u64) {
+    /// Checks that clients do not wait while the server has room for them.
+    fn check_accept(&mut self, due: u64) {
         if self.now > due + 1 {
-            let again = self.now + DOOR;
-            return self.plan(again, Step::CheckDoor);
+            let again = self.now + MAX_ACCEPT_DELAY;
+            return self.plan(again, Planned::CheckAccept);
         }
-        let calm = self.exhausted_until + DOOR <= self.now && self.stopped.is_none();
-        let waited = self.queue.front().and_then(|key| self.remotes.get(key));
-        let waited =
-            waited.map_or(0, |remote| self.now.saturating_sub(remote.came.max(self.delayed())));
+        let calm = self.exhausted_until + MAX_ACCEPT_DELAY <= self.now && self.stopped.is_none();
+        let waited = self.queue.front().and_then(|key| self.clients.get(key));
+        let waited = waited
+            .map_or(0, |client| self.now.saturating_sub(client.connects_at.max(self.delayed())));
         let room =
             self.room_since.map_or(0, |since| self.now - since.max(self.delayed()).min(self.now));
         assert!(
-            !(calm && waited >= DOOR && room >= DOOR),
-            "a peer waits at an open door: {}",
+            !(calm && waited >= MAX_ACCEPT_DELAY && room >= MAX_ACCEPT_DELAY),
+            "a client waits although the server has room: {}",
             self.describe()
         );
     }
 
-    /// When the loop was held up for the last time.
+    /// When the loop was last blocked.
     fn delayed(&self) -> u64 {
-        self.held_up
+        self.blocked_until
     }
 
     fn mailbox_is_ready(&self) -> bool {
         let Some(mailbox) = self.mailbox else { return false };
-        // SAFETY: the mailbox lives as long as its server, which the world shares.
+        // SAFETY: the mailbox is alive as long as its server, which the world holds.
         let mailbox = unsafe { BorrowedFd::borrow_raw(mailbox) };
         let mut polled = [PollFd::new(&mailbox, PollFlags::IN)];
         poll(&mut polled, Some(&Timespec::default())) == Ok(1)
     }
 
-    /// A socket that was accepted and got no transport was turned away.
-    fn close_fresh(&mut self) {
-        for (socket, key) in std::mem::take(&mut self.fresh) {
+    /// Closes sockets that were accepted and got no transport: the loop turned them away.
+    fn close_turned_away(&mut self) {
+        for (socket, key) in std::mem::take(&mut self.without_transport) {
             self.sockets.remove(&socket);
-            self.remotes.remove(&key);
-            self.seen.turned_away += 1;
+            self.clients.remove(&key);
+            self.totals.turned_away += 1;
         }
         self.note_room();
     }
 
-    fn refuse_queue_later(&mut self) {
-        // The loop takes in whoever waits before it shuts the door for good.
+    fn on_stop(&mut self) {
+        // The loop accepts all waiting connections before it stops accepting for good.
         self.room_since = None;
     }
 
-    /// While nothing is planned the alarm rings for deadlines alone.
-    fn check_rest(&mut self, next: u64) {
-        let rested = next - self.resting_since;
+    /// Checks that without planned steps the timer expires only for deadlines.
+    fn check_idle(&mut self, next: u64) {
+        let rested = next - self.idle_since;
         let open = self.sockets.len();
-        // Each connection has one ring a turn of the wheel, and one for each deadline that was moved.
+        // Each connection causes one expiry per turn of the wheel, and one for each moved deadline.
         let most = 128 + 2 * self.open_time / 131_000;
-        // A door that is shut for a moment is looked after.
-        let paused = self.shut_time / 100;
+        // A paused loop checks whether it can accept again.
+        let paused = self.paused_time / 100;
         assert!(
-            self.rings <= most + paused,
-            "{} rings for nothing in {rested} ms with {open} connections: {}",
-            self.rings,
+            self.expiries <= most + paused,
+            "{} expiries for nothing in {rested} ms with {open} connections: {}",
+            self.expiries,
             self.describe()
         );
     }
@@ -556,7 +561,7 @@ impl State {
         )
     }
 
-    /// Moves events that are still ready into `batch`.
+    /// Moves the events that are still ready into `batch`.
     fn collect(&mut self, batch: &mut Vec<epoll::Event>) {
         for _ in 0..self.ready.len() {
             if batch.len() == BATCH {
@@ -564,18 +569,18 @@ impl State {
             }
             let Some(source) = self.ready.pop_front() else { return };
             let (data, flags, stays) = match source {
-                Source::Alarm => (ALARM, EventFlags::IN, false),
-                Source::Mailbox if self.mailbox_is_ready() => {
-                    self.mailbox_told = false;
-                    (BELL, EventFlags::IN, true)
+                ReadySource::Timer => (TIMER, EventFlags::IN, false),
+                ReadySource::Mailbox if self.mailbox_is_ready() => {
+                    self.mailbox_reported = false;
+                    (MAILBOX, EventFlags::IN, true)
                 }
-                Source::Door if self.door_is_open && !self.queue.is_empty() => {
-                    (LISTENER, EventFlags::IN, true)
+                ReadySource::Listener if self.is_listening && !self.queue.is_empty() => {
+                    (FIRST_LISTENER, EventFlags::IN, true)
                 }
-                Source::Mailbox | Source::Door => continue,
-                Source::Remote(key) => {
-                    let Some(remote) = self.remotes.get(&key) else { continue };
-                    let Some((token, flags)) = remote.readiness() else { continue };
+                ReadySource::Mailbox | ReadySource::Listener => continue,
+                ReadySource::Client(key) => {
+                    let Some(client) = self.clients.get(&key) else { continue };
+                    let Some((token, flags)) = client.readiness() else { continue };
                     (token, flags, false)
                 }
             };
@@ -586,10 +591,10 @@ impl State {
         }
     }
 
-    /// The peer's end of `socket`.
-    pub(super) fn remote(&mut self, socket: RawFd) -> &mut Remote {
+    /// The client of `socket`.
+    pub(super) fn client(&mut self, socket: RawFd) -> &mut Client {
         let key = self.sockets[&socket];
-        self.remotes.get_mut(&key).expect("a transport's peer lives as long as the transport")
+        self.clients.get_mut(&key).expect("a client exists as long as its transport")
     }
 }
 
@@ -598,7 +603,8 @@ pub(super) struct Simulated(pub(super) Rc<World>);
 
 pub(super) struct SimulatedTimer(Rc<World>);
 
-/// The server's end of a simulated connection. The descriptor leads nowhere; its number names the connection.
+/// The server's side of a simulated connection. The descriptor only identifies the connection; no
+/// bytes pass through it.
 pub(super) struct SimulatedTransport {
     socket: OwnedFd,
     world: Rc<World>,
@@ -620,22 +626,22 @@ impl Driver for Simulated {
 
     fn watch_listener(&self, _listener: &Listener, _number: usize) -> io::Result<()> {
         let mut state = self.0.state();
-        state.door_is_open = true;
+        state.is_listening = true;
         if !state.queue.is_empty() {
-            state.make_ready(Source::Door);
+            state.make_ready(ReadySource::Listener);
         }
         Ok(())
     }
 
     fn forget_listener(&self, _listener: &Listener) {
         let mut state = self.0.state();
-        state.door_is_open = false;
-        state.ready.retain(|source| *source != Source::Door);
+        state.is_listening = false;
+        state.ready.retain(|source| *source != ReadySource::Listener);
     }
 
     fn accept(&self, listener: &Listener) -> io::Result<(OwnedFd, Peer)> {
         let mut state = self.0.state();
-        state.close_fresh();
+        state.close_turned_away();
         if state.now < state.exhausted_until {
             state.progress += 1;
             return Err(Errno::MFILE.into());
@@ -643,20 +649,22 @@ impl Driver for Simulated {
         let Some(key) = state.queue.pop_front() else { return Err(Errno::AGAIN.into()) };
         state.progress += 1;
         if state.random.below(100) == 0 {
-            state.remotes.remove(&key);
+            state.clients.remove(&key);
             return Err(Errno::CONNABORTED.into());
         }
         let socket = listener.as_fd().try_clone_to_owned()?;
-        let peer = state.remotes[&key].peer;
+        let peer = state.clients[&key].peer;
         state.sockets.insert(socket.as_raw_fd(), key);
-        state.fresh.push((socket.as_raw_fd(), key));
+        state.without_transport.push((socket.as_raw_fd(), key));
         state.note_room();
         Ok((socket, peer))
     }
 
     fn transport(&self, socket: OwnedFd, _session: Option<Box<Session>>) -> SimulatedTransport {
         let mut state = self.0.state();
-        state.fresh.retain(|(fresh, _)| *fresh != socket.as_raw_fd());
+        state
+            .without_transport
+            .retain(|(without_transport, _)| *without_transport != socket.as_raw_fd());
         let key = state.sockets[&socket.as_raw_fd()];
         state.accepted(key);
         SimulatedTransport { socket, world: Rc::clone(&self.0) }
@@ -673,20 +681,20 @@ impl Driver for Simulated {
     }
 
     fn forget(&self, transport: &SimulatedTransport) {
-        self.0.state().remote(transport.socket.as_raw_fd()).watch = None;
+        self.0.state().client(transport.socket.as_raw_fd()).watch = None;
     }
 
     fn wait(&self, batch: &mut Vec<epoll::Event>, wait: Wait) -> io::Result<()> {
-        self.0.judge_turn();
+        self.0.check_turn();
         loop {
-            self.0.do_planned();
+            self.0.run_planned();
             self.0.state().collect(batch);
             let mut state = self.0.state();
             if !batch.is_empty() || wait == Wait::Never {
                 return Ok(());
             }
             if state.random.below(1000) == 0 {
-                // Interrupted.
+                // A signal interrupts the wait.
                 state.progress += 1;
                 return Ok(());
             }
@@ -700,11 +708,15 @@ impl Driver for Simulated {
     }
 
     fn depart(_link: SimulatedTransport, _peer: Peer) {
-        unreachable!("nobody speaks another protocol");
+        unreachable!("no client changes the protocol");
     }
 
-    fn wire(_link: SimulatedTransport, _received: Vec<u8>, _space: Space) -> io::Result<Wire> {
-        unreachable!("nobody upgrades");
+    fn wire(
+        _link: SimulatedTransport,
+        _received: Vec<u8>,
+        _space: ReceiveBuffer,
+    ) -> io::Result<Wire> {
+        unreachable!("no client upgrades its connection");
     }
 }
 
@@ -712,7 +724,7 @@ impl Nested for Simulated {
     type Ready<'n> = &'n Self;
 
     async fn readable(&self) -> io::Result<&Self> {
-        /// Chains of tasks that wake each other are shorter.
+        /// Longer than any chain of tasks that wake each other.
         const ROUNDS: u32 = 4;
         poll_fn(|task| {
             let mut state = self.0.state();
@@ -723,14 +735,14 @@ impl Nested for Simulated {
                 self.0.yields.set(0);
                 return Poll::Ready(Ok(self));
             }
-            // Tasks have their turn before time passes.
+            // Tasks run before time advances.
             if self.0.yields.get() >= ROUNDS {
                 self.0.yields.set(0);
-                self.0.do_planned();
+                self.0.run_planned();
                 let mut state = self.0.state();
-                let goes_on = state.announced | std::mem::take(&mut state.tasks_woken);
+                let has_more = state.announced | std::mem::take(&mut state.tasks_woken);
                 drop(state);
-                if !goes_on {
+                if !has_more {
                     self.0.rest();
                 }
             }
@@ -751,8 +763,8 @@ impl Timer for SimulatedTimer {
         let mut state = self.0.state();
         let late = state.random.below(LATENCY + 1);
         state.timer = Some(state.now + wait.as_millis() as u64 + late);
-        // An expiry that was not reported yet is forgotten (timerfd_settime(2)).
-        state.ready.retain(|source| *source != Source::Alarm);
+        // Setting the timer discards an expiry that was not reported yet (timerfd_settime(2)).
+        state.ready.retain(|source| *source != ReadySource::Timer);
         Ok(())
     }
 }
@@ -761,9 +773,9 @@ impl SimulatedTransport {
     fn watch(&self, token: Token, room: bool) {
         let mut state = self.world.state();
         let key = state.sockets[&self.socket.as_raw_fd()];
-        let remote = state.remote(self.socket.as_raw_fd());
-        remote.watch = Some((token.bits(), room));
-        if remote.readiness().is_some() {
+        let client = state.client(self.socket.as_raw_fd());
+        client.watch = Some((token.bits(), room));
+        if client.readiness().is_some() {
             state.arrive(key);
         }
     }
@@ -780,17 +792,17 @@ impl Transport for SimulatedTransport {
     const BLOCKS: bool = false;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
-        let transfer = self.world.state().remote(self.socket.as_raw_fd()).give(space);
+        let transfer = self.world.state().client(self.socket.as_raw_fd()).receive(space);
         self.moved(transfer)
     }
 
     fn send(&mut self, bytes: &[u8], _more: bool) -> Transfer {
-        let transfer = self.world.state().take_sent(self.socket.as_raw_fd(), bytes);
+        let transfer = self.world.state().receive_sent(self.socket.as_raw_fd(), bytes);
         self.moved(transfer)
     }
 
     fn send_file(&mut self, _file: BorrowedFd<'_>, _offset: u64, count: usize) -> Transfer {
-        let transfer = self.world.state().take_sent(self.socket.as_raw_fd(), &vec![b'f'; count]);
+        let transfer = self.world.state().receive_sent(self.socket.as_raw_fd(), &vec![b'f'; count]);
         self.moved(transfer)
     }
 
@@ -805,7 +817,7 @@ impl Drop for SimulatedTransport {
         state.progress += 1;
         state.note_room();
         if let Some(key) = state.sockets.remove(&self.socket.as_raw_fd()) {
-            state.ready.retain(|source| *source != Source::Remote(key));
+            state.ready.retain(|source| *source != ReadySource::Client(key));
             state.closed(key);
         }
         state.note_room();

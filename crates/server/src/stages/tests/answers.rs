@@ -1,4 +1,4 @@
-//! Checks that each request gets at most one response, and that a client can tell which.
+//! Checks that each request gets at most one response, and that the client can match them.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 use proptest::sample::select;
 
-use super::fake::{Step, says};
+use super::fake::{ScriptStep, sends};
 use super::play::{Place, check, get, play, post, seconds};
 
 /// One request of a generated stream, and what a client knows about its response.
@@ -15,7 +15,7 @@ use super::play::{Place, check, get, play, post, seconds};
 struct Request {
     bytes: Vec<u8>,
     is_head: bool,
-    /// The statuses that an answer may have.
+    /// The statuses that a response may have.
     statuses: Vec<u16>,
     /// The body of a 200, if it is not empty.
     content: String,
@@ -29,14 +29,14 @@ impl fmt::Debug for Request {
 
 /// A final response as `httparse` reads it.
 #[derive(Debug)]
-struct Answer {
+struct FinalResponse {
     status: u16,
     content: Vec<u8>,
     closes: bool,
 }
 
 #[test]
-fn closes_without_a_second_answer_after_a_malformed_body() {
+fn closes_without_a_second_response_after_a_malformed_body() {
     let head = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     for body in [
         "nonsense\r\n".to_owned(),
@@ -47,27 +47,27 @@ fn closes_without_a_second_answer_after_a_malformed_body() {
         format!("0\r\nA: {}\r\n\r\n", "x".repeat(20_000)),
     ] {
         let expected = "200 a close; finish; 2s: closed";
-        check(&[says(head.to_owned() + &body + &get("/b"))], expected);
-        check(&[says(head), says(body + &get("/b"))], expected);
+        check(&[sends(head.to_owned() + &body + &get("/b"))], expected);
+        check(&[sends(head), sends(body + &get("/b"))], expected);
     }
 }
 
 #[test]
-fn closes_after_an_answer_that_was_given_before_a_chunked_body() {
+fn closes_after_a_response_sent_before_a_chunked_body() {
     let head = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let expected = "200 a close; finish; 2s: closed";
-    check(&[says(head.to_owned() + "1\r\nx\r\n0\r\n\r\n" + &get("/b"))], expected);
-    check(&[says(head)], expected);
+    check(&[sends(head.to_owned() + "1\r\nx\r\n0\r\n\r\n" + &get("/b"))], expected);
+    check(&[sends(head)], expected);
 }
 
 #[test]
-fn closes_without_a_second_answer_when_an_unread_body_never_arrives() {
-    check(&[says(post("/a", 3) + "ab"), seconds(60)], "200 a; 10s: closed");
-    check(&[says(post("/echo/9", 3) + "ab"), seconds(60)], "10s: 408 close; finish; 12s: closed");
+fn closes_without_a_second_response_when_an_unread_body_never_arrives() {
+    check(&[sends(post("/a", 3) + "ab"), seconds(60)], "200 a; 10s: closed");
+    check(&[sends(post("/echo/9", 3) + "ab"), seconds(60)], "10s: 408 close; finish; 12s: closed");
 }
 
 #[test]
-fn sends_no_content_in_answers_to_head() {
+fn sends_no_content_in_responses_to_head() {
     let chunked =
         "HEAD /echo/9 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n";
     for (request, status) in [
@@ -77,36 +77,36 @@ fn sends_no_content_in_answers_to_head() {
         ("HEAD /panic HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 500),
         ("HEAD /later-panic HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 500),
         ("HEAD /work-panic HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 500),
-        // The handler's time is over.
+        // The handler exceeds its deadline.
         ("HEAD /later HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 504),
     ] {
         let script =
-            [vec![says(&request)], vec![Step::Finish; usize::from(status != 504)]].concat();
-        for told in [
-            play::<false>(&script, Place::Here).told,
-            play::<true>(&script, Place::Here).told,
-            play::<false>(&script, Place::Elsewhere).told,
+            [vec![sends(&request)], vec![ScriptStep::Finish; usize::from(status != 504)]].concat();
+        for transcript in [
+            play::<false>(&script, Place::Here).transcript,
+            play::<true>(&script, Place::Here).transcript,
+            play::<false>(&script, Place::Elsewhere).transcript,
         ] {
-            let answers = read(&told.bytes, &[true]);
+            let answers = read(&transcript.bytes, &[true]);
             assert_eq!(answers.len(), 1, "{request}");
             assert_eq!(answers[0].status, status, "{request}");
-            assert!(told.bytes.ends_with(b"\r\n\r\n"), "{}", told.bytes.escape_ascii());
+            assert!(transcript.bytes.ends_with(b"\r\n\r\n"), "{}", transcript.bytes.escape_ascii());
         }
     }
 }
 
-fn sent(script: &[Step]) -> [Vec<u8>; 3] {
-    let finished = [script, &vec![Step::Finish; 20]].concat();
+fn sent(script: &[ScriptStep]) -> [Vec<u8>; 3] {
+    let finished = [script, &vec![ScriptStep::Finish; 20]].concat();
     [
-        play::<false>(&finished, Place::Here).told.bytes,
-        play::<true>(&finished, Place::Here).told.bytes,
-        play::<false>(&finished, Place::Elsewhere).told.bytes,
+        play::<false>(&finished, Place::Here).transcript.bytes,
+        play::<true>(&finished, Place::Here).transcript.bytes,
+        play::<false>(&finished, Place::Elsewhere).transcript.bytes,
     ]
 }
 
-/// Reads final responses; `heads` says which of the requests were for the head alone. Panics where one is not whole,
-/// unless it is the last.
-fn read(mut bytes: &[u8], heads: &[bool]) -> Vec<Answer> {
+/// Parses final responses; `heads` marks the requests that were a HEAD. Panics if a response other
+/// than the last is incomplete.
+fn read(mut bytes: &[u8], heads: &[bool]) -> Vec<FinalResponse> {
     let mut answers = Vec::new();
     while !bytes.is_empty() {
         let mut fields = [EMPTY_HEADER; 16];
@@ -144,12 +144,12 @@ fn read(mut bytes: &[u8], heads: &[bool]) -> Vec<Answer> {
             content.extend_from_slice(&bytes[..length]);
             bytes = &bytes[length..];
         }
-        answers.push(Answer { status, content, closes });
+        answers.push(FinalResponse { status, content, closes });
     }
     answers
 }
 
-/// Bodies, well-formed and not, with the header lines that frame them.
+/// Well-formed and malformed bodies, with the header lines that frame them.
 fn bodies() -> impl Strategy<Value = (String, Vec<u8>, bool)> {
     let chunked =
         |body: &str| ("Transfer-Encoding: chunked\r\n".to_owned(), body.as_bytes().to_vec());
@@ -216,17 +216,18 @@ fn requests() -> impl Strategy<Value = Request> {
     })
 }
 
-/// `stream` whole, byte by byte, or in pieces of this length.
-fn cut(stream: &[u8], pieces: usize) -> Vec<Step> {
+/// `stream` in one piece (0), or in pieces of this length.
+fn cut(stream: &[u8], pieces: usize) -> Vec<ScriptStep> {
     match pieces {
-        0 => vec![says(stream)],
-        length => stream.chunks(length).map(says).collect(),
+        0 => vec![sends(stream)],
+        length => stream.chunks(length).map(sends).collect(),
     }
 }
 
-/// Symptom: a 431 to a HEAD had content, which a client takes for the next reply. Cause: the reply to an earlier request
-/// left while the body of the HEAD was collected, and its end forgot that the later request is a HEAD. Fix: it forgets
-/// that only if no later request is being collected.
+/// Symptom: a 431 to a HEAD had content, which a client takes for the next reply. Cause: the reply
+/// to an earlier request was sent while the body of the HEAD was collected, and the end of that
+/// exchange cleared the mark that the later request is a HEAD. Fix: the mark is cleared only if no
+/// later request is being collected.
 #[test]
 fn sends_no_content_to_a_head_whose_body_fails_after_an_earlier_reply() {
     let trailer = "x".repeat(20_000);
@@ -256,7 +257,7 @@ proptest! {
             stream.extend_from_slice(&tail);
         }
         let heads: Vec<bool> = requests.iter().map(|each| each.is_head).collect();
-        // Byte by byte, a long body takes long.
+        // Single bytes of a long body would take long.
         let pieces = if stream.len() > 20_000 { pieces.max(1000) * usize::from(pieces > 0) } else { pieces };
         for bytes in sent(&cut(&stream, pieces)) {
             let answers = read(&bytes, &heads);

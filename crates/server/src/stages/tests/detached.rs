@@ -1,5 +1,4 @@
-//! Decides that nobody can tell which thread went on with a connection: whatever the hand-overs
-//! between its stages, the peer gets the same bytes.
+//! Checks that the output does not depend on which thread runs which stage of a connection.
 
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -23,15 +22,15 @@ use crate::time::Clock;
 use crate::transport::Blocking;
 
 use super::play::{get, post};
-use super::program::{self, Program};
-use super::splits::{shown, streams};
+use super::program::{self, TestProgram};
+use super::splits::{shorten_lines, streams};
 
-struct House;
+struct TestHandler;
 
-impl Handler for House {
+impl Handler for TestHandler {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
         let gate = Rc::new(Cell::new(false));
-        Box::new(Program { clock: bench.clock, gate, file: program::file() })
+        Box::new(TestProgram { clock: bench.clock, gate, file: program::file() })
     }
 }
 
@@ -40,55 +39,55 @@ fn snapshot() -> Arc<ConfigSnapshot> {
     Arc::new(ConfigSnapshot {
         settings: Arc::default(),
         access: None,
-        handler: Arc::new(House),
+        handler: Arc::new(TestHandler),
         admission,
         budgets: Arc::default(),
     })
 }
 
-/// Two threads' worth of everything, with one clock.
+/// The contexts of two threads, with one clock.
 fn contexts(snapshot: &Arc<ConfigSnapshot>) -> [ThreadContext; 2] {
     let clock = Rc::new(Clock::told(1_795_208_400));
     [(); 2].map(|()| ThreadContext::under(snapshot, Rc::clone(&clock)))
 }
 
-/// What the peer gets who sends `stream`, when its connection is handed over before each stage where
-/// `hops` says so, over and over again; and how often it was.
-fn serve(stream: &[u8], hops: &[bool]) -> (Vec<u8>, usize) {
+/// Returns the bytes that a client gets for `stream`, and the number of handovers. The connection
+/// is handed over before each stage for which `moves` is true; `moves` is repeated.
+fn serve(stream: &[u8], moves: &[bool]) -> (Vec<u8>, usize) {
     let (own, peer) = UnixStream::pair().unwrap();
     let (mut sender, mut receiver) = (peer.try_clone().unwrap(), peer);
     let stream = stream.to_vec();
     thread::scope(|scope| {
         scope.spawn(move || {
-            // Who is at fault is not listened to any more.
+            // The server may close the connection after a fault of the client.
             let _ = sender.write_all(&stream);
             let _ = sender.shutdown(Shutdown::Write);
         });
         let received = scope.spawn(move || {
             let mut bytes = Vec::new();
-            // What had come before a connection was reset is there.
+            // After a reset, the bytes received earlier are still in `bytes`.
             let _ = receiver.read_to_end(&mut bytes);
             bytes
         });
-        let hopped = drive(own, hops);
-        (received.join().unwrap(), hopped)
+        let handovers = drive(own, moves);
+        (received.join().unwrap(), handovers)
     })
 }
 
-fn drive(own: UnixStream, hops: &[bool]) -> usize {
+fn drive(own: UnixStream, moves: &[bool]) -> usize {
     let mut contexts = contexts(&snapshot());
-    let (mut here, mut hopped) = (0, 0);
+    let (mut here, mut handovers) = (0, 0);
     let transport = Blocking::new(own.into(), None);
     let mut connection = Connection::new(|_| transport, Peer::UNIX, &mut contexts[here]);
-    contexts[here].take_up(&mut connection);
+    contexts[here].make_current(&mut connection);
     let mut next = Next::Request;
-    let mut hops = hops.iter().cycle();
+    let mut moves = moves.iter().cycle();
     loop {
-        if hops.next() == Some(&true) {
+        if moves.next() == Some(&true) {
             match DetachedConnection::detach(connection, &mut contexts[here], next) {
                 Ok(detached) => {
                     here = 1 - here;
-                    hopped += 1;
+                    handovers += 1;
                     (connection, next) = detached.attach(&mut contexts[here]).unwrap();
                 }
                 Err(same) => connection = same,
@@ -101,11 +100,11 @@ fn drive(own: UnixStream, hops: &[bool]) -> usize {
             Next::Response(Kind::Dynamic) => stages::dynamic(&mut connection, context),
             Next::Reply => stages::reply(&mut connection, context),
             Next::Idle => {
-                context.take_up(&mut connection);
+                context.make_current(&mut connection);
                 if connection.has_unsent() { Next::Reply } else { Next::Request }
             }
-            Next::Closed => return hopped,
-            other => unreachable!("{other:?} in a play without it"),
+            Next::Closed => return handovers,
+            other => unreachable!("{other:?} in a script that cannot cause it"),
         };
     }
 }
@@ -114,18 +113,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn the_bytes_do_not_depend_on_hand_overs(stream in streams(), hops in vec(any::<bool>(), 1..40)) {
+    fn output_does_not_depend_on_handovers(stream in streams(), moves in vec(any::<bool>(), 1..40)) {
         let (expected, _) = serve(&stream, &[false]);
-        for hops in [&hops[..], &[true]] {
-            let (bytes, _) = serve(&stream, hops);
-            prop_assert!(bytes == expected, "{}\ninstead of\n{}", shown(&bytes), shown(&expected));
+        for moves in [&moves[..], &[true]] {
+            let (bytes, _) = serve(&stream, moves);
+            prop_assert!(bytes == expected, "{}\ninstead of\n{}", shorten_lines(&bytes), shorten_lines(&expected));
         }
     }
 }
 
 #[test]
-fn a_connection_goes_on_elsewhere_before_every_stage() {
-    // Input behind the head, a body half received, replies not sent yet, work, a file of many slices.
+fn moves_a_connection_before_every_stage() {
+    // Input after the head, a body received in part, unsent replies, work, a file of many slices.
     let stream = get("/a")
         + &post("/echo/9", 9)
         + "012345678"
@@ -134,14 +133,19 @@ fn a_connection_goes_on_elsewhere_before_every_stage() {
         + &get("/file/0")
         + &get("/b");
     let (expected, none) = serve(stream.as_bytes(), &[false]);
-    let (bytes, hopped) = serve(stream.as_bytes(), &[true]);
-    assert!(bytes == expected, "{}\ninstead of\n{}", shown(&bytes), shown(&expected));
-    // Each request has three stages at least.
-    assert!(none == 0 && hopped >= 18, "{hopped} hand-overs");
+    let (bytes, handovers) = serve(stream.as_bytes(), &[true]);
+    assert!(
+        bytes == expected,
+        "{}\ninstead of\n{}",
+        shorten_lines(&bytes),
+        shorten_lines(&expected)
+    );
+    // Each request has at least three stages.
+    assert!(none == 0 && handovers >= 18, "{handovers} handovers");
 }
 
 #[test]
-fn it_keeps_its_settings_where_others_are_in_force() {
+fn keeps_its_snapshot_on_a_thread_with_newer_settings() {
     let (old, new) = (snapshot(), snapshot());
     let [mut one, mut other] = contexts(&old);
     let (own, mut peer) = UnixStream::pair().unwrap();
@@ -156,12 +160,12 @@ fn it_keeps_its_settings_where_others_are_in_force() {
     other.config.leave(connection.snapshot_id);
     assert!(
         other.config.snapshot(connection.snapshot_id).is_none(),
-        "the old settings go with the last"
+        "the last connection removes the old snapshot"
     );
 }
 
 #[test]
-fn a_reply_that_is_written_while_it_is_sent_stays_where_it_is() {
+fn keeps_a_streamed_reply_on_its_thread() {
     let [mut one, _] = contexts(&snapshot());
     let (own, _peer) = UnixStream::pair().unwrap();
     let mut connection = Connection::new(|_| Blocking::new(own.into(), None), Peer::UNIX, &mut one);

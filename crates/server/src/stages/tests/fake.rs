@@ -1,5 +1,5 @@
-//! Decides what a made-up peer does: bytes, room to write and time come from a script, and what it
-//! is sent is told as text.
+//! The scripted client: a script determines its bytes, its room for output and the time. Records
+//! the output as text.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -11,28 +11,28 @@ use crate::system::Transfer;
 use crate::time::{Clock, Tick};
 use crate::transport::{Transport, Way};
 
-/// What happens next outside of the server.
+/// The next event outside the server.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum ScriptStep {
     /// These bytes arrive at once.
     Bytes(Vec<u8>),
-    /// These bytes arrive, and with them the end of the stream.
+    /// These bytes arrive, followed by the end of the stream.
     Last(Vec<u8>),
-    /// The peer reads, so that so many bytes more can be sent.
+    /// The client reads, so that this many more bytes can be sent.
     Room(usize),
-    /// Nothing, for so long.
+    /// A pause.
     Wait(Duration),
-    /// From here on a call that waits may wait so much longer than it was told, as a socket's does.
+    /// From here on a blocking call may take this much longer than its timeout, as on a socket.
     Late(Duration),
-    /// The reply that is made elsewhere is there.
+    /// A reply that is written elsewhere is finished.
     Finish,
-    /// The server is told to stop.
+    /// The server is asked to stop.
     Stop,
-    /// The peer is gone.
+    /// The client closes the connection.
     Leave,
 }
 
-impl Step {
+impl ScriptStep {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) | Self::Last(bytes) => bytes,
@@ -41,77 +41,77 @@ impl Step {
     }
 }
 
-/// These bytes arrive at once.
-pub(super) fn says(bytes: impl AsRef<[u8]>) -> Step {
-    Step::Bytes(bytes.as_ref().to_vec())
+/// The client sends these bytes at once.
+pub(super) fn sends(bytes: impl AsRef<[u8]>) -> ScriptStep {
+    ScriptStep::Bytes(bytes.as_ref().to_vec())
 }
 
-/// Nothing happens for so many milliseconds.
-pub(super) const fn pauses(milliseconds: u64) -> Step {
-    Step::Wait(Duration::from_millis(milliseconds))
+/// A pause in milliseconds.
+pub(super) const fn pause(milliseconds: u64) -> ScriptStep {
+    ScriptStep::Wait(Duration::from_millis(milliseconds))
 }
 
-/// The server's end of a stream to a scripted peer.
-pub(super) struct Fake<const BLOCKS: bool> {
-    pub(super) script: VecDeque<Step>,
-    pub(super) told: Told,
+/// The server's end of a stream to a scripted client.
+pub(super) struct FakeTransport<const BLOCKS: bool> {
+    pub(super) script: VecDeque<ScriptStep>,
+    pub(super) transcript: Transcript,
     clock: Rc<Clock>,
-    /// What arrived and was not received yet, joined as a socket joins it.
+    /// Bytes that arrived and were not received yet, joined as a socket joins them.
     inbox: VecDeque<u8>,
     room: usize,
     ended: bool,
     gone: bool,
-    patience: Duration,
+    timeout: Duration,
     late: Duration,
 }
 
-impl<const BLOCKS: bool> Fake<BLOCKS> {
-    pub(super) fn new(script: &[Step], clock: &Rc<Clock>) -> Self {
-        // A script that says nothing of room has a peer that reads everything.
-        let reads = !script.iter().any(|step| matches!(step, Step::Room(_)));
-        // Whatever pieces it arrives in.
-        let said: Vec<u8> = script.iter().flat_map(Step::bytes).copied().collect();
-        let heads = said.windows(6).any(|bytes| bytes == b"HEAD /");
+impl<const BLOCKS: bool> FakeTransport<BLOCKS> {
+    pub(super) fn new(script: &[ScriptStep], clock: &Rc<Clock>) -> Self {
+        // Without a `Room` step the client reads everything.
+        let reads = !script.iter().any(|step| matches!(step, ScriptStep::Room(_)));
+        // The concatenation finds a HEAD that is split over several steps.
+        let said: Vec<u8> = script.iter().flat_map(ScriptStep::bytes).copied().collect();
+        let has_head = said.windows(6).any(|bytes| bytes == b"HEAD /");
         Self {
             script: script.iter().cloned().collect(),
-            told: Told::new(clock, heads),
+            transcript: Transcript::new(clock, has_head),
             clock: Rc::clone(clock),
             inbox: VecDeque::new(),
             room: if reads { usize::MAX } else { 0 },
             ended: false,
             gone: false,
-            patience: Duration::MAX,
+            timeout: Duration::MAX,
             late: Duration::ZERO,
         }
     }
 
-    pub(super) fn apply(&mut self, step: Step) {
+    pub(super) fn apply(&mut self, step: ScriptStep) {
         match step {
-            Step::Bytes(bytes) => self.inbox.extend(bytes),
-            Step::Last(bytes) => {
+            ScriptStep::Bytes(bytes) => self.inbox.extend(bytes),
+            ScriptStep::Last(bytes) => {
                 self.inbox.extend(bytes);
                 self.ended = true;
             }
-            Step::Room(more) => self.room = self.room.saturating_add(more),
-            Step::Leave => self.gone = true,
-            Step::Late(late) => self.late = late,
-            Step::Wait(_) | Step::Finish | Step::Stop => {}
+            ScriptStep::Room(more) => self.room = self.room.saturating_add(more),
+            ScriptStep::Leave => self.gone = true,
+            ScriptStep::Late(late) => self.late = late,
+            ScriptStep::Wait(_) | ScriptStep::Finish | ScriptStep::Stop => {}
         }
     }
 
-    /// Lets the script go on for `left` at most. False when that time is over.
+    /// Runs the script for at most `left`. Returns false when that time is over.
     pub(super) fn pass(&mut self, left: &mut Duration) -> bool {
         match self.script.pop_front() {
             None => {
                 self.clock.advance(*left);
                 false
             }
-            Some(Step::Wait(wait)) if wait >= *left => {
+            Some(ScriptStep::Wait(wait)) if wait >= *left => {
                 self.clock.advance(*left);
-                self.script.push_front(Step::Wait(wait.saturating_sub(*left)));
+                self.script.push_front(ScriptStep::Wait(wait.saturating_sub(*left)));
                 false
             }
-            Some(Step::Wait(wait)) => {
+            Some(ScriptStep::Wait(wait)) => {
                 self.clock.advance(wait);
                 *left -= wait;
                 true
@@ -123,9 +123,9 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
         }
     }
 
-    /// Sends what there is room for. A piece counts as one however it is cut.
+    /// Sends the bytes for which there is room.
     fn send_within_room(&mut self, bytes: &[u8], name: &str) -> Transfer {
-        let mut left = self.patience;
+        let mut left = self.timeout;
         loop {
             if self.gone {
                 return Transfer::Broken;
@@ -133,7 +133,7 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
             let count = bytes.len().min(self.room);
             if count > 0 {
                 self.room -= if self.room == usize::MAX { 0 } else { count };
-                self.told.sent(&bytes[..count], name);
+                self.transcript.sent(&bytes[..count], name);
                 return Transfer::Moved(count);
             }
             if !BLOCKS {
@@ -146,11 +146,11 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
     }
 }
 
-impl<const BLOCKS: bool> Transport for Fake<BLOCKS> {
+impl<const BLOCKS: bool> Transport for FakeTransport<BLOCKS> {
     const BLOCKS: bool = BLOCKS;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
-        let mut left = self.patience;
+        let mut left = self.timeout;
         loop {
             if self.gone {
                 return Transfer::Broken;
@@ -178,37 +178,38 @@ impl<const BLOCKS: bool> Transport for Fake<BLOCKS> {
     fn send_file(&mut self, file: BorrowedFd<'_>, offset: u64, count: usize) -> Transfer {
         let mut bytes = vec![0; count];
         let read = rustix::io::pread(file, &mut bytes[..], offset).unwrap();
-        assert_eq!(read, count, "a file is as long as was said");
+        assert_eq!(read, count, "the file has the announced length");
         self.send_within_room(&bytes, "file")
     }
 
     fn finish(&mut self) {
-        self.told.say("finish");
+        self.transcript.record("finish");
     }
 
     fn wait_at_most(&mut self, _way: Way, duration: Duration) {
-        self.patience = duration + self.late;
+        self.timeout = duration + self.late;
     }
 }
 
-/// What the peer saw, in order: replies by status and content, a time wherever the clock moved.
-pub(super) struct Told {
-    /// Everything it was sent.
+/// The output that the client receives, in order: each reply by its status and content, and the
+/// time after each change of the clock.
+pub(super) struct Transcript {
+    /// All bytes that were sent.
     pub(super) bytes: Vec<u8>,
     parts: Vec<String>,
-    /// Where the first reply begins that is not whole yet; `None` when heads alone are asked for,
-    /// which only the one who asked can tell apart.
+    /// The start of the first incomplete reply. `None` if the script contains a HEAD, whose reply
+    /// cannot be parsed without its request.
     unread: Option<usize>,
     clock: Rc<Clock>,
     last: Tick,
 }
 
-impl Told {
-    fn new(clock: &Rc<Clock>, heads: bool) -> Self {
+impl Transcript {
+    fn new(clock: &Rc<Clock>, has_head: bool) -> Self {
         Self {
             bytes: Vec::new(),
             parts: Vec::new(),
-            unread: (!heads).then_some(0),
+            unread: (!has_head).then_some(0),
             clock: Rc::clone(clock),
             last: clock.now(),
         }
@@ -218,7 +219,7 @@ impl Told {
         self.parts.join("; ")
     }
 
-    pub(super) fn say(&mut self, what: &str) {
+    pub(super) fn record(&mut self, what: &str) {
         let now = self.clock.now();
         let moved = now != self.last;
         self.last = now;
@@ -238,11 +239,11 @@ impl Told {
             let count = bytes.len().min(self.bytes.len() - *unread);
             seen.push(format!("{name}<{count}>"));
         }
-        self.say(&seen.join(" + "));
+        self.record(&seen.join(" + "));
     }
 }
 
-/// The reply that `bytes` begin with, if it is whole: as text, and its length.
+/// Parses the reply at the start of `bytes`, if it is complete. Returns its text and its length.
 fn whole_reply(bytes: &[u8]) -> Option<(String, usize)> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&bytes[..end]).unwrap();

@@ -1,5 +1,5 @@
-//! Decides how a script is played: the stages are driven as the event loop and as a conversation
-//! drive theirs, with a clock that the script moves.
+//! Runs scripts: drives the stages as the event loop and as a thread per connection do, with a
+//! clock that the script advances.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,64 +18,67 @@ use crate::settings::Settings;
 use crate::stages;
 use crate::time::Clock;
 
-use super::fake::{Fake, Step};
-use super::program::{self, Program};
+use super::fake::{FakeTransport, ScriptStep};
+use super::program::{self, TestProgram};
 
-/// Plays `script` with and without blocking, and compares what the peer saw.
+/// Runs `script` with and without blocking, and compares the output with `expected`.
 #[track_caller]
-pub(super) fn check(script: &[Step], expected: &str) {
-    let turns = play::<false>(script, Place::Here).told.text();
+pub(super) fn check(script: &[ScriptStep], expected: &str) {
+    let turns = play::<false>(script, Place::Here).transcript.text();
     assert_eq!(turns, expected, "without blocking");
     let expected: Vec<&str> = expected.split("; ").filter(|part| *part != "turn").collect();
-    let held = play::<true>(script, Place::Here).told.text();
+    let held = play::<true>(script, Place::Here).transcript.text();
     assert_eq!(held, expected.join("; "), "blocking");
 }
 
-/// The same where a worker runs what may block, which only a loop has.
+/// Like [`check`], but a worker runs work that may block. Only an event loop has workers.
 #[track_caller]
-pub(super) fn check_with_workers(script: &[Step], expected: &str) {
-    assert_eq!(play::<false>(script, Place::Elsewhere).told.text(), expected);
+pub(super) fn check_with_workers(script: &[ScriptStep], expected: &str) {
+    assert_eq!(play::<false>(script, Place::Elsewhere).transcript.text(), expected);
 }
 
-/// The same for one kind of transport alone.
+/// Like [`check`], for the nonblocking transport only.
 #[track_caller]
-pub(super) fn check_loop(script: &[Step], expected: &str) {
-    assert_eq!(play::<false>(script, Place::Here).told.text(), expected);
+pub(super) fn check_loop(script: &[ScriptStep], expected: &str) {
+    assert_eq!(play::<false>(script, Place::Here).transcript.text(), expected);
 }
 
 pub(super) use crate::scheduling::Place;
 
-/// Plays `script` to the end of its connection.
-pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> Fake<BLOCKS> {
+/// Runs `script` to the end of its connection.
+pub(super) fn play<const BLOCKS: bool>(
+    script: &[ScriptStep],
+    place: Place,
+) -> FakeTransport<BLOCKS> {
     let clock = Rc::new(Clock::told(1_795_208_400));
     let gate = Rc::new(Cell::new(false));
     let responder =
-        Program { clock: Rc::clone(&clock), gate: Rc::clone(&gate), file: program::file() };
+        TestProgram { clock: Rc::clone(&clock), gate: Rc::clone(&gate), file: program::file() };
     let settings = Settings { unsent: 50_000, ..Settings::default() };
     let config = ThreadConfig::new(Arc::new(settings), Box::new(responder), AccessLog::new(None));
     let mut context = ThreadContext::new(config, Rc::clone(&clock));
-    let transport = Fake::new(script, &clock);
+    let transport = FakeTransport::new(script, &clock);
     let connection = Connection::new(|_| transport, Peer::UNIX, &mut context);
-    let mut stage = Stage { connection, context, gate, place, elsewhere: None };
+    let mut stage = Player { connection, context, gate, place, unfinished: None };
     stage.play();
     stage.connection.transport
 }
 
-/// What is made away from its connection.
-enum Elsewhere {
+/// A reply that is written outside the stages.
+enum Unfinished {
     Later(LaterReply),
     Work(Arc<dyn Work>, Box<Retained>),
 }
 
-struct Stage<const BLOCKS: bool> {
-    connection: Connection<Fake<BLOCKS>>,
+struct Player<const BLOCKS: bool> {
+    connection: Connection<FakeTransport<BLOCKS>>,
     context: ThreadContext,
     gate: Rc<Cell<bool>>,
     place: Place,
-    elsewhere: Option<Elsewhere>,
+    unfinished: Option<Unfinished>,
 }
 
-impl<const BLOCKS: bool> Stage<BLOCKS> {
+impl<const BLOCKS: bool> Player<BLOCKS> {
     fn play(&mut self) {
         let mut next = Next::Idle;
         for _ in 0..1_000_000 {
@@ -83,85 +86,90 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
             next = match next {
                 Next::Request => stages::request(connection, context),
                 Next::Response(Kind::Static) => stages::response(connection, context),
-                Next::Response(Kind::Dynamic) if self.place == Place::Elsewhere => self.hand_over(),
+                Next::Response(Kind::Dynamic) if self.place == Place::Elsewhere => {
+                    self.start_work()
+                }
                 Next::Response(Kind::Dynamic) => stages::dynamic(connection, context),
                 Next::Reply => stages::reply(connection, context),
                 Next::Held => stages::held(connection, context, Why::Room),
                 Next::Park => self.park(),
                 Next::Idle if BLOCKS => {
-                    context.take_up(connection);
+                    context.make_current(connection);
                     if connection.has_unsent() { Next::Reply } else { Next::Request }
                 }
                 Next::Idle => self.wait(),
                 Next::Depart | Next::Closed => {
-                    connection.transport.told.say("closed");
+                    connection.transport.transcript.record("closed");
                     return;
                 }
             };
         }
-        panic!("a script without an end: {}", self.connection.transport.told.text());
+        panic!("a script without an end: {}", self.connection.transport.transcript.text());
     }
 
-    /// What the event loop does with a connection that waits.
+    /// Waits for the next event, as the event loop does.
     fn wait(&mut self) -> Next {
         let Self { connection, context, .. } = self;
         if connection.wants_turn {
             connection.wants_turn = false;
-            connection.transport.told.say("turn");
-            context.take_up(connection);
+            connection.transport.transcript.record("turn");
+            context.make_current(connection);
             return if connection.has_unsent() { Next::Reply } else { Next::Request };
         }
         let mut left = connection.deadline.since(context.clock.now());
         let event = connection.transport.script.front().cloned();
         if !connection.transport.pass(&mut left) {
-            context.take_up(connection);
+            context.make_current(connection);
             if connection.phase == Phase::Queued
-                && let Some(Elsewhere::Work(_, request)) = self.elsewhere.take()
+                && let Some(Unfinished::Work(_, request)) = self.unfinished.take()
             {
-                return stages::overloaded(connection, context, request);
+                return stages::reject_overloaded(connection, context, request);
             }
             return stages::expire(connection, context);
         }
         let parked = matches!(connection.phase, Phase::Queued | Phase::Handler);
         match event {
-            Some(Step::Finish) => return self.finish(),
-            Some(Step::Stop) => context.stopping = true,
-            Some(Step::Last(_) | Step::Leave) => connection.hung_up = true,
+            Some(ScriptStep::Finish) => return self.finish(),
+            Some(ScriptStep::Stop) => context.stopping = true,
+            Some(ScriptStep::Last(_) | ScriptStep::Leave) => connection.hung_up = true,
             _ => {}
         }
-        if matches!(event, Some(Step::Wait(_) | Step::Stop)) {
+        if matches!(event, Some(ScriptStep::Wait(_) | ScriptStep::Stop)) {
             return Next::Idle;
         }
         if parked {
             if connection.has_unsent() {
-                stages::push(connection, context);
+                stages::send_unsent(connection, context);
             }
             return Next::Idle;
         }
-        context.take_up(connection);
+        context.make_current(connection);
         if connection.phase == Phase::Writing { Next::Reply } else { Next::Request }
     }
 
-    fn hand_over(&mut self) -> Next {
+    fn start_work(&mut self) -> Next {
         let Self { connection, context, .. } = self;
-        let Some(Errand::Work(work, request)) = context.errand.take() else { unreachable!() };
-        self.elsewhere = Some(Elsewhere::Work(work, request));
+        let Some(Errand::Work(work, request)) = context.deferred_work.take() else {
+            unreachable!()
+        };
+        self.unfinished = Some(Unfinished::Work(work, request));
         if stages::park(connection, context) == Next::Closed {
             return Next::Closed;
         }
         connection.phase = Phase::Queued;
         connection.deadline = context.clock.now().after(context.config.settings.timeouts.queue);
-        connection.transport.told.say("queued");
+        connection.transport.transcript.record("queued");
         Next::Idle
     }
 
     fn park(&mut self) -> Next {
         let Self { connection, context, .. } = self;
-        let Some(Errand::Later(reply, _) | Errand::WhileOpen(reply, _)) = context.errand.take()
+        let Some(Errand::Later(reply, _) | Errand::WhileOpen(reply, _)) =
+            context.deferred_work.take()
         else {
             unreachable!()
         };
-        self.elsewhere = Some(Elsewhere::Later(reply));
+        self.unfinished = Some(Unfinished::Later(reply));
         if stages::park(connection, context) == Next::Closed {
             return Next::Closed;
         }
@@ -172,21 +180,21 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         loop {
             let event = connection.transport.script.front().cloned();
             if !connection.transport.pass(&mut left) {
-                context.take_up(connection);
+                context.make_current(connection);
                 return stages::expire(connection, context);
             }
-            if matches!(event, Some(Step::Finish)) {
+            if matches!(event, Some(ScriptStep::Finish)) {
                 return self.finish();
             }
         }
     }
 
-    /// A reply that was made elsewhere is back, if anybody waits for it.
+    /// Finishes the reply that is written elsewhere, if the connection still waits for it.
     fn finish(&mut self) -> Next {
         let Self { connection, context, gate, .. } = self;
         gate.set(true);
-        let mut finished = match self.elsewhere.take() {
-            Some(Elsewhere::Later(mut reply)) => {
+        let mut finished = match self.unfinished.take() {
+            Some(Unfinished::Later(mut reply)) => {
                 let mut task = std::task::Context::from_waker(Waker::noop());
                 match catch_unwind(AssertUnwindSafe(|| reply.as_mut().poll(&mut task))) {
                     Ok(Poll::Ready(finished)) => finished,
@@ -194,22 +202,22 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
                     Err(_) => failure::failed(&context.clock, context.config.settings.security),
                 }
             }
-            Some(Elsewhere::Work(work, request)) => {
+            Some(Unfinished::Work(work, request)) => {
                 let mut bytes = Vec::new();
                 let mut keep = |_: &mut Vec<u8>| {};
                 let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
                 let done = failure::run_work(&*work, &request, &context.clock, &mut out);
                 let done = done.unwrap_or_else(|| {
-                    failure::excuse(&*work, &request, &context.clock, &mut bytes)
+                    failure::reply_after_panic(&*work, &request, &context.clock, &mut bytes)
                 });
                 Finished { bytes, follow: done.follow, close: done.close }
             }
             None => return Next::Idle,
         };
         if matches!(connection.phase, Phase::Queued | Phase::Handler) {
-            context.take_up(connection);
+            context.make_current(connection);
         } else {
-            connection.transport.told.say("too late");
+            connection.transport.transcript.record("too late");
             return Next::Idle;
         }
         stages::finished(connection, context, &mut finished, None)
@@ -226,7 +234,7 @@ pub(super) fn post(path: &str, length: usize) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n")
 }
 
-/// So many seconds.
-pub(super) const fn seconds(number: u64) -> Step {
-    Step::Wait(Duration::from_secs(number))
+/// A pause in seconds.
+pub(super) const fn seconds(number: u64) -> ScriptStep {
+    ScriptStep::Wait(Duration::from_secs(number))
 }

@@ -1,4 +1,4 @@
-//! Decides what the made-up program answers: the path of a request says it.
+//! The test program: the path of a request selects the answer.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -16,18 +16,19 @@ use crate::handler::{
 };
 use crate::time::Clock;
 
-/// Answers by path: `/later` when the gate opens, `/work` on a worker, and any other with itself.
-pub(super) struct Program {
+/// Answers by path: `/later` when the gate opens, `/work` on a worker, any other path with its
+/// name.
+pub(super) struct TestProgram {
     pub(super) clock: Rc<Clock>,
-    /// Open when a reply that is made elsewhere may come.
+    /// Opened when a reply that is written elsewhere may finish.
     pub(super) gate: Rc<Cell<bool>>,
     pub(super) file: Arc<OwnedFd>,
 }
 
-/// Length of the file behind `/file`, more than two of its slices.
+/// The length of the file at `/file`, more than two slices.
 pub(super) const FILE: u64 = 2_500_000;
 
-/// A file of [`FILE`] bytes that differ, one for all plays.
+/// A file of [`FILE`] bytes with different values, shared by all tests.
 pub(super) fn file() -> Arc<OwnedFd> {
     static SHARED: OnceLock<Arc<OwnedFd>> = OnceLock::new();
     Arc::clone(SHARED.get_or_init(make_file))
@@ -43,7 +44,7 @@ fn make_file() -> Arc<OwnedFd> {
     Arc::new(file)
 }
 
-impl Responder for Program {
+impl Responder for TestProgram {
     fn admit(&mut self, _head: &Head<'_>, _peer: Peer) -> Who {
         Who::Anonymous
     }
@@ -56,9 +57,9 @@ impl Responder for Program {
         match name {
             "later" => Answer::Later(self.later(request.exchange, false)),
             "later-panic" => Answer::Later(self.later(request.exchange, true)),
-            "work" => Answer::Work(Arc::new(Errand { panics: false })),
-            "work-panic" => Answer::Work(Arc::new(Errand { panics: true })),
-            // Unwinds as a panic does, without the words on standard error.
+            "work" => Answer::Work(Arc::new(TestWork { panics: false })),
+            "work-panic" => Answer::Work(Arc::new(TestWork { panics: true })),
+            // Unwinds like a panic, but prints no message to standard error.
             "panic" => {
                 out.buffer.extend_from_slice(b"HTTP/1.1 200 OK\r\nhalf a reply");
                 resume_unwind(Box::new("a handler's fault"))
@@ -77,7 +78,7 @@ impl Responder for Program {
             }
             "echo" => match request.body {
                 Body::Coming => Answer::Collect { limit: number as u64, on_disk: false },
-                Body::Filed(_) => unreachable!("it was not asked for"),
+                Body::Filed(_) => unreachable!("the handler did not ask for it"),
                 Body::Here(bytes) => self.whole(request.exchange, out, bytes),
                 Body::None => self.whole(request.exchange, out, b"nothing"),
             },
@@ -97,14 +98,14 @@ impl Responder for Program {
     }
 }
 
-impl Program {
+impl TestProgram {
     fn whole(&self, exchange: Exchange, out: &mut Outgoing<'_>, content: &[u8]) -> Answer {
         let date = self.clock.date();
         Reply::begin(out.buffer, exchange, Status::OK, &date).whole(content);
         Answer::Written { close: false }
     }
 
-    /// A page of `length` bytes that is drained every thousand.
+    /// A page of `length` bytes that is sent in parts of 1000 bytes.
     fn page(
         &self,
         exchange: Exchange,
@@ -143,11 +144,11 @@ impl Program {
     }
 }
 
-struct Errand {
+struct TestWork {
     panics: bool,
 }
 
-impl Work for Errand {
+impl Work for TestWork {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let exchange = request.incoming().exchange;
         Reply::begin(out.buffer, exchange, Status::OK, &clock.date()).whole(b"work");
@@ -158,6 +159,6 @@ impl Work for Errand {
     }
 
     fn name(&self) -> &'static str {
-        "errand"
+        "test work"
     }
 }

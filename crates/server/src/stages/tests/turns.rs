@@ -1,116 +1,125 @@
-//! Decides how much one connection may do before the others have their turn, and what leaves
+//! Checks how much one connection may do before other connections run, and which replies are sent
 //! together.
 
-use super::fake::{Step, says};
+use super::fake::{ScriptStep, sends};
 use super::play::{Place, check, check_loop, check_with_workers, get, play, post};
 
 #[test]
-fn replies_to_a_pipelined_batch_leave_in_one_send() {
-    check(&[says(get("/a") + &get("/b") + &get("/c"))], "200 a + 200 b + 200 c; 75s: closed");
+fn sends_replies_of_a_pipelined_batch_at_once() {
+    check(&[sends(get("/a") + &get("/b") + &get("/c"))], "200 a + 200 b + 200 c; 75s: closed");
 }
 
 #[test]
-fn sixteen_requests_are_answered_then_others_have_their_turn() {
+fn yields_after_sixteen_requests() {
     let batch = "200 a + ".repeat(15) + "200 a";
     let rest = "200 a + ".repeat(7) + "200 a";
     check(
-        &[says(get("/a").repeat(40))],
+        &[sends(get("/a").repeat(40))],
         &format!("{batch}; turn; {batch}; turn; {rest}; 75s: closed"),
     );
-    // With nothing left there is no turn to take.
-    check(&[says(get("/a").repeat(16))], &format!("{batch}; 75s: closed"));
+    // Without further requests it takes no turn.
+    check(&[sends(get("/a").repeat(16))], &format!("{batch}; 75s: closed"));
 }
 
 #[test]
-fn a_batch_that_grows_large_leaves_before_its_end() {
-    let script = [says(get("/long/30000").repeat(4))];
+fn sends_a_large_batch_before_its_end() {
+    let script = [sends(get("/long/30000").repeat(4))];
     let three = "200 <30000> + 200 <30000> + 200 <30000>";
     check(&script, &format!("{three}; 200 <30000>; 75s: closed"));
 }
 
 #[test]
-fn a_request_split_anywhere_waits_for_its_rest() {
+fn waits_for_the_rest_of_a_split_request() {
     check(
-        &[says(get("/a") + "GET /b HT"), says("TP/1.1\r\nHost: a\r\n\r\n")],
+        &[sends(get("/a") + "GET /b HT"), sends("TP/1.1\r\nHost: a\r\n\r\n")],
         "200 a; 200 b; 75s: closed",
     );
 }
 
 #[test]
-fn a_later_request_waits_for_an_earlier_one_that_is_answered_elsewhere() {
-    let script = [says(get("/a") + &get("/later") + &get("/b")), says(get("/c")), Step::Finish];
+fn answers_pipelined_requests_in_order_across_threads() {
+    let script =
+        [sends(get("/a") + &get("/later") + &get("/b")), sends(get("/c")), ScriptStep::Finish];
     check(&script, "200 a; 200 later + 200 b; 200 c; 75s: closed");
-    let script = [says(get("/a") + &get("/work") + &get("/b")), says(get("/c")), Step::Finish];
+    let script =
+        [sends(get("/a") + &get("/work") + &get("/b")), sends(get("/c")), ScriptStep::Finish];
     check_with_workers(&script, "200 a; queued; 200 work + 200 b; 200 c; 75s: closed");
     check(&script[..2], "200 a; 200 work + 200 b; 200 c; 75s: closed");
 }
 
 #[test]
-fn replies_that_found_no_room_leave_while_a_later_one_is_made() {
+fn sends_blocked_replies_while_a_later_one_is_written() {
     let script = [
-        Step::Room(150),
-        says(get("/long/500") + &get("/later")),
-        Step::Room(200),
-        Step::Room(1000),
-        Step::Finish,
+        ScriptStep::Room(150),
+        sends(get("/long/500") + &get("/later")),
+        ScriptStep::Room(200),
+        ScriptStep::Room(1000),
+        ScriptStep::Finish,
     ];
     check_loop(&script, "<150>; <200>; 200 <500>; 200 later; 75s: closed");
 }
 
 #[test]
-fn nothing_more_is_understood_while_replies_find_no_room() {
-    let script = [Step::Room(50), says(get("/long/500")), says(get("/b")), Step::Room(5000)];
+fn parses_no_requests_while_replies_are_blocked() {
+    let script =
+        [ScriptStep::Room(50), sends(get("/long/500")), sends(get("/b")), ScriptStep::Room(5000)];
     check_loop(&script, "<50>; 200 <500>; 200 b; 75s: closed");
 }
 
 #[test]
-fn a_file_leaves_in_slices_with_turns_between() {
+fn sends_a_file_in_slices_with_turns_between() {
     check_loop(
-        &[says(get("/file") + &get("/a"))],
+        &[sends(get("/file") + &get("/a"))],
         "<81>; file<1048495>; turn; file<1048576>; turn; 200 <2500000>; 200 a; 75s: closed",
     );
-    let told = play::<false>(&[says(get("/file"))], Place::Here).told;
-    let content = &told.bytes[81..];
+    let transcript = play::<false>(&[sends(get("/file"))], Place::Here).transcript;
+    let content = &transcript.bytes[81..];
     assert!(content.iter().enumerate().all(|(place, byte)| *byte == (place % 251) as u8));
 }
 
-/// A fast reader of a long page kept its loop until the whole of it was sent: only files were cut.
+/// Symptom: a fast reader of a long page kept its loop until the whole page was sent. Cause: only
+/// files were sent in slices. Fix: pages are too.
 #[test]
-fn a_long_page_leaves_in_slices_too() {
-    let script = [Step::Room(1000), says(get("/long/3000000")), Step::Room(usize::MAX)];
+fn sends_a_long_page_in_slices() {
+    let script =
+        [ScriptStep::Room(1000), sends(get("/long/3000000")), ScriptStep::Room(usize::MAX)];
     check_loop(&script, "<1000>; <1048576>; turn; <1048576>; turn; 200 <3000000>; 75s: closed");
 }
 
 #[test]
-fn a_file_waits_for_room_and_goes_on_where_it_stood() {
-    let script =
-        [Step::Room(1000), says(get("/file/300000")), Step::Room(100_000), Step::Room(1_000_000)];
+fn resumes_a_file_at_the_byte_where_it_was_blocked() {
+    let script = [
+        ScriptStep::Room(1000),
+        sends(get("/file/300000")),
+        ScriptStep::Room(100_000),
+        ScriptStep::Room(1_000_000),
+    ];
     check_loop(&script, "<80>; file<920>; file<100000>; 200 <300000>; 75s: closed");
 }
 
-/// A peer whose socket is never empty kept its loop for as long as it liked: requests were counted,
-/// bytes of a body were not. A turn receives one mebibyte.
+/// Symptom: a client whose socket was never empty kept its loop without limit. Cause: a turn was
+/// limited by requests, but not by bytes of a body. Fix: a turn receives at most 1 MiB.
 #[test]
-fn a_body_that_never_pauses_takes_turns_with_others() {
+fn receives_a_continuous_body_in_limited_turns() {
     let length = 5 << 20;
-    let script = [says(post("/echo/9999999", length)), says("x".repeat(length))];
+    let script = [sends(post("/echo/9999999", length)), sends("x".repeat(length))];
     check(&script, "turn; turn; turn; turn; 200 <5242880>; turn; 75s: closed");
 }
 
 #[test]
-fn head_gets_the_head_alone_and_the_next_request_its_reply() {
-    let script = [says("HEAD /long/5 HTTP/1.1\r\nHost: a\r\n\r\n")];
+fn sends_only_the_head_for_head_and_serves_the_next_request() {
+    let script = [sends("HEAD /long/5 HTTP/1.1\r\nHost: a\r\n\r\n")];
     for bytes in [
-        play::<false>(&script, Place::Here).told.bytes,
-        play::<true>(&script, Place::Here).told.bytes,
+        play::<false>(&script, Place::Here).transcript.bytes,
+        play::<true>(&script, Place::Here).transcript.bytes,
     ] {
         let text = String::from_utf8(bytes).unwrap();
         assert!(text.contains("Content-Length: 5\r\n") && text.ends_with("\r\n\r\n"), "{text}");
     }
     let head = |path: &str| format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n");
     for path in ["/long/50", "/page/5000", "/file"] {
-        let script = [says(head(path) + &get("/b"))];
-        let text = String::from_utf8(play::<false>(&script, Place::Here).told.bytes).unwrap();
+        let script = [sends(head(path) + &get("/b"))];
+        let text = String::from_utf8(play::<false>(&script, Place::Here).transcript.bytes).unwrap();
         let replies: Vec<&str> = text.split("HTTP/1.1 200 OK").collect();
         assert_eq!(replies.len(), 3, "{text}");
         assert!(replies[1].ends_with("\r\n\r\n") && replies[2].ends_with("\r\n\r\nb"), "{text}");

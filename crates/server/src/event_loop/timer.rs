@@ -1,8 +1,8 @@
-//! Decides when a loop with nothing to do wakes: one kernel timer among its other events, so that
-//! a wait is the same system call whether or not anything is due later.
+//! The timer that wakes an idle loop for its next deadline.
 //!
-//! A wait with a time-out of its own would read a clock and set up a timer in the kernel each time;
-//! this one is set anew only when something is due earlier than it rings.
+//! It is one kernel timer among the loop's other events. A wait with a timeout would read a clock
+//! and set up a timer in the kernel for each wait; this timer is set again only when a deadline is
+//! earlier than the one it is set for.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,12 +15,13 @@ use rustix::time::{
 
 use crate::time::Tick;
 
-pub(super) struct Alarm<T> {
+/// A [`Timer`] and the deadline for which it is set.
+pub(super) struct LoopTimer<T> {
     timer: T,
-    rings: Option<Tick>,
+    armed_for: Option<Tick>,
 }
 
-/// Expires once, after the time it was last set to.
+/// A one-shot timer. Setting it again replaces the previous time.
 pub(crate) trait Timer {
     fn set(&self, wait: Duration) -> io::Result<()>;
 }
@@ -28,29 +29,29 @@ pub(crate) trait Timer {
 /// A timerfd.
 pub(crate) struct KernelTimer(OwnedFd);
 
-/// Our ticks come from a clock that may lag by one step of the kernel's (4 ms at 250 Hz): a timer
-/// that rang on the dot would find its moment not yet come.
+/// Ticks are read from a clock that may be late by one kernel tick (4 ms at 250 Hz). If the timer
+/// expired exactly at the deadline, the loop could read a time before it.
 const LAG: Duration = Duration::from_millis(5);
 
-impl<T: Timer> Alarm<T> {
+impl<T: Timer> LoopTimer<T> {
     pub(super) const fn new(timer: T) -> Self {
-        Self { timer, rings: None }
+        Self { timer, armed_for: None }
     }
 
-    /// Rings at `moment` at the latest.
-    pub(super) fn ring_by(&mut self, moment: Tick, now: Tick) {
-        if self.rings.is_some_and(|rings| !moment.is_before(rings)) {
+    /// Makes the timer expire at `deadline` or earlier.
+    pub(super) fn arm(&mut self, deadline: Tick, now: Tick) {
+        if self.armed_for.is_some_and(|armed_for| !deadline.is_before(armed_for)) {
             return;
         }
-        // The arguments are in range and the descriptor is ours: the call has no way to fail.
-        if self.timer.set(moment.since(now) + LAG).is_ok() {
-            self.rings = Some(moment);
+        // The call cannot fail: its arguments are in range and the descriptor is valid.
+        if self.timer.set(deadline.since(now) + LAG).is_ok() {
+            self.armed_for = Some(deadline);
         }
     }
 
-    /// It rang, or nothing needs it any more.
-    pub(super) const fn rang(&mut self) {
-        self.rings = None;
+    /// Records that the timer has expired.
+    pub(super) const fn expired(&mut self) {
+        self.armed_for = None;
     }
 }
 

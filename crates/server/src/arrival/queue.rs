@@ -16,57 +16,57 @@ use crate::arrival::{Arrival, Entrance};
 use crate::quota::Shares;
 
 /// Maximum number of connections accepted between two checks for expired waits.
-const CROWD: usize = 1024;
+const MAX_BATCH: usize = 1024;
 
 /// One address block may use this fraction (1/4) of the queue.
-const PART_OF_BLOCK: usize = 4;
+const BLOCK_FRACTION: usize = 4;
 
 /// The queue of waiting connections. Threads without a connection wait on it; threads whose
 /// connection is idle poll its descriptor.
-pub(crate) struct Lobby {
-    inside: Mutex<Inside>,
+pub(crate) struct ArrivalQueue {
+    state: Mutex<QueueState>,
     arrived: Condvar,
     /// Event descriptor, readable from when connections outnumber idle threads until the queue is
     /// empty.
     bell: OwnedFd,
     /// Same condition as `bell`, readable without a system call.
     is_pressed: AtomicBool,
-    most: usize,
+    capacity: usize,
 }
 
 #[derive(Default)]
-struct Inside {
+struct QueueState {
     waiting: VecDeque<(Instant, Arrival)>,
     /// Number of waiting connections per address block.
     shares: Shares,
     /// Idle threads, which have no connection.
-    resting: usize,
-    has_rung: bool,
+    idle_threads: usize,
+    is_signaled: bool,
     is_closed: bool,
-    /// Number of calls to all idle threads, so that a thread detects a call made since it began to
+    /// Counts the wake-ups of all idle threads, so that a thread detects one since it began to
     /// wait.
-    calls: u32,
+    wake_count: u32,
 }
 
-/// The reason for which an idle thread continues.
-pub(crate) enum Called {
-    To(Arrival),
-    /// To check the settings and wait again.
-    Look,
-    /// To end.
-    Off,
+/// The next step of an idle thread.
+pub(crate) enum NextArrival {
+    Serve(Arrival),
+    /// The thread must check the settings and wait again.
+    CheckSettings,
+    /// The thread must end.
+    End,
 }
 
-impl Lobby {
-    /// Creates a queue for `most` connections.
-    pub(crate) fn new(most: usize) -> io::Result<Self> {
+impl ArrivalQueue {
+    /// Creates a queue for `capacity` connections.
+    pub(crate) fn new(capacity: usize) -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self {
-            inside: Mutex::default(),
+            state: Mutex::default(),
             arrived: Condvar::new(),
             bell,
             is_pressed: AtomicBool::new(false),
-            most: most.max(1),
+            capacity: capacity.max(1),
         })
     }
 
@@ -74,33 +74,33 @@ impl Lobby {
     /// bound.
     pub(crate) fn fill(&self, entrance: &mut Entrance, wait: Option<Duration>) -> io::Result<()> {
         let first = entrance.accept_within(wait)?;
-        if entrance.is_called() {
+        if entrance.is_interrupted() {
             // Idle threads must react to the stop or the new settings too.
-            self.call_all();
+            self.wake_idle_threads();
         }
-        let others = from_fn(|| entrance.accept_now()).take(CROWD);
+        let others = from_fn(|| entrance.accept_now()).take(MAX_BATCH);
         for arrival in first.into_iter().chain(others) {
-            if let Err(arrival) = self.enter(arrival) {
-                arrival.refuse(NO_THREAD.told());
+            if let Err(arrival) = self.enqueue(arrival) {
+                arrival.refuse(NO_THREAD.response());
             }
         }
         Ok(())
     }
 
     /// Queues `arrival`, or returns it when the queue is full.
-    fn enter(&self, arrival: Arrival) -> Result<(), Arrival> {
-        let inside = self.lock();
-        let (count, resting) = (inside.waiting.len(), inside.resting);
-        if count >= self.most.saturating_add(resting) {
+    fn enqueue(&self, arrival: Arrival) -> Result<(), Arrival> {
+        let state = self.lock();
+        let (count, idle_threads) = (state.waiting.len(), state.idle_threads);
+        if count >= self.capacity.saturating_add(idle_threads) {
             return Err(arrival);
         }
         // One address block may not fill the queue, unless a thread is free for the connection.
         let block = arrival.peer().block();
-        let share = (self.most / PART_OF_BLOCK).max(1) as u64;
-        if count >= resting && !block.is_local() && inside.shares.held(block) >= share {
+        let share = (self.capacity / BLOCK_FRACTION).max(1) as u64;
+        if count >= idle_threads && !block.is_local() && state.shares.held(block) >= share {
             return Err(arrival);
         }
-        self.push(inside, arrival);
+        self.push(state, arrival);
         Ok(())
     }
 
@@ -115,30 +115,30 @@ impl Lobby {
         self.is_pressed.load(Ordering::Relaxed)
     }
 
-    /// Waits for a connection, a call to check the settings, or the end.
-    pub(crate) fn rest(&self) -> Called {
-        let mut inside = self.lock();
-        let calls = inside.calls;
-        inside.resting += 1;
-        let called = loop {
-            if let Some(arrival) = self.next(&mut inside) {
-                break Called::To(arrival);
+    /// Waits for a connection, for new settings, or for the end.
+    pub(crate) fn wait_idle(&self) -> NextArrival {
+        let mut state = self.lock();
+        let wake_count = state.wake_count;
+        state.idle_threads += 1;
+        let next = loop {
+            if let Some(arrival) = self.pop(&mut state) {
+                break NextArrival::Serve(arrival);
             }
-            if inside.is_closed {
-                break Called::Off;
+            if state.is_closed {
+                break NextArrival::End;
             }
-            if inside.calls != calls {
-                break Called::Look;
+            if state.wake_count != wake_count {
+                break NextArrival::CheckSettings;
             }
-            inside = self.arrived.wait(inside).unwrap_or_else(PoisonError::into_inner);
+            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
         };
-        inside.resting -= 1;
-        called
+        state.idle_threads -= 1;
+        next
     }
 
     /// Takes the oldest connection, for a thread whose idle connection gives way.
     pub(crate) fn take(&self) -> Option<Arrival> {
-        self.next(&mut self.lock())
+        self.pop(&mut self.lock())
     }
 
     /// Refuses the connections that have waited for `limit`. Returns the time until the next one
@@ -146,7 +146,7 @@ impl Lobby {
     pub(crate) fn turn_away(&self, limit: Duration) -> Option<Duration> {
         loop {
             match self.take_late(limit) {
-                Ok(late) => late.refuse(NO_THREAD.told()),
+                Ok(late) => late.refuse(NO_THREAD.response()),
                 Err(wait) => return wait,
             }
         }
@@ -158,25 +158,25 @@ impl Lobby {
     ///
     /// Returns the time until the next connection will have waited for `limit`, if any waits.
     pub(crate) fn take_late(&self, limit: Duration) -> Result<Arrival, Option<Duration>> {
-        let mut inside = self.lock();
-        let waiting = &mut inside.waiting;
-        let place = waiting.iter().position(|(_, arrival)| arrival.may_be_turned_away());
-        let place = place.ok_or(None)?;
-        let waited = waiting[place].0.elapsed();
+        let mut state = self.lock();
+        let waiting = &mut state.waiting;
+        let index = waiting.iter().position(|(_, arrival)| arrival.may_be_turned_away());
+        let index = index.ok_or(None)?;
+        let waited = waiting[index].0.elapsed();
         if waited < limit {
             return Err(Some(limit.saturating_sub(waited)));
         }
-        let late = waiting.remove(place).ok_or(None)?;
-        inside.shares.give_back(late.1.peer().block(), 1);
-        self.relax(&mut inside);
+        let late = waiting.remove(index).ok_or(None)?;
+        state.shares.give_back(late.1.peer().block(), 1);
+        self.clear_pressure(&mut state);
         Ok(late.1)
     }
 
     /// Makes every idle thread check the settings.
-    fn call_all(&self) {
-        let mut inside = self.lock();
-        inside.calls = inside.calls.wrapping_add(1);
-        drop(inside);
+    fn wake_idle_threads(&self) {
+        let mut state = self.lock();
+        state.wake_count = state.wake_count.wrapping_add(1);
+        drop(state);
         self.arrived.notify_all();
     }
 
@@ -191,42 +191,42 @@ impl Lobby {
         self.lock().waiting.len()
     }
 
-    fn next(&self, inside: &mut Inside) -> Option<Arrival> {
-        let (_, arrival) = inside.waiting.pop_front()?;
-        inside.shares.give_back(arrival.peer().block(), 1);
-        self.relax(inside);
+    fn pop(&self, state: &mut QueueState) -> Option<Arrival> {
+        let (_, arrival) = state.waiting.pop_front()?;
+        state.shares.give_back(arrival.peer().block(), 1);
+        self.clear_pressure(state);
         Some(arrival)
     }
 
-    fn push(&self, mut inside: MutexGuard<'_, Inside>, arrival: Arrival) {
-        inside.shares.add(arrival.peer().block(), 1);
-        inside.waiting.push_back((Instant::now(), arrival));
-        if inside.waiting.len() > inside.resting && !inside.has_rung {
-            inside.has_rung = true;
+    fn push(&self, mut state: MutexGuard<'_, QueueState>, arrival: Arrival) {
+        state.shares.add(arrival.peer().block(), 1);
+        state.waiting.push_back((Instant::now(), arrival));
+        if state.waiting.len() > state.idle_threads && !state.is_signaled {
+            state.is_signaled = true;
             self.is_pressed.store(true, Ordering::Relaxed);
-            // Cannot overflow: `has_rung` keeps the counter at 1 or below.
+            // Cannot overflow: `is_signaled` keeps the counter at 1 or below.
             let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
         }
-        drop(inside);
+        drop(state);
         self.arrived.notify_one();
     }
 
     /// Clears the event descriptor when the queue has become empty.
-    fn relax(&self, inside: &mut Inside) {
-        if inside.has_rung && inside.waiting.is_empty() {
-            inside.has_rung = false;
+    fn clear_pressure(&self, state: &mut QueueState) {
+        if state.is_signaled && state.waiting.is_empty() {
+            state.is_signaled = false;
             self.is_pressed.store(false, Ordering::Relaxed);
             let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         // No code panics while it holds this lock, so a poisoned state is still consistent.
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl AsFd for Lobby {
+impl AsFd for ArrivalQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }

@@ -1,5 +1,5 @@
-//! Decides what a loop does for the server's guards: whether it accepts, which slow connections it closes, and whose
-//! requests it refuses.
+//! What a loop does under overload: whether it accepts, the idle or slow connections that it
+//! closes, and the requests that it rejects.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,25 +18,29 @@ use crate::stages;
 use crate::time::{Tick, monotonic_milliseconds};
 use crate::transport::Transport;
 
-/// A connection that has said nothing yet may be about to.
-const JUST_COME: Duration = Duration::from_secs(1);
+/// A connection that has been silent for a shorter time is not closed: its client may be about to
+/// send.
+const MIN_SILENCE: Duration = Duration::from_secs(1);
 
 impl<D: Driver> EventLoop<D> {
-    /// Whether connections may come in now, as the guards and the workers' queue have it.
+    /// Whether the guards and the workers' queue allow new connections.
     pub(super) fn may_accept(&self) -> bool {
         let settings = &self.view.generation.settings;
-        mind(&self.server, settings);
-        // Where sessions are admitted, strangers are told so, and who has begun may come with another connection.
-        let is_held = settings.guards.back_pressure && !self.server.admission().is_on();
-        let is_over = is_held && self.scheduler.is_overloaded();
-        self.server.guard.note_queue(is_over);
-        !is_over && !self.server.guard.pauses()
+        run_guards(&self.server, settings);
+        // With admission of sessions the loop accepts all connections: admission rejects clients
+        // without a session by a reply, and a client with a session may open further connections.
+        let has_backpressure = settings.guards.back_pressure && !self.server.admission().is_on();
+        let is_overloaded = has_backpressure && self.scheduler.is_overloaded();
+        self.server.guard.note_queue(is_overloaded);
+        !is_overloaded && !self.server.guard.pauses()
     }
 
-    /// Closes connections that are idle, or slow to send or to read: strangers before visitors who are known, and
-    /// always next the slowest of the block of addresses that has most of the places it may have. One whose next
-    /// request is on its way is told nothing; its peer tries again, as it must after any idle time (RFC 9110 section
-    /// 9.2.2).
+    /// Closes connections that are idle, or slow to send or to read.
+    ///
+    /// Connections of unknown clients are closed first. The next one is always the slowest of the
+    /// address block that uses the largest part of its quota of connections. The server sends no
+    /// reply before the close. A client whose next request was on its way repeats it, as after
+    /// every idle timeout (RFC 9110 section 9.2.2).
     pub(super) fn make_room(&mut self, Room { count, known_too }: Room) {
         let mut slow = self.slow_connections(Duration::ZERO, |_| true);
         if !known_too {
@@ -45,27 +49,30 @@ impl<D: Driver> EventLoop<D> {
         self.evict(slow, count);
     }
 
-    /// Whether every place is taken. Then the slow and idle connections of each block that has more than a
-    /// sixteenth of the places give way, a few at a time.
-    pub(super) fn lacks_room(&mut self) -> bool {
+    /// Whether the server has its maximum of connections.
+    ///
+    /// If so, the loop first closes a few slow or idle connections of the address blocks that have
+    /// more than 1/16 of all connections.
+    pub(super) fn is_full(&mut self) -> bool {
         if self.server.census.has_room() {
             return false;
         }
         let crowds = self.server.census.crowds();
         if !crowds.is_empty() {
-            let slow = self.slow_connections(JUST_COME, |block| crowds.contains(&block));
+            let slow = self.slow_connections(MIN_SILENCE, |block| crowds.contains(&block));
             let count = self.slab.len() / 64 + 1;
             self.evict(slow, count);
         }
         !self.server.census.has_room()
     }
 
-    /// Drops a connection whose bytes others need, if it still has them: one that sends a body is told so.
+    /// Closes a connection whose memory other connections need, if it still holds that memory. A
+    /// client that sends a body gets an error response.
     pub(super) fn drop_evicted(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if connection.phase == Phase::Body && connection.has_evicted_body() {
-            self.context.take_up(connection);
-            let next = stages::crowded_out(connection, &mut self.context);
+            self.context.make_current(connection);
+            let next = stages::reject_over_budget(connection, &mut self.context);
             self.advance(token, next);
         } else if connection.has_evicted_reply() || connection.transport.is_evicted() {
             connection.end(Ending::Load);
@@ -73,42 +80,41 @@ impl<D: Driver> EventLoop<D> {
         }
     }
 
-    /// The connections of these blocks that have been silent: idle ones for at least `idle`.
+    /// The silent connections of the blocks that `is_selected` accepts; idle ones only if they have
+    /// been idle for at least `idle`.
     fn slow_connections(
         &mut self,
         idle: Duration,
-        whose: impl Fn(AddressBlock) -> bool,
-    ) -> Vec<Slow> {
+        is_selected: impl Fn(AddressBlock) -> bool,
+    ) -> Vec<Candidate> {
         let now = self.context.clock.now();
         let mut slow = Vec::new();
         for token in self.slab.tokens() {
             let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };
-            // The deadline was set by the settings under which the connection was accepted.
+            // The deadline follows from the settings with which the connection was accepted.
             let Some(snapshot) = self.context.config.snapshot(connection.snapshot_id) else {
                 continue;
             };
-            let (block, least) = (
-                connection.peer.block(),
-                if connection.phase == Phase::Idle { idle } else { JUST_COME },
-            );
+            let block = connection.peer.block();
+            let least = if connection.phase == Phase::Idle { idle } else { MIN_SILENCE };
             if let Some(Silence { lasted, part }) =
                 silence(connection, &snapshot.settings.timeouts, now)
                 && lasted >= least
-                && whose(block)
+                && is_selected(block)
             {
-                slow.push(Slow { is_known: !is_stranger(connection), block, part, token });
+                slow.push(Candidate { is_known: !is_unknown(connection), block, part, token });
             }
         }
         slow
     }
 
-    fn evict(&mut self, slow: Vec<Slow>, count: usize) {
+    fn evict(&mut self, slow: Vec<Candidate>, count: usize) {
         let candidates = slow.into_iter().map(|each| (each.block, each)).collect();
-        let mut order = self.server.census.in_order_of_eviction(candidates, |slow| slow.part);
+        let mut order = self.server.census.eviction_order(candidates, |slow| slow.part);
         order.sort_by_key(|slow| slow.is_known);
         order.truncate(count);
         self.server.guard.note_closed(order.len());
-        for Slow { token, .. } in order {
+        for Candidate { token, .. } in order {
             if let Some(Entry { connection, .. }) = self.slab.get(token) {
                 connection.end(Ending::Load);
             }
@@ -117,38 +123,38 @@ impl<D: Driver> EventLoop<D> {
     }
 }
 
-/// A connection that may be closed for want of room.
-struct Slow {
+/// A connection that the loop may close to make room.
+struct Candidate {
     is_known: bool,
     block: AddressBlock,
-    /// How much of the silence that it is allowed has passed, in parts of a million.
+    /// The elapsed part of the timeout, in millionths.
     part: u64,
     token: Token,
 }
 
-/// For how long a peer has been silent.
+/// How long a client has been silent.
 struct Silence {
     lasted: Duration,
-    /// Of what it is allowed, in parts of a million.
+    /// The elapsed part of the timeout, in millionths.
     part: u64,
 }
 
-/// For how long the peer of `connection` has been silent, or has fallen behind the least rate, under these timeouts.
-/// `None`: the connection waits for the server.
+/// How long the client of `connection` has been silent, or below the minimum rate, by these
+/// timeouts. `None`: the connection waits for the server.
 fn silence<L: Transport>(
     connection: &Connection<L>,
     timeouts: &Timeouts,
     now: Tick,
 ) -> Option<Silence> {
     let allowed = match connection.phase {
-        // The loop has not come to it yet.
+        // The connection waits for its turn of the loop.
         _ if connection.wants_turn => None,
         Phase::Idle if !connection.has_unsent() => Some(timeouts.idle),
         Phase::First => Some(timeouts.first_byte),
         Phase::Handshake => Some(timeouts.handshake),
         Phase::Head => Some(timeouts.head),
         Phase::Body => Some(timeouts.body),
-        // A worker reads the file from its disk: that is no fault of the peer.
+        // The connection waits for a worker that reads the file, not for the client.
         Phase::Writing if !connection.busy.as_ref().is_some_and(|busy| busy.warms_up) => {
             Some(timeouts.write)
         }
@@ -160,36 +166,38 @@ fn silence<L: Transport>(
     Some(Silence { lasted, part: part as u64 })
 }
 
-/// Whether the program knows nothing of who has this connection, and no session has begun over it.
-const fn is_stranger<L>(connection: &Connection<L>) -> bool {
+/// Whether the program has not identified the client of this connection, and no session began on
+/// it.
+const fn is_unknown<L>(connection: &Connection<L>) -> bool {
     !connection.is_known && !connection.has_begun
 }
 
-/// Whether the response that is to be made is for somebody for whom there is no memory.
-pub(super) fn is_unwelcome<L>(
+/// Whether to reject the current request, because memory is short and the client is unknown.
+pub(super) fn should_reject<L>(
     server: &Server,
     view: &View,
     connection: &Connection<L>,
     context: &ThreadContext,
 ) -> bool {
-    if !server.guard.refuses() || !is_stranger(connection) {
+    if !server.guard.refuses() || !is_unknown(connection) {
         return false;
     }
-    // Nobody may come any more whose coming would have it looked at.
-    mind(server, &view.generation.settings);
+    // Usually an accept runs the guards, but there may be no further accept.
+    run_guards(server, &view.generation.settings);
     let is_new = matches!(
-        context.errand,
+        context.deferred_work,
         Some(Errand::Work(..) | Errand::Later(..) | Errand::WhileOpen(..))
     );
-    let is_unwelcome = is_new && server.guard.refuses();
-    if is_unwelcome {
+    let is_rejected = is_new && server.guard.refuses();
+    if is_rejected {
         server.guard.note_stranger();
     }
-    is_unwelcome
+    is_rejected
 }
 
-/// Has the guards look, and each loop make its part of the room that they want.
-fn mind(server: &Server, settings: &Settings) {
+/// Runs the guards if they are due. Asks each loop to close its share of the connections that the
+/// guards want closed.
+fn run_guards(server: &Server, settings: &Settings) {
     if !server.guard.is_due(monotonic_milliseconds()) {
         return;
     }
@@ -230,7 +238,7 @@ mod tests {
         }
 
         fn respond(&mut self, _request: &Incoming<'_>, _out: &mut Outgoing<'_>) -> Answer {
-            unreachable!("nobody asks")
+            unreachable!("this test sends no request")
         }
 
         fn last(&self) -> &'static str {
@@ -250,11 +258,12 @@ mod tests {
         (Connection::new(transport, Peer::UNIX, &mut context), clock)
     }
 
-    /// Symptom: a reply that was made piece by piece was cut when every place was taken (seed 1465514 of the
-    /// simulation). Cause: a piece that waited for its turn of a busy loop was taken for one that its peer did not read.
-    /// Fix: a connection that waits for its turn is not slow.
+    /// Symptom: a streamed response was cut when the server had its maximum of connections (seed
+    /// 1465514 of the simulation). Cause: a connection that waited for its turn of a busy loop
+    /// counted as one whose client did not read. Fix: a connection that waits for its turn is not
+    /// slow.
     #[test]
-    fn a_connection_that_waits_for_its_turn_is_not_slow() {
+    fn treats_a_connection_waiting_for_its_turn_as_not_slow() {
         let (mut connection, clock) = connection();
         let timeouts = Timeouts { write: Duration::from_secs(131), ..Timeouts::default() };
         for phase in [Phase::Writing, Phase::Idle, Phase::Head, Phase::Body, Phase::First] {
@@ -268,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_counted_in_parts_of_what_is_allowed() {
+    fn measures_silence_as_a_fraction_of_the_timeout() {
         let (mut connection, clock) = connection();
         let timeouts = Timeouts { head: Duration::from_secs(10), ..Timeouts::default() };
         connection.phase = Phase::Head;

@@ -1,5 +1,5 @@
-//! Decides what becomes of a handler that awaits: a task of its own, whose reply comes back to the
-//! loop through a list that only this thread touches.
+//! Async handlers as tasks: a handler that awaits becomes a task, which returns its reply to the
+//! loop through a list that only this thread uses.
 
 use std::cell::{Cell, RefCell};
 use std::mem::take;
@@ -15,7 +15,8 @@ use crate::connection::{Busy, Connection, Errand, NO_HOLD, Phase};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::handler::{
-    FilePart, Finished, LaterReply, Retained, Space, Terms, failure, guarded, live,
+    FilePart, Finished, LaterReply, ReceiveBuffer, Retained, UpgradeContext, failure, guarded,
+    run_upgrade,
 };
 use crate::next::{Kind, Next};
 use crate::scheduling::Place;
@@ -24,50 +25,50 @@ use crate::slab::Token;
 use crate::stages;
 use crate::workers::Job;
 
-/// What tasks have brought back, and the loop that sleeps until something is there.
+/// The results of tasks, and the waker of the loop that waits for them.
 #[derive(Default)]
-pub(super) struct Returns {
-    finished: RefCell<Vec<Return>>,
-    /// Connections whose handlers have written more.
+pub(super) struct TaskResults {
+    finished: RefCell<Vec<TaskResult>>,
+    /// Connections whose handlers have written more of a streamed response.
     more: RefCell<Vec<Token>>,
-    /// Connections that have left and live on as tasks.
-    departed: Cell<usize>,
-    /// One of them has ended.
+    /// The number of upgraded connections, which are tasks.
+    upgraded: Cell<usize>,
+    /// Whether an upgraded connection has ended since the loop last looked.
     has_ended: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
-struct Return {
+struct TaskResult {
     token: Token,
     finished: Finished,
     request: Option<Box<Retained>>,
 }
 
-impl Returns {
-    /// True when something is waiting; else `waker` is woken by the next.
-    pub(super) fn is_waiting(&self, waker: &Waker) -> bool {
-        let waiting = !self.is_empty();
-        if !waiting {
+impl TaskResults {
+    /// Whether there are results. If not, the next one wakes `waker`.
+    pub(super) fn poll_ready(&self, waker: &Waker) -> bool {
+        let is_ready = !self.is_empty();
+        if !is_ready {
             self.waker.borrow_mut().get_or_insert_with(|| waker.clone()).clone_from(waker);
         }
-        waiting
+        is_ready
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.finished.borrow().is_empty() && self.more.borrow().is_empty() && !self.has_ended.get()
     }
 
-    /// How many connections live on as tasks.
-    pub(super) fn departed(&self) -> usize {
-        self.departed.get()
+    /// The number of upgraded connections.
+    pub(super) fn upgraded(&self) -> usize {
+        self.upgraded.get()
     }
 
-    fn bring(&self, returned: Return) {
-        self.finished.borrow_mut().push(returned);
+    fn add(&self, result: TaskResult) {
+        self.finished.borrow_mut().push(result);
         self.wake();
     }
 
-    fn tell_of_more(&self, token: Token) {
+    fn notify_more(&self, token: Token) {
         self.more.borrow_mut().push(token);
         self.wake();
     }
@@ -79,67 +80,75 @@ impl Returns {
     }
 }
 
-/// A connection that lives on as a task: it counts among the server's to its end.
-struct Departed {
-    returns: Rc<Returns>,
+/// Counts an upgraded connection among the connections of the server until it is dropped.
+struct UpgradeGuard {
+    task_results: Rc<TaskResults>,
     server: Arc<Server>,
     peer: Peer,
 }
 
-impl Drop for Departed {
+impl Drop for UpgradeGuard {
     fn drop(&mut self) {
         self.server.census.leave(self.peer);
-        self.returns.departed.set(self.returns.departed.get() - 1);
-        self.returns.has_ended.set(true);
-        self.returns.wake();
+        self.task_results.upgraded.set(self.task_results.upgraded.get() - 1);
+        self.task_results.has_ended.set(true);
+        self.task_results.wake();
     }
 }
 
 impl<D: Driver> EventLoop<D> {
-    /// A handler awaits, or writes its reply while it is sent: it becomes a task, and its
-    /// connection waits for it.
+    /// Starts what the connection waits for: the task of an async handler or of a streamed
+    /// response, a worker that reads a file, or a suspended response.
     pub(super) fn start_task(&mut self, token: Token) {
-        match self.context.errand.take() {
-            Some(Errand::Later(reply, request)) => self.start_later(token, reply, request, false),
+        match self.context.deferred_work.take() {
+            Some(Errand::Later(reply, request)) => self.spawn_handler(token, reply, request, false),
             Some(Errand::WhileOpen(reply, request)) => {
-                self.start_later(token, reply, request, true);
+                self.spawn_handler(token, reply, request, true);
             }
             Some(Errand::WarmUp(part)) => self.warm_up(token, part),
             Some(Errand::Work(..)) => self.remove(token),
             Some(hold @ Errand::Hold(..)) => {
-                self.context.errand = Some(hold);
-                self.park(token);
+                self.context.deferred_work = Some(hold);
+                self.suspend_response(token);
             }
             None => self.await_more(token),
         }
     }
 
-    /// The connection is taken over: from here on the runtime watches its socket.
-    pub(super) fn start_life(&mut self, connection: Connection<D::Transport>, mut busy: Box<Busy>) {
+    /// Runs an upgraded connection as a task. The runtime watches its socket from now on.
+    pub(super) fn start_upgrade(
+        &mut self,
+        connection: Connection<D::Transport>,
+        mut busy: Box<Busy>,
+    ) {
         let Connection { transport, peer, .. } = connection;
-        self.returns.departed.set(self.returns.departed.get() + 1);
-        let (returns, server) = (Rc::clone(&self.returns), Arc::clone(&self.server));
-        let departed = Departed { returns, server, peer };
-        let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
+        self.task_results.upgraded.set(self.task_results.upgraded.get() + 1);
+        let (task_results, server) = (Rc::clone(&self.task_results), Arc::clone(&self.server));
+        let guard = UpgradeGuard { task_results, server, peer };
+        let upgrade = busy.upgrade.take();
+        let received = take(&mut busy.input);
+        let name = busy.handler;
         self.context.recycle(busy);
-        let space = self.space.get_or_insert_with(Space::new).clone();
+        let space = self.receive_buffer.get_or_insert_with(ReceiveBuffer::new).clone();
         let (Some(upgrade), Ok(wire)) = (upgrade, D::wire(transport, received, space)) else {
-            return log::error(format_args!("the socket of an upgrade cannot be watched"));
+            return log::error(format_args!(
+                "{name}: the socket of an upgraded connection cannot be watched; it is closed"
+            ));
         };
-        let terms = Terms {
-            state: self.server.tidings(),
+        let terms = UpgradeContext {
+            state: self.server.subscribe_state(),
             parting: None,
             clock: Rc::clone(&self.context.clock),
             slowness: Rc::clone(&self.context.slowness),
             name,
         };
         tokio::task::spawn_local(async move {
-            let _departed = departed;
-            live(upgrade, wire, terms).await;
+            let _guard = guard;
+            run_upgrade(upgrade, wire, terms).await;
         });
     }
 
-    fn start_later(
+    fn spawn_handler(
         &mut self,
         token: Token,
         reply: LaterReply,
@@ -148,11 +157,11 @@ impl<D: Driver> EventLoop<D> {
     ) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         let context = &mut self.context;
-        let has_left = is_while_open && connection.hung_up;
-        if has_left || stages::park(connection, context) == Next::Closed {
+        let is_canceled = is_while_open && connection.hung_up;
+        if is_canceled || stages::park(connection, context) == Next::Closed {
             return self.remove(token);
         }
-        let returns = Rc::clone(&self.returns);
+        let task_results = Rc::clone(&self.task_results);
         let clock = Rc::clone(&context.clock);
         let slowness = Rc::clone(&context.slowness);
         let name = context.config.responder.last();
@@ -162,39 +171,41 @@ impl<D: Driver> EventLoop<D> {
                 log::error(format_args!("{name} panicked; its peer got a 500"));
                 failure::failed(&clock, security)
             });
-            returns.bring(Return { token, finished, request });
+            task_results.add(TaskResult { token, finished, request });
         });
         let busy = connection.busy(context);
         (busy.task, busy.is_while_open) = (Some(task.abort_handle()), is_while_open);
         busy.handler = name;
-        self.settle(token);
+        self.await_event(token);
     }
 
-    /// All that the handler has written has left. The first time, its writer begins.
+    /// Waits for more output of the handler, after all earlier output was sent. The first call
+    /// starts the task that writes a streamed response.
     fn await_more(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if connection.hold != NO_HOLD {
-            // Its end may have come with the request, or while something was sent: no event tells of it again.
+            // The client may have half-closed the connection together with its request, or during a
+            // send. No event reports that again.
             if connection.phase == Phase::Held && connection.hung_up {
                 return self.remove(token);
             }
-            return self.settle(token);
+            return self.await_event(token);
         }
         let context = &mut self.context;
         let busy = connection.busy(context);
         let name = busy.handler;
         let Some(stream) = &mut busy.stream else { return self.remove(token) };
         if let Some(writing) = stream.begin(&context.clock, &context.slowness, name) {
-            stream.runs_as(tokio::task::spawn_local(writing).abort_handle());
+            stream.set_task(tokio::task::spawn_local(writing).abort_handle());
         }
-        let returns = Rc::clone(&self.returns);
-        if stream.flow.await_more(move || returns.tell_of_more(token)) {
-            self.returns.tell_of_more(token);
+        let task_results = Rc::clone(&self.task_results);
+        if stream.flow.await_more(move || task_results.notify_more(token)) {
+            self.task_results.notify_more(token);
         }
-        self.settle(token);
+        self.await_event(token);
     }
 
-    /// A worker waits for the disk; the connection waits for the worker.
+    /// Has a worker read the next part of a file into the page cache, while the connection waits.
     fn warm_up(&mut self, token: Token, part: FilePart) {
         let waits = match self.scheduler.stage(Next::Response(Kind::Dynamic)) {
             Place::Elsewhere => self.spawn(Job::WarmUp(part), token, Duration::MAX).is_ok(),
@@ -202,14 +213,14 @@ impl<D: Driver> EventLoop<D> {
         };
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if !waits {
-            // There are no workers, or all are busy and many wait: this loop waits for the disk.
+            // The scheduler has no workers, or their queue is full: this loop waits for the disk.
             connection.busy(&mut self.context).warms_up = false;
             connection.wants_turn = true;
         }
-        self.settle(token);
+        self.await_event(token);
     }
 
-    /// The part of a file that a connection waits for is in memory.
+    /// Continues a connection when the part of the file that it waits for is in the page cache.
     pub(super) fn on_warm(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         let Some(busy) = &mut connection.busy else { return };
@@ -218,20 +229,21 @@ impl<D: Driver> EventLoop<D> {
         }
     }
 
-    pub(super) fn take_returns(&mut self) {
-        if self.returns.is_empty() {
+    /// Continues the connections whose tasks have produced output or a reply.
+    pub(super) fn take_task_results(&mut self) {
+        if self.task_results.is_empty() {
             return;
         }
-        self.returns.has_ended.set(false);
-        let more = std::mem::take(&mut *self.returns.more.borrow_mut());
+        self.task_results.has_ended.set(false);
+        let more = std::mem::take(&mut *self.task_results.more.borrow_mut());
         for token in more {
             let entry = self.slab.get(token);
             if entry.is_some_and(|entry| entry.connection.phase == Phase::Streaming) {
                 self.drive(token, Next::Reply);
             }
         }
-        let returned = std::mem::take(&mut *self.returns.finished.borrow_mut());
-        for Return { token, mut finished, request } in returned {
+        let results = std::mem::take(&mut *self.task_results.finished.borrow_mut());
+        for TaskResult { token, mut finished, request } in results {
             self.deliver(token, &mut finished, request);
             self.keep_buffer(finished.bytes);
         }
