@@ -21,7 +21,7 @@ use crate::generation::{ConfigSnapshot, Generation};
 use crate::handler::{Bell, Handler, MakeWaiters, Waiters};
 use crate::lifecycle::State;
 use crate::limits::{
-    BudgetMetrics, Budgets, Census, Guard, GuardMetrics, Places, Room, descriptors,
+    BudgetMetrics, Budgets, Census, ConnectionLimits, Guard, GuardMetrics, Room, descriptors,
 };
 use crate::mailbox::{Letter, Mailbox};
 use crate::metrics::{
@@ -103,7 +103,7 @@ impl Server {
         let most = settings.workers.max(settings.most_workers);
         let admission = Admission::new(settings.admission.clone(), most);
         let admission = Arc::new(admission.on_loops(loops.len()).on_change(log_admission));
-        let census = Census::new(places(&settings));
+        let census = Census::new(connection_limits(&settings));
         let budgets = Arc::new(Budgets::new(&settings));
         let (settings, shared) = (Arc::new(settings), Arc::clone(&admission));
         let own = Arc::clone(&budgets);
@@ -195,7 +195,7 @@ impl Server {
         let snapshot = ConfigSnapshot { settings, access, handler, admission, budgets };
         let next = Arc::new(Generation::open(snapshot, Some(&newest))?);
         self.budgets.limit(&next.settings);
-        self.census.limit(places(&next.settings));
+        self.census.limit(connection_limits(&next.settings));
         self.admission.amend(next.settings.admission.clone());
         let older = std::mem::replace(&mut *newest, next);
         self.changes.fetch_add(1, Ordering::Release);
@@ -393,7 +393,7 @@ impl View {
     /// A context to run stages, with the time of `clock`.
     pub(crate) fn context_with_clock(&self, clock: Rc<Clock>) -> ThreadContext {
         let mut context = ThreadContext::under(&self.generation.snapshot, clock);
-        context.tally = self.tallies.lend();
+        context.tally = self.tallies.lease();
         context
     }
 
@@ -432,8 +432,8 @@ fn check(settings: &Settings) -> io::Result<()> {
     scheduler_names::check(&settings.scheduler)
 }
 
-fn places(settings: &Settings) -> Places {
-    Places {
+fn connection_limits(settings: &Settings) -> ConnectionLimits {
+    ConnectionLimits {
         most: settings.connections.unwrap_or(usize::MAX).min(descriptors()),
         per_block: settings.connections_per_address,
         local: settings.connections_local,

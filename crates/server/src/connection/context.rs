@@ -15,7 +15,7 @@ use crate::discard::discard;
 use crate::generation::{ConfigSnapshot, SnapshotId, ThreadConfig};
 use crate::handler::{FilePart, Hold, LaterReply, Retained, RetainedPool, Waiters, Who, Work};
 use crate::limits::{Budgets, Reservation};
-use crate::metrics::Lent;
+use crate::metrics::TallyLease;
 use crate::quota::Owner;
 use crate::settings::Settings;
 use crate::time::{Clock, Slowness};
@@ -30,7 +30,7 @@ pub(crate) struct ThreadContext {
     pub(crate) clock: Rc<Clock>,
     /// The suspended responses of the thread, under all settings.
     pub(crate) waiters: Option<Box<dyn Waiters>>,
-    pub(crate) tally: Lent,
+    pub(crate) tally: TallyLease,
     /// The receive buffer of all connections. The parser reads requests directly from it.
     pub(crate) scratch: Box<[u8]>,
     /// The part of `scratch` that contains received and not yet consumed bytes.
@@ -109,7 +109,7 @@ impl ThreadContext {
             config,
             clock,
             waiters: None,
-            tally: Lent::unread(),
+            tally: TallyLease::unregistered(),
             scratch: Box::default(),
             input: 0..0,
             has_new_input: false,

@@ -170,7 +170,7 @@ impl<D: Driver> EventLoop<D> {
         let mut context = view.context_with_clock(clock);
         context.warms_files = true;
         context.owner.thread = Some(Arc::<Mailbox>::clone(&server.loops[index].mailbox));
-        context.tally.is_of_loop(index);
+        context.tally.assign_loop(index);
         context.waiters =
             server.waiters(&context.clock, Arc::clone(server.loops[index].mailbox.wakeup()));
         let mailbox = Arc::clone(&server.loops[index].mailbox);

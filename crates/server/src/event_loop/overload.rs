@@ -110,7 +110,7 @@ impl<D: Driver> EventLoop<D> {
 
     fn evict(&mut self, slow: Vec<Candidate>, count: usize) {
         let candidates = slow.into_iter().map(|each| (each.block, each)).collect();
-        let mut order = self.server.census.in_order_of_eviction(candidates, |slow| slow.part);
+        let mut order = self.server.census.eviction_order(candidates, |slow| slow.part);
         order.sort_by_key(|slow| slow.is_known);
         order.truncate(count);
         self.server.guard.note_closed(order.len());

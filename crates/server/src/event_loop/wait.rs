@@ -48,7 +48,7 @@ impl<D: Driver> EventLoop<D> {
                 let wait = if may_block { Wait::Long } else { Wait::Never };
                 if may_block {
                     // One store for each wait. The next turn resets it.
-                    self.context.tally.rests();
+                    self.context.tally.note_rest();
                 }
                 let events = self.poll(&mut batch, wait)?;
                 self.guarded_turn(events);

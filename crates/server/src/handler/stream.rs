@@ -353,7 +353,7 @@ pub(crate) async fn guarded<F: Future + Unpin>(
     poll_fn(|task| {
         let began = clock.glance();
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut future).poll(task)));
-        slowness.look(clock, began, name);
+        slowness.check(clock, began, name);
         match polled {
             Ok(polled) => polled.map(Some),
             Err(_) => {

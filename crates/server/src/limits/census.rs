@@ -7,14 +7,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::address::{AddressBlock, Peer};
 use crate::limits::pressure::Share;
-use crate::quota::{Caps, Shares, in_order_of_eviction};
+use crate::quota::{Caps, Shares, eviction_order};
 
 /// Descriptors reserved for files, logs, the store and handlers.
-const RESERVE: usize = 128;
+const RESERVED_DESCRIPTORS: usize = 128;
 /// Upper limit of the connections reserved for remote clients. The default reserve is a tenth of
-/// all connections. A server with a limit below [`FEW`] connections reserves none.
-const MOST_KEPT_BACK: usize = 1024;
-const FEW: usize = 100;
+/// all connections. A server with a limit below [`MIN_LIMIT_WITH_RESERVE`] connections reserves
+/// none.
+const MAX_RESERVE: usize = 1024;
+const MIN_LIMIT_WITH_RESERVE: usize = 100;
 
 /// Counts the connections of a server and enforces their limits.
 pub(crate) struct Census {
@@ -34,7 +35,7 @@ struct Blocks {
 
 /// Limits on the number of connections.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Places {
+pub(crate) struct ConnectionLimits {
     /// In total.
     pub(crate) most: usize,
     /// From one address block.
@@ -43,12 +44,12 @@ pub(crate) struct Places {
     pub(crate) local: Option<usize>,
 }
 
-impl Places {
+impl ConnectionLimits {
     const fn caps(&self) -> Caps {
         let kept_back = match self.most {
-            ..FEW => 0,
-            most if most / 10 < MOST_KEPT_BACK => most / 10,
-            _ => MOST_KEPT_BACK,
+            ..MIN_LIMIT_WITH_RESERVE => 0,
+            most if most / 10 < MAX_RESERVE => most / 10,
+            _ => MAX_RESERVE,
         };
         let local = match self.local {
             Some(local) => local,
@@ -68,20 +69,20 @@ pub(crate) enum Full {
 }
 
 impl Census {
-    pub(crate) fn new(places: Places) -> Self {
+    pub(crate) fn new(limits: ConnectionLimits) -> Self {
         Self {
             total: AtomicUsize::new(0),
-            most: AtomicUsize::new(places.most),
-            by_block: Mutex::new(Blocks { shares: Shares::default(), caps: places.caps() }),
+            most: AtomicUsize::new(limits.most),
+            by_block: Mutex::new(Blocks { shares: Shares::default(), caps: limits.caps() }),
             makes_room: AtomicBool::new(false),
             refused: Default::default(),
         }
     }
 
     /// Changes the limits for new connections. Existing ones stay open.
-    pub(crate) fn limit(&self, places: Places) {
-        self.most.store(places.most, Ordering::Relaxed);
-        self.blocks().caps = places.caps();
+    pub(crate) fn limit(&self, limits: ConnectionLimits) {
+        self.most.store(limits.most, Ordering::Relaxed);
+        self.blocks().caps = limits.caps();
     }
 
     /// Counts a connection of `peer`. The caller must pair each success with one
@@ -114,8 +115,8 @@ impl Census {
     /// Returns the number of refused connections by reason.
     pub(crate) fn refused(&self) -> [(&'static str, u64); 3] {
         let [full, address, scheduler] = &self.refused;
-        let told = [("full", full), ("address", address), ("scheduler", scheduler)];
-        told.map(|(reason, count)| (reason, count.load(Ordering::Relaxed)))
+        let counts = [("full", full), ("address", address), ("scheduler", scheduler)];
+        counts.map(|(reason, count)| (reason, count.load(Ordering::Relaxed)))
     }
 
     /// Returns the number of connections and its limit.
@@ -130,14 +131,14 @@ impl Census {
 
     /// Sorts connections into the order in which to close them: always next is the slowest
     /// connection in the block with the fullest quota.
-    pub(crate) fn in_order_of_eviction<T>(
+    pub(crate) fn eviction_order<T>(
         &self,
         candidates: Vec<(AddressBlock, T)>,
         slowness: impl Fn(&T) -> u64,
     ) -> Vec<T> {
         let candidates = candidates.into_iter().map(|(block, each)| (block, 1, each)).collect();
         let blocks = self.blocks();
-        in_order_of_eviction(candidates, &blocks.shares, &blocks.caps, slowness)
+        eviction_order(candidates, &blocks.shares, &blocks.caps, slowness)
     }
 
     /// Returns the blocks that hold more than a sixteenth of the connection limit each, this
@@ -182,7 +183,7 @@ pub(crate) fn descriptors() -> usize {
     // On failure the old limit stays in force, and the next line reads it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
     let granted = getrlimit(Resource::Nofile).current.unwrap_or(most) as usize;
-    granted.saturating_sub(RESERVE.min(granted / 2))
+    granted.saturating_sub(RESERVED_DESCRIPTORS.min(granted / 2))
 }
 
 #[cfg(test)]
@@ -194,7 +195,7 @@ mod tests {
     }
 
     fn census(most: usize, per_block: usize) -> Census {
-        Census::new(Places { most, per_block, local: None })
+        Census::new(ConnectionLimits { most, per_block, local: None })
     }
 
     #[test]
@@ -236,9 +237,10 @@ mod tests {
         assert_eq!(entered, 1800);
         assert_eq!(many.enter(Peer::UNIX), Err(Full::ForAddress));
         assert_eq!(many.enter(from("192.0.2.1:1")), Ok(()));
-        let told = Census::new(Places { most: 2000, per_block: 256, local: Some(2) });
+        let configured =
+            Census::new(ConnectionLimits { most: 2000, per_block: 256, local: Some(2) });
         for expected in [Ok(()), Ok(()), Err(Full::ForAddress)] {
-            assert_eq!(told.enter(from("[::1]:1")), expected);
+            assert_eq!(configured.enter(from("[::1]:1")), expected);
         }
     }
 

@@ -12,10 +12,10 @@ use crate::limits::readings;
 use crate::settings::{Guards, Settings};
 
 /// Milliseconds between two checks in the normal state.
-const REST: u64 = 1000;
+const CALM_INTERVAL: u64 = 1000;
 /// Milliseconds between two checks under pressure, which bounds the wait of new connections for
 /// room.
-const WATCH: u64 = 100;
+const PRESSURE_INTERVAL: u64 = 100;
 
 /// The resource pressure of one server.
 #[derive(Default)]
@@ -61,7 +61,7 @@ impl Guard {
     pub(crate) fn is_due(&self, now: u64) -> bool {
         let (last, order) = (self.looked.load(Ordering::Relaxed), Ordering::Relaxed);
         let is_calm = self.descriptors().max(self.memory()) == Pressure::Calm;
-        let wait = if is_calm { REST } else { WATCH };
+        let wait = if is_calm { CALM_INTERVAL } else { PRESSURE_INTERVAL };
         now.saturating_sub(last) >= wait
             && self.looked.compare_exchange(last, now, order, order).is_ok()
     }
@@ -203,10 +203,10 @@ impl Guard {
 
 /// Stores the pressure that `share` causes; an unknown share causes no pressure. Returns the old
 /// and the new pressure if they differ.
-fn change(kept: &AtomicU8, share: Option<Share>, bounds: Bounds) -> Option<(Pressure, Pressure)> {
-    let was = Pressure::from_byte(kept.load(Ordering::Relaxed));
+fn change(stored: &AtomicU8, share: Option<Share>, bounds: Bounds) -> Option<(Pressure, Pressure)> {
+    let was = Pressure::from_byte(stored.load(Ordering::Relaxed));
     let is = share.map_or(Pressure::Calm, |share| bounds.judge(was, share));
-    kept.store(is as u8, Ordering::Relaxed);
+    stored.store(is as u8, Ordering::Relaxed);
     (is != was).then_some((was, is))
 }
 
@@ -214,11 +214,11 @@ fn change(kept: &AtomicU8, share: Option<Share>, bounds: Bounds) -> Option<(Pres
 mod tests {
     use super::*;
     use crate::address::Peer;
-    use crate::limits::census::Places;
+    use crate::limits::census::ConnectionLimits;
 
     fn guard(guards: Guards, most: usize, connected: usize) -> (Guard, Settings, Census) {
         let settings = Settings { guards, ..Settings::default() };
-        let census = Census::new(Places { most, per_block: 1, local: Some(most) });
+        let census = Census::new(ConnectionLimits { most, per_block: 1, local: Some(most) });
         (0..connected).for_each(|_| census.enter(Peer::UNIX).unwrap());
         (Guard::default(), settings, census)
     }

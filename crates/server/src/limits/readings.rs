@@ -18,30 +18,30 @@ pub(crate) fn descriptors() -> Option<Share> {
 /// Returns the maximum memory of this process in bytes: the memory of the system, or the limit of
 /// its control group if that is lower.
 pub fn memory_limit() -> Option<u64> {
-    let system = named(&read("/proc/meminfo")?, "MemTotal:")? * 1024;
-    Some(groups().filter_map(|group| most_in(&group)).fold(system, u64::min))
+    let system = field(&read("/proc/meminfo")?, "MemTotal:")? * 1024;
+    Some(cgroups().filter_map(|group| cgroup_limit(&group)).fold(system, u64::min))
 }
 
 /// Returns the private memory of this process and its limit. The limit is `bound` if given, else
 /// the private memory plus the memory still available from the system or the control group. Memory
 /// of other programs and the reclaimable page cache do not count as used.
 pub(crate) fn memory(bound: Option<u64>) -> Option<Share> {
-    let used = own(&read("/proc/self/statm")?)? * rustix::param::page_size() as u64;
+    let used = resident(&read("/proc/self/statm")?)? * rustix::param::page_size() as u64;
     if let Some(most) = bound {
         return Some(Share { used, most });
     }
     let system = available(&read("/proc/meminfo")?)?;
-    let room = group().into_iter().fold(system, u64::min);
+    let room = cgroup_available().into_iter().fold(system, u64::min);
     Some(Share { used, most: used.saturating_add(room) })
 }
 
 /// Returns the limit that [`memory`] reports.
-pub(crate) fn memory_in_all(bound: Option<u64>) -> Option<u64> {
+pub(crate) fn total_memory(bound: Option<u64>) -> Option<u64> {
     bound.or_else(|| memory(None).map(|share| share.most))
 }
 
 /// Parses the number of resident pages that are not file-backed from `statm` (`proc_pid_statm(5)`).
-fn own(statm: &str) -> Option<u64> {
+fn resident(statm: &str) -> Option<u64> {
     let mut fields = statm.split_ascii_whitespace().skip(1).map(str::parse);
     let (resident, shared): (u64, u64) = (fields.next()?.ok()?, fields.next()?.ok()?);
     Some(resident.saturating_sub(shared))
@@ -49,17 +49,17 @@ fn own(statm: &str) -> Option<u64> {
 
 /// Parses the available memory in bytes from `meminfo` (`proc_meminfo(5)`).
 fn available(meminfo: &str) -> Option<u64> {
-    named(meminfo, "MemAvailable:").map(|kilobytes| kilobytes * 1024)
+    field(meminfo, "MemAvailable:").map(|kilobytes| kilobytes * 1024)
 }
 
 /// Returns the free memory in the control group of this process, or in the ancestor with less
 /// (cgroup v2).
-fn group() -> Option<u64> {
-    groups().filter_map(|group| left_in(&group)).min()
+fn cgroup_available() -> Option<u64> {
+    cgroups().filter_map(|group| cgroup_free(&group)).min()
 }
 
 /// Returns the folders of the control group of this process and of its ancestors (cgroup v2).
-fn groups() -> impl Iterator<Item = PathBuf> {
+fn cgroups() -> impl Iterator<Item = PathBuf> {
     let root = Path::new("/sys/fs/cgroup");
     let groups = read("/proc/self/cgroup").unwrap_or_default();
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"));
@@ -69,27 +69,27 @@ fn groups() -> impl Iterator<Item = PathBuf> {
 }
 
 /// Reads the memory limit of a control group. `None` when it is `max`, which means no limit.
-fn most_in(group: &Path) -> Option<u64> {
+fn cgroup_limit(group: &Path) -> Option<u64> {
     fs::read_to_string(group.join("memory.max")).ok()?.trim().parse().ok()
 }
 
-fn left_in(group: &Path) -> Option<u64> {
+fn cgroup_free(group: &Path) -> Option<u64> {
     let text = |name: &str| fs::read_to_string(group.join(name)).ok();
-    let most = most_in(group)?;
+    let most = cgroup_limit(group)?;
     let used: u64 = text("memory.current")?.trim().parse().ok()?;
-    Some(left(most, used, &text("memory.stat")?))
+    Some(free_memory(most, used, &text("memory.stat")?))
 }
 
 /// Computes the free memory in a control group. The kernel reclaims the page cache on demand, so it
 /// counts as free.
-fn left(most: u64, used: u64, stat: &str) -> u64 {
-    let given_back = |name| named(stat, name).unwrap_or(0);
+fn free_memory(most: u64, used: u64, stat: &str) -> u64 {
+    let given_back = |name| field(stat, name).unwrap_or(0);
     let files = given_back("inactive_file") + given_back("active_file");
     most.saturating_sub(used.saturating_sub(files))
 }
 
 /// Finds the line whose first word is `name` and parses the number after it.
-fn named(text: &str, name: &str) -> Option<u64> {
+fn field(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().map(str::split_ascii_whitespace);
     let mut line = lines.find_map(|mut words| (words.next() == Some(name)).then_some(words))?;
     line.next()?.parse().ok()
@@ -105,15 +105,15 @@ mod tests {
 
     #[test]
     fn parses_the_files_of_the_kernel() {
-        assert_eq!(own("7000 1200 450 300 0 900 0\n"), Some(750));
-        assert_eq!(own("7000\n"), None);
+        assert_eq!(resident("7000 1200 450 300 0 900 0\n"), Some(750));
+        assert_eq!(resident("7000\n"), None);
         let meminfo =
             "MemTotal:       24682788 kB\nMemFree:  13537 kB\nMemAvailable:      2048 kB\n";
         assert_eq!(available(meminfo), Some(2 << 20));
         let stat = "anon 500\nfile 300\ninactive_file 100\nactive_file 150\n";
-        assert_eq!(left(1000, 900, stat), 350);
-        assert_eq!(left(1000, 900, ""), 100);
-        assert_eq!(left(1000, 2000, ""), 0);
+        assert_eq!(free_memory(1000, 900, stat), 350);
+        assert_eq!(free_memory(1000, 900, ""), 100);
+        assert_eq!(free_memory(1000, 2000, ""), 0);
     }
 
     #[test]

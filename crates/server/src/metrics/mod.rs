@@ -8,5 +8,7 @@ pub use server::{LoopMetrics, SchedulerMetrics, ServerMetrics};
 pub use waits::{BOUNDS, WaitMetrics};
 
 pub(crate) use server::time_at_work;
-pub(crate) use tally::{Ending, Lent, LoopProgress, MARKED, Tallies, Tally, count_panic, panics};
+pub(crate) use tally::{
+    Ending, LoopProgress, MARKED, Tallies, Tally, TallyLease, count_panic, panics,
+};
 pub(crate) use waits::Waits;

@@ -134,7 +134,7 @@ impl Tally {
     }
 
     /// Records that the calling thread runs the loop with this number and owns this tally.
-    pub(crate) fn is_of_loop(&self, number: usize) {
+    pub(crate) fn assign_loop(&self, number: usize) {
         let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
         self.thread.store(thread, Ordering::Relaxed);
         self.as_loop.store(number as u32 + 1, Ordering::Relaxed);
@@ -142,7 +142,7 @@ impl Tally {
 
     /// Records that the loop begins to wait, without a time limit, for the next event.
     #[inline]
-    pub(crate) fn rests(&self) {
+    pub(crate) fn note_rest(&self) {
         self.rested_at.0.store(self.turns.read(), Ordering::Relaxed);
     }
 
@@ -171,10 +171,10 @@ pub(crate) struct LoopProgress {
 
 /// The tallies of all threads of a server, including threads that have ended.
 #[derive(Default)]
-pub(crate) struct Tallies(Mutex<All>);
+pub(crate) struct Tallies(Mutex<Registry>);
 
 #[derive(Default)]
-struct All {
+struct Registry {
     every: Vec<Arc<Tally>>,
     /// Tallies of threads that have ended. The next thread reuses one; without reuse, a thread per
     /// connection would leave one each.
@@ -183,7 +183,7 @@ struct All {
 
 impl Tallies {
     /// Lends a tally to the calling thread.
-    pub(crate) fn lend(self: &Arc<Self>) -> Lent {
+    pub(crate) fn lease(self: &Arc<Self>) -> TallyLease {
         let mut all = self.lock();
         let tally = all.spare.pop().unwrap_or_else(|| {
             let tally = Arc::new(Tally::default());
@@ -191,7 +191,7 @@ impl Tallies {
             tally
         });
         drop(all);
-        Lent { tally, to: Some(Arc::clone(self)) }
+        TallyLease { tally, to: Some(Arc::clone(self)) }
     }
 
     /// Returns the sum of all tallies.
@@ -213,26 +213,26 @@ impl Tallies {
         running.collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, All> {
+    fn lock(&self) -> MutexGuard<'_, Registry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A tally on loan to one thread, returned on drop.
-pub(crate) struct Lent {
+pub(crate) struct TallyLease {
     tally: Arc<Tally>,
     /// `None` when the tally belongs to no server, so that its counts are lost.
     to: Option<Arc<Tallies>>,
 }
 
-impl Lent {
+impl TallyLease {
     /// Creates a tally that belongs to no server.
-    pub(crate) fn unread() -> Self {
+    pub(crate) fn unregistered() -> Self {
         Self { tally: Arc::default(), to: None }
     }
 }
 
-impl Deref for Lent {
+impl Deref for TallyLease {
     type Target = Tally;
 
     #[inline]
@@ -241,7 +241,7 @@ impl Deref for Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for TallyLease {
     fn drop(&mut self) {
         if let Some(to) = &self.to {
             self.tally.as_loop.store(0, Ordering::Relaxed);
@@ -294,7 +294,7 @@ mod tests {
         let tallies = Arc::new(Tallies::default());
         for round in 1..=100 {
             let own = Arc::clone(&tallies);
-            thread::spawn(move || own.lend().requests.add(3)).join().unwrap();
+            thread::spawn(move || own.lease().requests.add(3)).join().unwrap();
             assert_eq!(tallies.sum().requests, 3 * round);
         }
         assert_eq!(tallies.lock().every.len(), 1, "a thread goes on where another has ended");
@@ -304,7 +304,7 @@ mod tests {
     fn gives_concurrent_threads_separate_tallies() {
         let tallies = Arc::new(Tallies::default());
         let count = || {
-            let own = tallies.lend();
+            let own = tallies.lease();
             (0..10_000).for_each(|_| own.sent.add(2));
         };
         thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(count))));
@@ -314,13 +314,13 @@ mod tests {
     #[test]
     fn reports_a_loop_as_resting_until_its_next_turn() {
         let tallies = Arc::new(Tallies::default());
-        let tally = tallies.lend();
-        tally.is_of_loop(3);
+        let tally = tallies.lease();
+        tally.assign_loop(3);
         let progress = || tallies.loops().first().map(|&(number, _, progress)| (number, progress));
         let at = |turns, is_resting| Some((3, LoopProgress { turns, is_resting }));
         tally.turns.add(1);
         assert_eq!(progress(), at(1, false));
-        tally.rests();
+        tally.note_rest();
         assert_eq!(progress(), at(1, true));
         tally.turns.add(1);
         assert_eq!(progress(), at(2, false));
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn counts_responses_by_status() {
         let tallies = Arc::new(Tallies::default());
-        let tally = tallies.lend();
+        let tally = tallies.lease();
         for status in [101, 200, 200, 303, 404, 408, 500, 503, 503, 504] {
             tally.replied(format!("HTTP/1.1 {status} Words\r\n").as_bytes());
         }

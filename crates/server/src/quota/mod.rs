@@ -4,4 +4,4 @@ mod owner;
 mod shares;
 
 pub(crate) use owner::{Evict, Owner};
-pub(crate) use shares::{Caps, Shares, in_order_of_eviction};
+pub(crate) use shares::{Caps, Shares, eviction_order};

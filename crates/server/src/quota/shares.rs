@@ -122,7 +122,7 @@ impl Shares {
 /// Sorts candidates into the order of eviction: always next is the slowest candidate in the block
 /// whose quota is fullest after the evictions before it. `slowness` ranks the candidates within a
 /// block.
-pub(crate) fn in_order_of_eviction<T>(
+pub(crate) fn eviction_order<T>(
     mut candidates: Vec<(AddressBlock, u64, T)>,
     shares: &Shares,
     caps: &Caps,
@@ -193,7 +193,7 @@ mod tests {
                 candidates.push((block(ip), 1, (ip, *slow)));
             }
         }
-        let order = in_order_of_eviction(candidates, &shares, &caps, |(_, slow)| *slow);
+        let order = eviction_order(candidates, &shares, &caps, |(_, slow)| *slow);
         let first = [("192.0.2.1", 9), ("192.0.2.1", 5), ("192.0.2.2", 100), ("192.0.2.1", 1)];
         assert_eq!(order[..4], first);
         assert!(order[4..].iter().all(|(ip, _)| *ip == "127.0.0.1"));

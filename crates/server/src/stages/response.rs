@@ -37,7 +37,7 @@ pub(crate) fn response<L: Transport>(
         return Next::Request;
     };
     if !L::BLOCKS {
-        context.slowness.look(&context.clock, began, context.config.responder.last());
+        context.slowness.check(&context.clock, began, context.config.responder.last());
     }
     let HandlerCall { answer, exchange, framing, expects_continue, request_copy, mark } = call;
     let has_unread_body = framing != Framing::None && collected.is_none();

@@ -17,13 +17,13 @@ use std::path::Path;
 /// Returns the system's error. The file at `path` is then the old one, except when the sync of the
 /// folder failed: then it may be either.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension("new");
+    let temporary = path.with_extension("new");
     // A file from before a crash may have a different mode.
-    remove_if_there(&beside)?;
-    let written = write_synced(&beside, bytes).and_then(|()| fs::rename(&beside, path));
+    remove_if_exists(&temporary)?;
+    let written = write_synced(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         // On a full disk the partial file would take space that other files need.
-        let _ = remove_if_there(&beside);
+        let _ = remove_if_exists(&temporary);
     }
     written?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -41,7 +41,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
+fn remove_if_exists(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
@@ -57,7 +57,7 @@ mod tests {
     use bine_log::test_support::ScratchFolder;
 
     /// The environment variable that passes the folder to the process under strace.
-    const PLACE: &str = "BINE_PRIVATE_FILE";
+    const PATH_VARIABLE: &str = "BINE_PRIVATE_FILE";
 
     #[test]
     fn replaces_a_file_readable_only_by_its_owner() {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn syncs_the_file_before_the_rename_and_the_folder_after() {
-        if let Some(place) = std::env::var_os(PLACE) {
+        if let Some(place) = std::env::var_os(PATH_VARIABLE) {
             write_private(&Path::new(&place).join("keys"), b"new").unwrap();
             return;
         }
@@ -98,7 +98,7 @@ mod tests {
         command.arg(std::env::current_exe().unwrap());
         let name =
             "system::private_file::tests::syncs_the_file_before_the_rename_and_the_folder_after";
-        command.args(["--exact", name]).env(PLACE, &place);
+        command.args(["--exact", name]).env(PATH_VARIABLE, &place);
         let output = match command.output() {
             Ok(output) => output,
             Err(error) => return println!("skipped: strace cannot be started: {error}"),

@@ -31,7 +31,7 @@ pub struct ProcessMetrics {
 pub fn process_metrics() -> ProcessMetrics {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let pages = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let bytes = |place| Some(number(&pages, place)? * page_size() as u64);
+    let bytes = |index| Some(number(&pages, index)? * page_size() as u64);
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
     ProcessMetrics {
         cpu: Duration::new(cpu.tv_sec.cast_unsigned(), cpu.tv_nsec.unsigned_abs() as u32),
@@ -39,19 +39,19 @@ pub fn process_metrics() -> ProcessMetrics {
         virtual_size: bytes(0),
         descriptors: descriptors(),
         most_descriptors: getrlimit(Resource::Nofile).current,
-        threads: number(behind_name(&stat), 17),
-        started: number(behind_name(&stat), 19).map(since_1970),
+        threads: number(after_name(&stat), 17),
+        started: number(after_name(&stat), 19).map(since_1970),
     }
 }
 
 /// Returns the fields after the program's name, which may itself contain spaces and brackets
 /// (`proc_pid_stat(5)`).
-fn behind_name(stat: &str) -> &str {
+fn after_name(stat: &str) -> &str {
     stat.rsplit_once(')').map_or("", |(_, behind)| behind)
 }
 
-fn number(text: &str, place: usize) -> Option<u64> {
-    text.split_whitespace().nth(place)?.parse().ok()
+fn number(text: &str, index: usize) -> Option<u64> {
+    text.split_whitespace().nth(index)?.parse().ok()
 }
 
 /// Converts clock ticks since boot to seconds since 1970.
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn parses_program_names_with_spaces_and_brackets() {
-        assert_eq!(number(behind_name("7 (a) 1 (b c)) S 1 2"), 2), Some(2));
-        assert_eq!(number(behind_name(""), 1), None);
+        assert_eq!(number(after_name("7 (a) 1 (b c)) S 1 2"), 2), Some(2));
+        assert_eq!(number(after_name(""), 1), None);
     }
 }

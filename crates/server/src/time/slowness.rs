@@ -22,7 +22,7 @@ pub(crate) struct Slowness {
 
 impl Slowness {
     /// Checks how long the handler `name` ran, which began at `began` and has just returned.
-    pub(crate) fn look(&self, clock: &Clock, began: Tick, name: &str) {
+    pub(crate) fn check(&self, clock: &Clock, began: Tick, name: &str) {
         let now = clock.glance();
         let held = now.since(began);
         if held > TOO_LONG {
@@ -59,7 +59,7 @@ mod tests {
         let run = |milliseconds| {
             let began = clock.now();
             clock.advance(Duration::from_millis(milliseconds));
-            slowness.look(&clock, began, "a handler of the tests");
+            slowness.check(&clock, began, "a handler of the tests");
             (slowness.last_warning.get().is_some(), slowness.suppressed.get())
         };
         assert_eq!(run(10), (false, 0));
@@ -84,7 +84,7 @@ mod tests {
             clock.advance(Duration::from_secs(days * 24 * 60 * 60));
             let began = clock.now();
             clock.advance(Duration::from_millis(11));
-            slowness.look(&clock, began, "a handler of the tests");
+            slowness.check(&clock, began, "a handler of the tests");
             assert_eq!(slowness.suppressed.get(), 0, "{days} days later");
         }
     }

@@ -76,7 +76,7 @@ impl std::error::Error for BadCertificate {}
 mod tests {
     use super::*;
 
-    fn made() -> (String, String) {
+    fn generate() -> (String, String) {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         (made.cert.pem(), made.signing_key.serialize_pem())
     }
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn names_the_problem_of_an_invalid_certificate_or_key() {
-        let (chain, key) = made();
-        let other = made().1;
+        let (chain, key) = generate();
+        let other = generate().1;
         check(&chain, &key, "fits");
         check("", &key, "no BEGIN CERTIFICATE");
         check(&key, &key, "no BEGIN CERTIFICATE");
@@ -104,12 +104,12 @@ mod tests {
 
     #[test]
     fn computes_the_fingerprint_of_the_first_certificate() {
-        let ((one, key), (other, _)) = (made(), made());
-        let told = |chain: &str| {
+        let ((one, key), (other, _)) = (generate(), generate());
+        let fingerprint_of = |chain: &str| {
             Certificate::from_pem(chain.as_bytes(), key.as_bytes()).unwrap().fingerprint()
         };
-        let alone = told(&one);
+        let alone = fingerprint_of(&one);
         assert_eq!((alone.len(), alone.matches(':').count()), (95, 31));
-        assert_eq!(told(&format!("{one}{other}")), alone);
+        assert_eq!(fingerprint_of(&format!("{one}{other}")), alone);
     }
 }

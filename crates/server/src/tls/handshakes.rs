@@ -14,38 +14,38 @@ use crate::quota::{Caps, Owner, Shares};
 
 /// One address block may have this fraction (1/8) of all handshakes in progress, and an IPv6 /48
 /// four times that.
-const PART_OF_BLOCK: u64 = 8;
+const BLOCK_FRACTION: u64 = 8;
 /// Size of a block's burst: the handshakes that its rate allows in this many seconds.
 const BURST: u64 = 5;
 /// Ratio of the rate of an IPv6 /48 to the rate of a block.
 const BLOCKS_PER_SITE: u64 = 4;
 /// Number of token buckets from which on full buckets are dropped.
-const FEW: usize = 1024;
+const MIN_BUCKETS: usize = 1024;
 
 /// The TLS handshakes in progress on one server.
 pub(crate) struct Handshakes {
-    state: Mutex<State>,
+    state: Mutex<HandshakeState>,
     /// Handshakes refused because the block exceeded its rate.
     refused: AtomicU64,
     evicted: AtomicU64,
     log: LogLimit,
 }
 
-struct State {
+struct HandshakeState {
     most: u64,
     caps: Caps,
     /// Handshakes that a block may begin per second; 0 means no limit.
     rate: u64,
     next: u64,
-    under_way: HashMap<u64, Begun>,
+    under_way: HashMap<u64, ActiveHandshake>,
     /// Numbers of the handshakes in progress by block. The lowest number is the oldest handshake.
     by_block: HashMap<AddressBlock, BTreeSet<u64>>,
     shares: Shares,
-    of_blocks: Rates<AddressBlock>,
-    of_sites: Rates<AddressSite>,
+    block_rates: Rates<AddressBlock>,
+    site_rates: Rates<AddressSite>,
 }
 
-struct Begun {
+struct ActiveHandshake {
     block: AddressBlock,
     is_evicted: Arc<AtomicBool>,
     owner: Owner,
@@ -67,7 +67,7 @@ pub struct HandshakeMetrics {
 impl Handshakes {
     pub(crate) fn new(limits: HandshakeLimits) -> Self {
         let HandshakeLimits { most, caps, rate } = limits;
-        let state = State {
+        let state = HandshakeState {
             most,
             caps,
             rate,
@@ -75,8 +75,8 @@ impl Handshakes {
             under_way: HashMap::new(),
             by_block: HashMap::new(),
             shares: Shares::default(),
-            of_blocks: Rates::default(),
-            of_sites: Rates::default(),
+            block_rates: Rates::default(),
+            site_rates: Rates::default(),
         };
         Self {
             state: Mutex::new(state),
@@ -126,13 +126,14 @@ impl Handshakes {
         let number = state.next;
         state.next += 1;
         let is_evicted = Arc::<AtomicBool>::default();
-        let begun = Begun { block, is_evicted: Arc::clone(&is_evicted), owner: owner.clone() };
-        state.under_way.insert(number, begun);
+        let handshake =
+            ActiveHandshake { block, is_evicted: Arc::clone(&is_evicted), owner: owner.clone() };
+        state.under_way.insert(number, handshake);
         state.by_block.entry(block).or_default().insert(number);
         state.shares.add(block, 1);
         let (count, most) = (state.under_way.len(), state.most);
         drop(state);
-        self.tell(&evicted, count, most, now);
+        self.evict_all(&evicted, count, most, now);
         Some(Handshake { all: Arc::clone(self), number, is_evicted })
     }
 
@@ -146,7 +147,7 @@ impl Handshakes {
         }
     }
 
-    fn tell(&self, evicted: &[Begun], count: usize, most: u64, now: u64) {
+    fn evict_all(&self, evicted: &[ActiveHandshake], count: usize, most: u64, now: u64) {
         let Some(first) = evicted.first() else { return };
         self.evicted.fetch_add(evicted.len() as u64, Ordering::Relaxed);
         if let Some(left_out) = self.log.allows(now) {
@@ -156,13 +157,13 @@ impl Handshakes {
                 first.block
             ));
         }
-        for begun in evicted {
-            begun.is_evicted.store(true, Ordering::Relaxed);
-            begun.owner.evict();
+        for handshake in evicted {
+            handshake.is_evicted.store(true, Ordering::Relaxed);
+            handshake.owner.evict();
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HandshakeState> {
         // No code panics while it holds this lock, so a poisoned state is still consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -180,25 +181,25 @@ impl HandshakeLimits {
     /// Allows `most` handshakes in progress on all loops together, and `rate` new ones per second
     /// and address block.
     pub(crate) fn new(most: u64, rate: u32) -> Self {
-        let caps = Caps::new(most / PART_OF_BLOCK, most - most / 10);
+        let caps = Caps::new(most / BLOCK_FRACTION, most - most / 10);
         Self { most: most.max(1), caps, rate: rate.into() }
     }
 }
 
-impl State {
+impl HandshakeState {
     /// Takes a token from the bucket of `block` and returns whether there was one. Local clients
     /// are exempt: a handshake loads this machine on both ends.
     fn may_begin(&mut self, block: AddressBlock, now: u64) -> bool {
         if self.rate == 0 || block.is_local() {
             return true;
         }
-        let own = self.of_blocks.has_token(block, self.rate, now);
-        let wide = self.rate.saturating_mul(BLOCKS_PER_SITE);
-        let may =
-            own && (!block.has_neighbors() || self.of_sites.has_token(block.site(), wide, now));
+        let own = self.block_rates.has_token(block, self.rate, now);
+        let site_rate = self.rate.saturating_mul(BLOCKS_PER_SITE);
+        let may = own
+            && (!block.has_neighbors() || self.site_rates.has_token(block.site(), site_rate, now));
         if may {
-            self.of_blocks.spend(&block);
-            self.of_sites.spend(&block.site());
+            self.block_rates.spend(&block);
+            self.site_rates.spend(&block.site());
         }
         may
     }
@@ -220,7 +221,7 @@ impl State {
     }
 
     /// Removes the oldest handshake of `block`, or of a neighbor in the same site.
-    fn evict_oldest(&mut self, block: AddressBlock) -> Option<Begun> {
+    fn evict_oldest(&mut self, block: AddressBlock) -> Option<ActiveHandshake> {
         let is_near = |(other, _): &(&AddressBlock, &BTreeSet<u64>)| {
             block.has_neighbors() && other.site() == block.site()
         };
@@ -229,19 +230,19 @@ impl State {
             None => self.by_block.iter().filter(is_near).map(|(_, numbers)| numbers).next()?,
         };
         let number = numbers.first().copied()?;
-        self.forget(number)
+        self.remove(number)
     }
 
-    fn forget(&mut self, number: u64) -> Option<Begun> {
-        let begun = self.under_way.remove(&number)?;
-        if let Some(numbers) = self.by_block.get_mut(&begun.block) {
+    fn remove(&mut self, number: u64) -> Option<ActiveHandshake> {
+        let handshake = self.under_way.remove(&number)?;
+        if let Some(numbers) = self.by_block.get_mut(&handshake.block) {
             numbers.remove(&number);
             if numbers.is_empty() {
-                self.by_block.remove(&begun.block);
+                self.by_block.remove(&handshake.block);
             }
         }
-        self.shares.give_back(begun.block, 1);
-        Some(begun)
+        self.shares.give_back(handshake.block, 1);
+        Some(handshake)
     }
 }
 
@@ -261,8 +262,8 @@ impl Handshake {
 
 impl Drop for Handshake {
     fn drop(&mut self) {
-        let begun = self.all.state().forget(self.number);
-        drop(begun);
+        let handshake = self.all.state().remove(self.number);
+        drop(handshake);
     }
 }
 
@@ -282,7 +283,7 @@ const TOKEN: u64 = 1000;
 
 impl<K> Default for Rates<K> {
     fn default() -> Self {
-        Self { buckets: HashMap::new(), most: FEW }
+        Self { buckets: HashMap::new(), most: MIN_BUCKETS }
     }
 }
 
@@ -299,7 +300,7 @@ impl<K: Eq + Hash> Rates<K> {
         };
         if self.buckets.len() >= self.most {
             self.buckets.retain(|_, bucket| fill(bucket));
-            self.most = (self.buckets.len() * 2).max(FEW);
+            self.most = (self.buckets.len() * 2).max(MIN_BUCKETS);
         }
         let bucket = self.buckets.entry(key).or_insert(Bucket { tokens: full, filled: now });
         fill(bucket);
@@ -325,26 +326,26 @@ mod tests {
         all.begin(AddressBlock::of(from.parse().unwrap()), &Owner::default(), now)
     }
 
-    fn evicted(begun: &[Handshake]) -> Vec<usize> {
-        let is_evicted = |(_, begun): &(usize, &Handshake)| begun.is_evicted();
-        begun.iter().enumerate().filter(is_evicted).map(|(place, _)| place).collect()
+    fn evicted(handshakes: &[Handshake]) -> Vec<usize> {
+        let is_evicted = |(_, handshake): &(usize, &Handshake)| handshake.is_evicted();
+        handshakes.iter().enumerate().filter(is_evicted).map(|(place, _)| place).collect()
     }
 
     #[test]
     fn evicts_the_oldest_handshake_of_a_block_at_its_limit() {
         let all = handshakes(16, 0);
-        let mut begun: Vec<Handshake> =
+        let mut handshakes: Vec<Handshake> =
             (0..3).map(|_| begin(&all, "192.0.2.1", 1).unwrap()).collect();
         // The limit of a block is an eighth of sixteen.
-        assert_eq!(evicted(&begun), [0]);
-        begun.push(begin(&all, "192.0.2.2", 1).unwrap());
-        assert_eq!(evicted(&begun), [0]);
+        assert_eq!(evicted(&handshakes), [0]);
+        handshakes.push(begin(&all, "192.0.2.2", 1).unwrap());
+        assert_eq!(evicted(&handshakes), [0]);
         // A completed handshake frees its place.
-        drop(begun.remove(1));
-        begun.push(begin(&all, "192.0.2.1", 1).unwrap());
-        assert_eq!(evicted(&begun), [0]);
+        drop(handshakes.remove(1));
+        handshakes.push(begin(&all, "192.0.2.1", 1).unwrap());
+        assert_eq!(evicted(&handshakes), [0]);
         assert_eq!(all.metrics().under_way, 3);
-        drop(begun);
+        drop(handshakes);
         assert_eq!(all.metrics().under_way, 0);
         assert!(all.state().by_block.is_empty());
     }
@@ -352,23 +353,23 @@ mod tests {
     #[test]
     fn evicts_the_oldest_handshake_of_the_fullest_block_at_the_total_limit() {
         let all = handshakes(16, 0);
-        let mut begun = Vec::new();
+        let mut handshakes = Vec::new();
         for source in 0..16 {
-            begun.push(begin(&all, &format!("192.0.2.{source}"), 1).unwrap());
+            handshakes.push(begin(&all, &format!("192.0.2.{source}"), 1).unwrap());
         }
-        drop(begun.remove(15));
-        begun.push(begin(&all, "192.0.2.7", 1).unwrap());
-        begun.push(begin(&all, "192.0.2.99", 1).unwrap());
-        assert_eq!(evicted(&begun), [7]);
+        drop(handshakes.remove(15));
+        handshakes.push(begin(&all, "192.0.2.7", 1).unwrap());
+        handshakes.push(begin(&all, "192.0.2.99", 1).unwrap());
+        assert_eq!(evicted(&handshakes), [7]);
     }
 
     #[test]
     fn limits_the_blocks_of_one_site_together() {
         let all = handshakes(16, 0);
-        let begun: Vec<Handshake> = (0..12)
+        let handshakes: Vec<Handshake> = (0..12)
             .map(|network| begin(&all, &format!("2001:db8:0:{network:x}::1"), 1).unwrap())
             .collect();
-        assert_eq!((evicted(&begun).len(), all.metrics().under_way), (4, 8));
+        assert_eq!((evicted(&handshakes).len(), all.metrics().under_way), (4, 8));
     }
 
     #[test]
@@ -392,6 +393,6 @@ mod tests {
         for number in 0..5000 {
             begin(&all, &format!("10.0.{}.{}", number / 250, number % 250), number * 1000);
         }
-        assert!(all.state().of_blocks.buckets.len() <= FEW);
+        assert!(all.state().block_rates.buckets.len() <= MIN_BUCKETS);
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Session {
     /// Whether the client has closed its direction of the session.
     has_ended: bool,
     /// Whether the caller has learned of a fatal error of the session.
-    fault_is_told: bool,
+    is_fault_reported: bool,
     /// The place among the handshakes in progress, until the handshake completes.
     handshake: Option<Handshake>,
 }
@@ -45,13 +45,13 @@ pub(crate) struct DetachedSession {
     sent: usize,
     has_emptied: bool,
     has_ended: bool,
-    fault_is_told: bool,
+    is_fault_reported: bool,
 }
 
 impl DetachedSession {
     /// Continues the session with the buffers of the current thread.
     pub(crate) fn attach(self, tls_buffers: Rc<TlsBuffers>) -> Session {
-        let Self { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told } = self;
+        let Self { stage, kept, unsent, sent, has_emptied, has_ended, is_fault_reported } = self;
         let handshake = None;
         Session {
             stage,
@@ -61,7 +61,7 @@ impl DetachedSession {
             sent,
             has_emptied,
             has_ended,
-            fault_is_told,
+            is_fault_reported,
             handshake,
         }
     }
@@ -83,13 +83,13 @@ const HANDSHAKE: u8 = 22;
 /// Length of a record's header: type, version and length.
 const RECORD_HEAD: usize = 5;
 /// Response to a client that speaks HTTP without TLS.
-const NOT_PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
+const HTTPS_REQUIRED: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
     Content-Type: text/plain; charset=utf-8\r\nContent-Length: 48\r\n\r\n\
     This address speaks HTTPS; ask it with https://\n";
 
 /// The result of processing received bytes.
 #[derive(Default)]
-struct Understood {
+struct RecordOutcome {
     /// Decrypted bytes in the caller's buffer.
     content: usize,
     /// Bytes to send, in the output buffer.
@@ -118,27 +118,28 @@ impl Session {
             sent: 0,
             has_emptied: false,
             has_ended: false,
-            fault_is_told: false,
+            is_fault_reported: false,
             handshake: None,
         }
     }
 
     /// Detaches the session from the buffers of the current thread.
     pub(crate) fn detach(self) -> DetachedSession {
-        debug_assert!(self.handshake.is_none(), "a handshake has its place on this thread");
-        let Self { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told, .. } = self;
-        DetachedSession { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told }
+        debug_assert!(self.handshake.is_none(), "a handshake belongs to this thread");
+        let Self { stage, kept, unsent, sent, has_emptied, has_ended, is_fault_reported, .. } =
+            self;
+        DetachedSession { stage, kept, unsent, sent, has_emptied, has_ended, is_fault_reported }
     }
 
     /// Receives and decrypts content into `space`. Returns `Again` also when the received records
     /// held no content.
     pub(crate) fn receive(&mut self, socket: &OwnedFd, space: &mut [u8]) -> Transfer {
-        if let Err(held_up) = self.flush_all(socket) {
-            return held_up;
+        if let Err(blocked) = self.flush_all(socket) {
+            return blocked;
         }
         match self.stage {
-            Stage::Over if !self.fault_is_told => {
-                self.fault_is_told = true;
+            Stage::Over if !self.is_fault_reported => {
+                self.is_fault_reported = true;
                 return Transfer::Fault;
             }
             // The caller discards these bytes.
@@ -170,27 +171,27 @@ impl Session {
             incoming[..kept].copy_from_slice(&self.kept);
             self.has_emptied = count < most - kept;
             let received = &mut incoming[..kept + count];
-            if let Some(end) = self.meet(socket, received) {
+            if let Some(end) = self.start_handshake(socket, received) {
                 return end;
             }
-            let understood = self.understand(received, space, outgoing);
-            self.keep(&received[understood.used..]);
-            self.answer(socket, &outgoing[..understood.answer]);
-            if let Some(fault) = &understood.fault {
+            let outcome = self.process_records(received, space, outgoing);
+            self.keep(&received[outcome.used..]);
+            self.answer(socket, &outgoing[..outcome.answer]);
+            if let Some(fault) = &outcome.fault {
                 log::debug(format_args!("TLS: {fault}"));
                 self.stage = Stage::Over;
             }
-            if understood.ended {
+            if outcome.ended {
                 // Content before the end is still delivered; the next receive reports the end.
                 self.has_ended = true;
                 self.has_emptied = false;
             }
-            match understood.content {
-                0 if understood.fault.is_some() => {
-                    self.fault_is_told = true;
+            match outcome.content {
+                0 if outcome.fault.is_some() => {
+                    self.is_fault_reported = true;
                     return Transfer::Fault;
                 }
-                0 if understood.ended => return Transfer::Ended,
+                0 if outcome.ended => return Transfer::Ended,
                 0 if self.has_emptied => return Transfer::Again,
                 0 => {}
                 count => return Transfer::Moved(count),
@@ -201,8 +202,8 @@ impl Session {
     /// Encrypts and sends a prefix of `bytes`. `Moved` counts encrypted bytes; the session
     /// [keeps](Self::holds_back) those that the socket did not accept.
     pub(crate) fn send(&mut self, socket: &OwnedFd, bytes: &[u8], more: bool) -> Transfer {
-        if let Err(held_up) = self.flush_all(socket) {
-            return held_up;
+        if let Err(blocked) = self.flush_all(socket) {
+            return blocked;
         }
         let tls_buffers = Rc::clone(&self.tls_buffers);
         let mut buffers = tls_buffers.buffers();
@@ -219,8 +220,8 @@ impl Session {
         offset: u64,
         count: usize,
     ) -> Transfer {
-        if let Err(held_up) = self.flush_all(socket) {
-            return held_up;
+        if let Err(blocked) = self.flush_all(socket) {
+            return blocked;
         }
         let tls_buffers = Rc::clone(&self.tls_buffers);
         let mut buffers = tls_buffers.buffers();
@@ -310,14 +311,14 @@ impl Session {
 
     /// Starts the handshake when the first record of the `ClientHello` is complete. Returns `Some`
     /// when the session cannot continue now, or at all.
-    fn meet(&mut self, socket: &OwnedFd, received: &[u8]) -> Option<Transfer> {
+    fn start_handshake(&mut self, socket: &OwnedFd, received: &[u8]) -> Option<Transfer> {
         let Stage::Hello { tls, handshakes, block } = &self.stage else { return None };
         if received[0] != HANDSHAKE {
             self.stage = Stage::Over;
             if received[0].is_ascii_uppercase() {
-                socket::transmit_now(socket, NOT_PLAIN);
+                socket::transmit_now(socket, HTTPS_REQUIRED);
             }
-            self.fault_is_told = true;
+            self.is_fault_reported = true;
             return Some(Transfer::Fault);
         }
         let is_whole = received.get(3..RECORD_HEAD).is_some_and(|length| {
@@ -328,7 +329,7 @@ impl Session {
             return Some(Transfer::Again);
         }
         if tls.hand_over.is_some()
-            && let Some(accepted) = offer(tls, received)
+            && let Some(accepted) = accept_hand_over(tls, received)
         {
             self.stage = Stage::Departing(Box::new((accepted, Arc::clone(tls))));
             return Some(Transfer::Ended);
@@ -350,65 +351,65 @@ impl Session {
 
     /// Decrypts the complete records of `received` into `space`, and writes handshake messages to
     /// send into `outgoing`.
-    fn understand(
+    fn process_records(
         &mut self,
         received: &mut [u8],
         space: &mut [u8],
         outgoing: &mut [u8],
-    ) -> Understood {
-        let mut known = Understood::default();
-        let Stage::Open(connection) = &mut self.stage else { return known };
+    ) -> RecordOutcome {
+        let mut outcome = RecordOutcome::default();
+        let Stage::Open(connection) = &mut self.stage else { return outcome };
         loop {
             let UnbufferedStatus { mut discard, state } =
-                connection.process_tls_records(&mut received[known.used..]);
-            let mut waits = false;
+                connection.process_tls_records(&mut received[outcome.used..]);
+            let mut must_wait = false;
             match state {
                 Ok(ConnectionState::ReadTraffic(mut traffic)) => {
                     while let Some(record) = traffic.next_record() {
                         let Ok(record) = record else { break };
                         discard += record.discard;
-                        let end = known.content + record.payload.len();
-                        space[known.content..end].copy_from_slice(record.payload);
-                        known.content = end;
+                        let end = outcome.content + record.payload.len();
+                        space[outcome.content..end].copy_from_slice(record.payload);
+                        outcome.content = end;
                     }
                 }
                 Ok(ConnectionState::EncodeTlsData(mut data)) => {
-                    match data.encode(&mut outgoing[known.answer..]) {
-                        Ok(count) => known.answer += count,
+                    match data.encode(&mut outgoing[outcome.answer..]) {
+                        Ok(count) => outcome.answer += count,
                         // No flight of a handshake is longer than the output buffer.
-                        Err(_) => (known.ended, waits) = (true, true),
+                        Err(_) => (outcome.ended, must_wait) = (true, true),
                     }
                     // After a fault this was the alert, the last record. Further processing would
                     // only find the same fault again.
-                    waits |= known.fault.is_some();
+                    must_wait |= outcome.fault.is_some();
                 }
                 Ok(ConnectionState::TransmitTlsData(data)) => {
                     data.done();
                     // rustls reports this state when no complete record is left. A further call
                     // would try again to decrypt early data (0-RTT), which the server refuses.
                     // rustls limits the amount of such data, and each try counts.
-                    waits = connection.is_handshaking();
+                    must_wait = connection.is_handshaking();
                 }
-                Ok(ConnectionState::PeerClosed) => known.ended = true,
+                Ok(ConnectionState::PeerClosed) => outcome.ended = true,
                 Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => {
-                    waits = true;
+                    must_wait = true;
                 }
-                Ok(_) => (known.ended, waits) = (true, true),
+                Ok(_) => (outcome.ended, must_wait) = (true, true),
                 // The next call after a fault yields the alert to send, if there is one.
                 Err(error) => {
-                    waits = known.fault.replace(error).is_some();
-                    known.ended = true;
+                    must_wait = outcome.fault.replace(error).is_some();
+                    outcome.ended = true;
                 }
             }
-            known.used += discard;
-            if waits {
+            outcome.used += discard;
+            if must_wait {
                 break;
             }
         }
         if !connection.is_handshaking() {
             self.handshake = None;
         }
-        known
+        outcome
     }
 
     fn send_piece(
@@ -476,13 +477,13 @@ impl Session {
 
     /// Appends the part of `received` after the bytes that are kept already.
     fn keep_new(&mut self, received: &[u8]) {
-        let known = self.kept.len();
-        self.kept.extend_from_slice(&received[known..]);
+        let kept = self.kept.len();
+        self.kept.extend_from_slice(&received[kept..]);
     }
 }
 
 /// Returns the client's `ClientHello` if it offers a protocol that is to be handed over.
-fn offer(tls: &Tls, mut hello: &[u8]) -> Option<Accepted> {
+fn accept_hand_over(tls: &Tls, mut hello: &[u8]) -> Option<Accepted> {
     let mut acceptor = Acceptor::default();
     while !hello.is_empty() {
         acceptor.read_tls(&mut hello).ok()?;

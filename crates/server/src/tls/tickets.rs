@@ -18,15 +18,15 @@ use crate::system::{is_disk_full, write_private};
 
 /// Seconds for which a key encrypts new tickets. A stolen key decrypts the sessions resumed with
 /// it, so keys rotate often.
-const TURN: u64 = 6 * 60 * 60;
+const ROTATION: u64 = 6 * 60 * 60;
 /// Lifetime of a ticket, in seconds.
 const LIFETIME: u64 = 12 * 60 * 60;
 /// Maximum number of keys with unexpired tickets.
-const MOST_KEYS: usize = (LIFETIME.div_ceil(TURN) + 1) as usize;
+const MAX_KEYS: usize = (LIFETIME.div_ceil(ROTATION) + 1) as usize;
 /// First line of a key file.
 const TITLE: &str = "bine ticket keys 1";
 /// Maximum length of a key file in bytes.
-const LONGEST: u64 = 4096;
+const MAX_FILE: u64 = 4096;
 
 /// The keys that encrypt session tickets.
 pub struct Tickets {
@@ -40,7 +40,7 @@ struct Key {
     name: [u8; NAME],
     secret: [u8; SECRET],
     /// Creation time in seconds since 1970.
-    born: u64,
+    created: u64,
 }
 
 const NAME: usize = 16;
@@ -62,9 +62,9 @@ impl Tickets {
     pub fn kept(path: &Path) -> io::Result<Self> {
         let now = now();
         let mut keys = read(path)?;
-        keys.retain(|key| key.is_good(now));
-        let own = Self { keys: RwLock::new(keys), file: Some(path.to_owned()) };
-        match own.turn(now) {
+        keys.retain(|key| key.is_valid(now));
+        let tickets = Self { keys: RwLock::new(keys), file: Some(path.to_owned()) };
+        match tickets.rotate(now) {
             Err(error) if is_disk_full(&error) => {
                 log::warn(format_args!(
                     "the disk is full: the newest TLS ticket key is not saved, so clients cannot \
@@ -72,19 +72,19 @@ impl Tickets {
                     path.display()
                 ));
             }
-            turned => turned?,
+            result => result?,
         }
-        Ok(own)
+        Ok(tickets)
     }
 
-    /// Creates a new key if the newest is older than [`TURN`].
-    fn turn(&self, now: u64) -> io::Result<()> {
+    /// Creates a new key if the newest is older than [`ROTATION`].
+    fn rotate(&self, now: u64) -> io::Result<()> {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
-        if keys.first().is_some_and(|newest| newest.has_turn(now)) {
+        if keys.first().is_some_and(|newest| newest.is_current(now)) {
             return Ok(());
         }
         keys.insert(0, Key::new(now));
-        keys.truncate(MOST_KEYS);
+        keys.truncate(MAX_KEYS);
         match &self.file {
             Some(file) => write(file, &keys),
             None => Ok(()),
@@ -92,9 +92,9 @@ impl Tickets {
     }
 
     fn encrypt_at(&self, now: u64, plain: &[u8]) -> Option<Vec<u8>> {
-        let has_turn = |key: &Key| key.has_turn(now);
-        if !self.keys.read().unwrap_or_else(PoisonError::into_inner).first().is_some_and(has_turn)
-            && let Err(error) = self.turn(now)
+        let is_current = |key: &Key| key.is_current(now);
+        if !self.keys.read().unwrap_or_else(PoisonError::into_inner).first().is_some_and(is_current)
+            && let Err(error) = self.rotate(now)
         {
             log::warn(format_args!(
                 "the TLS ticket keys are not saved, so clients cannot resume sessions after a \
@@ -115,7 +115,7 @@ impl Tickets {
         let (name, rest) = ticket.split_first_chunk::<NAME>()?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE>()?;
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        let key = keys.iter().find(|key| key.name == *name && key.is_good(now))?;
+        let key = keys.iter().find(|key| key.name == *name && key.is_valid(now))?;
         let mut sealed = sealed.to_vec();
         let nonce = Nonce::assume_unique_for_key(*nonce);
         let plain = key.aead()?.open_in_place(nonce, Aad::from(key.name), &mut sealed).ok()?.len();
@@ -129,18 +129,18 @@ impl Key {
         // Without random bytes from the system, no key would be secret.
         let name = random().expect("the system has random bytes");
         let secret = random().expect("the system has random bytes");
-        Self { name, secret, born: now }
+        Self { name, secret, created: now }
     }
 
     /// Whether this key encrypts new tickets. A creation time in the future means that the clock
     /// was wrong, and such a key is not used.
-    fn has_turn(&self, now: u64) -> bool {
-        now.checked_sub(self.born).is_some_and(|age| age < TURN)
+    fn is_current(&self, now: u64) -> bool {
+        now.checked_sub(self.created).is_some_and(|age| age < ROTATION)
     }
 
     /// Whether tickets of this key are still accepted.
-    fn is_good(&self, now: u64) -> bool {
-        now.checked_sub(self.born).is_some_and(|age| age < TURN + LIFETIME)
+    fn is_valid(&self, now: u64) -> bool {
+        now.checked_sub(self.created).is_some_and(|age| age < ROTATION + LIFETIME)
     }
 
     fn aead(&self) -> Option<LessSafeKey> {
@@ -148,13 +148,13 @@ impl Key {
     }
 
     fn line(&self) -> String {
-        format!("{} {} {}\n", self.born, hex(&self.name), hex(&self.secret))
+        format!("{} {} {}\n", self.created, hex(&self.name), hex(&self.secret))
     }
 
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split(' ');
-        let (born, name, secret) = (words.next()?, words.next()?, words.next()?);
-        Some(Self { born: born.parse().ok()?, name: unhex(name)?, secret: unhex(secret)? })
+        let (created, name, secret) = (words.next()?, words.next()?, words.next()?);
+        Some(Self { created: created.parse().ok()?, name: unhex(name)?, secret: unhex(secret)? })
     }
 }
 
@@ -191,7 +191,7 @@ fn read(path: &Path) -> io::Result<Vec<Key>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    if found.mode() & 0o077 != 0 || found.len() > LONGEST {
+    if found.mode() & 0o077 != 0 || found.len() > MAX_FILE {
         let path = path.display();
         log::warn(format_args!(
             "{path}: other users can read these TLS ticket keys, or the file is too long; \
@@ -208,7 +208,7 @@ fn read(path: &Path) -> io::Result<Vec<Key>> {
         ));
         return Ok(Vec::new());
     }
-    Ok(lines.filter_map(Key::parse).take(MOST_KEYS).collect())
+    Ok(lines.filter_map(Key::parse).take(MAX_KEYS).collect())
 }
 
 fn write(path: &Path, keys: &[Key]) -> io::Result<()> {
@@ -260,12 +260,12 @@ mod tests {
     fn accepts_a_ticket_for_twelve_hours_at_any_age_of_its_key() {
         let tickets = Tickets::passing();
         let start = now();
-        for age in [0, TURN - 1, TURN, 2 * TURN] {
+        for age in [0, ROTATION - 1, ROTATION, 2 * ROTATION] {
             let ticket = tickets.encrypt_at(start + age, b"agreed").unwrap();
             let opened = |later| tickets.decrypt_at(start + age + later, &ticket);
             assert_eq!(opened(0).as_deref(), Some(&b"agreed"[..]));
             assert_eq!(opened(LIFETIME).as_deref(), Some(&b"agreed"[..]));
-            assert_eq!(opened(LIFETIME + TURN), None);
+            assert_eq!(opened(LIFETIME + ROTATION), None);
         }
     }
 
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn rejects_a_key_created_in_the_future() {
         let tickets = Tickets::passing();
-        let ticket = tickets.encrypt_at(now() + 10 * TURN, b"agreed").unwrap();
+        let ticket = tickets.encrypt_at(now() + 10 * ROTATION, b"agreed").unwrap();
         assert_eq!(tickets.decrypt_at(now(), &ticket), None);
     }
 

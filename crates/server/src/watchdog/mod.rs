@@ -26,11 +26,11 @@ use bine_log as log;
 use heartbeat::Heartbeat;
 
 /// Number of checks within the time after which a loop is reported.
-const LOOKS: u32 = 4;
+const CHECKS_PER_LIMIT: u32 = 4;
 /// Shortest time between two checks, also used while the process waits for its replacement.
-const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
+const MIN_PERIOD: Duration = Duration::from_millis(10);
 /// Longest time between two checks, used when reports are disabled.
-const LONGEST_PERIOD: Duration = Duration::from_secs(10);
+const MAX_PERIOD: Duration = Duration::from_secs(10);
 
 /// The watchdog of one server. Dropping it ends its thread.
 pub(crate) struct Watchdog {
@@ -52,7 +52,7 @@ impl Watchdog {
         }
         let (end, ends) = channel();
         let heartbeat = Heartbeat::of_environment();
-        let watch = Watch { server: Arc::downgrade(server), heartbeat, loops: Vec::new() };
+        let watch = WatchdogThread { server: Arc::downgrade(server), heartbeat, loops: Vec::new() };
         let body = move || watch.run(&ends);
         let thread = Builder::new().name("bine watchdog".to_owned()).spawn(body)?;
         Ok(Self { end: Some(end), thread: Some(thread) })
@@ -70,14 +70,14 @@ impl Drop for Watchdog {
 }
 
 /// The state of the watchdog's thread.
-struct Watch {
+struct WatchdogThread {
     server: Weak<Server>,
     heartbeat: Option<Heartbeat>,
     /// Progress of each loop, indexed by its number.
     loops: Vec<Progress>,
 }
 
-impl Watch {
+impl WatchdogThread {
     fn run(mut self, ends: &Receiver<()>) {
         let mut looked = Instant::now();
         let mut replaces_by = None;
@@ -89,7 +89,7 @@ impl Watch {
                 period = period.min(heartbeat.interval());
             }
             if replaces_by.is_some() {
-                period = SHORTEST_PERIOD;
+                period = MIN_PERIOD;
             }
             drop(server);
             if ends.recv_timeout(period) != Err(RecvTimeoutError::Timeout) {
@@ -100,7 +100,7 @@ impl Watch {
             // count as a stuck loop.
             let passed = looked.elapsed().min(period * 2);
             looked = Instant::now();
-            self.look(&server, passed, &settings);
+            self.check(&server, passed, &settings);
             if let Some(by) = replaces_by {
                 self.end_when_drained(&server, by, &settings);
             } else if is_supervised() && self.lost_loops(&settings) > 0 {
@@ -110,7 +110,7 @@ impl Watch {
     }
 
     /// Checks each loop once.
-    fn look(&mut self, server: &Server, passed: Duration, settings: &WatchdogSettings) {
+    fn check(&mut self, server: &Server, passed: Duration, settings: &WatchdogSettings) {
         let loops = server.tallies.loops();
         let most = loops.iter().map(|(number, ..)| number + 1).max().unwrap_or(0);
         self.loops.resize_with(most.max(self.loops.len()), Progress::default);
@@ -120,7 +120,7 @@ impl Watch {
             }
         }
         for (number, thread, seen) in loops {
-            match self.loops[number].look(seen, passed, settings.report) {
+            match self.loops[number].check(seen, passed, settings.report) {
                 Finding::Fine => {}
                 Finding::Silent => {
                     if let Some(each) = server.loops.get(number) {
@@ -148,7 +148,7 @@ impl Watch {
     /// Counts the loops that have been stuck long enough to replace the process.
     fn lost_loops(&self, settings: &WatchdogSettings) -> usize {
         let is_lost = |each: &&Progress| {
-            each.was_rung && settings.replace.is_some_and(|replace| each.stalled >= replace)
+            each.was_woken && settings.replace.is_some_and(|replace| each.stalled >= replace)
         };
         self.loops.iter().filter(is_lost).count()
     }
@@ -180,8 +180,8 @@ fn begin_replacement(server: &Server) -> Instant {
 /// Returns the time between two checks: a fraction of the shortest configured limit.
 fn period(settings: &WatchdogSettings) -> Duration {
     let shortest = [settings.report, settings.replace].into_iter().flatten().min();
-    let period = shortest.map_or(LONGEST_PERIOD, |time| time / LOOKS);
-    period.clamp(SHORTEST_PERIOD, LONGEST_PERIOD)
+    let period = shortest.map_or(MAX_PERIOD, |time| time / CHECKS_PER_LIMIT);
+    period.clamp(MIN_PERIOD, MAX_PERIOD)
 }
 
 /// Logs a loop that is stuck.
@@ -235,7 +235,7 @@ struct Progress {
     /// Time since the loop last turned or waited.
     stalled: Duration,
     /// Whether the watchdog has woken the loop since.
-    was_rung: bool,
+    was_woken: bool,
     is_reported: bool,
 }
 
@@ -253,7 +253,7 @@ enum Finding {
 
 impl Progress {
     /// Checks the loop once; `passed` is the time since the last check.
-    fn look(&mut self, seen: LoopProgress, passed: Duration, report: Option<Duration>) -> Finding {
+    fn check(&mut self, seen: LoopProgress, passed: Duration, report: Option<Duration>) -> Finding {
         if seen.is_resting || seen.turns != self.turns {
             let before = std::mem::replace(self, Self { turns: seen.turns, ..Self::default() });
             return if before.is_reported {
@@ -263,8 +263,8 @@ impl Progress {
             };
         }
         self.stalled += passed;
-        if !self.was_rung {
-            self.was_rung = true;
+        if !self.was_woken {
+            self.was_woken = true;
             return Finding::Silent;
         }
         if !self.is_reported && report.is_some_and(|report| self.stalled >= report) {
@@ -285,7 +285,7 @@ mod tests {
     fn findings(looks: &[(u64, bool)]) -> Vec<Finding> {
         let mut progress = Progress::default();
         let look = |&(turns, is_resting)| {
-            progress.look(LoopProgress { turns, is_resting }, Duration::from_millis(2500), REPORT)
+            progress.check(LoopProgress { turns, is_resting }, Duration::from_millis(2500), REPORT)
         };
         looks.iter().map(look).collect()
     }
@@ -324,10 +324,10 @@ mod tests {
     fn wakes_a_loop_before_reporting_it_even_after_a_late_check() {
         let mut progress = Progress::default();
         let stuck = LoopProgress { turns: 1, is_resting: false };
-        assert_eq!(progress.look(stuck, Duration::ZERO, REPORT), Finding::Fine);
+        assert_eq!(progress.check(stuck, Duration::ZERO, REPORT), Finding::Fine);
         let late = Duration::from_mins(1);
-        assert_eq!(progress.look(stuck, late, REPORT), Finding::Silent);
-        assert_eq!(progress.look(stuck, Duration::ZERO, REPORT), Finding::Stuck(late));
+        assert_eq!(progress.check(stuck, late, REPORT), Finding::Silent);
+        assert_eq!(progress.check(stuck, Duration::ZERO, REPORT), Finding::Stuck(late));
     }
 
     #[test]
@@ -335,7 +335,7 @@ mod tests {
         let settings = |report, replace| WatchdogSettings { report, replace };
         assert_eq!(period(&WatchdogSettings::default()), Duration::from_millis(2500));
         let shortest = Some(Duration::from_millis(1));
-        assert_eq!(period(&settings(REPORT, shortest)), SHORTEST_PERIOD);
-        assert_eq!(period(&settings(None, None)), LONGEST_PERIOD);
+        assert_eq!(period(&settings(REPORT, shortest)), MIN_PERIOD);
+        assert_eq!(period(&settings(None, None)), MAX_PERIOD);
     }
 }

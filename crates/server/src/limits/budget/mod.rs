@@ -6,7 +6,7 @@ mod pool;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::limits::readings::memory_in_all;
+use crate::limits::readings::total_memory;
 use crate::quota::Caps;
 use crate::settings::{Budgeted, Settings};
 use crate::tls::{HandshakeLimits, Handshakes};
@@ -15,17 +15,17 @@ pub use pool::BudgetMetrics;
 
 pub(crate) use pool::{Budget, Claim, Refused, Reservation};
 
-/// Default of each memory budget: this fraction (1/8) of the memory, but at least [`LEAST`].
-const PART_OF_MEMORY: u64 = 8;
-const LEAST: u64 = 64 << 20;
+/// Default of each memory budget: this fraction (1/8) of the memory, but at least [`MIN_BUDGET`].
+const MEMORY_FRACTION: u64 = 8;
+const MIN_BUDGET: u64 = 64 << 20;
 /// Default quota of an address block: a quarter of the budget, but enough for one request body of
 /// the size that handlers usually accept, unless that exceeds half of the budget.
-const PART_OF_BLOCK: u64 = 4;
-const LEAST_OF_BLOCK: u64 = 17 << 20;
+const BLOCK_FRACTION: u64 = 4;
+const MIN_BLOCK: u64 = 17 << 20;
 /// Default budget for uploads: this fraction (1/4) of the free space on their disk.
-const PART_OF_DISK: u64 = 4;
+const DISK_FRACTION: u64 = 4;
 /// Assumed size in bytes when the system does not report one.
-const UNKNOWN: u64 = 1 << 30;
+const ASSUMED_MEMORY: u64 = 1 << 30;
 
 /// The budgets of one server.
 pub(crate) struct Budgets {
@@ -96,25 +96,27 @@ fn handshake_limits(settings: &Settings) -> HandshakeLimits {
 fn sizes(settings: &Settings) -> [(u64, Caps); 3] {
     let Budgeted { bodies, uploads, unsent, share } = settings.budgets;
     let memory = || {
-        let all = memory_in_all(settings.guards.memory).unwrap_or(UNKNOWN);
-        (all / PART_OF_MEMORY).max(LEAST)
+        let all = total_memory(settings.guards.memory).unwrap_or(ASSUMED_MEMORY);
+        (all / MEMORY_FRACTION).max(MIN_BUDGET)
     };
-    let disk = || (room_on_disk(&settings.spool).unwrap_or(UNKNOWN) / PART_OF_DISK).max(LEAST);
+    let disk = || {
+        (free_on_disk(&settings.spool).unwrap_or(ASSUMED_MEMORY) / DISK_FRACTION).max(MIN_BUDGET)
+    };
     let with_caps = |most: u64, least: u64| {
         let block = match share {
             Some(percent) => (u128::from(most) * u128::from(percent) / 100) as u64,
-            None => (most / PART_OF_BLOCK).max(least.min(most / 2)),
+            None => (most / BLOCK_FRACTION).max(least.min(most / 2)),
         };
         (most, Caps::new(block, (most / 10 * 9).max(block)))
     };
     [
-        with_caps(bodies.unwrap_or_else(memory), LEAST_OF_BLOCK),
+        with_caps(bodies.unwrap_or_else(memory), MIN_BLOCK),
         with_caps(uploads.unwrap_or_else(disk), settings.upload),
-        with_caps(unsent.unwrap_or_else(memory), LEAST_OF_BLOCK),
+        with_caps(unsent.unwrap_or_else(memory), MIN_BLOCK),
     ]
 }
 
-fn room_on_disk(folder: &Path) -> Option<u64> {
+fn free_on_disk(folder: &Path) -> Option<u64> {
     let told = rustix::fs::statvfs(folder).ok()?;
     Some(told.f_bavail.saturating_mul(told.f_frsize))
 }

@@ -8,27 +8,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bine_log::{self as log, LogLimit};
 
 use crate::address::AddressBlock;
-use crate::quota::{Caps, Owner, Shares, in_order_of_eviction};
+use crate::quota::{Caps, Owner, Shares, eviction_order};
 use crate::time::monotonic_milliseconds;
 
 /// Reservations grow in steps of this size.
 const STEP: u64 = 64 * 1024;
 /// A reservation without progress for this many milliseconds has stalled and may be evicted.
-const STALLED: u64 = 1000;
+const STALL_TIME: u64 = 1000;
 /// Milliseconds between two searches for reservations to evict.
-const SEARCH: u64 = 100;
+const SEARCH_INTERVAL: u64 = 100;
 
 /// Limits the bytes of one kind that all connections hold, with a quota for each address block.
 pub(crate) struct Budget {
     /// Name in the log and the metrics.
     name: &'static str,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
     refused: [AtomicU64; 2],
     evicted: AtomicU64,
     log: LogLimit,
 }
 
-struct State {
+struct BudgetState {
     most: u64,
     caps: Caps,
     /// Whether memory is short, which halves the limit.
@@ -36,19 +36,19 @@ struct State {
     used: u64,
     shares: Shares,
     /// All reservations by number.
-    holders: HashMap<u64, Holder>,
+    holders: HashMap<u64, Holding>,
     next: u64,
     /// Time of the last search for reservations to evict, in milliseconds.
     searched: u64,
 }
 
-struct Holder {
+struct Holding {
     block: AddressBlock,
     bytes: u64,
     /// Time of the last growth, or of the client's last progress, in milliseconds.
     grown: u64,
     /// Whether the connection waits for its client, so that the reservation can be evicted.
-    may_go: bool,
+    is_evictable: bool,
     is_evicted: Arc<AtomicBool>,
     owner: Owner,
 }
@@ -82,7 +82,7 @@ pub struct BudgetMetrics {
 impl Budget {
     /// Creates a budget of `most` bytes with the quotas `caps`.
     pub(super) fn new(name: &'static str, most: u64, caps: Caps) -> Self {
-        let state = State {
+        let state = BudgetState {
             most,
             caps,
             is_tight: false,
@@ -111,21 +111,21 @@ impl Budget {
     pub(super) fn tighten(&self, is_tight: bool) {
         let mut state = self.state();
         if std::mem::replace(&mut state.is_tight, is_tight) != is_tight && is_tight {
-            let evicted = state.search(None, monotonic_milliseconds());
+            let evicted = state.select_evictions(None, monotonic_milliseconds());
             drop(state);
-            self.tell(&evicted);
+            self.evict_all(&evicted);
         }
     }
 
     pub(super) fn metrics(&self) -> BudgetMetrics {
         let state = self.state();
         let [full, block] = &self.refused;
-        let told = [("full", full), ("address", block)];
+        let counts = [("full", full), ("address", block)];
         BudgetMetrics {
             of: self.name,
             held: state.used,
             most: state.most,
-            refused: told.map(|(reason, count)| (reason, count.load(Ordering::Relaxed))),
+            refused: counts.map(|(reason, count)| (reason, count.load(Ordering::Relaxed))),
             evicted: self.evicted.load(Ordering::Relaxed),
         }
     }
@@ -150,11 +150,11 @@ impl Budget {
                 let number = state.next;
                 state.next += 1;
                 let is_evicted = Arc::<AtomicBool>::default();
-                let holder = Holder {
+                let holder = Holding {
                     block: claim.block,
                     bytes: 0,
                     grown: now,
-                    may_go: true,
+                    is_evictable: true,
                     is_evicted: Arc::clone(&is_evicted),
                     owner: claim.owner.clone(),
                 };
@@ -163,18 +163,18 @@ impl Budget {
             });
             held.bytes = to;
             if let Some(holder) = state.holders.get_mut(&held.number) {
-                (holder.bytes, holder.grown, holder.may_go) = (to, now, true);
+                (holder.bytes, holder.grown, holder.is_evictable) = (to, now, true);
             }
         }
         let own = reservation.0.as_ref().map(|held| held.number);
-        let evicted = if state.is_pressed(claim.block) || grown.is_err() {
-            state.search(own, now)
+        let evicted = if state.is_nearly_full(claim.block) || grown.is_err() {
+            state.select_evictions(own, now)
         } else {
             Vec::new()
         };
         let (used, most) = (state.used, state.most);
         drop(state);
-        self.tell(&evicted);
+        self.evict_all(&evicted);
         if let Err(refused) = grown {
             self.refused[refused as usize].fetch_add(1, Ordering::Relaxed);
             if let Some(left_out) = self.log.allows(now) {
@@ -192,7 +192,7 @@ impl Budget {
         grown
     }
 
-    fn tell(&self, evicted: &[Owner]) {
+    fn evict_all(&self, evicted: &[Owner]) {
         if evicted.is_empty() {
             return;
         }
@@ -208,14 +208,14 @@ impl Budget {
         evicted.iter().for_each(Owner::evict);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BudgetState> {
         // No code panics while it holds this lock, so a poisoned state is still consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    const fn in_force(&self) -> u64 {
+impl BudgetState {
+    const fn effective_limit(&self) -> u64 {
         if self.is_tight { self.most / 2 } else { self.most }
     }
 
@@ -232,10 +232,10 @@ impl State {
                 .is_none_or(|held| held.block == block),
             "a reservation of another connection"
         );
-        if self.used.saturating_add(more) > self.in_force() {
+        if self.used.saturating_add(more) > self.effective_limit() {
             return Err(Refused::Everywhere);
         }
-        let State { shares, caps, .. } = self;
+        let BudgetState { shares, caps, .. } = self;
         if !shares.take(block, more, caps) {
             return Err(Refused::ForBlock);
         }
@@ -244,16 +244,16 @@ impl State {
     }
 
     /// Whether less than an eighth is free of the budget, or of the quota of `block`.
-    fn is_pressed(&self, block: AddressBlock) -> bool {
-        self.used > self.in_force() / 8 * 7
+    fn is_nearly_full(&self, block: AddressBlock) -> bool {
+        self.used > self.effective_limit() / 8 * 7
             || self.shares.fullness(block, &self.caps, (0, 0)) > 875_000
     }
 
     /// Evicts stalled reservations until a quarter of the budget is free, and a quarter of the
     /// quota that applies to `own`. The block with the fullest quota goes first, and within a block
     /// the largest and slowest reservation.
-    fn search(&mut self, own: Option<u64>, now: u64) -> Vec<Owner> {
-        if now.saturating_sub(self.searched) < SEARCH {
+    fn select_evictions(&mut self, own: Option<u64>, now: u64) -> Vec<Owner> {
+        if now.saturating_sub(self.searched) < SEARCH_INTERVAL {
             return Vec::new();
         }
         self.searched = now;
@@ -262,9 +262,9 @@ impl State {
         for (number, holder) in &self.holders {
             if holder.is_evicted.load(Ordering::Relaxed) {
                 going += holder.bytes;
-            } else if holder.may_go
+            } else if holder.is_evictable
                 && Some(*number) != own
-                && now.saturating_sub(holder.grown) >= STALLED
+                && now.saturating_sub(holder.grown) >= STALL_TIME
             {
                 let slowness = holder.bytes.saturating_mul(now - holder.grown);
                 candidates.push((holder.block, holder.bytes, (*number, slowness)));
@@ -272,11 +272,11 @@ impl State {
         }
         // Among equal candidates the oldest is evicted first.
         candidates.sort_unstable_by_key(|(_, _, (number, _))| *number);
-        let order =
-            in_order_of_eviction(candidates, &self.shares, &self.caps, |(_, slowness)| *slowness);
-        let mut excess = self.used.saturating_sub(going).saturating_sub(self.in_force() / 4 * 3);
+        let order = eviction_order(candidates, &self.shares, &self.caps, |(_, slowness)| *slowness);
+        let mut excess =
+            self.used.saturating_sub(going).saturating_sub(self.effective_limit() / 4 * 3);
         let mut of_block = pressed.map_or(0, |block| self.excess_of(block));
-        let mut told = Vec::new();
+        let mut owners = Vec::new();
         for (number, _) in order {
             let Some(holder) = self.holders.get(&number) else { continue };
             let is_of_block = Some(holder.block) == pressed;
@@ -288,9 +288,9 @@ impl State {
                 of_block = of_block.saturating_sub(holder.bytes);
             }
             holder.is_evicted.store(true, Ordering::Relaxed);
-            told.push(holder.owner.clone());
+            owners.push(holder.owner.clone());
         }
-        told
+        owners
     }
 
     /// Returns the bytes that `block` holds above three quarters of its quota, if it holds more
@@ -366,7 +366,7 @@ impl Reservation {
         if let Some(held) = &self.0
             && let Some(holder) = held.budget.state().holders.get_mut(&held.number)
         {
-            holder.may_go = false;
+            holder.is_evictable = false;
         }
     }
 
