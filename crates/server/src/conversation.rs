@@ -361,7 +361,7 @@ impl<'s> Conversations<'s> {
     fn await_request(&mut self, connection: &mut Connection<Blocking>) -> Next {
         let is_idle = self.context.input.is_empty()
             && matches!(connection.phase, Phase::Handshake | Phase::First | Phase::Idle)
-            && connection.machine.phase() == bine_http::Phase::Head;
+            && connection.parser.phase() == bine_http::Phase::Head;
         if is_idle && !self.await_peer(connection) {
             return Next::Closed;
         }

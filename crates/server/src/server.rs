@@ -36,7 +36,7 @@ use crate::tls::HandshakeMetrics;
 /// A server whose addresses are open. [`run`](Self::run) serves until the server is stopped.
 pub struct Server {
     newest: Mutex<Arc<Generation>>,
-    /// The number of generations, so that a check for a newer one takes no lock.
+    /// The number of changes of the generation, so that a check for a newer one takes no lock.
     changes: AtomicU32,
     pub(crate) census: Census,
     pub(crate) guard: Guard,

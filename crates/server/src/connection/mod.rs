@@ -31,7 +31,7 @@ pub(crate) use saved::SavedContext;
 /// it has a `B`.
 pub(crate) struct Connection<L, B = Box<Busy>> {
     pub(crate) transport: L,
-    pub(crate) machine: RequestParser,
+    pub(crate) parser: RequestParser,
     pub(crate) peer: Peer,
     /// The deadline for progress; `phase` determines the consequence.
     pub(crate) deadline: Tick,
@@ -104,7 +104,7 @@ impl<L, B> Connection<L, B> {
     ) -> Connection<M, C> {
         Connection {
             transport: transport(self.transport),
-            machine: self.machine,
+            parser: self.parser,
             peer: self.peer,
             deadline: self.deadline,
             discard_allowance: self.discard_allowance,
@@ -144,7 +144,7 @@ impl<L: Transport> Connection<L> {
         };
         Self {
             transport,
-            machine: RequestParser::new(),
+            parser: RequestParser::new(),
             peer,
             deadline: context.clock.now().after(wait),
             discard_allowance: 0,

@@ -150,7 +150,7 @@ pub(crate) fn log_pending_entry<L>(connection: &mut Connection<L>, context: &mut
 /// client still sends, because a close with unread input would destroy the reply (RFC 9112, section
 /// 9.6).
 fn begin_closing<L>(connection: &mut Connection<L>) {
-    connection.machine.end();
+    connection.parser.end();
     connection.closing = true;
     connection.lingers = true;
     if let Some(busy) = &mut connection.busy {
@@ -161,7 +161,7 @@ fn begin_closing<L>(connection: &mut Connection<L>) {
 /// Closes the sending half, then reads and drops the client's input until the client closes too.
 fn linger<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadContext) {
     connection.transport.finish();
-    connection.machine.end();
+    connection.parser.end();
     connection.phase = Phase::Lingering;
     connection.discard_allowance = LINGER_BYTES;
     connection.deadline = context.clock.now().after(context.config.settings.timeouts.linger);

@@ -394,7 +394,7 @@ fn after_reply<L: Transport>(connection: &mut Connection<L>, context: &mut Threa
         // 9112, section 9.6).
         let unread = connection.lingers || !context.input.is_empty();
         let ended = connection.end(if context.stopping { Ending::Drain } else { Ending::Reply });
-        if !unread && connection.machine.phase() != bine_http::Phase::Body {
+        if !unread && connection.parser.phase() != bine_http::Phase::Body {
             return ended;
         }
         linger(connection, context);

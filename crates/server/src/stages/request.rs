@@ -51,19 +51,18 @@ fn parse_event<L: Transport>(
     context: &mut ThreadContext,
 ) -> Option<Next> {
     let input = context.input.clone();
-    let was_in_body = connection.machine.phase() == bine_http::Phase::Body;
+    let was_in_body = connection.parser.phase() == bine_http::Phase::Body;
     if !was_in_body && let Some(busy) = &mut connection.busy {
         // All earlier requests were answered.
         busy.is_head = false;
     }
-    let step = connection
-        .machine
-        .receive(&context.scratch[input.clone()], &context.config.settings.limits);
+    let step =
+        connection.parser.receive(&context.scratch[input.clone()], &context.config.settings.limits);
     context.input.start += step.consumed;
     // The parser reports the end of a body without a further byte. Between requests it has no event
     // for empty input.
     context.has_new_input =
-        !context.input.is_empty() || connection.machine.phase() == bine_http::Phase::Body;
+        !context.input.is_empty() || connection.parser.phase() == bine_http::Phase::Body;
     match step.event {
         Event::More => {
             context.has_new_input = false;
@@ -282,7 +281,7 @@ fn await_input<L: Transport>(connection: &mut Connection<L>, context: &ThreadCon
     let timeouts = &context.config.settings.timeouts;
     let (phase, wait) = if connection.phase == Phase::Lingering {
         return;
-    } else if connection.machine.phase() == bine_http::Phase::Body {
+    } else if connection.parser.phase() == bine_http::Phase::Body {
         (Phase::Body, timeouts.body)
     } else if !context.input.is_empty() {
         (Phase::Head, timeouts.head)
