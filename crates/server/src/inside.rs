@@ -124,8 +124,8 @@ impl Inside {
             inside.spawn(move || {
                 let tasks = LocalSet::new();
                 let pool = errands.pool(number);
-                let own = RequestThread { number, errands, pool, time_limit };
-                runtime.block_on(tasks.run_until(own.serve(handler, replaced)));
+                let thread = RequestThread { number, errands, pool, time_limit };
+                runtime.block_on(tasks.run_until(thread.serve(handler, replaced)));
             })?;
             Ok(sender)
         };
@@ -218,8 +218,13 @@ impl Drop for RunTimer<'_> {
     }
 }
 
-fn run_request(responder: &mut dyn Responder, clock: &Clock, own: &RequestThread, errand: Errand) {
-    let RequestThread { time_limit, pool, .. } = own;
+fn run_request(
+    responder: &mut dyn Responder,
+    clock: &Clock,
+    thread: &RequestThread,
+    errand: Errand,
+) {
+    let RequestThread { time_limit, pool, .. } = thread;
     let time_limit = *time_limit;
     let Errand { mut request, around, then } = errand;
     if !around.is_wanted(Waker::noop()) {
@@ -368,13 +373,13 @@ mod tests {
         }
 
         fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
-            let own = self.0;
+            let name = self.0;
             match &*request.head.path() {
                 "/panic" => panic!("a panic of the test"),
                 "/blocks" => {
                     let gate = GATES.lock().unwrap().pop().unwrap();
                     gate.recv().unwrap();
-                    out.buffer.extend_from_slice(format!("{own} for nobody").as_bytes());
+                    out.buffer.extend_from_slice(format!("{name} for nobody").as_bytes());
                     Answer::Written { close: false }
                 }
                 "/collect" => Answer::Collect { limit: 1, on_disk: false },
@@ -382,7 +387,7 @@ mod tests {
                 "/work-panic" => Answer::Work(Arc::new(TestWork { panics: true })),
                 "/later" => Answer::Later(Box::pin(async move {
                     tokio::task::yield_now().await;
-                    Finished { bytes: own.into(), ..Finished::default() }
+                    Finished { bytes: name.into(), ..Finished::default() }
                 })),
                 "/later/panic" => Answer::Later(Box::pin(async {
                     tokio::task::yield_now().await;
@@ -391,7 +396,7 @@ mod tests {
                 "/never" => Answer::Later(Box::pin(pending())),
                 _ => {
                     let user = request.who.user().unwrap_or("nobody");
-                    out.buffer.extend_from_slice(format!("{own} for {user}").as_bytes());
+                    out.buffer.extend_from_slice(format!("{name} for {user}").as_bytes());
                     Answer::Written { close: false }
                 }
             }
@@ -456,19 +461,19 @@ mod tests {
 
     impl Fifo {
         fn push(&self, errand: super::Errand) {
-            let mut own = self.waiting.lock().unwrap();
-            own.0.push_back(errand);
-            own.1.drain(..).for_each(Waker::wake);
+            let mut state = self.waiting.lock().unwrap();
+            state.0.push_back(errand);
+            state.1.drain(..).for_each(Waker::wake);
         }
     }
 
     impl Errands for Fifo {
         fn poll_next(&self, _thread: usize, waker: &Waker) -> Poll<Option<super::Errand>> {
-            let mut own = self.waiting.lock().unwrap();
-            match own.0.pop_front() {
+            let mut state = self.waiting.lock().unwrap();
+            match state.0.pop_front() {
                 Some(errand) => Poll::Ready(Some(errand)),
                 None => {
-                    own.1.push(waker.clone());
+                    state.1.push(waker.clone());
                     Poll::Pending
                 }
             }

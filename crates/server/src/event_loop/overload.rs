@@ -206,8 +206,8 @@ fn run_guards(server: &Server, settings: &Settings) {
     };
     let connections = server.census.share().used.max(1) as usize;
     for each in &server.loops {
-        let own = each.connections.load(Ordering::Relaxed);
-        let count = count.saturating_mul(own).div_ceil(connections);
+        let in_loop = each.connections.load(Ordering::Relaxed);
+        let count = count.saturating_mul(in_loop).div_ceil(connections);
         if count > 0 {
             each.mailbox.post(Letter::MakeRoom(Room { count, known_too }));
         }
@@ -253,8 +253,8 @@ mod tests {
             ThreadConfig::new(settings, Box::new(Silent), log),
             Rc::clone(&clock),
         );
-        let (own, _) = UnixStream::pair().unwrap();
-        let transport = |_| Blocking::new(own.into(), None);
+        let (server_end, _) = UnixStream::pair().unwrap();
+        let transport = |_| Blocking::new(server_end.into(), None);
         (Connection::new(transport, Peer::UNIX, &mut context), clock)
     }
 

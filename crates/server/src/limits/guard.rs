@@ -106,9 +106,9 @@ impl Guard {
         let descriptors = readings::descriptors();
         // Some descriptors are reserved, so the connection limit derived from them can be reached
         // first.
-        let places = settings.connections.is_none().then(|| census.share());
+        let connections = settings.connections.is_none().then(|| census.share());
         let share =
-            [descriptors, places].into_iter().flatten().max_by_key(|share| share.permille());
+            [descriptors, connections].into_iter().flatten().max_by_key(|share| share.permille());
         let bounds = Bounds::until_full(percent);
         if let Some((was, is)) = change(&self.descriptors, share, bounds) {
             self.counts.changes.fetch_add(1, Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl Guard {
         }
         let pressure = self.descriptors();
         let over = |share: Share| share.above(bounds.relief());
-        let count = [descriptors, places].into_iter().flatten().map(over).max().unwrap_or(0);
+        let count = [descriptors, connections].into_iter().flatten().map(over).max().unwrap_or(0);
         let room = Room { count, known_too: pressure == Pressure::Out };
         (pressure > Pressure::Calm && count > 0).then_some(room)
     }
@@ -226,8 +226,8 @@ mod tests {
     #[test]
     fn checks_once_a_second_and_more_often_under_pressure() {
         let (guard, settings, census) = guard(Guards::default(), 100, 90);
-        let asked = [5000, 5000, 5999, 6000, 6500].map(|now| guard.is_due(now));
-        assert_eq!(asked, [true, false, false, true, false]);
+        let is_due = [5000, 5000, 5999, 6000, 6500].map(|now| guard.is_due(now));
+        assert_eq!(is_due, [true, false, false, true, false]);
         guard.judge(&settings, &census);
         assert_eq!(
             [6099, 6100, 6199, 6200].map(|now| guard.is_due(now)),

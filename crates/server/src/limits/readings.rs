@@ -63,8 +63,8 @@ fn cgroups() -> impl Iterator<Item = PathBuf> {
     let root = Path::new("/sys/fs/cgroup");
     let groups = read("/proc/self/cgroup").unwrap_or_default();
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"));
-    let own = path.map(|path| root.join(path.trim_start_matches('/')));
-    std::iter::successors(own, |group| group.parent().map(Path::to_owned))
+    let leaf = path.map(|path| root.join(path.trim_start_matches('/')));
+    std::iter::successors(leaf, |group| group.parent().map(Path::to_owned))
         .take_while(move |group| group.starts_with(root))
 }
 

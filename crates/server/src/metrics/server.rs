@@ -77,6 +77,6 @@ pub struct SchedulerMetrics {
 /// The reader pays for the system call. Two clock readings in each turn would cost the loop a
 /// hundredth of a request.
 pub(crate) fn time_at_work(thread: u32) -> Option<Duration> {
-    let told = fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
-    told.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+    let schedstat = fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
+    schedstat.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }

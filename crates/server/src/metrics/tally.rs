@@ -124,8 +124,8 @@ impl Tally {
 
     #[cold]
     fn mark(&self, status: u16) {
-        if let Some(place) = MARKED.iter().position(|marked| *marked == status) {
-            self.marked[place].add(1);
+        if let Some(index) = MARKED.iter().position(|marked| *marked == status) {
+            self.marked[index].add(1);
         }
     }
 
@@ -266,8 +266,8 @@ pub(crate) struct Sum {
 
 impl Sum {
     fn add(&mut self, tally: &Tally) {
-        let all = |own: &mut [u64], counters: &[Counter]| {
-            own.iter_mut().zip(counters).for_each(|(own, counter)| *own += counter.read());
+        let all = |sums: &mut [u64], counters: &[Counter]| {
+            sums.iter_mut().zip(counters).for_each(|(sum, counter)| *sum += counter.read());
         };
         // Effects are read before their causes; otherwise the sum could contain responses without
         // requests.
@@ -293,8 +293,8 @@ mod tests {
     fn keeps_the_counts_of_ended_threads() {
         let tallies = Arc::new(Tallies::default());
         for round in 1..=100 {
-            let own = Arc::clone(&tallies);
-            thread::spawn(move || own.lease().requests.add(3)).join().unwrap();
+            let shared = Arc::clone(&tallies);
+            thread::spawn(move || shared.lease().requests.add(3)).join().unwrap();
             assert_eq!(tallies.sum().requests, 3 * round);
         }
         assert_eq!(tallies.lock().every.len(), 1, "a thread goes on where another has ended");
@@ -304,8 +304,8 @@ mod tests {
     fn gives_concurrent_threads_separate_tallies() {
         let tallies = Arc::new(Tallies::default());
         let count = || {
-            let own = tallies.lease();
-            (0..10_000).for_each(|_| own.sent.add(2));
+            let tally = tallies.lease();
+            (0..10_000).for_each(|_| tally.sent.add(2));
         };
         thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(count))));
         assert_eq!(tallies.sum().sent, 80_000);

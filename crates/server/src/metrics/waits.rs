@@ -39,7 +39,7 @@ impl Waits {
         classes
             .iter_mut()
             .zip(&self.classes)
-            .for_each(|(own, class)| *own = class.load(Ordering::Relaxed));
+            .for_each(|(count, class)| *count = class.load(Ordering::Relaxed));
         WaitMetrics { classes, sum }
     }
 }
@@ -55,9 +55,9 @@ mod tests {
             waits.count(Duration::from_millis(milliseconds));
         }
         waits.count(Duration::from_micros(1001));
-        let told = waits.metrics();
-        assert_eq!((told.classes[0], told.classes[1], told.classes[2]), (2, 2, 1));
-        assert_eq!((told.classes[BOUNDS.len() - 1], told.classes[BOUNDS.len()]), (1, 2));
-        assert_eq!(told.sum, Duration::from_micros(1_010_008_001));
+        let metrics = waits.metrics();
+        assert_eq!((metrics.classes[0], metrics.classes[1], metrics.classes[2]), (2, 2, 1));
+        assert_eq!((metrics.classes[BOUNDS.len() - 1], metrics.classes[BOUNDS.len()]), (1, 2));
+        assert_eq!(metrics.sum, Duration::from_micros(1_010_008_001));
     }
 }

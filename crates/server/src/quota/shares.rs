@@ -98,11 +98,11 @@ impl Shares {
         let part = |held: u64, most: u64| {
             (u128::from(held) * 1_000_000 / u128::from(most)).min(u128::from(u64::MAX)) as u64
         };
-        let own = part(self.held(block).saturating_sub(of_block), caps.of(block));
+        let of_own_block = part(self.held(block).saturating_sub(of_block), caps.of(block));
         if !block.has_neighbors() {
-            return own;
+            return of_own_block;
         }
-        own.max(part(self.held_by_site(block).saturating_sub(of_site), caps.site))
+        of_own_block.max(part(self.held_by_site(block).saturating_sub(of_site), caps.site))
     }
 
     /// Returns the number of blocks that hold an amount.

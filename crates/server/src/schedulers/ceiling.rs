@@ -30,8 +30,8 @@ pub(super) fn threads() -> usize {
 /// Returns the lowest `pids.max` from this process's cgroup up to the root (cgroup v2).
 fn cgroup_most() -> Option<usize> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let limits = Path::new(own).ancestors().filter_map(|group| {
+    let group_path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let limits = Path::new(group_path).ancestors().filter_map(|group| {
         let file = Path::new("/sys/fs/cgroup").join(group).join("pids.max");
         parse(&fs::read_to_string(file).ok()?)
     });

@@ -44,8 +44,8 @@ impl Hybrid {
 
 impl Scheduler for Hybrid {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
-        let own: Arc<dyn Scheduler> = Arc::<Self>::clone(&self);
-        let outcome = serve_loops(server, &own);
+        let scheduler: Arc<dyn Scheduler> = Arc::<Self>::clone(&self);
+        let outcome = serve_loops(server, &scheduler);
         self.workers.stop();
         outcome
     }

@@ -99,22 +99,22 @@ impl OneToOne {
         arrival: Arrival,
     ) -> Result<(), Arrival> {
         let count = self.threads.fetch_add(1, Ordering::AcqRel);
-        let (own, server, result_sender) =
+        let (scheduler, server, result_sender) =
             (Arc::clone(self), Arc::clone(server), result_sender.clone());
         // Shared, so that this function still owns the connection when no thread starts.
-        let place = Arc::new(Mutex::new(Some(arrival)));
-        let shared = Arc::clone(&place);
+        let handover = Arc::new(Mutex::new(Some(arrival)));
+        let shared = Arc::clone(&handover);
         let started = Builder::new().name("bine connection".to_owned()).spawn(move || {
-            let end = ThreadGuard(own);
-            let own = &*end.0;
+            let guard = ThreadGuard(scheduler);
+            let scheduler = &*guard.0;
             let mut next = take(&shared);
-            let mut conversations = Conversations::new(&server, own);
+            let mut conversations = Conversations::new(&server, scheduler);
             while let Some(arrival) = next {
                 conversations.hold(arrival);
                 next = conversations.take_newcomer();
             }
             drop(conversations);
-            drop(end);
+            drop(guard);
             // Drop the server before `result_sender` reports the end of this thread.
             drop(server);
             drop(result_sender);
@@ -124,7 +124,7 @@ impl OneToOne {
         }
         self.on_end();
         self.most.store(count.max(1), Ordering::Relaxed);
-        take(&place).map_or(Ok(()), Err)
+        take(&handover).map_or(Ok(()), Err)
     }
 
     fn on_end(&self) {
@@ -166,8 +166,8 @@ impl Drop for ThreadGuard {
     }
 }
 
-fn take(place: &Mutex<Option<Arrival>>) -> Option<Arrival> {
-    place.lock().unwrap_or_else(PoisonError::into_inner).take()
+fn take(handover: &Mutex<Option<Arrival>>) -> Option<Arrival> {
+    handover.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 /// Rate limit for log lines about refusals.

@@ -28,10 +28,10 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Fails when threads or file descriptors are not available, or when the end of the drain closes
 /// connections that are still in use.
 pub fn serve_loops(server: &Arc<Server>, scheduler: &Arc<dyn Scheduler>) -> io::Result<()> {
-    let (shared, own) = (Arc::clone(server), Arc::clone(scheduler));
+    let (server_clone, scheduler) = (Arc::clone(server), Arc::clone(scheduler));
     server.admission().begin_loops();
     run_threads(server, "loop", server.loops.len(), move |index| {
-        EventLoop::run(Arc::clone(&shared), Arc::clone(&own), index)
+        EventLoop::run(Arc::clone(&server_clone), Arc::clone(&scheduler), index)
     })
 }
 
@@ -135,10 +135,10 @@ fn run_threads(
     let mut threads = Vec::new();
     // The first body runs on the calling thread: one loop needs one thread.
     for index in 1..count.max(1) {
-        let (body, own) = (Arc::clone(&body), Arc::clone(server));
+        let (body, server_clone) = (Arc::clone(&body), Arc::clone(server));
         let thread = std::thread::Builder::new()
             .name(format!("bine {name} {index}"))
-            .spawn(move || run_one(&own, &*body, index));
+            .spawn(move || run_one(&server_clone, &*body, index));
         match thread {
             Ok(thread) => threads.push(thread),
             Err(error) => {

@@ -87,18 +87,18 @@ mod tests {
 
     #[test]
     fn syncs_the_file_before_the_rename_and_the_folder_after() {
-        if let Some(place) = std::env::var_os(PATH_VARIABLE) {
-            write_private(&Path::new(&place).join("keys"), b"new").unwrap();
+        if let Some(folder_path) = std::env::var_os(PATH_VARIABLE) {
+            write_private(&Path::new(&folder_path).join("keys"), b"new").unwrap();
             return;
         }
         let folder = ScratchFolder::new();
-        let place = folder.path("");
+        let folder_path = folder.path("");
         let mut command = Command::new("strace");
         command.args(["-f", "-y", "-e", "trace=write,fsync,fdatasync,/^rename"]);
         command.arg(std::env::current_exe().unwrap());
         let name =
             "system::private_file::tests::syncs_the_file_before_the_rename_and_the_folder_after";
-        command.args(["--exact", name]).env(PATH_VARIABLE, &place);
+        command.args(["--exact", name]).env(PATH_VARIABLE, &folder_path);
         let output = match command.output() {
             Ok(output) => output,
             Err(error) => return println!("skipped: strace cannot be started: {error}"),
@@ -107,10 +107,10 @@ mod tests {
         if trace.contains("PTRACE_TRACEME") || trace.contains("ptrace(") {
             return println!("skipped: strace may not watch: {trace}");
         }
-        let path = place.display().to_string();
+        let path = folder_path.display().to_string();
         let path = path.trim_end_matches('/');
-        let own = trace.lines().filter(|line| line.contains(path));
-        let calls: Vec<&str> = own
+        let matching = trace.lines().filter(|line| line.contains(path));
+        let calls: Vec<&str> = matching
             .map(|line| match line {
                 line if line.contains("rename") => "rename",
                 line if line.contains("write(") => "write",

@@ -52,8 +52,8 @@ pub(crate) fn take_socket(address: &Address) -> Option<i32> {
 
 fn take(name: &str) -> Option<i32> {
     let mut sockets = sockets()?.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = sockets.iter().position(|(_, known)| known == name)?;
-    Some(sockets.swap_remove(place).0)
+    let index = sockets.iter().position(|(_, known)| known == name)?;
+    Some(sockets.swap_remove(index).0)
 }
 
 /// Returns the descriptors that the supervisor itself inherited from the service manager.

@@ -53,8 +53,8 @@ impl Certificate {
     /// Returns the SHA-256 fingerprint of the server's own certificate, as hexadecimal pairs
     /// separated by colons.
     pub fn fingerprint(&self) -> String {
-        let own = self.0.cert.first().map_or(&[][..], |own| own.as_ref());
-        let digest = digest::digest(&digest::SHA256, own);
+        let first = self.0.cert.first().map_or(&[][..], |first| first.as_ref());
+        let digest = digest::digest(&digest::SHA256, first);
         let pairs: Vec<String> = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
         pairs.join(":")
     }

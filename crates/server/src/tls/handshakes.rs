@@ -193,9 +193,9 @@ impl HandshakeState {
         if self.rate == 0 || block.is_local() {
             return true;
         }
-        let own = self.block_rates.has_token(block, self.rate, now);
+        let block_has_token = self.block_rates.has_token(block, self.rate, now);
         let site_rate = self.rate.saturating_mul(BLOCKS_PER_SITE);
-        let may = own
+        let may = block_has_token
             && (!block.has_neighbors() || self.site_rates.has_token(block.site(), site_rate, now));
         if may {
             self.block_rates.spend(&block);
@@ -226,7 +226,7 @@ impl HandshakeState {
             block.has_neighbors() && other.site() == block.site()
         };
         let numbers = match self.by_block.get(&block) {
-            Some(own) => own,
+            Some(numbers) => numbers,
             None => self.by_block.iter().filter(is_near).map(|(_, numbers)| numbers).next()?,
         };
         let number = numbers.first().copied()?;
@@ -328,7 +328,7 @@ mod tests {
 
     fn evicted(handshakes: &[Handshake]) -> Vec<usize> {
         let is_evicted = |(_, handshake): &(usize, &Handshake)| handshake.is_evicted();
-        handshakes.iter().enumerate().filter(is_evicted).map(|(place, _)| place).collect()
+        handshakes.iter().enumerate().filter(is_evicted).map(|(index, _)| index).collect()
     }
 
     #[test]

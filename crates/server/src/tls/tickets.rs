@@ -235,8 +235,8 @@ fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != 2 * N || !text.is_ascii() {
         return None;
     }
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
     }
     Some(bytes)
 }
@@ -333,12 +333,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rejects_forged_and_changed_tickets(ticket: Vec<u8>, place: usize, flip in 1u8..) {
+        fn rejects_forged_and_changed_tickets(ticket: Vec<u8>, index: usize, flip in 1u8..) {
             let tickets = Tickets::passing();
             prop_assert_eq!(tickets.decrypt(&ticket), None);
             let mut changed = tickets.encrypt(&ticket).unwrap();
-            let place = place % changed.len();
-            changed[place] ^= flip;
+            let index = index % changed.len();
+            changed[index] ^= flip;
             prop_assert_eq!(tickets.decrypt(&changed), None);
         }
     }

@@ -223,7 +223,7 @@ fn kernel_state(thread: u32) -> String {
         _ => "in an unknown state",
     };
     match read("wchan") {
-        Ok(place) if !matches!(place.as_str(), "" | "0") => format!("{state} in {place}"),
+        Ok(function) if !matches!(function.as_str(), "" | "0") => format!("{state} in {function}"),
         _ => state.to_owned(),
     }
 }

@@ -62,8 +62,8 @@ pub(super) fn prepare() -> io::Result<()> {
 
 /// Handles SIGURG on any thread, and acts only on the thread `WANTED`.
 fn on_signal() {
-    let own = gettid().as_raw_nonzero().get().cast_unsigned();
-    if WANTED.load(Ordering::Acquire) != own
+    let this_thread = gettid().as_raw_nonzero().get().cast_unsigned();
+    if WANTED.load(Ordering::Acquire) != this_thread
         || STATE.compare_exchange(REQUESTED, WALKING, Ordering::AcqRel, Ordering::Relaxed).is_err()
     {
         return;
@@ -151,7 +151,7 @@ fn named(frames: &[usize]) -> String {
     });
     // The outermost frame of the handler is followed by the kernel's signal return, then by the
     // interrupted code.
-    let first = handler.map_or(0, |place| place + 2).min(frames.len());
+    let first = handler.map_or(0, |index| index + 2).min(frames.len());
     let mut text = String::new();
     for (number, frame) in frames[first..].iter().enumerate() {
         // Symbol lookup subtracts one byte, because a return address points after its call. Only
@@ -197,7 +197,7 @@ mod tests {
     static MAY_END: AtomicBool = AtomicBool::new(false);
 
     #[inline(never)]
-    fn spins_until_told() {
+    fn spins_until_stopped() {
         while !MAY_END.load(Ordering::Relaxed) {
             std::hint::spin_loop();
         }
@@ -206,16 +206,16 @@ mod tests {
     #[test]
     fn names_the_function_in_which_another_thread_spins() {
         prepare().unwrap();
-        let (told, tells) = channel();
+        let (sender, receiver) = channel();
         let spinner = thread::spawn(move || {
-            told.send(gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
-            spins_until_told();
+            sender.send(gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
+            spins_until_stopped();
         });
-        let number = tells.recv().unwrap();
+        let number = receiver.recv().unwrap();
         // Repeat, since the first stacks may predate the call of the function.
         let found = std::iter::repeat_with(|| of_thread(number).unwrap_or_default())
             .take(10_000)
-            .find(|stack| stack.contains("spins_until_told"));
+            .find(|stack| stack.contains("spins_until_stopped"));
         MAY_END.store(true, Ordering::Relaxed);
         spinner.join().unwrap();
         let stack = found.expect("a stack with the function");

@@ -484,12 +484,12 @@ mod tests {
         pool.starts.recv().unwrap();
         let mut letters = Vec::new();
         pool.mailbox.take(&mut letters);
-        let told = letters.iter().map(|letter| match letter {
+        let results = letters.iter().map(|letter| match letter {
             Letter::Finished(token, _, finished) => (token.index, &*finished.bytes),
             Letter::Refused(token, _) => (token.index, &b"refused"[..]),
             _ => unreachable!("nothing else is posted"),
         });
-        assert_eq!(told.take(2).collect::<Vec<_>>(), [(0, &b"ran"[..]), (1, b"refused")]);
+        assert_eq!(results.take(2).collect::<Vec<_>>(), [(0, &b"ran"[..]), (1, b"refused")]);
         let metrics = pool.workers.metrics();
         assert_eq!((metrics[0].name, metrics[0].begun, metrics[0].refused), ("held", 2, 1));
         pool.workers.stop();

@@ -223,8 +223,8 @@ impl Waiters for SuspendedResponses {
 
     fn serve(&mut self, key: u32, why: Why, out: &mut Vec<u8>) -> After {
         let news = world().state().news;
-        let place = &mut self.entries[key as usize];
-        let entry = place.as_mut().expect("the response is suspended");
+        let slot = &mut self.entries[key as usize];
+        let entry = slot.as_mut().expect("the response is suspended");
         if matches!(why, Why::Stop | Why::NoThread) {
             match entry.pieces {
                 Some(pieces) => pieces.end(out),
@@ -233,7 +233,7 @@ impl Waiters for SuspendedResponses {
                     Reply::begin(out, exchange, Status::NO_CONTENT, &self.clock.date()).empty();
                 }
             }
-            *place = None;
+            *slot = None;
             world().state().held -= 1;
             return After::Over { close: true };
         }
@@ -243,7 +243,7 @@ impl Waiters for SuspendedResponses {
             entry.sent_news = news;
             let after = entry.write(out, &self.clock);
             if matches!(after, After::Over { .. }) {
-                *place = None;
+                *slot = None;
                 world().state().held -= 1;
             }
             return after;
@@ -251,7 +251,7 @@ impl Waiters for SuspendedResponses {
         if why == Why::Time {
             let exchange = entry.exchange;
             Reply::begin(out, exchange, Status::NO_CONTENT, &self.clock.date()).empty();
-            *place = None;
+            *slot = None;
             world().state().held -= 1;
             return After::Over { close: !exchange.keep_alive };
         }
@@ -266,8 +266,8 @@ impl Waiters for SuspendedResponses {
                 return true;
             }
             self.turn = (self.turn + 1) % self.entries.len();
-            let place = &mut self.entries[self.turn];
-            let Some(entry) = place.as_mut().filter(|entry| entry.sent_news < news) else {
+            let slot = &mut self.entries[self.turn];
+            let Some(entry) = slot.as_mut().filter(|entry| entry.sent_news < news) else {
                 continue;
             };
             sent += 1;
@@ -344,16 +344,18 @@ impl SimulatedWorkers {
     /// Starts a task, unless it was withdrawn. Returns how long it runs.
     pub(super) fn begin(&self, id: u64, now: u64) -> Option<u64> {
         let mut inner = self.lock();
-        let place = inner.waiting.iter().position(|waiting| waiting.id == id)?;
-        let QueuedTask { run, task, .. } = inner.waiting.remove(place)?;
+        let index = inner.waiting.iter().position(|waiting| waiting.id == id)?;
+        let QueuedTask { run, task, .. } = inner.waiting.remove(index)?;
         inner.running.push((id, now, task));
         Some(run)
     }
 
     pub(super) fn finish(&self, id: u64, now: u64) {
         let mut inner = self.lock();
-        let Some(place) = inner.running.iter().position(|(own, ..)| *own == id) else { return };
-        let (.., task) = inner.running.swap_remove(place);
+        let Some(index) = inner.running.iter().position(|(running, ..)| *running == id) else {
+            return;
+        };
+        let (.., task) = inner.running.swap_remove(index);
         if inner.ended_at != now {
             (inner.ended_at, inner.ended) = (now, 0);
         }
@@ -422,8 +424,8 @@ impl Scheduler for SimulatedWorkers {
 
     fn withdraw(&self, ticket: &Ticket) -> Option<Task> {
         let mut inner = self.lock();
-        let place = inner.waiting.iter().position(|waiting| waiting.task.ticket() == ticket)?;
-        inner.waiting.remove(place).map(|waiting| waiting.task)
+        let index = inner.waiting.iter().position(|waiting| waiting.task.ticket() == ticket)?;
+        inner.waiting.remove(index).map(|waiting| waiting.task)
     }
 
     fn on_overdue(&self) {

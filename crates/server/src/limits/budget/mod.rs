@@ -117,6 +117,6 @@ fn sizes(settings: &Settings) -> [(u64, Caps); 3] {
 }
 
 fn free_on_disk(folder: &Path) -> Option<u64> {
-    let told = rustix::fs::statvfs(folder).ok()?;
-    Some(told.f_bavail.saturating_mul(told.f_frsize))
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }

@@ -166,9 +166,9 @@ impl Budget {
                 (holder.bytes, holder.grown, holder.is_evictable) = (to, now, true);
             }
         }
-        let own = reservation.0.as_ref().map(|held| held.number);
+        let current = reservation.0.as_ref().map(|held| held.number);
         let evicted = if state.is_nearly_full(claim.block) || grown.is_err() {
-            state.select_evictions(own, now)
+            state.select_evictions(current, now)
         } else {
             Vec::new()
         };
@@ -252,18 +252,19 @@ impl BudgetState {
     /// Evicts stalled reservations until a quarter of the budget is free, and a quarter of the
     /// quota that applies to `own`. The block with the fullest quota goes first, and within a block
     /// the largest and slowest reservation.
-    fn select_evictions(&mut self, own: Option<u64>, now: u64) -> Vec<Owner> {
+    fn select_evictions(&mut self, current: Option<u64>, now: u64) -> Vec<Owner> {
         if now.saturating_sub(self.searched) < SEARCH_INTERVAL {
             return Vec::new();
         }
         self.searched = now;
-        let pressed = own.and_then(|own| self.holders.get(&own)).map(|holder| holder.block);
-        let (mut going, mut candidates) = (0, Vec::new());
+        let pressed =
+            current.and_then(|current| self.holders.get(&current)).map(|holder| holder.block);
+        let (mut evicting, mut candidates) = (0, Vec::new());
         for (number, holder) in &self.holders {
             if holder.is_evicted.load(Ordering::Relaxed) {
-                going += holder.bytes;
+                evicting += holder.bytes;
             } else if holder.is_evictable
-                && Some(*number) != own
+                && Some(*number) != current
                 && now.saturating_sub(holder.grown) >= STALL_TIME
             {
                 let slowness = holder.bytes.saturating_mul(now - holder.grown);
@@ -274,7 +275,7 @@ impl BudgetState {
         candidates.sort_unstable_by_key(|(_, _, (number, _))| *number);
         let order = eviction_order(candidates, &self.shares, &self.caps, |(_, slowness)| *slowness);
         let mut excess =
-            self.used.saturating_sub(going).saturating_sub(self.effective_limit() / 4 * 3);
+            self.used.saturating_sub(evicting).saturating_sub(self.effective_limit() / 4 * 3);
         let mut of_block = pressed.map_or(0, |block| self.excess_of(block));
         let mut owners = Vec::new();
         for (number, _) in order {
@@ -296,11 +297,12 @@ impl BudgetState {
     /// Returns the bytes that `block` holds above three quarters of its quota, if it holds more
     /// than seven eighths.
     fn excess_of(&self, block: AddressBlock) -> u64 {
-        let going = self
+        let evicting = self
             .holders
             .values()
             .filter(|holder| holder.block == block && holder.is_evicted.load(Ordering::Relaxed));
-        let held = self.shares.held(block).saturating_sub(going.map(|holder| holder.bytes).sum());
+        let held =
+            self.shares.held(block).saturating_sub(evicting.map(|holder| holder.bytes).sum());
         if self.shares.fullness(block, &self.caps, (0, 0)) <= 875_000 {
             return 0;
         }
@@ -420,13 +422,13 @@ mod tests {
 
     fn grow(
         budget: &Arc<Budget>,
-        own: &mut Reservation,
+        reservation: &mut Reservation,
         from: &str,
         to: u64,
         now: u64,
     ) -> Result<(), Refused> {
         let block = AddressBlock::of(from.parse().unwrap());
-        budget.grow(own, Claim { block, owner: &Owner::default() }, to, now)
+        budget.grow(reservation, Claim { block, owner: &Owner::default() }, to, now)
     }
 
     #[test]
@@ -436,15 +438,15 @@ mod tests {
         for source in 0..6 {
             let from = format!("192.0.2.{source}");
             for number in 0..8 {
-                let mut own = Reservation::default();
+                let mut reservation = Reservation::default();
                 let expected = match (source, number) {
                     (0..4, 0..4) => Ok(()),
                     (0..4, _) if source < 3 => Err(Refused::ForBlock),
                     _ => Err(Refused::Everywhere),
                 };
-                let grown = grow(&budget, &mut own, &from, MIB, 5000);
+                let grown = grow(&budget, &mut reservation, &from, MIB, 5000);
                 assert_eq!(grown, expected, "{source} {number}");
-                held.push(own);
+                held.push(reservation);
             }
         }
         assert_eq!(budget.metrics().held, 16 * MIB);
@@ -458,9 +460,9 @@ mod tests {
         let budget = budget(64 * MIB, 4 * MIB);
         let mut held: Vec<Reservation> = Vec::new();
         let mut hold = |from: String| {
-            let mut own = Reservation::default();
-            let grown = grow(&budget, &mut own, &from, MIB, 5000);
-            held.push(own);
+            let mut reservation = Reservation::default();
+            let grown = grow(&budget, &mut reservation, &from, MIB, 5000);
+            held.push(reservation);
             grown.is_ok()
         };
         let granted = (0..16).filter(|host| hold(format!("2001:db8::{host:x}"))).count();
@@ -473,9 +475,9 @@ mod tests {
     fn evicts_a_stalled_reservation_of_the_fullest_block_before_the_budget_is_exhausted() {
         let budget = budget(16 * MIB, 8 * MIB);
         let reserve = |from: &str, to: u64, now: u64| {
-            let mut own = Reservation::default();
-            grow(&budget, &mut own, from, to, now).unwrap();
-            own
+            let mut reservation = Reservation::default();
+            grow(&budget, &mut reservation, from, to, now).unwrap();
+            reservation
         };
         let large = reserve("192.0.2.1", 3 * MIB, 5000);
         let larger = reserve("192.0.2.1", 4 * MIB, 5000);
@@ -506,10 +508,10 @@ mod tests {
     #[test]
     fn halves_the_budget_while_memory_is_short() {
         let budget = budget(16 * MIB, 16 * MIB);
-        let mut own = Reservation::default();
-        grow(&budget, &mut own, "192.0.2.1", 10 * MIB, 1).unwrap();
+        let mut reservation = Reservation::default();
+        grow(&budget, &mut reservation, "192.0.2.1", 10 * MIB, 1).unwrap();
         budget.tighten(true);
-        assert!(own.is_evicted());
+        assert!(reservation.is_evicted());
         let mut newcomer = Reservation::default();
         let refused = Err(Refused::Everywhere);
         assert_eq!(grow(&budget, &mut newcomer, "192.0.2.2", MIB, 5000), refused);
@@ -520,10 +522,10 @@ mod tests {
     #[test]
     fn never_refuses_small_amounts() {
         let budget = budget(0, 0);
-        let mut own = Reservation::default();
+        let mut reservation = Reservation::default();
         let owner = Owner::default();
         let claim = Claim { block: AddressBlock::LOCAL, owner: &owner };
-        assert_eq!(own.reach(64 * 1024, &budget, claim), Ok(()));
-        assert_eq!(own.reach(64 * 1024 + 1, &budget, claim), Err(Refused::Everywhere));
+        assert_eq!(reservation.reach(64 * 1024, &budget, claim), Ok(()));
+        assert_eq!(reservation.reach(64 * 1024 + 1, &budget, claim), Err(Refused::Everywhere));
     }
 }
